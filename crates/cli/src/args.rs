@@ -1,0 +1,370 @@
+//! Every flag of the program, in one place; help, completions and manual pages come from here.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// Protects files on all the silicon a machine has, as fast as memory allows.
+#[derive(Debug, Parser)]
+#[command(version, styles = STYLES, after_help = EXIT_CODES, propagate_version = true)]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Protect(Protect),
+    Unprotect(Unprotect),
+    Verify(Verify),
+    Inspect(Inspect),
+    Rekey(Rekey),
+    Keygen(Keygen),
+    #[command(subcommand)]
+    Bench(Bench),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Protect files: authenticated encryption, on all cores.
+///
+/// FILE becomes FILE.wlk beside it, or FILE.age with --format age. Without FILE, standard input
+/// is protected to standard output.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Protect {
+    #[command(flatten)]
+    pub recipients: Recipients,
+    /// Protect for the recipient of this identity, too; with --resume, check outputs with it
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
+    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    #[command(flatten)]
+    pub places: Places,
+    #[command(flatten)]
+    pub batch: Batch,
+    /// Container format
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ContainerFormat,
+    /// Leave the file's name, mode and time out of the container
+    #[arg(long)]
+    pub no_metadata: bool,
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Open containers that wattlock or age made; the format is found out.
+///
+/// FILE.wlk or FILE.age becomes FILE, with the mode and time it had. Without FILE, standard input
+/// is opened to standard output, where only authentic bytes come out.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Unprotect {
+    #[command(flatten)]
+    pub identities: Identities,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    #[command(flatten)]
+    pub places: Places,
+    #[command(flatten)]
+    pub batch: Batch,
+    /// Open only these bytes: "A..B", "A.." or "..B"; only the chunks that hold them are read
+    #[arg(long, value_name = "A..B", value_parser = parse_range)]
+    pub range: Option<(u64, u64)>,
+    /// Use the name that is sealed in the container
+    #[arg(short = 'N', long)]
+    pub restore_name: bool,
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Authenticate every byte of containers, and write nothing.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Verify {
+    #[command(flatten)]
+    pub identities: Identities,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    /// Containers; standard input if there is none
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Take the containers in directories
+    #[arg(long)]
+    pub recursive: bool,
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// Show what a container is, whom it is for and how long it is; more with a key.
+#[derive(Debug, Args)]
+pub struct Inspect {
+    /// Open the header with this identity, to show what is sealed in it
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
+    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    /// Containers; standard input if there is none
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Change the recipients of containers; the payload stays as it is.
+///
+/// The recipients given replace all that were there. Whoever kept a copy of the old container or
+/// of its data key can still open what they have.
+#[derive(Debug, Args)]
+pub struct Rekey {
+    #[command(flatten)]
+    pub identities: Identities,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    #[command(flatten)]
+    pub recipients: Recipients,
+    /// Ask for a new passphrase on the terminal
+    #[arg(long, group = "new_source", help_heading = KEYS)]
+    pub new_passphrase: bool,
+    /// Take the new passphrase from the first line of FILE
+    #[arg(long, value_name = "FILE", group = "new_source", help_heading = KEYS)]
+    pub new_passphrase_file: Option<PathBuf>,
+    /// Containers, which are rewritten in place
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+    pub files: Vec<PathBuf>,
+    /// Write the container to FILE instead
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace an output that exists
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// Make an identity (a private key); its recipient (the public key) is shown.
+///
+/// The file is an age identity: age and rage read it, and wattlock reads theirs.
+#[derive(Debug, Args)]
+pub struct Keygen {
+    /// Write the identity to FILE, which only you may read; standard output if not given
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Show the recipient of an existing identity instead of making one
+    #[arg(short = 'y', long, value_name = "IDENTITY", conflicts_with = "output")]
+    pub recipient_of: Option<String>,
+}
+
+/// Measure, beside the tools that are installed.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    Files(BenchFiles),
+}
+
+/// Protect and unprotect a file of random bytes, beside cp, age, gpg and openssl enc.
+///
+/// Every tool that is installed takes its turn in every round. Prints the median and the spread
+/// of wall and CPU seconds, the largest memory, and ratios.
+#[derive(Debug, Args)]
+pub struct BenchFiles {
+    /// Bytes of the file, with K, M or G for powers of 1024
+    #[arg(long, default_value = "1G", value_parser = parse_size)]
+    pub size: u64,
+    /// Rounds
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Small files in the second part; 0 leaves it out
+    #[arg(long, default_value_t = 1000)]
+    pub files: usize,
+    /// Bytes of each small file
+    #[arg(long, default_value = "20000", value_parser = parse_size)]
+    pub file_size: u64,
+    /// Directory for the files; a memory file system keeps the disk out of it
+    #[arg(long, default_value = "/dev/shm", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// CPU threads of wattlock
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// A quick look: 64M, 3 rounds, 100 files
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Print the completions for a shell.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write one per command into a directory.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write wattlock.1, wattlock-protect.1, … here
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
+}
+
+/// For whom.
+#[derive(Debug, Args)]
+pub struct Recipients {
+    /// Protect for this recipient: age1…, ssh-ed25519 …, ssh-rsa …, a plugin's (repeatable)
+    #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS)]
+    pub recipients: Vec<String>,
+    /// Protect for the recipients in FILE, one a line (repeatable)
+    #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = KEYS)]
+    pub recipients_files: Vec<String>,
+    /// Cost of deriving a key from a passphrase: 2^N
+    #[arg(long, value_name = "N", default_value_t = 18, help_heading = KEYS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(10..=22))]
+    pub work_factor: u8,
+}
+
+/// By whom.
+#[derive(Debug, Args)]
+pub struct Identities {
+    /// Open with this identity file: age or SSH private keys (repeatable)
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
+    pub identities: Vec<String>,
+}
+
+/// Where a passphrase comes from. Asked for, or read, once a run.
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+pub struct Passphrase {
+    /// Ask for a passphrase on the terminal
+    #[arg(short = 'p', long = "passphrase", help_heading = KEYS)]
+    pub ask: bool,
+    /// Take the passphrase from the first line of FILE
+    #[arg(long = "passphrase-file", value_name = "FILE", help_heading = KEYS)]
+    pub file: Option<PathBuf>,
+    /// Take the passphrase from the first line of file descriptor N
+    #[arg(long = "passphrase-fd", value_name = "N", help_heading = KEYS)]
+    pub fd: Option<u32>,
+    /// Take the passphrase from the environment variable NAME
+    #[arg(long = "passphrase-env", value_name = "NAME", help_heading = KEYS)]
+    pub env: Option<String>,
+}
+
+/// Inputs and outputs.
+#[derive(Debug, Args)]
+pub struct Places {
+    /// Files, and with --recursive directories; "-" or none is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Write to FILE, "-" for standard output; for one input only
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write all outputs into DIR, which is made if need be
+    #[arg(long, value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
+    pub out_dir: Option<PathBuf>,
+    /// Replace outputs that exist
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// What makes many files one run.
+#[derive(Debug, Args)]
+pub struct Batch {
+    /// Take what is in directories, one container a file, and keep the tree under --out-dir
+    #[arg(long)]
+    pub recursive: bool,
+    /// Remove each original once its output is written, on the disk, and read back
+    #[arg(long)]
+    pub replace: bool,
+    /// Go on where a run stopped: outputs that are there are checked and kept if they are right
+    #[arg(long)]
+    pub resume: bool,
+}
+
+/// How a run is done and what it says.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Print a summary as JSON, on standard error if standard output is taken
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, no summary; errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// The container formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ContainerFormat {
+    /// wattlock v1: AES-256-GCM in 16 KiB chunks
+    #[default]
+    Wattlock,
+    /// age v1: ChaCha20-Poly1305 in 64 KiB chunks
+    Age,
+}
+
+const KEYS: &str = "Keys";
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
+                          input, 4 a required measurement is not available, 128 + n ended by \
+                          signal n.";
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// "A..B" with either end left out; the end is not included.
+fn parse_range(text: &str) -> Result<(u64, u64), String> {
+    let (start, end) = text.split_once("..").ok_or("a range is written A..B, in bytes")?;
+    let number = |text: &str, default| match text {
+        "" => Ok(default),
+        text => parse_size(text),
+    };
+    let (start, end) = (number(start, 0)?, number(end, u64::MAX)?);
+    if start > end {
+        return Err("the range ends before it starts".into());
+    }
+    Ok((start, end))
+}
+
+/// Bytes, with K, M, G or T for powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        Some((at, 'T' | 't')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a number of bytes"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn ranges_and_sizes() {
+        assert_eq!(parse_range("0..1K"), Ok((0, 1024)));
+        assert_eq!(parse_range("5.."), Ok((5, u64::MAX)));
+        assert_eq!(parse_range("..7"), Ok((0, 7)));
+        assert_eq!(parse_size("3G"), Ok(3 << 30));
+        for wrong in ["", "5", "9..3", "a..b", "-1..3", "1...3"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_size("99999999T").is_err());
+    }
+}

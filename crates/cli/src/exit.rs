@@ -1,0 +1,63 @@
+//! From an error to what is said about it and the number the program ends with.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use wattlock_file as file;
+
+/// 1: something failed that is not the input's fault.
+pub const FAILURE: u8 = 1;
+/// 2: the command makes no sense.
+pub const USAGE: u8 = 2;
+/// 3: a wrong key, or an input that is not what was sealed.
+pub const AUTHENTICATION: u8 = 3;
+
+/// An error that ends the program with [`USAGE`].
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// An error that ends the program with [`USAGE`].
+pub fn usage(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(what.into()))
+}
+
+/// How a command ended, if not with an error of its own.
+pub type Ended = anyhow::Result<ExitCode>;
+
+/// The exit code of an error of the file crate.
+pub fn code_of(error: &file::Error) -> u8 {
+    match error.kind() {
+        file::Kind::Failure => FAILURE,
+        file::Kind::Usage => USAGE,
+        file::Kind::Authentication => AUTHENTICATION,
+    }
+}
+
+/// Says what went wrong with one file: what, where, and what to do.
+pub fn say_file_error(name: &Path, error: &file::Error) {
+    eprintln!("wattlock: {}: {error}", name.display());
+    if let Some(advice) = error.advice() {
+        eprintln!("  {advice}");
+    }
+}
+
+/// Says what went wrong with a command, and gives its exit code.
+pub fn say(error: &anyhow::Error) -> ExitCode {
+    if let Some(error) = error.downcast_ref::<file::Error>() {
+        eprintln!("wattlock: {error}");
+        if let Some(advice) = error.advice() {
+            eprintln!("  {advice}");
+        }
+        return code_of(error).into();
+    }
+    eprintln!("wattlock: {error:#}");
+    if error.is::<Usage>() { USAGE.into() } else { FAILURE.into() }
+}

@@ -1,0 +1,260 @@
+//! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use wattlock_engine::Engine;
+use wattlock_file::{
+    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Progress, Target, Task,
+    Wrapping, expect_all,
+};
+
+use crate::args::{self, ContainerFormat};
+use crate::exit::{Ended, usage};
+use crate::summary::Summary;
+use crate::{keys, progress, signals};
+
+/// `wattlock protect`.
+pub fn protect(args: &args::Protect) -> Ended {
+    signals::clean_up_when_ended()?;
+    let session = Session::new(&args.run);
+    let road = road(&args.places, &args.batch)?;
+    let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
+    let passphrase = keys::passphrase(&args.passphrase, true)?;
+    let identities = match args.batch.resume {
+        true => keys::identities(&args.identities, passphrase.clone(), stdin_is_data)?,
+        false => Identities::default(),
+    };
+    let wrapping = Wrapping::new(keys::recipients(
+        &args.recipients,
+        &args.identities,
+        passphrase,
+        stdin_is_data,
+    )?);
+    let how = wattlock_file::Protect {
+        engine: &session.engine,
+        wrapping: &wrapping,
+        format: args.format.into(),
+        metadata: !args.no_metadata,
+        overwrite: args.places.force,
+        replace: args.batch.replace,
+        progress: &session.progress,
+    };
+    match road {
+        Road::One(input, output) => session.one("protect", &input, output.as_deref(), |target| {
+            if output.is_none() && io::stdout().is_terminal() {
+                return Err(wattlock_file::Error::Usage {
+                    what: "a container is no text; send it to a file, or name one with -o".into(),
+                });
+            }
+            wattlock_file::protect(&how, &input, target)
+        }),
+        Road::Many => {
+            let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
+            let resume = args.batch.resume.then_some(&identities);
+            session.many("protect", &found, |task| task.protect(&how, resume))
+        }
+    }
+}
+
+/// `wattlock unprotect`.
+pub fn unprotect(args: &args::Unprotect) -> Ended {
+    signals::clean_up_when_ended()?;
+    let session = Session::new(&args.run);
+    let road = road(&args.places, &args.batch)?;
+    if args.range.is_some() && (args.batch.replace || args.batch.resume) {
+        return Err(usage("--range opens a part, which can neither replace nor resume the whole"));
+    }
+    let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
+    let passphrase = keys::passphrase(&args.passphrase, false)?;
+    let identities =
+        keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let how = wattlock_file::Unprotect {
+        engine: &session.engine,
+        identities: &identities,
+        range: args.range.map(|(start, end)| start..end),
+        sealed_name: args.restore_name,
+        overwrite: args.places.force,
+        replace: args.batch.replace,
+        progress: &session.progress,
+    };
+    match road {
+        Road::One(input, output) => session
+            .one("unprotect", &input, output.as_deref(), |target| {
+                wattlock_file::unprotect(&how, &input, target)
+            }),
+        Road::Many => {
+            let found = find(&args.places, &args.batch, Direction::Open)?;
+            let resume = args.batch.resume;
+            session.many("unprotect", &found, |task| task.unprotect(&how, resume))
+        }
+    }
+}
+
+/// `wattlock verify`.
+pub fn verify(args: &args::Verify) -> Ended {
+    let session = Session::new(&args.run);
+    let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
+    let passphrase = keys::passphrase(&args.passphrase, false)?;
+    let identities =
+        keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let how = wattlock_file::Unprotect {
+        engine: &session.engine,
+        identities: &identities,
+        range: None,
+        sealed_name: false,
+        overwrite: false,
+        replace: false,
+        progress: &session.progress,
+    };
+    if stdin_is_data {
+        let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
+        return session.finish_one("verify", &Input::Stdin, done, false);
+    }
+    let plan = Plan {
+        inputs: &args.files,
+        recursive: args.recursive,
+        out_dir: None,
+        direction: Direction::Open,
+    };
+    session.many("verify", &plan.find()?, |task| {
+        let input = Input::Path(task.input.clone());
+        wattlock_file::unprotect(&how, &input, Target::Nothing).map(Outcome::Made)
+    })
+}
+
+/// What the flags amount to.
+enum Road {
+    /// One input to one output; to standard output if there is none.
+    One(Input, Option<PathBuf>),
+    /// Files to files with names that follow from theirs.
+    Many,
+}
+
+fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
+    let stdin = Path::new("-");
+    let to_stdout = places.output.as_deref() == Some(stdin);
+    let output = places.output.clone().filter(|_| !to_stdout);
+    if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
+        return Err(usage("standard input goes alone"));
+    }
+    let one = match places.files.as_slice() {
+        [] => Some(Input::Stdin),
+        [file] if file == stdin => Some(Input::Stdin),
+        [file] if output.is_some() || to_stdout => Some(Input::Path(file.clone())),
+        _ => None,
+    };
+    let Some(input) = one else {
+        if places.output.is_some() {
+            return Err(usage("-o names one output; for several inputs use --out-dir"));
+        }
+        return Ok(Road::Many);
+    };
+    if places.out_dir.is_some() {
+        return Err(usage("standard input has no name; use -o instead of --out-dir"));
+    }
+    if batch.resume || batch.recursive || (batch.replace && output.is_none()) {
+        return Err(usage("--recursive, --resume and --replace are for files, without -o"));
+    }
+    Ok(Road::One(input, output))
+}
+
+fn find(
+    places: &args::Places,
+    batch: &args::Batch,
+    direction: Direction,
+) -> anyhow::Result<Found> {
+    let plan = Plan {
+        inputs: &places.files,
+        recursive: batch.recursive,
+        out_dir: places.out_dir.as_deref(),
+        direction,
+    };
+    Ok(plan.find()?)
+}
+
+/// One run: its engine, and what it tells meanwhile and afterwards.
+struct Session {
+    engine: Engine,
+    progress: Arc<Progress>,
+    summary: Summary,
+    quiet: bool,
+}
+
+impl Session {
+    fn new(run: &args::Run) -> Self {
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = run.threads.map_or(available, usize::from);
+        Self {
+            engine: Engine::new(threads),
+            progress: Arc::default(),
+            summary: Summary::new(threads, run.json, run.quiet),
+            quiet: run.quiet,
+        }
+    }
+
+    fn one(
+        &self,
+        command: &'static str,
+        input: &Input,
+        output: Option<&Path>,
+        work: impl FnOnce(Target<'_>) -> Result<wattlock_file::Done, wattlock_file::Error>,
+    ) -> Ended {
+        let mut stdout;
+        let target = match output {
+            Some(path) => Target::File(path.to_owned()),
+            None => {
+                // Unbuffered: the standard library's own handle looks for newlines in every byte.
+                let descriptor = io::stdout().as_fd().try_clone_to_owned();
+                stdout = File::from(descriptor.context("standard output is closed")?);
+                Target::Stream(&mut stdout)
+            }
+        };
+        if let Input::Path(path) = input {
+            self.progress.expect(path.metadata().map_or(0, |status| status.len()));
+        }
+        let shown = progress::show(&self.progress, self.quiet);
+        let done = work(target);
+        drop(shown);
+        self.finish_one(command, input, done, output.is_none())
+    }
+
+    fn finish_one(
+        &self,
+        command: &'static str,
+        input: &Input,
+        done: Result<wattlock_file::Done, wattlock_file::Error>,
+        stdout_is_data: bool,
+    ) -> Ended {
+        self.summary.add(input.name(), None, done.map(Outcome::Made));
+        self.summary.finish(command, &[], stdout_is_data)
+    }
+
+    fn many(
+        &self,
+        command: &'static str,
+        found: &Found,
+        work: impl Fn(&Task) -> Result<Outcome, wattlock_file::Error> + Sync,
+    ) -> Ended {
+        expect_all(&self.progress, &found.tasks);
+        let shown = progress::show(&self.progress, self.quiet);
+        let batch = Batch { engine: &self.engine, tasks: &found.tasks };
+        let ran = batch.run(|task| self.summary.add(&task.input, Some(&task.output), work(task)));
+        drop(shown);
+        ran?;
+        self.summary.finish(command, &found.skipped, false)
+    }
+}
+
+impl From<ContainerFormat> for Format {
+    fn from(format: ContainerFormat) -> Self {
+        match format {
+            ContainerFormat::Wattlock => Self::WattlockV1,
+            ContainerFormat::Age => Self::AgeV1,
+        }
+    }
+}

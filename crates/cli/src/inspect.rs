@@ -1,0 +1,141 @@
+//! `wattlock inspect`: what a container is.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use wattlock_file::{Identities, Input, Inspection, Metadata, inspect};
+
+use crate::args;
+use crate::exit::{Ended, code_of, say_file_error};
+use crate::keys;
+use crate::summary::human;
+
+/// One container in JSON.
+#[derive(Serialize)]
+struct Document {
+    file: String,
+    format: &'static str,
+    version: u8,
+    armored: bool,
+    recipients: Vec<String>,
+    header_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plaintext_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunks: Option<u64>,
+    chunk_bytes: usize,
+    aead: &'static str,
+    metadata: &'static str,
+    header_authentic: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<Sealed>,
+}
+
+/// The metadata in JSON.
+#[derive(Serialize)]
+struct Sealed {
+    name: Option<String>,
+    mode: Option<String>,
+    modified_unix_s: Option<i64>,
+}
+
+/// `wattlock inspect`.
+pub fn run(args: &args::Inspect) -> Ended {
+    let passphrase = keys::passphrase(&args.passphrase, false)?;
+    let stdin = || vec![PathBuf::from("-")];
+    let files = if args.files.is_empty() { stdin() } else { args.files.clone() };
+    let stdin_is_data = files.iter().any(|file| file.as_os_str().as_bytes() == b"-");
+    let identities: Identities = keys::identities(&args.identities, passphrase, stdin_is_data)?;
+    let mut exit_code = 0;
+    let mut documents = Vec::new();
+    for file in files {
+        let input = match file.as_os_str().as_bytes() {
+            b"-" => Input::Stdin,
+            _ => Input::Path(file),
+        };
+        match inspect(&input, &identities) {
+            Ok(inspection) if args.json => documents.push(Document::new(&input, inspection)),
+            Ok(inspection) => print(&input, &inspection),
+            Err(error) => {
+                say_file_error(input.name(), &error);
+                exit_code = exit_code.max(code_of(&error));
+            }
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&documents)?);
+    }
+    Ok(ExitCode::from(exit_code))
+}
+
+impl Document {
+    fn new(input: &Input, inspection: Inspection) -> Self {
+        Self {
+            file: input.name().display().to_string(),
+            format: inspection.format.name(),
+            version: 1,
+            armored: inspection.armored,
+            recipients: inspection.recipients,
+            header_bytes: inspection.header_len,
+            payload_bytes: inspection.payload_len,
+            plaintext_bytes: inspection.plain_len,
+            chunks: inspection.chunks,
+            chunk_bytes: inspection.format.layout().chunk_len,
+            aead: inspection.format.aead().name(),
+            metadata: if inspection.has_metadata { "sealed" } else { "none" },
+            header_authentic: inspection.metadata.as_ref().map(|_| true),
+            sealed: inspection.metadata.filter(|_| inspection.has_metadata).map(|m| Sealed {
+                name: m.name.as_ref().map(|name| name.to_string_lossy().into_owned()),
+                mode: m.mode.map(|mode| format!("{mode:04o}")),
+                modified_unix_s: m.modified.map(unix_seconds),
+            }),
+        }
+    }
+}
+
+fn print(input: &Input, inspection: &Inspection) {
+    let row = |name: &str, value: &str| println!("  {name:<11} {value}");
+    println!("{}", input.name().display());
+    let armor = if inspection.armored { ", ASCII armor" } else { "" };
+    row("format", &format!("{} v1{armor}", inspection.format));
+    row("recipients", &inspection.recipients.join(", "));
+    row("header", &format!("{} bytes", inspection.header_len));
+    match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
+        (Some(plain), Some(payload), Some(chunks)) => {
+            row("plaintext", &format!("{plain} bytes ({})", human(plain as f64)));
+            row("payload", &format!("{payload} bytes in {chunks} chunks"));
+        }
+        _ => row("plaintext", "unknown: the input is a stream"),
+    }
+    row("cipher", inspection.format.aead().name());
+    match &inspection.metadata {
+        Some(metadata) => print_metadata(metadata, row),
+        None if inspection.has_metadata => row("metadata", "sealed; -i opens them"),
+        None => row("metadata", "none"),
+    }
+}
+
+fn print_metadata(metadata: &Metadata, row: impl Fn(&str, &str)) {
+    row("header is", "authentic");
+    if let Some(name) = &metadata.name {
+        row("name", &name.to_string_lossy());
+    }
+    if let Some(mode) = metadata.mode {
+        row("mode", &format!("{mode:04o}"));
+    }
+    if let Some(modified) = metadata.modified {
+        row("modified", &format!("{} (Unix seconds)", unix_seconds(modified)));
+    }
+}
+
+fn unix_seconds(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => after.as_secs().try_into().unwrap_or(i64::MAX),
+        Err(before) => -(before.duration().as_secs() as i64),
+    }
+}

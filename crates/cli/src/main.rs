@@ -1,0 +1,36 @@
+//! The program `wattlock`: flags in, library calls, reports out.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod documents;
+mod exit;
+mod files;
+mod inspect;
+mod keygen;
+mod keys;
+mod progress;
+mod rekey;
+mod signals;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Bench, Cli, Command};
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
+        Command::Protect(args) => files::protect(&args),
+        Command::Unprotect(args) => files::unprotect(&args),
+        Command::Verify(args) => files::verify(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Rekey(args) => rekey::run(&args),
+        Command::Keygen(args) => keygen::run(&args),
+        Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Completions(args) => documents::completions(&args),
+        Command::Man(args) => documents::man(&args),
+    };
+    ended.unwrap_or_else(|error| exit::say(&error))
+}

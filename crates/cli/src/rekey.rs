@@ -1,0 +1,35 @@
+//! `wattlock rekey`: other recipients for existing containers.
+
+use std::process::ExitCode;
+
+use wattlock_file::{Input, Rekey, Wrapping, rekey};
+
+use crate::args;
+use crate::exit::{Ended, code_of, say_file_error, usage};
+use crate::{keys, signals};
+
+/// `wattlock rekey`.
+pub fn run(args: &args::Rekey) -> Ended {
+    if args.output.is_some() && args.files.len() > 1 {
+        return Err(usage("-o names one output; for several inputs leave it out"));
+    }
+    signals::clean_up_when_ended()?;
+    let old = keys::passphrase(&args.passphrase, false)?;
+    let identities = keys::some_identities(&args.identities.identities, old, false)?;
+    let new = match &args.new_passphrase_file {
+        Some(path) => Some(keys::first_line(path)?),
+        None if args.new_passphrase => Some(keys::ask(true)?),
+        None => None,
+    };
+    let wrapping = Wrapping::new(keys::recipients(&args.recipients, &[], new, false)?);
+    let how = Rekey { identities: &identities, wrapping: &wrapping, overwrite: args.force };
+    let mut exit_code = 0;
+    for file in &args.files {
+        let target = args.output.clone().unwrap_or_else(|| file.clone());
+        if let Err(error) = rekey(&how, &Input::Path(file.clone()), target) {
+            say_file_error(file, &error);
+            exit_code = exit_code.max(code_of(&error));
+        }
+    }
+    Ok(ExitCode::from(exit_code))
+}

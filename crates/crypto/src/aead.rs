@@ -1,0 +1,154 @@
+//! Authenticated encryption in place, through AWS-LC.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use zeroize::Zeroize;
+
+use crate::{Error, Secret};
+
+/// Bytes of a tag, for every algorithm here.
+pub const TAG_LEN: usize = 16;
+/// Bytes of a nonce, for every algorithm here.
+pub const NONCE_LEN: usize = 12;
+
+/// The AEADs that Wattlock's formats use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AeadAlgorithm {
+    /// AES-256-GCM, NIST SP 800-38D.
+    Aes256Gcm,
+    /// ChaCha20-Poly1305, RFC 8439.
+    ChaCha20Poly1305,
+}
+
+impl AeadAlgorithm {
+    /// The name as RFC 5116's registry spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Aes256Gcm => "AEAD_AES_256_GCM",
+            Self::ChaCha20Poly1305 => "AEAD_CHACHA20_POLY1305",
+        }
+    }
+}
+
+/// An expanded key of one AEAD; both directions.
+///
+/// The caller owns the uniqueness of nonces: sealing twice under one nonce gives both messages
+/// away.
+pub struct AeadKey {
+    key: LessSafeKey,
+    algorithm: AeadAlgorithm,
+}
+
+impl AeadKey {
+    /// Expands `key` for `algorithm`.
+    pub fn new(algorithm: AeadAlgorithm, key: &Secret<32>) -> Self {
+        let backend = match algorithm {
+            AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
+            AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        };
+        let unbound =
+            UnboundKey::new(backend, key.expose()).expect("both algorithms take 32-byte keys");
+        Self { key: LessSafeKey::new(unbound), algorithm }
+    }
+
+    /// Which AEAD this key is for.
+    pub fn algorithm(&self) -> AeadAlgorithm {
+        self.algorithm
+    }
+
+    /// Encrypts `in_out` in place and returns its tag, which covers `aad` as well.
+    ///
+    /// # Errors
+    /// [`Error::MessageTooLong`] beyond the AEAD's limit (64 GiB for AES-GCM).
+    pub fn seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        aad: &[u8],
+        in_out: &mut [u8],
+    ) -> Result<[u8; TAG_LEN], Error> {
+        let len = in_out.len();
+        let mut tag = [0; TAG_LEN];
+        let made = self
+            .key
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(aad), in_out)
+            .map_err(|_| Error::MessageTooLong(len))?;
+        tag.copy_from_slice(made.as_ref());
+        Ok(tag)
+    }
+
+    /// Checks `tag` over `aad` and `in_out`, and decrypts `in_out` in place.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`]; `in_out` is then all zeros.
+    pub fn open(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        aad: &[u8],
+        in_out: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), Error> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let opened = self
+            .key
+            .open_in_place_separate_tag(nonce, Aad::from(aad), tag, in_out)
+            .map(|_| ())
+            .map_err(|_| Error::Authentication);
+        if opened.is_err() {
+            in_out.zeroize();
+        }
+        opened
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [AeadAlgorithm; 2] = [AeadAlgorithm::Aes256Gcm, AeadAlgorithm::ChaCha20Poly1305];
+
+    fn key(algorithm: AeadAlgorithm) -> AeadKey {
+        AeadKey::new(algorithm, &Secret::init_with(|b| b.fill(0x42)))
+    }
+
+    fn pattern(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i % 251) as u8).collect()
+    }
+
+    #[test]
+    fn opens_what_it_sealed() {
+        for algorithm in BOTH {
+            for len in [0, 1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 16 * 1024, (1 << 20) + 3] {
+                let key = key(algorithm);
+                let mut message = pattern(len);
+                let tag = key.seal([9; NONCE_LEN], b"aad", &mut message).unwrap();
+                key.open([9; NONCE_LEN], b"aad", &mut message, &tag).unwrap();
+                assert_eq!(message, pattern(len), "{algorithm:?}, {len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_tag_clears_the_buffer() {
+        for algorithm in BOTH {
+            let key = key(algorithm);
+            let mut message = pattern(1000);
+            let mut tag = key.seal([9; NONCE_LEN], b"", &mut message).unwrap();
+            tag[15] ^= 1;
+            let opened = key.open([9; NONCE_LEN], b"", &mut message, &tag);
+            assert!(matches!(opened, Err(Error::Authentication)));
+            assert_eq!(message, vec![0; 1000]);
+        }
+    }
+
+    #[test]
+    fn nonce_and_aad_are_bound() {
+        for algorithm in BOTH {
+            let key = key(algorithm);
+            let mut message = pattern(100);
+            let tag = key.seal([9; NONCE_LEN], b"aad", &mut message).unwrap();
+            let sealed = message.clone();
+            assert!(key.open([8; NONCE_LEN], b"aad", &mut message, &tag).is_err());
+            message.copy_from_slice(&sealed);
+            assert!(key.open([9; NONCE_LEN], b"aae", &mut message, &tag).is_err());
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Something that works through pieces.
+
+use crate::run::Run;
+use crate::Error;
+
+/// A CPU, a GPU, or a fake of one: takes pieces from a run until none is left.
+pub trait Device: Send + Sync {
+    /// The name in reports and in `--device`.
+    fn name(&self) -> &str;
+
+    /// How many workers of this device may take part at once, at most.
+    fn workers(&self) -> usize;
+
+    /// Takes, works on and finishes pieces of `run` until none is left.
+    ///
+    /// A device that fails gives its pieces back with [`Run::hand_back`], their input untouched,
+    /// before it returns the [`Fault`]; another device then finishes them.
+    ///
+    /// # Errors
+    /// [`Stop::Fault`] when the device itself failed, [`Stop::Job`] when the job did.
+    fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop>;
+}
+
+/// Why a worker stopped before the run was done.
+#[derive(Debug)]
+pub enum Stop {
+    /// The device is of no more use; the job is not to blame.
+    Fault(Fault),
+    /// The job cannot succeed on any device.
+    Job(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Job(error)
+    }
+}
+
+/// What a device says when it fails: kept in the report, never an error of the job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fault(pub String);
+
+/// What one worker has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Pieces finished.
+    pub pieces: u64,
+    /// Bytes of those pieces, tags included.
+    pub bytes: u64,
+}
+
+impl Tally {
+    /// Counts a piece of `bytes`.
+    pub fn count(&mut self, bytes: usize) {
+        self.pieces += 1;
+        self.bytes += bytes as u64;
+    }
+}

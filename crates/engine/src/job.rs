@@ -1,0 +1,173 @@
+//! What is to be done, to which chunks, and where their bytes are.
+
+use std::io;
+use std::ops::Range;
+
+use crate::Error;
+use crate::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
+
+/// A run of chunks and what is to be done to each.
+pub struct Job<'a> {
+    /// Seal or open.
+    pub operation: Operation,
+    /// One key for the whole run.
+    pub key: &'a AeadKey,
+    /// How a chunk's nonce follows from its index.
+    pub nonces: Nonces,
+    /// Plaintext bytes of every chunk but the last, which may be shorter.
+    pub chunk_len: usize,
+    /// Where the bytes are.
+    pub data: Data<'a>,
+}
+
+/// The direction of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Plaintext to ciphertext and tag.
+    Seal,
+    /// Ciphertext and tag to plaintext.
+    Open,
+}
+
+/// How the nonce of a chunk follows from its index.
+#[derive(Clone, Copy, Debug)]
+pub enum Nonces {
+    /// The base nonce XOR the index as a big-endian number as wide as the nonce (C2SP
+    /// chunked-encryption, TLS 1.3).
+    XorIndex {
+        /// The base nonce, derived once for the run.
+        base: [u8; NONCE_LEN],
+    },
+    /// An 11-byte big-endian index and a byte that is 1 for the last chunk (age v1, "STREAM").
+    IndexAndLast,
+}
+
+impl Nonces {
+    /// The nonce of chunk `index`, which is the `last` of its run or not.
+    pub fn nonce(&self, index: u64, last: bool) -> [u8; NONCE_LEN] {
+        match *self {
+            Self::XorIndex { mut base } => {
+                for (byte, index) in base[4..].iter_mut().zip(index.to_be_bytes()) {
+                    *byte ^= index;
+                }
+                base
+            }
+            Self::IndexAndLast => {
+                let mut nonce = [0; NONCE_LEN];
+                nonce[3..11].copy_from_slice(&index.to_be_bytes());
+                nonce[11] = u8::from(last);
+                nonce
+            }
+        }
+    }
+}
+
+/// Where a job's bytes are.
+///
+/// In memory, chunks stand in *slots*: the chunk's plaintext or ciphertext, then [`TAG_LEN`]
+/// bytes for its tag. Only the last slot of a run may be shorter.
+pub enum Data<'a> {
+    /// In the caller's memory, worked on in place; the whole run, last chunk included.
+    InPlace {
+        /// The slots.
+        slots: &'a mut [u8],
+    },
+    /// Elsewhere: each piece is loaded into a buffer of the device and stored from there.
+    Moved(&'a dyn Transfer),
+}
+
+/// Brings pieces from where a job has its input, and takes them where it wants its output.
+///
+/// Called by several workers at once. A piece that was loaded is stored exactly once, unless the
+/// run fails.
+pub trait Transfer: Sync {
+    /// The indices of the chunks of the run, or `None` if only the end of the input will tell;
+    /// then pieces are loaded one after the other, from chunk 0 on.
+    fn chunks(&self) -> Option<Range<u64>>;
+
+    /// True if pieces must be stored in order, so that a worker may wait in [`Transfer::store`]
+    /// for those before it.
+    fn ordered(&self) -> bool;
+
+    /// Fills the slots of the chunks `wanted`, as many as there are.
+    ///
+    /// # Errors
+    /// Whatever the input said; the run fails.
+    fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded>;
+
+    /// Takes the finished slots of the chunks from `first` on.
+    ///
+    /// # Errors
+    /// Whatever the output said; the run fails.
+    fn store(&self, first: u64, slots: &[u8]) -> io::Result<()>;
+
+    /// Says that the piece from `first` on will never be stored: who waits for it must give up.
+    fn abandon(&self, first: u64);
+}
+
+/// What [`Transfer::load`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Bytes of the slots that belong to the piece, tags (or the room for them) included. Zero if
+    /// the run ended before the piece.
+    pub len: usize,
+    /// True if the last chunk of the run is among them.
+    pub last: bool,
+}
+
+impl Job<'_> {
+    /// Bytes from one chunk to the next in memory.
+    pub fn slot_len(&self) -> usize {
+        self.chunk_len + TAG_LEN
+    }
+
+    /// Works through `slots`, the chunks from `first` on, of which the final one is the run's
+    /// `last` or not. This is what every device does to a piece, one way or another.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`] with the first chunk whose tag is wrong; the plaintext of the
+    /// whole piece is then worthless and must not be released.
+    pub fn apply(&self, first: u64, last: bool, slots: &mut [u8]) -> Result<(), Error> {
+        let count = slots.len().div_ceil(self.slot_len()) as u64;
+        for (chunk, slot) in (first..).zip(slots.chunks_mut(self.slot_len())) {
+            let nonce = self.nonces.nonce(chunk, last && chunk + 1 == first + count);
+            let len = slot.len();
+            let (in_out, tag) =
+                slot.split_last_chunk_mut::<TAG_LEN>().ok_or(Error::Layout(len))?;
+            match self.operation {
+                Operation::Seal => {
+                    *tag = self
+                        .key
+                        .seal(nonce, &[], in_out)
+                        .map_err(|source| Error::Seal { chunk, source })?;
+                }
+                Operation::Open => self
+                    .key
+                    .open(nonce, &[], in_out, tag)
+                    .map_err(|_| Error::Authentication { chunk })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn xor_index_changes_the_last_eight_bytes() {
+        let nonces = Nonces::XorIndex { base: [0xff; NONCE_LEN] };
+        assert_eq!(nonces.nonce(0, false), [0xff; NONCE_LEN]);
+        assert_eq!(nonces.nonce(0x0102, true)[8..], [0xff, 0xff, 0xfe, 0xfd]);
+        assert_eq!(nonces.nonce(u64::MAX, false)[..4], [0xff; 4]);
+        assert_eq!(nonces.nonce(u64::MAX, false)[4..], [0; 8]);
+    }
+
+    #[test]
+    fn index_and_last_is_age_stream() {
+        let nonce = Nonces::IndexAndLast.nonce(0x0102, true);
+        assert_eq!(nonce, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 1]);
+        assert_eq!(Nonces::IndexAndLast.nonce(0, false), [0; NONCE_LEN]);
+    }
+}

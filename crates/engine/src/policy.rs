@@ -1,0 +1,89 @@
+//! Decides how many workers a job deserves: a pure function of sizes, tested with a table.
+
+/// The rule by which a job is spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// One worker, on the caller's thread.
+    Serial,
+    /// As many workers as the job can feed.
+    #[default]
+    Parallel,
+}
+
+/// The sizes that a policy looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes of the run in memory, tags included; `None` if only the end of the input will tell.
+    pub bytes: Option<u64>,
+    /// Bytes of one slot.
+    pub slot_len: usize,
+}
+
+/// What a policy decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Workers that take part. One means: on the caller's thread, without the pool.
+    pub workers: usize,
+    /// Chunks that a CPU worker takes at a time.
+    pub piece_chunks: usize,
+}
+
+impl Policy {
+    /// The plan for a job of this `load` on a machine with `available` workers.
+    pub fn plan(self, load: Load, available: usize) -> Plan {
+        let full_piece = (PIECE_BYTES / load.slot_len).max(1) as u64;
+        let Some(bytes) = load.bytes else {
+            let workers = if self == Self::Serial { 1 } else { available.max(1) };
+            return Plan { workers, piece_chunks: full_piece as usize };
+        };
+        let chunks = bytes.div_ceil(load.slot_len as u64).max(1);
+        let workers = match self {
+            Self::Serial => 1,
+            Self::Parallel if bytes < INLINE_BYTES => 1,
+            Self::Parallel => (available as u64).clamp(1, chunks) as usize,
+        };
+        let piece_chunks = chunks.div_ceil(workers as u64).min(full_piece) as usize;
+        Plan { workers, piece_chunks }
+    }
+}
+
+/// A piece that fits the second-level cache with room for the copy on its way in and out.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Below this, waking a second thread costs more than it saves.
+const INLINE_BYTES: u64 = 512 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: usize = 16 * 1024 + 16;
+
+    #[test]
+    fn plans() {
+        let table = [
+            // policy, bytes, available, workers, chunks a piece
+            (Policy::Serial, Some(1 << 30), 8, 1, 15),
+            (Policy::Serial, None, 8, 1, 15),
+            (Policy::Parallel, None, 8, 8, 15),
+            (Policy::Parallel, Some(0), 8, 1, 1),
+            (Policy::Parallel, Some(20_000), 8, 1, 2),
+            (Policy::Parallel, Some(INLINE_BYTES - 1), 8, 1, 15),
+            (Policy::Parallel, Some(INLINE_BYTES), 2, 2, 15),
+            (Policy::Parallel, Some(INLINE_BYTES), 8, 8, 4),
+            (Policy::Parallel, Some(INLINE_BYTES), 64, 32, 1),
+            (Policy::Parallel, Some(1 << 40), 2, 2, 15),
+            (Policy::Parallel, Some(1 << 40), 0, 1, 15),
+        ];
+        for (policy, bytes, available, workers, piece_chunks) in table {
+            let plan = policy.plan(Load { bytes, slot_len: SLOT }, available);
+            assert_eq!(plan, Plan { workers, piece_chunks }, "{policy:?} {bytes:?} {available}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_larger_than_a_piece_is_a_piece() {
+        let plan = Policy::Parallel.plan(Load { bytes: Some(1 << 30), slot_len: 4 << 20 }, 2);
+        assert_eq!(plan.piece_chunks, 1);
+    }
+}

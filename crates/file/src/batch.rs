@@ -1,0 +1,361 @@
+//! Many files in one run: which input becomes which output, and what to do with those that are
+//! there already.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+use wattlock_engine::Engine;
+
+use crate::error::{Error, Kind};
+use crate::format::Format;
+use crate::inspect::inspect;
+use crate::input::Input;
+use crate::keys::Identities;
+use crate::protect::{Protect, protect};
+use crate::transfer::Progress;
+use crate::unprotect::{Target, Unprotect, matches, unprotect};
+use crate::Done;
+
+/// What a run was asked to do, before anything is looked at.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// Files and, with `recursive`, directories.
+    pub inputs: &'a [PathBuf],
+    /// Whether directories are walked.
+    pub recursive: bool,
+    /// Where outputs go; beside their inputs if `None`.
+    pub out_dir: Option<&'a Path>,
+    /// What is to be done.
+    pub direction: Direction,
+}
+
+/// What is done to the files of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To containers of this format.
+    Protect(Format),
+    /// From containers, whose format is found out.
+    Open,
+}
+
+/// One file of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The file to read.
+    pub input: PathBuf,
+    /// The file to make.
+    pub output: PathBuf,
+    /// True if the input's name does not tell the output's; a sealed name does, if there is one.
+    pub unnamed: bool,
+    /// Bytes of the input.
+    pub len: u64,
+}
+
+/// Why a file in a directory is left alone. Files that are named outright never are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A symbolic link.
+    Link,
+    /// A FIFO, a socket or a device.
+    Special,
+    /// A container, when files are to be protected.
+    Container,
+    /// Not a container, when containers are to be opened.
+    NotAContainer,
+}
+
+/// The files of a run.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Those that there is something to do for.
+    pub tasks: Vec<Task>,
+    /// Those that were left alone.
+    pub skipped: Vec<(PathBuf, Skip)>,
+}
+
+/// How one task ended well.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The output was made.
+    Made(Done),
+    /// The output was there, authentic, and holds the same bytes.
+    Kept(Done),
+    /// The output was there and looks right, but without an identity nothing proves it.
+    KeptUnproven,
+}
+
+impl Plan<'_> {
+    /// Looks at the inputs and decides what becomes of each.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a directory without `recursive`, or for two inputs that would have
+    /// the same output; [`Error::Io`] for one that cannot be looked at.
+    pub fn find(&self) -> Result<Found, Error> {
+        let mut found = Found::default();
+        for input in self.inputs {
+            let status = fs::metadata(input).map_err(Error::io("read", input))?;
+            if !status.is_dir() {
+                found.tasks.push(self.task(input, input.file_name(), status.len())?);
+            } else if self.recursive {
+                self.walk(input, &mut found)?;
+            } else {
+                return Err(Error::usage(format!(
+                    "{} is a directory; add --recursive to take what is in it",
+                    input.display()
+                )));
+            }
+        }
+        one_input_for_each_output(&found.tasks)?;
+        Ok(found)
+    }
+
+    fn walk(&self, top: &Path, found: &mut Found) -> Result<(), Error> {
+        // Under the output directory, the tree starts with the name of its top, as with `cp -r`.
+        let base = match top.file_name() {
+            Some(_) => top.parent().unwrap_or(Path::new("")),
+            None => top,
+        };
+        let out_dir = self.out_dir.and_then(|dir| dir.canonicalize().ok());
+        let entries = WalkDir::new(top).sort_by_file_name().into_iter().filter_entry(|entry| {
+            // What this run writes is not what it reads.
+            let inside = |dir: &PathBuf| entry.path().canonicalize().is_ok_and(|p| p == *dir);
+            !(entry.file_type().is_dir() && entry.depth() > 0 && out_dir.as_ref().is_some_and(inside))
+        });
+        for entry in entries {
+            let entry = entry.map_err(|error| {
+                let path = error.path().unwrap_or(top).to_owned();
+                let source = error
+                    .into_io_error()
+                    .unwrap_or_else(|| std::io::Error::other("the links form a loop"));
+                Error::Io { action: "read", path, source }
+            })?;
+            let kind = entry.file_type();
+            if kind.is_dir() {
+                continue;
+            }
+            if let Some(skip) = self.skip(entry.path(), kind) {
+                found.skipped.push((entry.into_path(), skip));
+                continue;
+            }
+            let len = entry.metadata().map_or(0, |status| status.len());
+            let relative = entry.path().strip_prefix(base).unwrap_or(entry.path());
+            found.tasks.push(self.task(entry.path(), Some(relative.as_os_str()), len)?);
+        }
+        Ok(())
+    }
+
+    fn skip(&self, path: &Path, kind: fs::FileType) -> Option<Skip> {
+        if kind.is_symlink() {
+            return Some(Skip::Link);
+        }
+        if !kind.is_file() {
+            return Some(Skip::Special);
+        }
+        match self.direction {
+            Direction::Protect(_) => {
+                (has_suffix(path) && is_container(path)).then_some(Skip::Container)
+            }
+            Direction::Open => (!is_container(path)).then_some(Skip::NotAContainer),
+        }
+    }
+
+    /// The task for `input`, which stands at `relative` under an output directory.
+    fn task(&self, input: &Path, relative: Option<&OsStr>, len: u64) -> Result<Task, Error> {
+        let place = match (self.out_dir, relative) {
+            (Some(dir), Some(relative)) => dir.join(relative),
+            (None, _) => input.to_owned(),
+            (Some(_), None) => {
+                return Err(Error::usage(format!("{} has no file name", input.display())));
+            }
+        };
+        let (output, unnamed) = match self.direction {
+            Direction::Protect(format) => {
+                let mut name = place.into_os_string();
+                name.push(".");
+                name.push(format.suffix());
+                (name.into(), false)
+            }
+            Direction::Open if has_suffix(&place) => (place.with_extension(""), false),
+            Direction::Open => (place, true),
+        };
+        Ok(Task { input: input.to_owned(), output, unnamed, len })
+    }
+}
+
+/// The running of a plan's tasks.
+pub struct Batch<'a> {
+    /// Works on small files beside each other, and on large ones with all it has.
+    pub engine: &'a Engine,
+    /// The files.
+    pub tasks: &'a [Task],
+}
+
+impl Batch<'_> {
+    /// Calls `work` once for every task. Directories for the outputs are made before, and removed
+    /// afterwards where nothing came into them.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a directory cannot be made; [`Error::Engine`] if no thread can be started.
+    /// What happens to a task is up to `work`.
+    pub fn run(&self, work: impl Fn(&Task) + Sync) -> Result<(), Error> {
+        let made = self.make_directories()?;
+        let (small, large): (Vec<&Task>, Vec<&Task>) =
+            self.tasks.iter().partition(|task| task.len < SMALL);
+        let done = self.engine.for_each(&small, |task| work(task)).map_err(Error::Engine);
+        if done.is_ok() {
+            large.into_iter().for_each(&work);
+        }
+        for directory in made.iter().rev() {
+            // Fails, as it should, if there is anything in it.
+            let _ = fs::remove_dir(directory);
+        }
+        done
+    }
+
+    fn make_directories(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut made = Vec::new();
+        for task in self.tasks {
+            let mut missing = Vec::new();
+            let mut directory = task.output.parent();
+            while let Some(path) = directory.filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+                missing.push(path);
+                directory = path.parent();
+            }
+            for path in missing.into_iter().rev() {
+                fs::create_dir(path).map_err(Error::io("create", path))?;
+                made.push(path.to_owned());
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// Files below this run on one thread each, beside each other.
+const SMALL: u64 = 256 * 1024;
+
+impl Task {
+    /// Protects this task's file. With `resume`, an output that is there is checked first, with
+    /// `identities` if there are any, and kept if it is right.
+    ///
+    /// # Errors
+    /// As [`protect`].
+    pub fn protect(
+        &self,
+        how: &Protect<'_>,
+        resume: Option<&Identities>,
+    ) -> Result<Outcome, Error> {
+        let mut overwrite = how.overwrite;
+        if let Some(identities) = resume
+            && fs::symlink_metadata(&self.output).is_ok_and(|status| status.is_file())
+        {
+            match self.finished(how, identities)? {
+                Some(outcome) => return Ok(outcome),
+                None => overwrite = true,
+            }
+        }
+        let how = Protect { overwrite, ..*how };
+        let target = Target::File(self.output.clone());
+        protect(&how, &Input::Path(self.input.clone()), target).map(Outcome::Made)
+    }
+
+    /// Opens this task's container. With `resume`, an output that is there is compared with the
+    /// container first, and kept if it is right.
+    ///
+    /// # Errors
+    /// As [`unprotect`].
+    pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
+        let input = Input::Path(self.input.clone());
+        let mut overwrite = how.overwrite;
+        let sealed_name = how.sealed_name || self.unnamed;
+        if resume && !sealed_name && self.output.is_file() {
+            match matches(how, &input, &self.output) {
+                Ok(done) => return Ok(Outcome::Kept(done)),
+                Err(Error::Mismatch(_)) => overwrite = true,
+                Err(error) => return Err(error),
+            }
+        }
+        let range = how.range.clone();
+        let how = Unprotect { overwrite, sealed_name, range, ..*how };
+        unprotect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
+    }
+
+    /// Whether the container at the output is what this task would make.
+    fn finished(
+        &self,
+        how: &Protect<'_>,
+        identities: &Identities,
+    ) -> Result<Option<Outcome>, Error> {
+        let container = Input::Path(self.output.clone());
+        if identities.is_empty() {
+            return Ok(self.looks_finished(how, &container).then_some(Outcome::KeptUnproven));
+        }
+        let check = Unprotect {
+            engine: how.engine,
+            identities,
+            range: None,
+            sealed_name: false,
+            overwrite: false,
+            replace: false,
+            progress: how.progress,
+        };
+        match matches(&check, &container, &self.input) {
+            Ok(done) if done.format == how.format => Ok(Some(Outcome::Kept(done))),
+            Ok(_) => Ok(None),
+            // Another key means another container, not a damaged one: it is not overwritten.
+            Err(error @ (Error::WrongKey { .. } | Error::WrongPassphrase)) => Err(error),
+            Err(error) if error.kind() == Kind::Authentication => Ok(None),
+            Err(Error::NotAContainer) => Err(Error::Exists(self.output.clone())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All that can be said without a key: the right format, the right length, and a time that
+    /// equals the input's, which a container only gets when it is complete, and loses when
+    /// somebody writes to it.
+    fn looks_finished(&self, how: &Protect<'_>, container: &Input) -> bool {
+        let modified = |path: &Path| fs::metadata(path).and_then(|status| status.modified()).ok();
+        let same_time = || {
+            let time = modified(&self.input);
+            time.is_some() && time == modified(&self.output)
+        };
+        inspect(container, &Identities::default()).is_ok_and(|inspection| {
+            inspection.format == how.format && inspection.plain_len == Some(self.len) && same_time()
+        })
+    }
+}
+
+/// Adds the lengths of `tasks` to what `progress` expects.
+pub fn expect_all(progress: &Progress, tasks: &[Task]) {
+    progress.expect(tasks.iter().map(|task| task.len).sum());
+}
+
+fn one_input_for_each_output(tasks: &[Task]) -> Result<(), Error> {
+    let mut inputs: HashMap<&Path, &Path> = HashMap::new();
+    for task in tasks {
+        if let Some(other) = inputs.insert(&task.output, &task.input) {
+            return Err(Error::usage(format!(
+                "{} and {} would both become {}",
+                other.display(),
+                task.input.display(),
+                task.output.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn has_suffix(path: &Path) -> bool {
+    let suffix: Option<OsString> = path.extension().map(OsString::from);
+    suffix.is_some_and(|suffix| Format::ALL.iter().any(|format| suffix == format.suffix()))
+}
+
+fn is_container(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    // A file that cannot be read is taken for what is wanted, so that its error comes out.
+    read.is_err() || Format::sniff(&start).is_some() || crate::container::is_armored(&start)
+}

@@ -1,0 +1,194 @@
+//! An existing container: found out what it is, its header read, its keys derived.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use age::armor::ArmoredReader;
+use wattlock_engine::crypto::Secret;
+use wattlock_engine::{Engine, Report};
+
+use crate::error::{Damage, Error};
+use crate::format::Format;
+use crate::header::Header;
+use crate::input::{Input, Opened};
+use crate::keys::Identities;
+use crate::metadata::Metadata;
+use crate::payload::{Ends, Payload};
+use crate::transfer::{Progress, Sink, Source};
+use crate::{age_v1, cobblestone, wattlock_v1};
+
+/// A container whose header was read, and whose payload has not been touched.
+pub(crate) struct Sealed {
+    pub opened: Opened,
+    pub header: Header,
+    /// True if it is age's ASCII armor, which can only be read in order.
+    pub armored: bool,
+    reader: Box<dyn BufRead + Send>,
+}
+
+/// A container whose header is authentic, and whose payload can be opened.
+pub(crate) struct Container {
+    pub opened: Opened,
+    pub header: Header,
+    /// What is sealed beside the payload; empty where the format has no such thing.
+    pub metadata: Metadata,
+    payload: Payload,
+    body: Body,
+}
+
+/// The payload's chunks.
+enum Body {
+    /// `len` bytes from `offset` on.
+    File { offset: u64, len: u64 },
+    /// Whatever comes from here.
+    Stream(Box<dyn BufRead + Send>),
+}
+
+impl Sealed {
+    /// Reads the header of `input`.
+    pub fn read(input: &Input) -> Result<Self, Error> {
+        let opened = input.open()?;
+        let failed = Error::io("read", &opened.name);
+        let file = opened.file.try_clone().map_err(failed)?;
+        let mut reader = BufReader::new(file);
+        let start = reader.fill_buf().map_err(Error::io("read", &opened.name))?;
+        let armored = is_armored(start);
+        let mut reader: Box<dyn BufRead + Send> = match armored {
+            true => Box::new(BufReader::new(ArmoredReader::new(reader))),
+            false => Box::new(reader),
+        };
+        let header = Header::read(&mut reader)?;
+        Ok(Self { opened, header, armored, reader })
+    }
+
+    /// Where the payload is, prefix included, if it can be read at any offset.
+    pub fn payload_range(&self) -> Option<Range<u64>> {
+        match self.opened.start {
+            Some(start) if !self.armored => {
+                Some(start + self.header.len()..self.opened.status.len())
+            }
+            _ => None,
+        }
+    }
+
+    /// Unwraps the file key, authenticates the header and derives the payload's keys.
+    pub fn unlock(mut self, identities: &Identities) -> Result<Container, Error> {
+        let (keys, metadata) = identities.with_file_key(&self.header, |file_key| {
+            Keys::derive(&self.header, file_key)
+        })?;
+        let range = self.payload_range();
+        let mut prefix = vec![0; self.header.format().prefix_len()];
+        self.reader.read_exact(&mut prefix).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => Damage::Truncated.into(),
+            _ => Error::io("read", &self.opened.name)(error),
+        })?;
+        let prefix_len = prefix.len() as u64;
+        let payload = keys.payload(&prefix)?;
+        let body = match range {
+            Some(range) => {
+                let offset = range.start + prefix_len;
+                Body::File { offset, len: range.end.saturating_sub(offset) }
+            }
+            None => Body::Stream(self.reader),
+        };
+        Ok(Container { opened: self.opened, header: self.header, metadata, payload, body })
+    }
+}
+
+impl Container {
+    /// Reads and authenticates the header of `input`.
+    pub fn open(input: &Input, identities: &Identities) -> Result<Self, Error> {
+        Sealed::read(input)?.unlock(identities)
+    }
+
+    /// Bytes of the plaintext, if the container's length tells. Not authentic before the last
+    /// chunk is.
+    pub fn plain_len(&self) -> Result<Option<u64>, Error> {
+        match self.body {
+            Body::File { len, .. } => Ok(Some(self.payload.layout.plain_len(len)?)),
+            Body::Stream(_) => Ok(None),
+        }
+    }
+
+    /// `range`, cut at the end of the plaintext.
+    pub fn window(&self, range: Option<Range<u64>>) -> Result<Option<Range<u64>>, Error> {
+        let Some(range) = range else { return Ok(None) };
+        let len = self.plain_len()?.ok_or_else(|| {
+            Error::usage("--range needs a container that can be read at any offset, not a stream")
+        })?;
+        if range.start > len {
+            return Err(Error::usage(format!(
+                "the range starts at byte {}, but there are only {len}",
+                range.start
+            )));
+        }
+        Ok(Some(range.start..range.end.min(len)))
+    }
+
+    /// Opens the payload into `sink`.
+    pub fn run(
+        &mut self,
+        engine: &Engine,
+        window: Option<Range<u64>>,
+        sink: Sink<'_>,
+        output: &Path,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
+        let source = match &mut self.body {
+            Body::File { offset, len } => {
+                Source::File { file: &self.opened.file, offset: *offset, len: *len }
+            }
+            Body::Stream(reader) => Source::stream(reader),
+        };
+        let ends = Ends { source, sink, input: &self.opened.name, output };
+        self.payload.open(engine, window, ends, progress)
+    }
+}
+
+/// True if `start` is the start of an armored file; white space may stand before it.
+pub(crate) fn is_armored(start: &[u8]) -> bool {
+    start.trim_ascii_start().starts_with(ARMOR)
+}
+
+/// What the first line of an armored file starts with.
+const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+
+/// The key that a header yields, before the payload's prefix is read.
+enum Keys {
+    WattlockV1(Secret<32>),
+    AgeV1(Secret<16>),
+}
+
+impl Keys {
+    fn derive(header: &Header, file_key: &Secret<16>) -> Result<(Self, Metadata), Error> {
+        match header.format() {
+            Format::WattlockV1 => {
+                header.verify(&wattlock_v1::mac_key(file_key))?;
+                let data_key = wattlock_v1::data_key(header, file_key)?;
+                let metadata = wattlock_v1::metadata(header, &data_key)?.unwrap_or_default();
+                Ok((Self::WattlockV1(data_key), metadata))
+            }
+            Format::AgeV1 => {
+                header.verify(&age_v1::mac_key(file_key))?;
+                let file_key = Secret::init_with(|bytes| bytes.copy_from_slice(file_key.expose()));
+                Ok((Self::AgeV1(file_key), Metadata::default()))
+            }
+        }
+    }
+
+    /// The payload whose first bytes are `prefix`, which has the format's length.
+    fn payload(&self, prefix: &[u8]) -> Result<Payload, Error> {
+        let wrong_length = |_| Error::from(Damage::Truncated);
+        match self {
+            Self::WattlockV1(data_key) => {
+                let prefix = prefix.try_into().map_err(wrong_length)?;
+                cobblestone::open(data_key, wattlock_v1::PAYLOAD_CONTEXT, prefix)
+            }
+            Self::AgeV1(file_key) => {
+                let nonce = prefix.try_into().map_err(wrong_length)?;
+                Ok(age_v1::payload(file_key, nonce))
+            }
+        }
+    }
+}

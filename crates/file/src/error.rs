@@ -1,0 +1,237 @@
+//! What can go wrong with a container, and what a person can do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wattlock_engine as engine;
+
+use crate::header::MAX_HEADER_LEN;
+
+/// Why an operation on a file failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused an operation on a file.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb: "read", "write", "rename".
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The input starts with no known version line.
+    #[error("this is not a container that Wattlock knows")]
+    NotAContainer,
+    /// The header breaks the grammar.
+    #[error("the header is malformed at line {line}: {what}")]
+    Header {
+        /// Counted from 1.
+        line: usize,
+        /// Which rule is broken.
+        what: &'static str,
+    },
+    /// The header does not end within the limit.
+    #[error("the header is longer than {MAX_HEADER_LEN} bytes")]
+    HeaderTooLong,
+    /// The header's MAC, or what is sealed in it, does not match the file key.
+    #[error("the header is not authentic")]
+    HeaderAuthentication,
+    /// The input ends inside the header.
+    #[error("the container ends inside its header")]
+    HeaderCut,
+    /// None of the keys opens any of the stanzas.
+    #[error("no given key opens this container (it is for: {recipients})")]
+    WrongKey {
+        /// The types of its stanzas.
+        recipients: String,
+    },
+    /// The passphrase does not open the stanza.
+    #[error("the passphrase is wrong")]
+    WrongPassphrase,
+    /// The payload is damaged or was tampered with.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    /// What was released before the damage is authentic, but not all.
+    #[error("{source}; the {released} bytes that came out before are authentic but incomplete")]
+    Incomplete {
+        /// Plaintext bytes released.
+        released: u64,
+        /// What stopped it.
+        source: Box<Error>,
+    },
+    /// The output is there already.
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    /// The output would overwrite the input.
+    #[error("the output {} is the input", .0.display())]
+    OutputIsInput(PathBuf),
+    /// The input changed while it was being read.
+    #[error("{} changed while it was read", .0.display())]
+    Changed(PathBuf),
+    /// What was written does not read back as what was meant.
+    #[error("{} does not match what it was made from", .0.display())]
+    Mismatch(PathBuf),
+    /// The operation needs another kind of input.
+    #[error("{what}")]
+    Usage {
+        /// What does not go together.
+        what: String,
+    },
+    /// A recipient could not wrap the file key.
+    #[error("wrapping the file key failed: {0}")]
+    Wrap(String),
+    /// An identity could not be used.
+    #[error("using an identity failed: {0}")]
+    Unwrap(String),
+    /// A primitive failed.
+    #[error(transparent)]
+    Crypto(#[from] engine::crypto::Error),
+    /// The engine failed for a reason that is not the file's.
+    #[error(transparent)]
+    Engine(engine::Error),
+}
+
+/// How a payload differs from what was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// A chunk's tag is wrong.
+    #[error("the payload is not authentic at chunk {chunk}")]
+    Chunk {
+        /// Index of the chunk.
+        chunk: u64,
+    },
+    /// The payload ends where no payload can end.
+    #[error("the payload is cut short")]
+    Truncated,
+    /// An empty chunk stands where none may.
+    #[error("the payload ends with an empty chunk that may not be there")]
+    EmptyLastChunk,
+    /// The payload was not made with this data key.
+    #[error("the payload does not belong to this header")]
+    Commitment,
+    /// The metadata are sealed correctly but make no sense.
+    #[error("the metadata are malformed")]
+    Metadata,
+}
+
+/// What an error means to the caller; the exit codes follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The system, or something outside the container.
+    Failure,
+    /// The request makes no sense.
+    Usage,
+    /// A wrong key, or a container that is not what was sealed.
+    Authentication,
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::Usage { what: what.into() }
+    }
+
+    /// The kind of this error.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Header { .. }
+            | Self::HeaderTooLong
+            | Self::HeaderAuthentication
+            | Self::HeaderCut
+            | Self::WrongKey { .. }
+            | Self::WrongPassphrase
+            | Self::Damaged(_)
+            | Self::Mismatch(_) => Kind::Authentication,
+            // Whatever cut the output short, its reader must not take it for the whole.
+            Self::Incomplete { .. } => Kind::Authentication,
+            Self::Usage { .. } | Self::OutputIsInput(_) => Kind::Usage,
+            Self::Io { .. }
+            | Self::NotAContainer
+            | Self::Exists(_)
+            | Self::Changed(_)
+            | Self::Wrap(_)
+            | Self::Unwrap(_)
+            | Self::Crypto(_)
+            | Self::Engine(_) => Kind::Failure,
+        }
+    }
+
+    /// What a person can do about it, where that is not plain from the message.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space, or write elsewhere with --out-dir"
+                }
+                io::ErrorKind::PermissionDenied => {
+                    "check the permissions, or write elsewhere with --out-dir"
+                }
+                io::ErrorKind::NotFound => "check the path",
+                _ => return None,
+            },
+            Self::NotAContainer => {
+                "give a file that wattlock or age made; `wattlock inspect FILE` shows what it is"
+            }
+            Self::Header { .. } | Self::HeaderTooLong | Self::HeaderCut => {
+                "the file is damaged or not complete; take it from its source again"
+            }
+            Self::HeaderAuthentication | Self::Damaged(_) => {
+                "the file is damaged or was tampered with; take it from its source again"
+            }
+            Self::WrongKey { .. } => {
+                "give the right identity with -i, or -p if it has a passphrase"
+            }
+            Self::WrongPassphrase => "try again; capitals and keyboard layout count",
+            Self::Incomplete { .. } => "discard what came out, or take it for what it is",
+            Self::Exists(_) => "choose another output, or overwrite it with --force",
+            Self::OutputIsInput(_) => {
+                "choose another output; --replace removes the original once the new file is safe"
+            }
+            Self::Changed(_) => "nothing was written; try again when no one writes to it",
+            Self::Mismatch(_) => "the original was kept; check the disk",
+            _ => return None,
+        })
+    }
+
+    /// Tells where an engine's failure came from: the container, its input or its output.
+    pub(crate) fn from_run(error: engine::Error, input: &Path, output: &Path) -> Self {
+        match error {
+            engine::Error::Authentication { chunk } => Self::Damaged(Damage::Chunk { chunk }),
+            engine::Error::Load { source, .. } => Self::from_transfer("read", input, source),
+            engine::Error::Store { source, .. } => Self::from_transfer("write", output, source),
+            other => Self::Engine(other),
+        }
+    }
+
+    fn from_transfer(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let inner = source.get_ref();
+        if let Some(damage) = inner.and_then(|inner| inner.downcast_ref::<Damage>()) {
+            return Self::Damaged(*damage);
+        }
+        if inner.is_some_and(|inner| inner.is::<NotEqual>()) {
+            return Self::Mismatch(path.to_owned());
+        }
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            return Self::Changed(path.to_owned());
+        }
+        Self::Io { action, path: path.to_owned(), source }
+    }
+}
+
+/// Travels inside an [`io::Error`] from a comparing sink to [`Error::from_run`].
+#[derive(Debug, thiserror::Error)]
+#[error("the contents differ")]
+pub(crate) struct NotEqual;
+
+impl From<Damage> for io::Error {
+    fn from(damage: Damage) -> Self {
+        Self::new(io::ErrorKind::InvalidData, damage)
+    }
+}

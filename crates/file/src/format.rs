@@ -1,0 +1,85 @@
+//! The container formats, and how to tell them apart.
+
+use std::fmt;
+
+use wattlock_engine::crypto::AeadAlgorithm;
+
+use crate::layout::{Ending, Layout};
+
+/// A container format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// wattlock v1, `docs/spec/wattlock-v1.md`.
+    #[default]
+    WattlockV1,
+    /// age v1, <https://c2sp.org/age>.
+    AgeV1,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 2] = [Self::WattlockV1, Self::AgeV1];
+
+    /// The first line of a container, without its newline.
+    pub fn version_line(self) -> &'static str {
+        match self {
+            Self::WattlockV1 => "wattlock/v1",
+            Self::AgeV1 => "age-encryption.org/v1",
+        }
+    }
+
+    /// The name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WattlockV1 => "wattlock",
+            Self::AgeV1 => "age",
+        }
+    }
+
+    /// The suffix that outputs of `protect` get, without its dot.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::WattlockV1 => "wlk",
+            Self::AgeV1 => "age",
+        }
+    }
+
+    /// The AEAD of the payload.
+    pub fn aead(self) -> AeadAlgorithm {
+        match self {
+            Self::WattlockV1 => AeadAlgorithm::Aes256Gcm,
+            Self::AgeV1 => AeadAlgorithm::ChaCha20Poly1305,
+        }
+    }
+
+    /// How the payload is cut into chunks.
+    pub fn layout(self) -> Layout {
+        match self {
+            Self::WattlockV1 => Layout { chunk_len: 16 * 1024, ending: Ending::Short },
+            Self::AgeV1 => Layout { chunk_len: 64 * 1024, ending: Ending::Marked },
+        }
+    }
+
+    /// Bytes between the header and the first chunk.
+    pub fn prefix_len(self) -> usize {
+        match self {
+            Self::WattlockV1 => crate::cobblestone::PREFIX_LEN,
+            Self::AgeV1 => crate::age_v1::NONCE_LEN,
+        }
+    }
+
+    /// The format whose version line, newline included, starts `bytes`.
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| {
+            bytes
+                .strip_prefix(format.version_line().as_bytes())
+                .is_some_and(|rest| rest.first() == Some(&b'\n'))
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

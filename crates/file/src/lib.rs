@@ -1,0 +1,58 @@
+//! Containers for files, and the pipeline that moves their bytes through the engine.
+//!
+//! The road of a file: [`Batch`] plans which input becomes which output; [`protect`] and
+//! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
+//! the payload's keys; a transfer carries chunks from the source through an engine job to the
+//! sink; [`Staged`] makes the output appear whole or not at all.
+#![forbid(unsafe_code)]
+
+mod age_v1;
+mod batch;
+mod cobblestone;
+mod container;
+mod error;
+mod format;
+mod header;
+mod input;
+mod inspect;
+mod keys;
+mod layout;
+mod metadata;
+mod payload;
+mod protect;
+mod rekey;
+mod staging;
+mod transfer;
+mod unprotect;
+mod wattlock_v1;
+
+pub use batch::{Batch, Direction, Found, Outcome, Plan, Skip, Task, expect_all};
+pub use error::{Damage, Error, Kind};
+pub use format::Format;
+pub use header::{Header, MAX_HEADER_LEN, Stanza};
+pub use input::Input;
+pub use inspect::{Inspection, inspect};
+pub use keys::{Identities, Recipients, Wrapping};
+pub use layout::Layout;
+pub use metadata::Metadata;
+pub use payload::Payload;
+pub use protect::{Protect, protect};
+pub use rekey::{Rekey, rekey};
+pub use staging::{Attributes, Staged, abandon_all};
+pub use transfer::Progress;
+pub use unprotect::{Target, Unprotect, data_key, unprotect};
+
+/// What became of one file.
+#[derive(Debug)]
+pub struct Done {
+    /// Bytes read from the input, header included.
+    pub bytes_in: u64,
+    /// Bytes written to the output, header included.
+    pub bytes_out: u64,
+    /// Where the output is, if it is a file.
+    pub output: Option<std::path::PathBuf>,
+    /// The container's format.
+    pub format: Format,
+    /// What the engine did.
+    pub report: wattlock_engine::Report,
+}

@@ -1,0 +1,78 @@
+//! A payload: its keys, and the engine job that seals or opens it.
+
+use std::ops::Range;
+use std::path::Path;
+
+use wattlock_engine::crypto::AeadKey;
+use wattlock_engine::{Data, Engine, Job, Nonces, Operation, Report};
+
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::transfer::{FileTransfer, Progress, Sink, Source};
+
+/// The keys and the layout of one payload; the same for every format from here on.
+pub struct Payload {
+    pub(crate) key: AeadKey,
+    pub(crate) nonces: Nonces,
+    pub(crate) layout: Layout,
+    /// The bytes between the header and the first chunk.
+    pub(crate) prefix: Vec<u8>,
+}
+
+/// The two ends of a payload's way, with the names they have in messages.
+pub(crate) struct Ends<'source, 'sink, 'name> {
+    pub source: Source<'source>,
+    pub sink: Sink<'sink>,
+    pub input: &'name Path,
+    pub output: &'name Path,
+}
+
+impl Payload {
+    /// Seals all of the source.
+    pub(crate) fn seal(
+        &self,
+        engine: &Engine,
+        ends: Ends<'_, '_, '_>,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
+        self.run(engine, Operation::Seal, None, ends, progress)
+    }
+
+    /// Opens all of the source, or only the plaintext bytes in `window`.
+    pub(crate) fn open(
+        &self,
+        engine: &Engine,
+        window: Option<Range<u64>>,
+        ends: Ends<'_, '_, '_>,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
+        self.run(engine, Operation::Open, window, ends, progress)
+    }
+
+    fn run(
+        &self,
+        engine: &Engine,
+        operation: Operation,
+        window: Option<Range<u64>>,
+        ends: Ends<'_, '_, '_>,
+        progress: &Progress,
+    ) -> Result<Report, Error> {
+        let Ends { source, sink, input, output } = ends;
+        let transfer =
+            FileTransfer::new(operation, self.layout, source, sink, window, progress)?;
+        let job = Job {
+            operation,
+            key: &self.key,
+            nonces: self.nonces,
+            chunk_len: self.layout.chunk_len,
+            data: Data::Moved(&transfer),
+        };
+        engine.run(job).map_err(|error| {
+            let error = Error::from_run(error, input, output);
+            match transfer.released() {
+                0 => error,
+                released => Error::Incomplete { released, source: Box::new(error) },
+            }
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! From a file to a container.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use wattlock_engine::Engine;
+
+use crate::error::Error;
+use crate::format::Format;
+use crate::input::{Input, Opened};
+use crate::keys::Wrapping;
+use crate::metadata::Metadata;
+use crate::payload::{Ends, Payload};
+use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::transfer::{Progress, Sink, Source};
+use crate::unprotect::Target;
+use crate::{Done, age_v1, wattlock_v1};
+
+/// How files are to be protected: the same for all files of a run.
+pub struct Protect<'a> {
+    /// Does the work.
+    pub engine: &'a Engine,
+    /// Whom the containers are for.
+    pub wrapping: &'a Wrapping,
+    /// Which kind of container.
+    pub format: Format,
+    /// Whether name, mode and time are sealed into it, where the format can.
+    pub metadata: bool,
+    /// Whether outputs that exist are replaced.
+    pub overwrite: bool,
+    /// Whether the input is removed once the container is on the disk and verified.
+    pub replace: bool,
+    /// Told of every byte.
+    pub progress: &'a Progress,
+}
+
+/// Protects `input` and puts the container at `target`.
+///
+/// # Errors
+/// Anything in [`Error`]; the input is then as it was and there is no output, except on a stream,
+/// which keeps what it was given.
+pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
+    let mut opened = input.open()?;
+    if how.replace && !fs::symlink_metadata(input.name()).is_ok_and(|status| status.is_file()) {
+        return Err(Error::usage("--replace needs a regular file, not a link or a pipe"));
+    }
+    let metadata = how.metadata.then(|| metadata_of(input, &opened));
+    let (header, payload) = how.wrapping.with_file_key(how.format, |file_key, stanzas| {
+        match how.format {
+            Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
+            Format::AgeV1 => age_v1::seal(file_key, stanzas),
+        }
+    })?;
+    let front = [&header[..], &payload.prefix].concat();
+    match target {
+        Target::File(path) => to_file(how, input, &mut opened, &path, &front, &payload),
+        Target::Stream(writer) => to_stream(how, &mut opened, writer, &front, &payload),
+        Target::Nothing => Err(Error::usage("protecting needs an output")),
+    }
+}
+
+fn to_file(
+    how: &Protect<'_>,
+    input: &Input,
+    opened: &mut Opened,
+    path: &Path,
+    front: &[u8],
+    payload: &Payload,
+) -> Result<Done, Error> {
+    opened.check_is_not(path)?;
+    let staged = Staged::create(path, how.overwrite)?;
+    staged.file().write_all_at(front, 0).map_err(Error::io("write", path))?;
+    let sink = Sink::File { file: staged.file(), offset: front.len() as u64 };
+    let report = run(how, opened, sink, path, payload)?;
+    opened.check_unchanged()?;
+    let mut attributes = Attributes::of(&opened.status);
+    if !how.metadata {
+        attributes.modified = None;
+    }
+    // Where the input was no file there is nothing to keep, and a secret is nobody else's.
+    staged.settle(&if opened.status.is_file() { attributes } else { Attributes::default() })?;
+    if how.replace {
+        read_back(how, opened, &staged, front.len() as u64, path, payload)?;
+        opened.check_unchanged()?;
+    }
+    let bytes_out = staged.file().metadata().map_err(Error::io("read", path))?.len();
+    let output = staged.publish()?;
+    if how.replace {
+        fs::remove_file(input.name()).map_err(Error::io("remove", input.name()))?;
+        sync_directory(directory_of(input.name()));
+    }
+    let overhead = front.len() as u64;
+    let bytes_in = opened.len().map_or_else(
+        || payload.layout.plain_len(bytes_out - overhead).map_err(Error::from),
+        Ok,
+    )?;
+    Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format, report })
+}
+
+fn to_stream(
+    how: &Protect<'_>,
+    opened: &mut Opened,
+    writer: &mut (dyn Write + Send),
+    front: &[u8],
+    payload: &Payload,
+) -> Result<Done, Error> {
+    let output = Path::new("standard output");
+    writer.write_all(front).map_err(Error::io("write", output))?;
+    let before = how.progress.done();
+    let report = run(how, opened, Sink::stream(writer), output, payload)?;
+    writer.flush().map_err(Error::io("write", output))?;
+    opened.check_unchanged()?;
+    let bytes_in = opened.len().unwrap_or_else(|| how.progress.done() - before);
+    let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
+    Ok(Done { bytes_in, bytes_out, output: None, format: how.format, report })
+}
+
+fn run(
+    how: &Protect<'_>,
+    opened: &mut Opened,
+    sink: Sink<'_>,
+    output: &Path,
+    payload: &Payload,
+) -> Result<wattlock_engine::Report, Error> {
+    let name = opened.name.clone();
+    let source = match (opened.start, opened.len()) {
+        (Some(offset), Some(len)) => Source::File { file: &opened.file, offset, len },
+        _ => Source::stream(&mut opened.file),
+    };
+    payload.seal(how.engine, Ends { source, sink, input: &name, output }, how.progress)
+}
+
+/// Opens what was just written, from the file, and compares it with the original.
+fn read_back(
+    how: &Protect<'_>,
+    opened: &Opened,
+    staged: &Staged,
+    offset: u64,
+    path: &Path,
+    payload: &Payload,
+) -> Result<(), Error> {
+    let len = staged.file().metadata().map_err(Error::io("read", path))?.len() - offset;
+    let ends = Ends {
+        source: Source::File { file: staged.file(), offset, len },
+        sink: Sink::Equals(&opened.file),
+        input: path,
+        output: path,
+    };
+    payload.open(how.engine, None, ends, &Progress::default())?;
+    Ok(())
+}
+
+fn metadata_of(input: &Input, opened: &Opened) -> Metadata {
+    if !opened.status.is_file() || *input == Input::Stdin {
+        return Metadata::default();
+    }
+    Metadata {
+        name: input.name().file_name().map(OsString::from),
+        mode: Some(opened.status.mode() & 0o777),
+        modified: opened.status.modified().ok(),
+    }
+}

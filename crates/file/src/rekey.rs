@@ -1,0 +1,85 @@
+//! New recipients for an existing container; its payload is copied as it is.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use wattlock_engine::crypto::Secret;
+
+use crate::container::Sealed;
+use crate::error::Error;
+use crate::format::Format;
+use crate::header::{Header, Stanza};
+use crate::input::Input;
+use crate::keys::{Identities, Wrapping};
+use crate::staging::{Attributes, Staged};
+use crate::{age_v1, wattlock_v1};
+
+/// How containers get new recipients.
+pub struct Rekey<'a> {
+    /// What opens them now.
+    pub identities: &'a Identities,
+    /// What shall open them from now on, instead.
+    pub wrapping: &'a Wrapping,
+    /// Whether another file at the target may be replaced. The container itself may be.
+    pub overwrite: bool,
+}
+
+/// Writes the container `input` with new stanzas to `target`, which may be the container itself.
+///
+/// The data key stays: whoever could open the container before and kept a copy of that key, or of
+/// the old container, still can. Only protecting the file anew changes that.
+///
+/// # Errors
+/// Anything in [`Error`]; the container is then as it was.
+pub fn rekey(how: &Rekey<'_>, input: &Input, target: PathBuf) -> Result<PathBuf, Error> {
+    let sealed = Sealed::read(input)?;
+    let payload = sealed.payload_range().ok_or_else(|| {
+        Error::usage("rekey needs a container in a file, and not an armored one")
+    })?;
+    let header = how.identities.with_file_key(&sealed.header, |old_key| {
+        new_header(how, &sealed.header, old_key)
+    })?;
+    let in_place = sealed.opened.check_is_not(&target).is_err();
+    let staged = Staged::create(&target, how.overwrite || in_place)?;
+    let failed = || Error::io("write", &target);
+    staged.file().write_all(&header).map_err(failed())?;
+    copy(&sealed.opened.file, payload.start, payload.end - payload.start, staged.file())
+        .map_err(failed())?;
+    sealed.opened.check_unchanged()?;
+    staged.settle(&Attributes::of(&sealed.opened.status))?;
+    staged.publish()
+}
+
+fn new_header(
+    how: &Rekey<'_>,
+    old: &Header,
+    old_key: &Secret<16>,
+) -> Result<Vec<u8>, Error> {
+    match old.format() {
+        Format::WattlockV1 => {
+            old.verify(&wattlock_v1::mac_key(old_key))?;
+            let data_key = wattlock_v1::data_key(old, old_key)?;
+            // Proves that the metadata, which are taken over as they are, belong to the key.
+            wattlock_v1::metadata(old, &data_key)?;
+            how.wrapping.with_file_key(Format::WattlockV1, |file_key, stanzas| {
+                wattlock_v1::rekey(old, &data_key, file_key, stanzas)
+            })
+        }
+        Format::AgeV1 => {
+            // The payload's key follows from the file key, which therefore has to stay.
+            old.verify(&age_v1::mac_key(old_key))?;
+            let stanzas: Vec<Stanza> = how.wrapping.wrap(old_key)?;
+            Ok(Header::encode(Format::AgeV1, &stanzas, &[], &age_v1::mac_key(old_key)))
+        }
+    }
+}
+
+/// Copies `len` bytes inside the kernel where it can; a file system that shares blocks may copy
+/// nothing at all.
+fn copy(mut from: &File, start: u64, len: u64, mut to: &File) -> io::Result<()> {
+    use io::Read;
+    from.seek(SeekFrom::Start(start))?;
+    let copied = io::copy(&mut (&mut from).take(len), &mut to)?;
+    if copied == len { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}

@@ -1,0 +1,152 @@
+//! Carries the chunks of a payload from a source to a sink.
+
+mod sink;
+mod source;
+mod turnstile;
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wattlock_engine::crypto::TAG_LEN;
+use wattlock_engine::{Loaded, Operation, Transfer};
+
+use crate::error::Damage;
+use crate::layout::Layout;
+
+pub(crate) use sink::Sink;
+pub(crate) use source::Source;
+
+/// Bytes done and to do, for whoever shows them. Counts plaintext and never goes back.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicU64,
+    expected: AtomicU64,
+}
+
+impl Progress {
+    /// Bytes that went through so far.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are known to come in all; zero if unknown.
+    pub fn expected(&self) -> u64 {
+        self.expected.load(Ordering::Relaxed)
+    }
+
+    /// Adds to what is expected.
+    pub fn expect(&self, bytes: u64) {
+        self.expected.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Adds to what is done, for work that does not pass through a transfer.
+    pub fn advance(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// One payload on its way.
+pub(crate) struct FileTransfer<'source, 'sink, 'run> {
+    shape: Shape,
+    source: Source<'source>,
+    sink: Sink<'sink>,
+    chunks: Option<Range<u64>>,
+    /// The plaintext bytes that are wanted of an opened payload.
+    window: Range<u64>,
+    progress: &'run Progress,
+}
+
+/// What the slots of a piece look like on either side.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub operation: Operation,
+    pub layout: Layout,
+}
+
+impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
+    pub fn new(
+        operation: Operation,
+        layout: Layout,
+        source: Source<'source>,
+        sink: Sink<'sink>,
+        window: Option<Range<u64>>,
+        progress: &'run Progress,
+    ) -> Result<Self, Damage> {
+        let plain_len = match (&source, operation) {
+            (Source::File { len, .. }, Operation::Seal) => Some(*len),
+            (Source::File { len, .. }, Operation::Open) => Some(layout.plain_len(*len)?),
+            (Source::Stream(_), _) => None,
+        };
+        let chunks = plain_len.map(|plain_len| match &window {
+            Some(window) => layout.chunks_of(window, plain_len),
+            None => 0..layout.chunks(plain_len),
+        });
+        let window = window.unwrap_or(0..u64::MAX);
+        let sink = sink.starting_at(chunks.as_ref().map_or(0, |chunks| chunks.start));
+        let shape = Shape { operation, layout };
+        Ok(Self { shape, source, sink, chunks, window, progress })
+    }
+
+    /// The plaintext in `slots`, the chunks from `first` on, as far as it lies in the window.
+    fn wanted_parts<'s>(&self, first: u64, slots: &'s [u8]) -> Vec<&'s [u8]> {
+        let chunk_len = self.shape.layout.chunk_len as u64;
+        let part = |(index, slot): (u64, &'s [u8])| {
+            let body = &slot[..slot.len() - TAG_LEN];
+            let start = index * chunk_len;
+            let within = |at: u64| (at.saturating_sub(start)).min(body.len() as u64) as usize;
+            &body[within(self.window.start)..within(self.window.end)]
+        };
+        (first..).zip(slots.chunks(self.shape.layout.slot_len())).map(part).collect()
+    }
+
+    /// Plaintext bytes that cannot be taken back any more, because they went to a stream.
+    pub fn released(&self) -> u64 {
+        match self.shape.operation {
+            Operation::Seal => 0,
+            Operation::Open => self.sink.released(),
+        }
+    }
+}
+
+impl Transfer for FileTransfer<'_, '_, '_> {
+    fn chunks(&self) -> Option<Range<u64>> {
+        self.chunks.clone()
+    }
+
+    fn ordered(&self) -> bool {
+        matches!(self.sink, Sink::Stream(_))
+    }
+
+    fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
+        match &self.source {
+            Source::File { file, offset, len } => {
+                source::load_file(file, *offset, *len, self.shape, wanted, slots)
+            }
+            Source::Stream(stream) => {
+                let mut stream = stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                stream.load(self.shape, wanted.start, slots)
+            }
+        }
+    }
+
+    fn store(&self, first: u64, slots: &[u8]) -> io::Result<()> {
+        let slot_len = self.shape.layout.slot_len();
+        let chunk_len = self.shape.layout.chunk_len as u64;
+        let count = slots.len().div_ceil(slot_len);
+        let chunks = first..first + count as u64;
+        match self.shape.operation {
+            Operation::Seal => self.sink.store(chunks, first * slot_len as u64, &[slots])?,
+            Operation::Open => {
+                let at = (first * chunk_len).saturating_sub(self.window.start);
+                self.sink.store(chunks, at, &self.wanted_parts(first, slots))?;
+            }
+        }
+        self.progress.advance((slots.len() - count * TAG_LEN) as u64);
+        Ok(())
+    }
+
+    fn abandon(&self, first: u64) {
+        self.sink.abandon(first);
+    }
+}

@@ -1,0 +1,124 @@
+//! Where the finished chunks go: a file at any offset, a stream in order, a comparison, nowhere.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::io::{Errno, pwritev};
+use zeroize::Zeroizing;
+
+use super::turnstile::Turnstile;
+use crate::error::NotEqual;
+
+/// The output of a transfer.
+pub(crate) enum Sink<'a> {
+    /// A file from `offset` on, written by all workers at once.
+    File { file: &'a File, offset: u64 },
+    /// A stream, written in order.
+    Stream(Ordered<'a>),
+    /// A file that must hold the same bytes already.
+    Equals(&'a File),
+    /// Nowhere: only the tags are of interest.
+    Nothing,
+}
+
+/// A writer and whose turn it is.
+pub(crate) struct Ordered<'a> {
+    writer: Mutex<&'a mut (dyn Write + Send)>,
+    turnstile: Turnstile,
+    released: AtomicU64,
+}
+
+impl<'a> Sink<'a> {
+    /// A sink that writes to `writer`, in order.
+    pub fn stream(writer: &'a mut (dyn Write + Send)) -> Self {
+        let turnstile = Turnstile::new(0);
+        Self::Stream(Ordered { writer: Mutex::new(writer), turnstile, released: AtomicU64::new(0) })
+    }
+
+    /// The same sink, when the run starts at chunk `first`.
+    pub(super) fn starting_at(self, first: u64) -> Self {
+        match self {
+            Self::Stream(ordered) => {
+                Self::Stream(Ordered { turnstile: Turnstile::new(first), ..ordered })
+            }
+            other => other,
+        }
+    }
+
+    pub(super) fn released(&self) -> u64 {
+        match self {
+            Self::Stream(ordered) => ordered.released.load(Ordering::Relaxed),
+            Self::File { .. } | Self::Equals(_) | Self::Nothing => 0,
+        }
+    }
+
+    /// Takes `parts`, the chunks `first..next` of the run, to be put at byte `at` of the output.
+    pub(super) fn store(
+        &self,
+        chunks: std::ops::Range<u64>,
+        at: u64,
+        parts: &[&[u8]],
+    ) -> io::Result<()> {
+        match self {
+            Self::File { file, offset } => gather(file, offset + at, parts),
+            Self::Stream(ordered) => ordered.turnstile.pass(chunks.start, chunks.end, || {
+                let mut writer = ordered.writer.lock().unwrap_or_else(|p| p.into_inner());
+                for part in parts {
+                    writer.write_all(part)?;
+                    ordered.released.fetch_add(part.len() as u64, Ordering::Relaxed);
+                }
+                Ok(())
+            }),
+            Self::Equals(file) => compare(file, at, parts),
+            Self::Nothing => Ok(()),
+        }
+    }
+
+    pub(super) fn abandon(&self, first: u64) {
+        if let Self::Stream(ordered) = self {
+            ordered.turnstile.abandon(first);
+        }
+    }
+}
+
+/// Writes `parts` one after the other from `at` on, with one system call where it takes them all.
+fn gather(file: &File, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
+    if let [part] = parts {
+        return file.write_all_at(part, at);
+    }
+    let mut parts: Vec<IoSlice<'_>> =
+        parts.iter().filter(|part| !part.is_empty()).map(|part| IoSlice::new(part)).collect();
+    let mut parts = &mut parts[..];
+    while !parts.is_empty() {
+        match pwritev(file, parts, at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                at += written as u64;
+                IoSlice::advance_slices(&mut parts, written);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn compare(file: &File, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
+    let mut buffer = Zeroizing::new(Vec::new());
+    for part in parts {
+        buffer.resize(part.len(), 0);
+        let same = match file.read_exact_at(&mut buffer, at) {
+            Ok(()) => buffer[..] == **part,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Err(error),
+        };
+        if !same {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, NotEqual));
+        }
+        at += part.len() as u64;
+    }
+    Ok(())
+}

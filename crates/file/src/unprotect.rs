@@ -1,0 +1,169 @@
+//! From a container to a file, to a stream, to a comparison, or to nothing but a verdict.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use wattlock_engine::crypto::Secret;
+use wattlock_engine::{Engine, Report};
+
+use crate::Done;
+use crate::container::{Container, Sealed};
+use crate::error::Error;
+use crate::format::Format;
+use crate::input::Input;
+use crate::keys::Identities;
+use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::transfer::{Progress, Sink};
+use crate::wattlock_v1;
+
+/// Where an output goes.
+pub enum Target<'a> {
+    /// A file, whole or not at all.
+    File(PathBuf),
+    /// A stream, which gets bytes as soon as they are authentic.
+    Stream(&'a mut (dyn Write + Send)),
+    /// Nowhere.
+    Nothing,
+}
+
+/// How containers are to be opened: the same for all files of a run.
+pub struct Unprotect<'a> {
+    /// Does the work.
+    pub engine: &'a Engine,
+    /// What may open them.
+    pub identities: &'a Identities,
+    /// The plaintext bytes wanted; all of them if `None`. The end may lie beyond the file's.
+    pub range: Option<Range<u64>>,
+    /// Whether the output gets the name that is sealed in the container.
+    pub sealed_name: bool,
+    /// Whether outputs that exist are replaced.
+    pub overwrite: bool,
+    /// Whether the container is removed once the output is on the disk and verified.
+    pub replace: bool,
+    /// Told of every byte.
+    pub progress: &'a Progress,
+}
+
+/// Opens the container `input` and puts its plaintext at `target`.
+///
+/// # Errors
+/// Anything in [`Error`]; there is then no output, except on a stream, which keeps the authentic
+/// bytes it was given: [`Error::Incomplete`].
+pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
+    if how.replace && !fs::symlink_metadata(input.name()).is_ok_and(|status| status.is_file()) {
+        return Err(Error::usage("--replace needs a regular file, not a link or a pipe"));
+    }
+    let mut container = Container::open(input, how.identities)?;
+    let window = container.window(how.range.clone())?;
+    let before = how.progress.done();
+    let (report, output) = match target {
+        Target::File(path) => {
+            let (report, path) = to_file(how, input, &mut container, window.clone(), path)?;
+            (report, Some(path))
+        }
+        Target::Stream(writer) => {
+            let output = Path::new("standard output");
+            let sink = Sink::stream(&mut *writer);
+            let report = container.run(how.engine, window.clone(), sink, output, how.progress)?;
+            writer.flush().map_err(Error::io("write", output))?;
+            (report, None)
+        }
+        Target::Nothing => {
+            let (sink, output) = (Sink::Nothing, input.name());
+            (container.run(how.engine, window.clone(), sink, output, how.progress)?, None)
+        }
+    };
+    let bytes_out = match window {
+        Some(window) => window.end - window.start,
+        None => container.plain_len()?.unwrap_or_else(|| how.progress.done() - before),
+    };
+    Ok(done(&container, bytes_out, output, report))
+}
+
+/// Authenticates the container `input` and compares it with the file `plaintext`, byte for byte.
+///
+/// # Errors
+/// [`Error::Mismatch`] if they differ, or what [`unprotect`] returns.
+pub(crate) fn matches(how: &Unprotect<'_>, input: &Input, plaintext: &Path) -> Result<Done, Error> {
+    let mut container = Container::open(input, how.identities)?;
+    let file = File::open(plaintext).map_err(Error::io("read", plaintext))?;
+    let len = file.metadata().map_err(Error::io("read", plaintext))?.len();
+    if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
+        return Err(Error::Mismatch(plaintext.to_owned()));
+    }
+    let report = container.run(how.engine, None, Sink::Equals(&file), plaintext, how.progress)?;
+    Ok(done(&container, len, None, report))
+}
+
+/// The data key of a wattlock v1 container, for other implementations of Cobblestone-256, and
+/// where in the file its payload starts.
+///
+/// # Errors
+/// As [`unprotect`]; [`Error::Usage`] for another format.
+pub fn data_key(input: &Input, identities: &Identities) -> Result<(Secret<32>, u64), Error> {
+    let header = Sealed::read(input)?.header;
+    if header.format() != Format::WattlockV1 {
+        return Err(Error::usage("only a wattlock v1 container has a data key"));
+    }
+    identities.with_file_key(&header, |file_key| {
+        header.verify(&wattlock_v1::mac_key(file_key))?;
+        Ok((wattlock_v1::data_key(&header, file_key)?, header.len()))
+    })
+}
+
+fn to_file(
+    how: &Unprotect<'_>,
+    input: &Input,
+    container: &mut Container,
+    window: Option<Range<u64>>,
+    mut path: PathBuf,
+) -> Result<(Report, PathBuf), Error> {
+    if let Some(name) = container.metadata.name.as_deref().filter(|_| how.sealed_name) {
+        path.set_file_name(name);
+    }
+    container.opened.check_is_not(&path)?;
+    let staged = Staged::create(&path, how.overwrite)?;
+    let sink = Sink::File { file: staged.file(), offset: 0 };
+    let report = container.run(how.engine, window, sink, &path, how.progress)?;
+    staged.settle(&attributes(container))?;
+    if how.replace {
+        // From the disk again, both of them: what is compared is what will be kept.
+        let sink = Sink::Equals(staged.file());
+        let again = &Progress::default();
+        container.run(how.engine, None, sink, &path, again)?;
+        container.opened.check_unchanged()?;
+    }
+    let output = staged.publish()?;
+    if how.replace {
+        fs::remove_file(input.name()).map_err(Error::io("remove", input.name()))?;
+        sync_directory(directory_of(input.name()));
+    }
+    Ok((report, output))
+}
+
+/// What is sealed in the container, and else what the container itself has.
+fn attributes(container: &Container) -> Attributes {
+    let status = &container.opened.status;
+    let own = if status.is_file() { Attributes::of(status) } else { Attributes::default() };
+    Attributes {
+        mode: container.metadata.mode.or(own.mode),
+        modified: container.metadata.modified.or(own.modified),
+        owner: own.owner,
+    }
+}
+
+fn done(
+    container: &Container,
+    bytes_out: u64,
+    output: Option<PathBuf>,
+    report: Report,
+) -> Done {
+    let format = container.header.format();
+    let bytes_in = container.opened.len().unwrap_or_else(|| {
+        let payload = format.layout().sealed_len(bytes_out);
+        container.header.len() + format.prefix_len() as u64 + payload
+    });
+    Done { bytes_in, bytes_out, output, format, report }
+}

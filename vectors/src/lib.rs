@@ -1,0 +1,2 @@
+//! Walks the folders of test vectors; for tests only.
+#![forbid(unsafe_code)]
