@@ -178,8 +178,6 @@ struct AbandonOnPanic<'a, 'j, 'd>(&'a Run<'j, 'd>);
 
 impl Drop for AbandonOnPanic<'_, '_, '_> {
     fn drop(&mut self) {
-        if let Data::Moved(transfer) = &self.0.job().data {
-            transfer.abandon(0);
-        }
+        self.0.let_go();
     }
 }

@@ -85,9 +85,8 @@ pub trait Transfer: Sync {
     /// then pieces are loaded one after the other, from chunk 0 on.
     fn chunks(&self) -> Option<Range<u64>>;
 
-    /// True if pieces must be stored in order, so that a worker may wait in [`Transfer::store`]
-    /// for those before it.
-    fn ordered(&self) -> bool;
+    /// How [`Transfer::store`] wants to be called.
+    fn stores(&self) -> Stores;
 
     /// Fills the slots of the chunks `wanted`, as many as there are.
     ///
@@ -100,9 +99,17 @@ pub trait Transfer: Sync {
     /// # Errors
     /// Whatever the output said; the run fails.
     fn store(&self, first: u64, slots: &[u8]) -> io::Result<()>;
+}
 
-    /// Says that the piece from `first` on will never be stored: who waits for it must give up.
-    fn abandon(&self, first: u64);
+/// How the output of a [`Transfer`] takes its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stores {
+    /// By any number of workers at once.
+    Together,
+    /// One at a time, in any order: a file, which the kernel locks for each write.
+    OneByOne,
+    /// One at a time, in order: a stream.
+    InOrder,
 }
 
 /// What [`Transfer::load`] found.

@@ -13,14 +13,14 @@
 //! let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &Secret::init_with(|b| b.fill(7)));
 //! // Two chunks of 5 plaintext bytes, each followed by room for its tag.
 //! let mut slots = *b"first................second...............";
-//! let mut job = Job {
+//! let job = Job {
 //!     operation: Operation::Seal,
 //!     key: &key,
 //!     nonces: Nonces::XorIndex { base: [0; 12] },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
 //! };
-//! let report = Engine::new(2).run(&mut job)?;
+//! let report = Engine::new(2).run(job)?;
 //! assert_eq!(report.bytes(), 42);
 //! # Ok::<(), wattlock_engine::Error>(())
 //! ```
@@ -31,6 +31,7 @@ mod device;
 mod engine;
 pub mod fake;
 mod job;
+mod outlet;
 mod policy;
 mod pool;
 mod report;
@@ -42,7 +43,7 @@ pub use wattlock_crypto as crypto;
 pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
-pub use job::{Data, Job, Loaded, Nonces, Operation, Transfer};
+pub use job::{Data, Job, Loaded, Nonces, Operation, Stores, Transfer};
 pub use policy::{Load, Plan, Policy};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};

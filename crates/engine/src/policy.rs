@@ -47,8 +47,9 @@ impl Policy {
     }
 }
 
-/// A piece that fits the second-level cache with room for the copy on its way in and out.
-const PIECE_BYTES: usize = 256 * 1024;
+/// A piece that fits a core's second-level cache. Measured: from 256 KiB to 1 MiB there is little
+/// difference, below it the system calls show.
+const PIECE_BYTES: usize = 512 * 1024;
 
 /// Below this, waking a second thread costs more than it saves.
 const INLINE_BYTES: u64 = 512 * 1024;
@@ -63,17 +64,17 @@ mod tests {
     fn plans() {
         let table = [
             // policy, bytes, available, workers, chunks a piece
-            (Policy::Serial, Some(1 << 30), 8, 1, 15),
-            (Policy::Serial, None, 8, 1, 15),
-            (Policy::Parallel, None, 8, 8, 15),
+            (Policy::Serial, Some(1 << 30), 8, 1, 31),
+            (Policy::Serial, None, 8, 1, 31),
+            (Policy::Parallel, None, 8, 8, 31),
             (Policy::Parallel, Some(0), 8, 1, 1),
             (Policy::Parallel, Some(20_000), 8, 1, 2),
-            (Policy::Parallel, Some(INLINE_BYTES - 1), 8, 1, 15),
-            (Policy::Parallel, Some(INLINE_BYTES), 2, 2, 15),
+            (Policy::Parallel, Some(INLINE_BYTES - 1), 8, 1, 31),
+            (Policy::Parallel, Some(INLINE_BYTES), 2, 2, 16),
             (Policy::Parallel, Some(INLINE_BYTES), 8, 8, 4),
             (Policy::Parallel, Some(INLINE_BYTES), 64, 32, 1),
-            (Policy::Parallel, Some(1 << 40), 2, 2, 15),
-            (Policy::Parallel, Some(1 << 40), 0, 1, 15),
+            (Policy::Parallel, Some(1 << 40), 2, 2, 31),
+            (Policy::Parallel, Some(1 << 40), 0, 1, 31),
         ];
         for (policy, bytes, available, workers, piece_chunks) in table {
             let plan = policy.plan(Load { bytes, slot_len: SLOT }, available);

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::job::{Data, Job, Transfer};
+use crate::job::{Data, Job, Stores, Transfer};
+use crate::outlet::{Finished, Outlet};
 
 /// One job on its way through the devices.
 ///
@@ -16,6 +17,8 @@ pub struct Run<'j, 'd> {
     state: Mutex<State<'j>>,
     /// Held while loading from an input of unknown length, so that order is kept.
     in_order: Mutex<()>,
+    /// `None` where pieces are stored by all workers at once.
+    outlet: Option<Outlet>,
 }
 
 /// A part of the run that one worker takes.
@@ -68,7 +71,17 @@ impl<'j, 'd> Run<'j, 'd> {
             (None, Data::InPlace { .. }) => Left::Known { first: 0, end: 0 },
         };
         let state = Mutex::new(State { left, handed_back: Vec::new(), failure: None });
-        Self { job, piece_chunks, state, in_order: Mutex::new(()) }
+        let outlet = match &job.data {
+            Data::InPlace { .. } => None,
+            Data::Moved(transfer) => match transfer.stores() {
+                Stores::Together => None,
+                Stores::OneByOne => Some(Outlet::new(None)),
+                Stores::InOrder => {
+                    Some(Outlet::new(Some(transfer.chunks().map_or(0, |chunks| chunks.start))))
+                }
+            },
+        };
+        Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet }
     }
 
     /// The job whose pieces these are.
@@ -98,7 +111,8 @@ impl<'j, 'd> Run<'j, 'd> {
             Data::Moved(transfer) => *transfer,
             Data::InPlace { .. } => return Ok(self.take_memory(end, max_chunks)),
         };
-        let end = if transfer.ordered() { End::Front } else { end };
+        let in_order = transfer.stores() == Stores::InOrder;
+        let end = if in_order { End::Front } else { end };
         // An input of unknown length is read by one worker at a time.
         let _turn = transfer.chunks().is_none().then(|| lock(&self.in_order));
         let wanted = {
@@ -117,20 +131,20 @@ impl<'j, 'd> Run<'j, 'd> {
         self.load(transfer, wanted, buffer)
     }
 
-    /// Stores a finished piece, and returns the buffer it was loaded into.
+    /// Has a finished piece stored, now or later, and returns a buffer for the next.
     ///
     /// # Errors
-    /// [`Error::Store`].
+    /// [`Error::Store`], of this piece or of another that this worker stored.
     pub fn finish(&self, piece: Piece<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
         match piece.slots {
             Slots::Borrowed(_) => Ok(Zeroizing::default()),
             Slots::Loaded { buffer, len } => {
-                if let Data::Moved(transfer) = &self.job.data {
-                    transfer
-                        .store(piece.first, &buffer[..len])
-                        .map_err(|source| Error::Store { chunk: piece.first, source })?;
+                let end = piece.first + len.div_ceil(self.job.slot_len()) as u64;
+                let finished = Finished { first: piece.first, end, buffer, len };
+                match &self.outlet {
+                    Some(outlet) => outlet.put(finished, |finished| self.store(finished)),
+                    None => self.store(&finished).map(|()| finished.buffer),
                 }
-                Ok(buffer)
             }
         }
     }
@@ -156,14 +170,26 @@ impl<'j, 'd> Run<'j, 'd> {
                 state.failure = Some((chunk, error));
             }
         }
-        if let Data::Moved(transfer) = &self.job.data {
-            transfer.abandon(chunk);
+        self.let_go();
+    }
+
+    /// Lets nobody wait for a piece that will never come.
+    pub(crate) fn let_go(&self) {
+        if let Some(outlet) = &self.outlet {
+            outlet.close();
         }
     }
 
     pub(crate) fn into_failure(self) -> Option<Error> {
         let state = self.state.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         state.failure.map(|(_, error)| error)
+    }
+
+    fn store(&self, finished: &Finished) -> Result<(), Error> {
+        let Data::Moved(transfer) = &self.job.data else { return Ok(()) };
+        transfer
+            .store(finished.first, &finished.buffer[..finished.len])
+            .map_err(|source| Error::Store { chunk: finished.first, source })
     }
 
     fn take_memory(&self, end: End, max_chunks: usize) -> Option<Piece<'j>> {

@@ -54,6 +54,11 @@ impl Sealed {
         let mut reader = BufReader::new(file);
         let start = reader.fill_buf().map_err(Error::io("read", &opened.name))?;
         let armored = is_armored(start);
+        if armored {
+            // White space may stand before the armor; the age crate wants it gone.
+            let space = start.len() - start.trim_ascii_start().len();
+            reader.consume(space);
+        }
         let mut reader: Box<dyn BufRead + Send> = match armored {
             true => Box::new(BufReader::new(ArmoredReader::new(reader))),
             false => Box::new(reader),

@@ -2,14 +2,13 @@
 
 mod sink;
 mod source;
-mod turnstile;
 
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wattlock_engine::crypto::TAG_LEN;
-use wattlock_engine::{Loaded, Operation, Transfer};
+use wattlock_engine::{Loaded, Operation, Stores, Transfer};
 
 use crate::error::Damage;
 use crate::layout::Layout;
@@ -83,7 +82,6 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
             None => 0..layout.chunks(plain_len),
         });
         let window = window.unwrap_or(0..u64::MAX);
-        let sink = sink.starting_at(chunks.as_ref().map_or(0, |chunks| chunks.start));
         let shape = Shape { operation, layout };
         Ok(Self { shape, source, sink, chunks, window, progress })
     }
@@ -114,8 +112,12 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         self.chunks.clone()
     }
 
-    fn ordered(&self) -> bool {
-        matches!(self.sink, Sink::Stream(_))
+    fn stores(&self) -> Stores {
+        match self.sink {
+            Sink::File { .. } => Stores::OneByOne,
+            Sink::Stream(_) => Stores::InOrder,
+            Sink::Equals(_) | Sink::Nothing => Stores::Together,
+        }
     }
 
     fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
@@ -134,19 +136,14 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         let slot_len = self.shape.layout.slot_len();
         let chunk_len = self.shape.layout.chunk_len as u64;
         let count = slots.len().div_ceil(slot_len);
-        let chunks = first..first + count as u64;
         match self.shape.operation {
-            Operation::Seal => self.sink.store(chunks, first * slot_len as u64, &[slots])?,
+            Operation::Seal => self.sink.store(first * slot_len as u64, &[slots])?,
             Operation::Open => {
                 let at = (first * chunk_len).saturating_sub(self.window.start);
-                self.sink.store(chunks, at, &self.wanted_parts(first, slots))?;
+                self.sink.store(at, &self.wanted_parts(first, slots))?;
             }
         }
         self.progress.advance((slots.len() - count * TAG_LEN) as u64);
         Ok(())
-    }
-
-    fn abandon(&self, first: u64) {
-        self.sink.abandon(first);
     }
 }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::{Errno, pwritev};
 use zeroize::Zeroizing;
 
-use super::turnstile::Turnstile;
 use crate::error::NotEqual;
 
 /// The output of a transfer.
@@ -24,28 +23,16 @@ pub(crate) enum Sink<'a> {
     Nothing,
 }
 
-/// A writer and whose turn it is.
+/// A writer, and what it was given.
 pub(crate) struct Ordered<'a> {
     writer: Mutex<&'a mut (dyn Write + Send)>,
-    turnstile: Turnstile,
     released: AtomicU64,
 }
 
 impl<'a> Sink<'a> {
     /// A sink that writes to `writer`, in order.
     pub fn stream(writer: &'a mut (dyn Write + Send)) -> Self {
-        let turnstile = Turnstile::new(0);
-        Self::Stream(Ordered { writer: Mutex::new(writer), turnstile, released: AtomicU64::new(0) })
-    }
-
-    /// The same sink, when the run starts at chunk `first`.
-    pub(super) fn starting_at(self, first: u64) -> Self {
-        match self {
-            Self::Stream(ordered) => {
-                Self::Stream(Ordered { turnstile: Turnstile::new(first), ..ordered })
-            }
-            other => other,
-        }
+        Self::Stream(Ordered { writer: Mutex::new(writer), released: AtomicU64::new(0) })
     }
 
     pub(super) fn released(&self) -> u64 {
@@ -55,31 +42,20 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Takes `parts`, the chunks `first..next` of the run, to be put at byte `at` of the output.
-    pub(super) fn store(
-        &self,
-        chunks: std::ops::Range<u64>,
-        at: u64,
-        parts: &[&[u8]],
-    ) -> io::Result<()> {
+    /// Takes `parts`, to be put at byte `at` of the output.
+    pub(super) fn store(&self, at: u64, parts: &[&[u8]]) -> io::Result<()> {
         match self {
             Self::File { file, offset } => gather(file, offset + at, parts),
-            Self::Stream(ordered) => ordered.turnstile.pass(chunks.start, chunks.end, || {
-                let mut writer = ordered.writer.lock().unwrap_or_else(|p| p.into_inner());
+            Self::Stream(Ordered { writer, released }) => {
+                let mut writer = writer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 for part in parts {
                     writer.write_all(part)?;
-                    ordered.released.fetch_add(part.len() as u64, Ordering::Relaxed);
+                    released.fetch_add(part.len() as u64, Ordering::Relaxed);
                 }
                 Ok(())
-            }),
+            }
             Self::Equals(file) => compare(file, at, parts),
             Self::Nothing => Ok(()),
-        }
-    }
-
-    pub(super) fn abandon(&self, first: u64) {
-        if let Self::Stream(ordered) = self {
-            ordered.turnstile.abandon(first);
         }
     }
 }

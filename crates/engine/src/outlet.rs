@@ -1,0 +1,197 @@
+//! The way out of a run: finished pieces leave one at a time, and in order where that matters.
+//!
+//! A worker that finds the door busy leaves its piece beside it and goes on with the next; the
+//! one in the door takes out whatever lies there. So nobody waits for a file's lock or for a
+//! slower neighbour, until [`WAITING`] pieces lie there.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use zeroize::Zeroizing;
+
+use crate::Error;
+
+/// Finished pieces on their way out.
+pub(crate) struct Outlet {
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+/// A finished piece that was loaded, and so has to be stored.
+pub(crate) struct Finished {
+    pub first: u64,
+    /// The chunk after the last.
+    pub end: u64,
+    pub buffer: Zeroizing<Vec<u8>>,
+    pub len: usize,
+}
+
+struct State {
+    ready: BTreeMap<u64, Finished>,
+    /// The chunk that has to leave next, where order matters.
+    next: Option<u64>,
+    busy: bool,
+    waiting: usize,
+    closed: bool,
+    spare: Vec<Zeroizing<Vec<u8>>>,
+}
+
+/// Pieces that may lie beside the door before whoever brings another has to wait.
+const WAITING: usize = 8;
+
+impl Outlet {
+    /// An outlet that keeps order from chunk `first` on, or none if that is `None`.
+    pub fn new(first: Option<u64>) -> Self {
+        let state = State {
+            ready: BTreeMap::new(),
+            next: first,
+            busy: false,
+            waiting: 0,
+            closed: false,
+            spare: Vec::new(),
+        };
+        Self { state: Mutex::new(state), moved: Condvar::new() }
+    }
+
+    /// Takes `piece`, to be stored now or later by somebody, and gives a buffer for the next.
+    ///
+    /// # Errors
+    /// What `store` says, of this piece or of one that lay there.
+    pub fn put(
+        &self,
+        piece: Finished,
+        store: impl Fn(&Finished) -> Result<(), Error>,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let mut state = self.lock();
+        state.ready.insert(piece.first, piece);
+        loop {
+            if !state.busy && state.can_leave() {
+                return self.drain(state, store);
+            }
+            if state.closed || state.ready.len() <= WAITING {
+                return Ok(state.spare.pop().unwrap_or_default());
+            }
+            state.waiting += 1;
+            state = self.moved.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            state.waiting -= 1;
+        }
+    }
+
+    /// Lets nobody wait any more: a piece that they would wait for will not come.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.moved.notify_all();
+    }
+
+    fn drain<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        store: impl Fn(&Finished) -> Result<(), Error>,
+    ) -> Result<Zeroizing<Vec<u8>>, Error> {
+        state.busy = true;
+        while let Some(piece) = state.leave() {
+            drop(state);
+            let stored = store(&piece);
+            state = self.lock();
+            if let Err(error) = stored {
+                state.busy = false;
+                return Err(error);
+            }
+            state.spare.push(piece.buffer);
+            if state.waiting > 0 && state.ready.len() <= WAITING / 2 {
+                self.moved.notify_all();
+            }
+        }
+        state.busy = false;
+        if state.waiting > 0 {
+            self.moved.notify_all();
+        }
+        Ok(state.spare.pop().unwrap_or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl State {
+    fn can_leave(&self) -> bool {
+        match (self.ready.first_key_value(), self.next) {
+            (Some((first, _)), Some(next)) => *first == next,
+            (first, None) => first.is_some(),
+            (None, Some(_)) => false,
+        }
+    }
+
+    fn leave(&mut self) -> Option<Finished> {
+        if !self.can_leave() {
+            return None;
+        }
+        let (_, piece) = self.ready.pop_first()?;
+        if self.next.is_some() {
+            self.next = Some(piece.end);
+        }
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(first: u64) -> Finished {
+        Finished { first, end: first + 2, buffer: Zeroizing::new(vec![0; 4]), len: 4 }
+    }
+
+    #[test]
+    fn ordered_pieces_leave_in_order_whoever_comes_first() {
+        let outlet = Outlet::new(Some(10));
+        let left = Mutex::new(Vec::new());
+        let store = |piece: &Finished| {
+            left.lock().unwrap().push(piece.first);
+            Ok(())
+        };
+        for first in [14, 12, 10, 16] {
+            outlet.put(piece(first), store).unwrap();
+        }
+        assert_eq!(*left.lock().unwrap(), [10, 12, 14, 16]);
+    }
+
+    #[test]
+    fn without_order_nothing_waits() {
+        let outlet = Outlet::new(None);
+        let left = Mutex::new(Vec::new());
+        for first in [14, 10] {
+            outlet.put(piece(first), |p| { left.lock().unwrap().push(p.first); Ok(()) }).unwrap();
+        }
+        assert_eq!(*left.lock().unwrap(), [14, 10]);
+    }
+
+    #[test]
+    fn who_waits_behind_a_missing_piece_is_released_by_close() {
+        let outlet = Outlet::new(Some(0));
+        std::thread::scope(|scope| {
+            let behind = scope.spawn(|| {
+                for index in 1..=WAITING as u64 + 1 {
+                    outlet.put(piece(2 * index), |_| unreachable!("piece 0 is missing")).unwrap();
+                }
+            });
+            while outlet.lock().waiting == 0 {
+                std::thread::yield_now();
+            }
+            outlet.close();
+            behind.join().unwrap();
+        });
+        let left = Mutex::new(Vec::new());
+        // Those before the missing piece still leave after the close.
+        outlet.put(piece(0), |p| { left.lock().unwrap().push(p.first); Ok(()) }).unwrap();
+        assert_eq!(left.lock().unwrap()[0], 0);
+    }
+
+    #[test]
+    fn buffers_come_back() {
+        let outlet = Outlet::new(None);
+        let buffer = outlet.put(piece(0), |_| Ok(())).unwrap();
+        assert_eq!(buffer.len(), 4);
+    }
+}

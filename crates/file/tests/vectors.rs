@@ -1,0 +1,121 @@
+//! Every container vector, as a file and as a stream, ends as its `expect:` line says.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use age::secrecy::SecretString;
+use wattlock_engine::Engine;
+use wattlock_file::{Damage, Error, Identities, Input, Progress, Target, Unprotect, unprotect};
+use wattlock_vectors::{Vector, containers, sha256};
+
+/// The identities of a vector, or why it has to be skipped.
+fn identities(vector: &Vector) -> Result<Identities, String> {
+    let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
+    for identity in vector.all("identity") {
+        let identity: age::x25519::Identity = identity
+            .parse()
+            .map_err(|_| "the age crate has no post-quantum identities".to_owned())?;
+        list.push(Box::new(identity));
+    }
+    for passphrase in vector.all("passphrase") {
+        let mut identity = age::scrypt::Identity::new(SecretString::from(passphrase.to_owned()));
+        identity.set_max_work_factor(22);
+        list.push(Box::new(identity));
+    }
+    Ok(Identities::new(list))
+}
+
+fn open(vector: &Vector, input: &Input, threads: usize) -> Result<Vec<u8>, Error> {
+    let identities = identities(vector).expect("checked before");
+    let mut released = Vec::new();
+    let how = Unprotect {
+        engine: &Engine::new(threads),
+        identities: &identities,
+        range: None,
+        sealed_name: false,
+        overwrite: false,
+        replace: false,
+        progress: &Progress::default(),
+    };
+    unprotect(&how, input, Target::Stream(&mut released))?;
+    Ok(released)
+}
+
+fn check(vector: &Vector, opened: Result<Vec<u8>, Error>, how: &str) {
+    let name = &vector.name;
+    let error = match (vector.expect(), opened) {
+        ("success", Ok(plaintext)) => {
+            assert_eq!(Some(&*sha256(&plaintext)), vector.one("payload"), "{name} {how}");
+            return;
+        }
+        (expected, Ok(_)) => panic!("{name} {how}: opened, and should have been: {expected}"),
+        ("success", Err(error)) => panic!("{name} {how}: {error}"),
+        (_, Err(error)) => error,
+    };
+    let error = match error {
+        Error::Incomplete { source, .. } => *source,
+        error => error,
+    };
+    let right = match vector.expect() {
+        "no match" => matches!(error, Error::WrongKey { .. } | Error::WrongPassphrase),
+        "HMAC failure" => matches!(error, Error::HeaderAuthentication),
+        "header failure" => matches!(
+            error,
+            Error::NotAContainer
+                | Error::Header { .. }
+                | Error::HeaderCut
+                | Error::HeaderAuthentication
+                // A stanza that the age crate refuses, or that asks for too much work.
+                | Error::Unwrap(_)
+                // The nonce in front of the payload belongs to the header for these vectors.
+                | Error::Damaged(Damage::Truncated)
+        ),
+        "payload failure" => matches!(error, Error::Damaged(_)),
+        "armor failure" => true,
+        other => panic!("{name}: nobody knows what is to be expected of {other}"),
+    };
+    assert!(right, "{name} {how}: {error:?} is not a {}", vector.expect());
+}
+
+fn check_folder(folder: &str, least: usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let mut checked = 0;
+    for vector in containers(folder) {
+        if let Err(why) = identities(&vector) {
+            println!("skipped: {folder}/{}: {why}", vector.name);
+            continue;
+        }
+        let path = directory.path().join(&vector.name);
+        fs::write(&path, &vector.body).unwrap();
+        for threads in [1, 3] {
+            let how = format!("from a file, {threads} threads");
+            check(&vector, open(&vector, &Input::Path(path.clone()), threads), &how);
+        }
+        let fifo = directory.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let mut writer = Command::new("sh")
+            .args(["-c", "cat \"$0\" > \"$1\""])
+            .args([&path, &fifo])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        check(&vector, open(&vector, &Input::Path(fifo.clone()), 3), "from a pipe");
+        let _ = writer.wait();
+        fs::remove_file(fifo).unwrap();
+        checked += 1;
+    }
+    println!("{checked} vectors of {folder}");
+    assert!(checked >= least, "only {checked} vectors of {folder} were checked");
+    std::io::stdout().flush().unwrap();
+}
+
+#[test]
+fn age_v1() {
+    check_folder("age", 118);
+}
+
+#[test]
+fn wattlock_v1() {
+    check_folder("wattlock-v1", 20);
+}
