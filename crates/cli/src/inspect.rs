@@ -113,15 +113,17 @@ fn print(input: &Input, inspection: &Inspection) {
         _ => row("plaintext", "unknown: the input is a stream"),
     }
     row("cipher", inspection.format.aead().name());
+    if inspection.metadata.is_some() {
+        row("header is", "authentic");
+    }
     match &inspection.metadata {
+        _ if !inspection.has_metadata => row("metadata", "none"),
         Some(metadata) => print_metadata(metadata, row),
-        None if inspection.has_metadata => row("metadata", "sealed; -i opens them"),
-        None => row("metadata", "none"),
+        None => row("metadata", "sealed; -i opens them"),
     }
 }
 
 fn print_metadata(metadata: &Metadata, row: impl Fn(&str, &str)) {
-    row("header is", "authentic");
     if let Some(name) = &metadata.name {
         row("name", &name.to_string_lossy());
     }

@@ -41,6 +41,7 @@ pub use rekey::{Rekey, rekey};
 pub use staging::{Attributes, Staged, abandon_all};
 pub use transfer::Progress;
 pub use unprotect::{Target, Unprotect, data_key, unprotect};
+pub use wattlock_v1::PAYLOAD_CONTEXT;
 
 /// What became of one file.
 #[derive(Debug)]

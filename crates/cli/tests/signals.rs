@@ -1,0 +1,122 @@
+//! Programs that are ended in the middle, and two at once.
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use support::{Place, assert_exit, pattern, stderr, wattlock};
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A `protect` of a stream that has taken a few megabytes and waits for more.
+fn in_the_middle_of_a_stream(place: &Place, output: &Path) -> (Child, std::process::ChildStdin) {
+    let mut child = wattlock()
+        .args(["protect", "-r", &place.recipient, "-o"])
+        .arg(output)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // More than the pipe and the program's buffers hold: when this returns, it has written.
+    stdin.write_all(&pattern(20 << 20)).unwrap();
+    (child, stdin)
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+        let place = Place::new();
+        let (child, stdin) = in_the_middle_of_a_stream(&place, &place.path("d/out"));
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(128 + number), "{}", stderr(&output));
+        assert!(place.names().is_empty(), "{name}: {:?}", place.names());
+        drop(stdin);
+    }
+}
+
+#[test]
+fn an_interrupted_replace_keeps_the_original() {
+    let place = Place::new();
+    for name in ["-INT", "-KILL"] {
+        let file = place.path("d/big");
+        fs::File::create(&file).unwrap().set_len(6 << 30).unwrap();
+        let mut child = wattlock()
+            .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
+            .arg(&file)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        if child.try_wait().unwrap().is_some() {
+            println!("skipped: this machine was too fast to be caught in the middle");
+            return;
+        }
+        signal(&child, name);
+        let status = child.wait().unwrap();
+        assert!(status.code() == Some(130) || status.signal() == Some(9), "{status}");
+        assert_eq!(place.names(), ["big"], "{name}");
+        assert_eq!(fs::metadata(&file).unwrap().len(), 6 << 30);
+    }
+}
+
+#[test]
+fn after_a_kill_the_next_run_cleans_up() {
+    let place = Place::new();
+    let (mut child, stdin) = in_the_middle_of_a_stream(&place, &place.path("d/out"));
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    drop(stdin);
+    assert!(place.names().is_empty(), "a nameless file goes with its process");
+    // Where a file system has no nameless files, a named one stays behind, until the next run.
+    place.write("d/.wattlock-99999999-0123456789abcdef.tmp", b"left by a killed run");
+    let file = place.write("d/f", b"text");
+    assert_exit(&place.protect(&[&file]), 0);
+    assert_eq!(place.names(), ["f", "f.wlk"]);
+}
+
+#[test]
+fn two_runs_on_one_target() {
+    let place = Place::new();
+    let out = place.path("d/out.wlk");
+    let (first, first_stdin) = in_the_middle_of_a_stream(&place, &out);
+    let (second, second_stdin) = in_the_middle_of_a_stream(&place, &out);
+    drop(first_stdin);
+    assert_exit(&first.wait_with_output().unwrap(), 0);
+    let made = fs::read(&out).unwrap();
+    drop(second_stdin);
+    let second = second.wait_with_output().unwrap();
+    assert_exit(&second, 1);
+    assert!(stderr(&second).contains("exists already"));
+    assert!(fs::read(&out).unwrap() == made, "what the first run made is untouched");
+    assert_eq!(place.names(), ["out.wlk"]);
+    let opened = place.open("unprotect", &[out.as_os_str(), OsStr::new("-o-")]);
+    assert!(opened.stdout == pattern(20 << 20));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_an_error_not_a_panic() {
+    let place = Place::new();
+    let sealed = place.container("f", &pattern(20 << 20));
+    let mut child = wattlock()
+        .args(["unprotect", "-o-", "-i"])
+        .arg(place.path("key.txt"))
+        .arg(sealed)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(matches!(output.status.code(), Some(1 | 3)), "{:?}", output.status);
+    assert!(stderr(&output).contains("Broken pipe"), "{}", stderr(&output));
+}

@@ -1,0 +1,144 @@
+//! What the tests of the program share: a directory, keys, and the program itself.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A directory of its own for each test, and a key pair in it.
+pub struct Place {
+    directory: tempfile::TempDir,
+    /// The recipient of the identity in `key.txt`.
+    pub recipient: String,
+}
+
+impl Place {
+    /// A fresh place.
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut place = Self { directory, recipient: String::new() };
+        place.recipient = place.keygen("key.txt");
+        fs::create_dir(place.path("d")).unwrap();
+        place
+    }
+
+    /// Makes an identity and gives its recipient.
+    pub fn keygen(&self, name: &str) -> String {
+        let path = self.path(name);
+        let made = wattlock().args(["keygen", "-o"]).arg(&path).output().unwrap();
+        assert!(made.status.success());
+        stdout(&wattlock().args(["keygen", "-y"]).arg(path).output().unwrap()).trim().to_owned()
+    }
+
+    /// A path in this place.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file and gives its path.
+    pub fn write(&self, name: impl AsRef<Path>, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The names in the directory `d`, hidden ones included.
+    pub fn names(&self) -> Vec<String> {
+        names(&self.path("d"))
+    }
+
+    /// `wattlock protect -r RECIPIENT ARGS…`
+    pub fn protect<S: AsRef<OsStr>>(&self, args: &[S]) -> Output {
+        wattlock().args(["protect", "-r", &self.recipient]).args(args).output().unwrap()
+    }
+
+    /// `wattlock COMMAND -i key.txt ARGS…`
+    pub fn open<S: AsRef<OsStr>>(&self, command: &str, args: &[S]) -> Output {
+        wattlock().arg(command).arg("-i").arg(self.path("key.txt")).args(args).output().unwrap()
+    }
+
+    /// A container of `bytes` at `d/NAME.wlk`, whose plain file is not there.
+    pub fn container(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let plain = self.write(Path::new("d").join(name), bytes);
+        let made = self.protect(&[&plain]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        fs::remove_file(&plain).unwrap();
+        plain.with_file_name(format!("{name}.wlk"))
+    }
+}
+
+/// The program.
+pub fn wattlock() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattlock"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs `command` with `input` on its standard input.
+pub fn with_input(command: &mut Command, input: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = stdin.write_all(input);
+        });
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// The names in a directory, sorted, hidden ones included.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What was said on standard output.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What was said on standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts the exit code, and that an error says something.
+#[track_caller]
+pub fn assert_exit(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
+    if code != 0 {
+        assert!(stderr(output).contains("wattlock: ") || stderr(output).contains("error: "));
+    }
+}
+
+/// Bytes in which swapped chunks never look alike.
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i % 251) as u8 ^ (i / 16384) as u8).collect()
+}
+
+/// True if `program` is there; else says why the test is skipped.
+pub fn installed(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
+    if !found.status.success() {
+        println!("skipped: {program} is not installed");
+    }
+    found.status.success()
+}
+
+/// True if this process may do everything; then permissions have to be tested as somebody else.
+pub fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t")
+}

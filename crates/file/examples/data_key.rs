@@ -1,0 +1,23 @@
+//! Hands out the data key of a wattlock v1 container, so that another implementation of
+//! Cobblestone-256 can open its payload. Not in the program on purpose: who has this key can open
+//! the container for ever, whatever its recipients become.
+//!
+//! `cargo run --example data_key -- IDENTITY CONTAINER` prints the key in hex, the context, and
+//! the offset of the payload in the container.
+
+use std::path::PathBuf;
+
+use wattlock_file::{Identities, Input, PAYLOAD_CONTEXT, data_key};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(identity), Some(container), None) = (args.next(), args.next(), args.next()) else {
+        return Err("usage: data_key IDENTITY CONTAINER".into());
+    };
+    let identity = age::IdentityFile::from_file(identity.to_string_lossy().into_owned())?;
+    let identities = Identities::new(identity.into_identities()?);
+    let (key, offset) = data_key(&Input::Path(PathBuf::from(container)), &identities)?;
+    let hex: String = key.expose().iter().map(|byte| format!("{byte:02x}")).collect();
+    println!("{hex}\n{}\n{offset}", String::from_utf8_lossy(PAYLOAD_CONTEXT));
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask structure`: the arrows between the crates, where unsafe code may live, and that no
+//! crate or file becomes a place for everything.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+use walkdir::WalkDir;
+
+/// Who may depend on whom. An arrow that is not here is a mistake, or a decision for
+/// `docs/design/`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("wattlock-crypto", &[]),
+    ("wattlock-energy", &[]),
+    ("wattlock-engine", &["wattlock-crypto", "wattlock-energy"]),
+    ("wattlock-gpu", &["wattlock-engine"]),
+    ("wattlock-file", &["wattlock-engine"]),
+    ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
+    ("wattlock-provider", &["wattlock-crypto", "wattlock-engine"]),
+    (
+        "wattlock",
+        &[
+            "wattlock-crypto",
+            "wattlock-energy",
+            "wattlock-engine",
+            "wattlock-gpu",
+            "wattlock-file",
+            "wattlock-stream",
+            "wattlock-provider",
+        ],
+    ),
+    ("wattlock-vectors", &[]),
+    ("xtask", &[]),
+];
+
+/// For tests only, from every crate.
+const TESTS_ONLY: &str = "wattlock-vectors";
+
+/// Folders that may hold unsafe code; every other crate root forbids it.
+const UNSAFE_CRATES: &[&str] = &["wattlock-gpu", "wattlock-energy", "wattlock-provider"];
+
+/// Names under which anything could be put.
+const NAMES_FOR_EVERYTHING: &[&str] = &["common", "core", "util", "utils", "types", "helpers", "misc"];
+
+/// Lines of a source file above which it has to say at its top why.
+const MOST_LINES: usize = 500;
+
+/// Fails with everything that is wrong.
+pub fn check() -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        arrows(package, &mut wrong);
+        unsafe_code(package, &mut wrong)?;
+        names(package, &mut wrong);
+        files(package, &mut wrong)?;
+    }
+    if wrong.is_empty() {
+        println!("structure: {} crates are in order", metadata.workspace_packages().len());
+        return Ok(());
+    }
+    bail!("the structure is broken:\n  {}", wrong.join("\n  "))
+}
+
+fn arrows(package: &Package, wrong: &mut Vec<String>) {
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name.as_str()) else {
+        wrong.push(format!("{} is not in the list of xtask/src/structure.rs", package.name));
+        return;
+    };
+    for dependency in &package.dependencies {
+        let ours = ARROWS.iter().any(|(name, _)| *name == dependency.name);
+        let for_tests =
+            dependency.name == TESTS_ONLY && dependency.kind == DependencyKind::Development;
+        if ours && !for_tests && !allowed.contains(&dependency.name.as_str()) {
+            wrong.push(format!("{} may not depend on {}", package.name, dependency.name));
+        }
+    }
+}
+
+fn unsafe_code(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    if UNSAFE_CRATES.contains(&package.name.as_str()) {
+        return Ok(());
+    }
+    for target in &package.targets {
+        let is_root = target.is_lib() || target.is_bin();
+        let text = fs::read_to_string(&target.src_path)?;
+        // The kernels are the one module of their crate that may hold unsafe code.
+        let forbids = text.contains("#![forbid(unsafe_code)]")
+            || package.name.as_str() == "wattlock-crypto" && text.contains("#![deny(unsafe_code)]");
+        if is_root && !forbids {
+            wrong.push(format!("{} does not forbid unsafe code", target.src_path));
+        }
+    }
+    Ok(())
+}
+
+fn names(package: &Package, wrong: &mut Vec<String>) {
+    let last = package.name.rsplit('-').next().unwrap_or_default();
+    if NAMES_FOR_EVERYTHING.contains(&last) {
+        wrong.push(format!("{}: a crate of that name becomes a place for everything", package.name));
+    }
+}
+
+fn files(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    let root = package.manifest_path.parent().context("a manifest has a folder")?;
+    let rust = WalkDir::new(root).into_iter().filter_entry(|entry| entry.file_name() != "target");
+    for entry in rust {
+        let entry = entry?;
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = fs::read_to_string(path)?;
+        file(path, &text, wrong);
+    }
+    Ok(())
+}
+
+fn file(path: &Path, text: &str, wrong: &mut Vec<String>) {
+    let shown = path.display();
+    if !text.starts_with("//!") {
+        wrong.push(format!("{shown} does not say in its first line what it is for"));
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    if NAMES_FOR_EVERYTHING.contains(&stem.as_ref()) {
+        wrong.push(format!("{shown}: a file of that name becomes a place for everything"));
+    }
+    let lines = text.lines().count();
+    let argued = text.lines().take_while(|line| line.starts_with("//!")).any(|l| l.contains("long"));
+    if lines > MOST_LINES && !argued {
+        wrong.push(format!("{shown} has {lines} lines, and does not say at its top why"));
+    }
+}
