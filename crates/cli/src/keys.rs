@@ -1,14 +1,14 @@
 //! Recipients, identities and passphrases, from where the flags say they are.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use age::armor::ArmoredReader;
-use age::cli_common::{StdinGuard, UiCallbacks, read_recipients, read_secret};
+use age::cli_common::{StdinGuard, read_recipients};
 use age::encrypted::EncryptedIdentity;
-use age::secrecy::{ExposeSecret, SecretString};
-use age::{Decryptor, IdentityFile, scrypt, ssh};
+use age::secrecy::SecretString;
+use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
 use anyhow::{Context, bail};
 use wattlock_file::{Identities, Recipients};
 use zeroize::Zeroizing;
@@ -99,13 +99,45 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
 
 /// Asks for a passphrase on the terminal; twice for a new one.
 pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
-    let confirm = is_new.then_some("Once more");
-    match read_secret("Passphrase", "Passphrase", confirm) {
-        Ok(secret) => not_empty(secret.expose_secret().to_owned()),
-        Err(error) => Err(usage(format!(
+    let no_terminal = |error| {
+        usage(format!(
             "no passphrase could be asked for ({error}); without a terminal, use \
              --passphrase-file, --passphrase-fd or --passphrase-env"
-        ))),
+        ))
+    };
+    let prompt = |text: &str| rpassword::prompt_password(text).map(Zeroizing::new);
+    let typed = prompt("Passphrase: ").map_err(no_terminal)?;
+    if is_new && *prompt("Once more: ").map_err(no_terminal)? != *typed {
+        return Err(usage("the two passphrases differ"));
+    }
+    not_empty(typed.as_str().to_owned())
+}
+
+/// Asks on the terminal what the age crate wants to know.
+#[derive(Clone, Copy)]
+struct Terminal;
+
+impl Callbacks for Terminal {
+    fn display_message(&self, message: &str) {
+        eprintln!("{message}");
+    }
+
+    fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
+        let question = format!("{message} [{yes}/{}] ", no.unwrap_or("no"));
+        let answer = self.request_public_string(&question)?;
+        Some(answer.eq_ignore_ascii_case(yes) || answer.eq_ignore_ascii_case("y"))
+    }
+
+    fn request_public_string(&self, description: &str) -> Option<String> {
+        eprint!("{description}");
+        let mut line = String::new();
+        let terminal = File::open("/dev/tty").ok()?;
+        BufReader::new(terminal).read_line(&mut line).ok()?;
+        Some(line.trim().to_owned())
+    }
+
+    fn request_passphrase(&self, description: &str) -> Option<SecretString> {
+        rpassword::prompt_password(format!("{description}: ")).ok().map(SecretString::from)
     }
 }
 
@@ -140,7 +172,7 @@ fn read_identity_file(path: &str) -> anyhow::Result<Vec<Box<dyn age::Identity + 
         bail!("it is longer than 16 MiB");
     }
     if let Ok(decryptor) = Decryptor::new(ArmoredReader::new(&bytes[..])) {
-        let encrypted = EncryptedIdentity::new(decryptor, UiCallbacks, None)
+        let encrypted = EncryptedIdentity::new(decryptor, Terminal, None)
             .context("it is protected, but not by a passphrase; unprotect it first")?;
         return Ok(encrypted.decrypt(Some(path))?.into_identities()?);
     }
@@ -148,14 +180,14 @@ fn read_identity_file(path: &str) -> anyhow::Result<Vec<Box<dyn age::Identity + 
         if let ssh::Identity::Unsupported(kind) = &identity {
             bail!("SSH keys of this kind are not supported: {kind:?}");
         }
-        return Ok(vec![Box::new(identity.with_callbacks(UiCallbacks))]);
+        return Ok(vec![Box::new(identity.with_callbacks(Terminal))]);
     }
     let file = IdentityFile::from_buffer(BufReader::new(&bytes[..]))
         .context("it holds neither age nor SSH identities")?;
-    Ok(file.with_callbacks(UiCallbacks).into_identities()?)
+    Ok(file.with_callbacks(Terminal).into_identities()?)
 }
 
-/// Whether `path` names this very file by its content; for `keygen -y`.
+/// The recipients of the native identities in a file, for `keygen -y`.
 pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
     let text = match path {
         "-" => {
