@@ -1,4 +1,4 @@
-//! Random bytes from the operating system, by way of AWS-LC's generator.
+//! Random bytes from the operating system.
 
 use crate::{Error, Secret};
 
@@ -7,7 +7,7 @@ use crate::{Error, Secret};
 /// # Errors
 /// [`Error::Random`] when the system gives none.
 pub fn fill(bytes: &mut [u8]) -> Result<(), Error> {
-    aws_lc_rs::rand::fill(bytes).map_err(|_| Error::Random)
+    getrandom::fill(bytes).map_err(|_| Error::Random)
 }
 
 /// `N` random bytes that are not secret: salts and nonces.

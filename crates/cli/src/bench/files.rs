@@ -1,4 +1,355 @@
-//! `wattlock bench files`.
-use crate::{args, exit::Ended};
+//! `wattlock bench files`: one large file, many small ones, and a cold start, each tool in turn.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use age::secrecy::ExposeSecret;
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use super::child::{self, Cost};
+use super::results::{Ratio, Results, Row};
+use super::sample::Sample;
+use super::tools::{self, Keys, Tool};
+use crate::args;
+use crate::exit::Ended;
+use crate::signals;
+use crate::summary::human;
+
 /// `wattlock bench files`.
-pub fn run(_args: &args::BenchFiles) -> Ended { anyhow::bail!("later in this change") }
+pub fn run(args: &args::BenchFiles) -> Ended {
+    let settings = Settings::new(args);
+    let directory = tempfile::Builder::new()
+        .prefix("wattlock-bench-")
+        .tempdir_in(&settings.dir)
+        .with_context(|| format!("cannot write to {}; choose another --dir", settings.dir.display()))?;
+    signals::clean_up_and_remove(directory.path().to_owned())?;
+    let bench = Bench::new(settings, directory.path())?;
+    let mut results = bench.results();
+    bench.large_file(&mut results)?;
+    bench.small_files(&mut results)?;
+    bench.cold_start(&mut results)?;
+    bench.ratios(&mut results);
+    print(&results);
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&results)? + "\n";
+        match path.as_os_str() == "-" {
+            true => io::stdout().write_all(text.as_bytes())?,
+            false => fs::write(path, text)
+                .with_context(|| format!("cannot write {}", path.display()))?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was asked for, with `--quick` worked in.
+struct Settings {
+    size: u64,
+    rounds: usize,
+    files: usize,
+    file_size: u64,
+    dir: PathBuf,
+    threads: usize,
+}
+
+impl Settings {
+    fn new(args: &args::BenchFiles) -> Self {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let quick = |usual, quick| if args.quick { quick } else { usual };
+        Self {
+            size: if args.quick { args.size.min(64 << 20) } else { args.size },
+            rounds: quick(args.rounds.max(1), 3),
+            files: args.files.min(quick(usize::MAX, 100)),
+            file_size: args.file_size,
+            dir: args.dir.clone(),
+            threads: args.threads.unwrap_or(all),
+        }
+    }
+}
+
+struct Bench<'a> {
+    settings: Settings,
+    directory: &'a Path,
+    tools: Vec<Tool>,
+    keys: Keys,
+}
+
+impl<'a> Bench<'a> {
+    fn new(settings: Settings, directory: &'a Path) -> anyhow::Result<Self> {
+        let room = rustix::fs::statvfs(directory)?;
+        let room = room.f_bavail * room.f_frsize;
+        let small = settings.files as u64 * settings.file_size;
+        let needed = (settings.size + small) * 31 / 10 + (16 << 20);
+        if room < needed {
+            bail!(
+                "{} has room for {}, and {} are needed; choose another --dir or a smaller --size",
+                settings.dir.display(),
+                human(room as f64),
+                human(needed as f64)
+            );
+        }
+        // gpg wants a home of its own, and insists that nobody else looks into it.
+        let home = directory.join("keys");
+        fs::create_dir(&home)?;
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o700))?;
+        let identity = age::x25519::Identity::generate();
+        let keys = Keys {
+            recipient: identity.to_public().to_string(),
+            identity: home.join("identity"),
+            passphrase: home.join("passphrase"),
+            directory: home,
+            threads: settings.threads,
+        };
+        fs::write(&keys.identity, identity.to_string().expose_secret())?;
+        fs::write(&keys.passphrase, "a passphrase for measuring")?;
+        Ok(Self { settings, directory, tools: tools::installed()?, keys })
+    }
+
+    fn results(&self) -> Results {
+        let mut results = Results::new("files");
+        for tool in &self.tools {
+            results.tools.insert(tool.name.into(), tool.version.clone());
+        }
+        let Settings { size, rounds, files, file_size, dir, threads } = &self.settings;
+        results.settings = [
+            ("size_bytes", json!(size)),
+            ("rounds", json!(rounds)),
+            ("files", json!(files)),
+            ("file_size_bytes", json!(file_size)),
+            ("dir", json!(dir)),
+            ("threads", json!(threads)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        results
+    }
+
+    /// Every tool protects and unprotects one large file, in turn, round after round.
+    fn large_file(&self, results: &mut Results) -> anyhow::Result<()> {
+        let (plain, sealed, opened) =
+            (self.path("plain"), self.path("sealed"), self.path("opened"));
+        random_file(&plain, self.settings.size)?;
+        let mut costs = vec![(Vec::new(), Vec::new()); self.tools.len()];
+        // Round 0 warms up and checks that each tool gives back what it was given.
+        for round in 0..=self.settings.rounds {
+            for (tool, (protect, unprotect)) in self.tools.iter().zip(&mut costs) {
+                let there = child::run(&mut tool.protect(&self.keys, &plain, &sealed))?;
+                let back = child::run(&mut tool.unprotect(&self.keys, &sealed, &opened))?;
+                if round > 0 {
+                    protect.push(there);
+                    unprotect.push(back);
+                } else if !same(&plain, &opened)? {
+                    bail!("{} did not give back what it was given", tool.name);
+                }
+                fs::remove_file(&sealed)?;
+                fs::remove_file(&opened)?;
+            }
+            eprint!("\rlarge file: round {round} of {}", self.settings.rounds);
+        }
+        eprintln!();
+        for (tool, (protect, unprotect)) in self.tools.iter().zip(costs) {
+            results.rows.push(row(tool.name, "protect", self.settings.size, &protect));
+            results.rows.push(row(tool.name, "unprotect", self.settings.size, &unprotect));
+        }
+        fs::remove_file(plain)?;
+        Ok(())
+    }
+
+    /// Many small files: wattlock in one run, age once for each.
+    fn small_files(&self, results: &mut Results) -> anyhow::Result<()> {
+        if self.settings.files == 0 {
+            return Ok(());
+        }
+        let (plain, sealed, opened) = (self.path("many"), self.path("ours"), self.path("back"));
+        fs::create_dir(&plain)?;
+        let files: Vec<PathBuf> =
+            (0..self.settings.files).map(|index| plain.join(format!("{index:05}"))).collect();
+        for file in &files {
+            random_file(file, self.settings.file_size)?;
+        }
+        let recipient = [OsStr::new("-r"), OsStr::new(&self.keys.recipient)];
+        let identity = [OsStr::new("-i"), self.keys.identity.as_os_str()];
+        let age = self.tools.iter().find(|tool| tool.name == "age");
+        let (mut there, mut back, mut once_each) = (Vec::new(), Vec::new(), Vec::new());
+        for round in 0..=self.settings.rounds {
+            let costs = (
+                self.many("protect", recipient, &plain, &sealed)?,
+                self.many("unprotect", identity, &sealed.join("many"), &opened)?,
+                age.map(|age| self.one_by_one(age, &files)).transpose()?,
+            );
+            if round > 0 {
+                there.push(costs.0);
+                back.push(costs.1);
+                once_each.extend(costs.2);
+            } else if !files.iter().all(|file| {
+                let name = file.file_name().unwrap_or_default();
+                same(file, &opened.join("many").join(name)).unwrap_or(false)
+            }) {
+                bail!("wattlock did not give back the small files");
+            }
+            fs::remove_dir_all(&sealed)?;
+            fs::remove_dir_all(&opened)?;
+            eprint!("\rsmall files: round {round} of {}", self.settings.rounds);
+        }
+        eprintln!();
+        let bytes = self.settings.file_size * files.len() as u64;
+        results.rows.push(row("wattlock", "protect many, one run", bytes, &there));
+        results.rows.push(row("wattlock", "unprotect many, one run", bytes, &back));
+        if !once_each.is_empty() {
+            results.rows.push(row("age", "protect many, once each", bytes, &once_each));
+        }
+        fs::remove_dir_all(plain)?;
+        Ok(())
+    }
+
+    fn many(&self, command: &str, key: [&OsStr; 2], from: &Path, to: &Path) -> anyhow::Result<Cost> {
+        let mut wattlock = Command::new(std::env::current_exe()?);
+        wattlock.arg(command).args(key).arg("--recursive").arg(from).arg("--out-dir").arg(to);
+        child::run(wattlock.arg(format!("--threads={}", self.settings.threads)))
+    }
+
+    fn one_by_one(&self, tool: &Tool, files: &[PathBuf]) -> anyhow::Result<Cost> {
+        let sealed = self.path("one");
+        let mut total = Cost::default();
+        for file in files {
+            total = total.then(child::run(&mut tool.protect(&self.keys, file, &sealed))?);
+            fs::remove_file(&sealed)?;
+        }
+        Ok(total)
+    }
+
+    /// `wattlock inspect` of a small container, from nothing to the end.
+    fn cold_start(&self, results: &mut Results) -> anyhow::Result<()> {
+        let (plain, sealed) = (self.path("small"), self.path("small.wlk"));
+        random_file(&plain, 20_000)?;
+        child::run(&mut self.tools[0].protect(&self.keys, &plain, &sealed))?;
+        let own = std::env::current_exe()?;
+        let costs = (0..50)
+            .map(|_| child::run(Command::new(&own).arg("inspect").arg(&sealed)))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        results.rows.push(row("wattlock", "inspect, cold start", 0, &costs));
+        Ok(())
+    }
+
+    fn ratios(&self, results: &mut Results) {
+        let mut ratios = Vec::new();
+        let value = |tool, case, what: fn(&Row) -> u64| {
+            results.row(tool, case).map(|row| what(row) as f64)
+        };
+        let (wall, cpu): (fn(&Row) -> u64, fn(&Row) -> u64) =
+            (|row| row.wall_ns.median, |row| row.cpu_ns.median);
+        for case in ["protect", "unprotect"] {
+            let mut quotient = |what, name: &str, peer, limit| {
+                if let (Some(ours), Some(theirs)) = (value("wattlock", case, what), value(peer, case, what)) {
+                    let name = format!("{case}: {name}, wattlock / {peer}");
+                    ratios.push(Ratio::at_most(name, ours / theirs, limit));
+                }
+            };
+            quotient(wall, "wall", "cp", 1.0);
+            quotient(wall, "wall", "age", 0.5);
+            quotient(cpu, "CPU", "age", 0.8);
+            if let Some(row) = results.row("wattlock", case) {
+                let mib = row.peak_rss_bytes as f64 / f64::from(1 << 20);
+                ratios.push(Ratio::at_most(format!("{case}: peak memory, MiB"), mib, 64.0));
+            }
+        }
+        if let (Some(ours), Some(theirs)) = (
+            value("wattlock", "protect many, one run", wall),
+            value("age", "protect many, once each", wall),
+        ) {
+            let name = "small files: wall, age once each / wattlock in one run".to_owned();
+            ratios.push(Ratio::at_least(name, theirs / ours, 20.0));
+        }
+        if let Some(start) = value("wattlock", "inspect, cold start", wall) {
+            ratios.push(Ratio::at_most("inspect: cold start, ms".into(), start / 1e6, 5.0));
+        }
+        results.ratios = ratios;
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+fn row(tool: &str, case: &str, bytes: u64, costs: &[Cost]) -> Row {
+    let nanoseconds = |what: fn(&Cost) -> std::time::Duration| {
+        let values = costs.iter().map(|cost| what(cost).as_nanos().try_into().unwrap_or(u64::MAX));
+        Sample::of(values.collect())
+    };
+    Row {
+        tool: tool.to_owned(),
+        case: case.to_owned(),
+        bytes,
+        wall_ns: nanoseconds(|cost| cost.wall),
+        cpu_ns: nanoseconds(|cost| cost.cpu),
+        peak_rss_bytes: costs.iter().map(|cost| cost.peak_rss_bytes).max().unwrap_or(0),
+    }
+}
+
+/// Bytes that no tool can compress or share.
+fn random_file(path: &Path, len: u64) -> anyhow::Result<()> {
+    let mut file = File::create(path)?;
+    let copied = io::copy(&mut File::open("/dev/urandom")?.take(len), &mut file)?;
+    if copied != len {
+        bail!("{} got {copied} of {len} bytes", path.display());
+    }
+    Ok(())
+}
+
+fn same(one: &Path, other: &Path) -> anyhow::Result<bool> {
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut a, mut b) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    loop {
+        let len = one.read(&mut a)?;
+        if len == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut b[..len])?;
+        if a[..len] != b[..len] {
+            return Ok(false);
+        }
+    }
+}
+
+/// The table for people. Medians, and in brackets the median distance from them.
+fn print(results: &Results) {
+    let seconds = |sample: &Sample| {
+        let digits = if sample.median < 100_000_000 { 4 } else { 2 };
+        let (median, mad) = (sample.median as f64 / 1e9, sample.mad as f64 / 1e9);
+        format!("{median:.digits$} ({mad:.digits$})")
+    };
+    println!(
+        "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12}",
+        "tool", "case", "wall s", "CPU s", "GB/s", "peak memory"
+    );
+    for row in &results.rows {
+        let rate = match row.bytes {
+            0 => String::new(),
+            bytes => format!("{:.2}", bytes as f64 / row.wall_ns.median as f64),
+        };
+        println!(
+            "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12}",
+            row.tool,
+            row.case,
+            seconds(&row.wall_ns),
+            seconds(&row.cpu_ns),
+            rate,
+            human(row.peak_rss_bytes as f64)
+        );
+    }
+    println!();
+    for Ratio { name, value, target, met } in &results.ratios {
+        println!("{name:<58} {value:>8.2}  {target:<6} {}", if *met { "met" } else { "MISSED" });
+    }
+    println!("\n{}", results.machine.line());
+    for (name, version) in &results.tools {
+        println!("{name}: {version}");
+    }
+}

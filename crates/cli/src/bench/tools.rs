@@ -1,0 +1,133 @@
+//! The programs that protect files, and how each is told to.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+/// A program that can take part.
+pub struct Tool {
+    /// The name in tables.
+    pub name: &'static str,
+    /// What it says its version is.
+    pub version: String,
+    program: OsString,
+    protect: &'static [&'static str],
+    /// Empty for a tool that only goes one way.
+    unprotect: &'static [&'static str],
+}
+
+/// What the tools' arguments may refer to.
+pub struct Keys {
+    /// Holds everything below, and is private to the bench.
+    pub directory: PathBuf,
+    /// An X25519 recipient.
+    pub recipient: String,
+    /// Its identity file.
+    pub identity: PathBuf,
+    /// A file with a passphrase.
+    pub passphrase: PathBuf,
+    /// CPU threads of wattlock.
+    pub threads: usize,
+}
+
+/// What a tool is called, where it is, how it tells its version, protects and unprotects. IN, OUT,
+/// RECIPIENT, IDENTITY, PASSPHRASE and THREADS stand for what [`Keys`] and the bench give.
+const TOOLS: &[(&str, &str, &[&str], &[&str], &[&str])] = &[
+    (
+        "wattlock",
+        "wattlock",
+        &["--version"],
+        &["protect", "--threads=THREADS", "-r", "RECIPIENT", "-o", "OUT", "IN"],
+        &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    ),
+    (
+        "wattlock --format age",
+        "wattlock",
+        &["--version"],
+        &["protect", "--threads=THREADS", "--format=age", "-r", "RECIPIENT", "-o", "OUT", "IN"],
+        &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    ),
+    ("cp", "cp", &["--version"], &["IN", "OUT"], &["IN", "OUT"]),
+    (
+        "age",
+        "age",
+        &["--version"],
+        &["-r", "RECIPIENT", "-o", "OUT", "IN"],
+        &["-d", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    ),
+    (
+        "gpg",
+        "gpg",
+        &["--version"],
+        &[
+            "--batch", "--yes", "--pinentry-mode=loopback", "--passphrase-file=PASSPHRASE",
+            "--symmetric", "--cipher-algo=AES256", "--compress-algo=none", "-o", "OUT", "IN",
+        ],
+        &[
+            "--batch", "--yes", "--pinentry-mode=loopback", "--passphrase-file=PASSPHRASE",
+            "-o", "OUT", "--decrypt", "IN",
+        ],
+    ),
+    (
+        "openssl enc (not authenticated)",
+        "openssl",
+        &["version"],
+        &["enc", "-aes-256-ctr", "-pbkdf2", "-pass", "file:PASSPHRASE", "-in", "IN", "-out", "OUT"],
+        &[
+            "enc", "-d", "-aes-256-ctr", "-pbkdf2", "-pass", "file:PASSPHRASE", "-in", "IN", "-out",
+            "OUT",
+        ],
+    ),
+];
+
+/// The tools that are installed; this very program is wattlock.
+pub fn installed() -> anyhow::Result<Vec<Tool>> {
+    let own = std::env::current_exe().context("this program does not know where it is")?;
+    let mut tools = Vec::new();
+    for &(name, program, ask, protect, unprotect) in TOOLS {
+        let program = match program {
+            "wattlock" => own.clone().into_os_string(),
+            other => other.into(),
+        };
+        let Ok(answer) = Command::new(&program).args(ask).output() else {
+            eprintln!("{name} is not installed, and left out");
+            continue;
+        };
+        let first = String::from_utf8_lossy(&answer.stdout);
+        let version = first.lines().next().unwrap_or("unknown").trim().to_owned();
+        tools.push(Tool { name, version, program, protect, unprotect });
+    }
+    Ok(tools)
+}
+
+impl Tool {
+    /// The command that makes a container of `input` at `output`.
+    pub fn protect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
+        self.command(self.protect, keys, input, output)
+    }
+
+    /// The command that makes a file of the container `input` at `output`.
+    pub fn unprotect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
+        self.command(self.unprotect, keys, input, output)
+    }
+
+    fn command(&self, args: &[&str], keys: &Keys, input: &Path, output: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env("GNUPGHOME", &keys.directory);
+        for arg in args {
+            command.arg(match *arg {
+                "IN" => input.as_os_str().to_owned(),
+                "OUT" => output.as_os_str().to_owned(),
+                "IDENTITY" => keys.identity.as_os_str().to_owned(),
+                other => other
+                    .replace("RECIPIENT", &keys.recipient)
+                    .replace("PASSPHRASE", &keys.passphrase.to_string_lossy())
+                    .replace("THREADS", &keys.threads.to_string())
+                    .into(),
+            });
+        }
+        command
+    }
+}
