@@ -41,7 +41,8 @@ const TESTS_ONLY: &str = "wattlock-vectors";
 const UNSAFE_CRATES: &[&str] = &["wattlock-gpu", "wattlock-energy", "wattlock-provider"];
 
 /// Names under which anything could be put.
-const NAMES_FOR_EVERYTHING: &[&str] = &["common", "core", "util", "utils", "types", "helpers", "misc"];
+const NAMES_FOR_EVERYTHING: &[&str] =
+    &["common", "core", "util", "utils", "types", "helpers", "misc"];
 
 /// Lines of a source file above which it has to say at its top why.
 const MOST_LINES: usize = 500;
@@ -98,7 +99,8 @@ fn unsafe_code(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()>
 fn names(package: &Package, wrong: &mut Vec<String>) {
     let last = package.name.rsplit('-').next().unwrap_or_default();
     if NAMES_FOR_EVERYTHING.contains(&last) {
-        wrong.push(format!("{}: a crate of that name becomes a place for everything", package.name));
+        wrong
+            .push(format!("{}: a crate of that name becomes a place for everything", package.name));
     }
 }
 
@@ -127,7 +129,8 @@ fn file(path: &Path, text: &str, wrong: &mut Vec<String>) {
         wrong.push(format!("{shown}: a file of that name becomes a place for everything"));
     }
     let lines = text.lines().count();
-    let argued = text.lines().take_while(|line| line.starts_with("//!")).any(|l| l.contains("long"));
+    let argued =
+        text.lines().take_while(|line| line.starts_with("//!")).any(|l| l.contains("long"));
     if lines > MOST_LINES && !argued {
         wrong.push(format!("{shown} has {lines} lines, and does not say at its top why"));
     }

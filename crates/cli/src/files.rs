@@ -71,8 +71,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     }
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, false)?;
-    let identities =
-        keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
     let how = wattlock_file::Unprotect {
         engine: &session.engine,
         identities: &identities,
@@ -83,10 +82,9 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         progress: &session.progress,
     };
     match road {
-        Road::One(input, output) => session
-            .one("unprotect", &input, output.as_deref(), |target| {
-                wattlock_file::unprotect(&how, &input, target)
-            }),
+        Road::One(input, output) => session.one("unprotect", &input, output.as_deref(), |target| {
+            wattlock_file::unprotect(&how, &input, target)
+        }),
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Open)?;
             let resume = args.batch.resume;
@@ -100,8 +98,7 @@ pub fn verify(args: &args::Verify) -> Ended {
     let session = Session::new(&args.run);
     let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
     let passphrase = keys::passphrase(&args.passphrase, false)?;
-    let identities =
-        keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
     let how = wattlock_file::Unprotect {
         engine: &session.engine,
         identities: &identities,
@@ -163,11 +160,7 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     Ok(Road::One(input, output))
 }
 
-fn find(
-    places: &args::Places,
-    batch: &args::Batch,
-    direction: Direction,
-) -> anyhow::Result<Found> {
+fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> anyhow::Result<Found> {
     let plan = Plan {
         inputs: &places.files,
         recursive: batch.recursive,

@@ -56,9 +56,11 @@ pub fn identities(
         if file == "-" && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
-        list.extend(read_identity_file(file).map_err(|error| {
-            error.context(format!("the identity file {file} cannot be used"))
-        })?);
+        list.extend(
+            read_identity_file(file).map_err(|error| {
+                error.context(format!("the identity file {file} cannot be used"))
+            })?,
+        );
     }
     if let Some(passphrase) = passphrase {
         list.push(Box::new(scrypt::Identity::new(passphrase)));
@@ -195,15 +197,14 @@ pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
             std::io::stdin().lock().read_to_string(&mut text)?;
             text
         }
-        path => Zeroizing::new(
-            fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?,
-        ),
+        path => {
+            Zeroizing::new(fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?)
+        }
     };
     let mut out = Vec::new();
     let file = IdentityFile::from_buffer(BufReader::new(text.as_bytes()))
         .with_context(|| format!("{path} holds no age identities"))?;
-    file.write_recipients_file(&mut out)
-        .map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+    file.write_recipients_file(&mut out).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
     Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
 }
 

@@ -25,7 +25,7 @@ pub fn run(args: &args::Rekey) -> Ended {
     let how = Rekey { identities: &identities, wrapping: &wrapping, overwrite: args.force };
     let mut exit_code = 0;
     for file in &args.files {
-        let target = args.output.clone().unwrap_or_else(|| file.clone());
+        let target = args.output.as_deref().unwrap_or(file);
         if let Err(error) = rekey(&how, &Input::Path(file.clone()), target) {
             say_file_error(file, &error);
             exit_code = exit_code.max(code_of(&error));

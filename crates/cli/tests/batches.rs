@@ -1,4 +1,5 @@
 //! Many files in one run: trees, --replace, --resume.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -113,7 +114,10 @@ fn resume_checks_what_is_there_and_does_the_rest() {
     let made = protect(&resume);
     assert_exit(&made, 0);
     assert_eq!(statuses(&made), ["done", "done", "kept"]);
-    assert_exit(&place.open("verify", &["a", "b", "c"].map(|n| place.path(format!("d/{n}.wlk")))), 0);
+    assert_exit(
+        &place.open("verify", &["a", "b", "c"].map(|n| place.path(format!("d/{n}.wlk")))),
+        0,
+    );
     // An original that has changed since is protected again.
     fs::write(&files[0], b"changed").unwrap();
     assert_eq!(statuses(&protect(&resume)), ["done", "kept", "kept"]);
@@ -121,7 +125,12 @@ fn resume_checks_what_is_there_and_does_the_rest() {
     let made = protect(&[OsStr::new("--resume")]);
     assert_eq!(statuses(&made), ["kept, not authenticated"; 3]);
     assert!(stderr(&made).contains("-i"));
-    fs::File::options().write(true).open(&files[2]).unwrap().set_modified(SystemTime::now()).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&files[2])
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
     let made = protect(&[OsStr::new("--resume")]);
     assert_eq!(statuses(&made), ["done", "kept, not authenticated", "kept, not authenticated"]);
 }

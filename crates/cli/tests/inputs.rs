@@ -1,5 +1,6 @@
 //! Inputs and outputs as the world has them: missing, forbidden, full, there already, links,
 //! pipes. Each fails with a clear error and loses nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -72,10 +73,8 @@ fn directories_links_and_pipes() {
     // A FIFO is a stream.
     let fifo = place.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    let writer = Command::new("sh")
-        .args(["-c", "echo through the pipe > \"$0\""])
-        .arg(&fifo)
-        .spawn();
+    let writer =
+        Command::new("sh").args(["-c", "echo through the pipe > \"$0\""]).arg(&fifo).spawn();
     let out = place.path("d/out.wlk");
     let made = place.protect(&[fifo.as_os_str(), OsStr::new("-o"), out.as_os_str()]);
     assert_exit(&made, 0);

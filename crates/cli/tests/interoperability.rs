@@ -1,4 +1,5 @@
 //! With the real programs: age of Debian, and Python's `cryptography`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -92,13 +93,15 @@ fn passphrases_both_ways_on_a_terminal() {
         .unwrap();
     assert_exit(&made, 0);
     let socket = place.path("tmux");
-    let tmux = |args: &[&str]| {
-        Command::new("tmux").arg("-S").arg(&socket).args(args).output().unwrap()
-    };
+    let tmux =
+        |args: &[&str]| Command::new("tmux").arg("-S").arg(&socket).args(args).output().unwrap();
     let (opened, theirs) = (place.path("opened"), place.path("theirs.age"));
     let line = format!(
         "age -d -o {} {}; age -p -o {} {}; sleep 100",
-        opened.display(), ours.display(), theirs.display(), plain.display(),
+        opened.display(),
+        ours.display(),
+        theirs.display(),
+        plain.display(),
     );
     // age asks on the terminal and takes a passphrase from nowhere else.
     tmux(&["new-session", "-d", "-x", "200", "-y", "50", &line]);
@@ -192,10 +195,8 @@ fn a_container_of_age_is_found_out_whatever_its_name() {
     }
     let place = Place::new();
     let sealed = place.path("d/no-suffix");
-    let made = with_input(
-        Command::new("age").args(["-r", &place.recipient, "-o"]).arg(&sealed),
-        b"text",
-    );
+    let made =
+        with_input(Command::new("age").args(["-r", &place.recipient, "-o"]).arg(&sealed), b"text");
     assert!(made.status.success());
     assert_exit(&place.open("verify", &[&sealed]), 0);
     let shown = wattlock().arg("inspect").arg(&sealed).output().unwrap();

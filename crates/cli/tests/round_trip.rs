@@ -1,4 +1,5 @@
 //! What goes in comes out: sizes, formats, streams, ranges, names, modes, times.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -14,9 +15,9 @@ use support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with_input}
 fn sizes_around_every_boundary_in_both_formats() {
     let place = Place::new();
     let kib = 1024;
-    let lengths = [0usize, 1, 15, 16, 17]
-        .into_iter()
-        .chain([16 * kib, 64 * kib, 496 * kib, 2048 * kib].into_iter().flat_map(|n| [n - 1, n, n + 1]));
+    let lengths = [0usize, 1, 15, 16, 17].into_iter().chain(
+        [16 * kib, 64 * kib, 496 * kib, 2048 * kib].into_iter().flat_map(|n| [n - 1, n, n + 1]),
+    );
     for len in lengths {
         let plain = pattern(len);
         for format in ["wattlock", "age"] {
@@ -130,8 +131,15 @@ fn ranges_give_just_those_bytes_and_read_just_those_chunks() {
         protect.extend([file.as_os_str(), OsStr::new("-o"), sealed.as_os_str()]);
         assert_exit(&place.protect(&protect), 0);
         let ranges = [
-            (0, 0), (0, 1), (16383, 16385), (16384, 32768), (65535, 65537), (199_999, 200_000),
-            (200_000, 200_000), (5, 199_995), (0, 200_000),
+            (0, 0),
+            (0, 1),
+            (16383, 16385),
+            (16384, 32768),
+            (65535, 65537),
+            (199_999, 200_000),
+            (200_000, 200_000),
+            (5, 199_995),
+            (0, 200_000),
         ];
         for (start, end) in ranges {
             let range = format!("{start}..{end}");

@@ -1,4 +1,5 @@
 //! Programs that are ended in the middle, and two at once.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 

@@ -18,11 +18,7 @@ pub fn sha256(key: &Secret<32>, message: &[u8]) -> [u8; MAC_LEN] {
 ///
 /// # Errors
 /// [`Error::Authentication`].
-pub fn verify_sha256(
-    key: &Secret<32>,
-    message: &[u8],
-    mac: &[u8; MAC_LEN],
-) -> Result<(), Error> {
+pub fn verify_sha256(key: &Secret<32>, message: &[u8], mac: &[u8; MAC_LEN]) -> Result<(), Error> {
     verify_tag(&Key::new(HMAC_SHA256, key.expose()), message, mac)
         .map_err(|_| Error::Authentication)
 }

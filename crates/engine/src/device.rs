@@ -1,7 +1,7 @@
 //! Something that works through pieces.
 
-use crate::run::Run;
 use crate::Error;
+use crate::run::Run;
 
 /// A CPU, a GPU, or a fake of one: takes pieces from a run until none is left.
 pub trait Device: Send + Sync {

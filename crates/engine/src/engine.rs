@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
+use crate::Error;
 use crate::cpu::Cpu;
 use crate::device::{Device, Stop, Tally};
 use crate::job::{Data, Job};
@@ -10,7 +11,6 @@ use crate::policy::{Load, Plan, Policy};
 use crate::pool::Pool;
 use crate::report::Report;
 use crate::run::Run;
-use crate::Error;
 
 /// The devices of a machine and the rule by which jobs are spread over them.
 ///
@@ -88,7 +88,8 @@ impl Engine {
     pub fn for_each<T: Sync>(&self, items: &[T], work: impl Fn(&T) + Sync) -> Result<(), Error> {
         let next = std::sync::atomic::AtomicUsize::new(0);
         let pull = || {
-            while let Some(item) = items.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+            while let Some(item) =
+                items.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
             {
                 work(item);
             }

@@ -139,8 +139,7 @@ impl Job<'_> {
         for (chunk, slot) in (first..).zip(slots.chunks_mut(self.slot_len())) {
             let nonce = self.nonces.nonce(chunk, last && chunk + 1 == first + count);
             let len = slot.len();
-            let (in_out, tag) =
-                slot.split_last_chunk_mut::<TAG_LEN>().ok_or(Error::Layout(len))?;
+            let (in_out, tag) = slot.split_last_chunk_mut::<TAG_LEN>().ok_or(Error::Layout(len))?;
             match self.operation {
                 Operation::Seal => {
                     *tag = self

@@ -162,7 +162,12 @@ mod tests {
         let outlet = Outlet::new(None);
         let left = Mutex::new(Vec::new());
         for first in [14, 10] {
-            outlet.put(piece(first), |p| { left.lock().unwrap().push(p.first); Ok(()) }).unwrap();
+            outlet
+                .put(piece(first), |p| {
+                    left.lock().unwrap().push(p.first);
+                    Ok(())
+                })
+                .unwrap();
         }
         assert_eq!(*left.lock().unwrap(), [14, 10]);
     }
@@ -184,7 +189,12 @@ mod tests {
         });
         let left = Mutex::new(Vec::new());
         // Those before the missing piece still leave after the close.
-        outlet.put(piece(0), |p| { left.lock().unwrap().push(p.first); Ok(()) }).unwrap();
+        outlet
+            .put(piece(0), |p| {
+                left.lock().unwrap().push(p.first);
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(left.lock().unwrap()[0], 0);
     }
 

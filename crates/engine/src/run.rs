@@ -57,11 +57,7 @@ enum Left<'a> {
 
 impl<'j, 'd> Run<'j, 'd> {
     /// A run over memory, or over a transfer when `slots` is `None`.
-    pub(crate) fn new(
-        job: &'j Job<'d>,
-        slots: Option<&'j mut [u8]>,
-        piece_chunks: usize,
-    ) -> Self {
+    pub(crate) fn new(job: &'j Job<'d>, slots: Option<&'j mut [u8]>, piece_chunks: usize) -> Self {
         let left = match (slots, &job.data) {
             (Some(slots), _) => Left::Memory { first: 0, slots: Some(slots), with_last: true },
             (None, Data::Moved(transfer)) => match transfer.chunks() {
@@ -197,7 +193,10 @@ impl<'j, 'd> Run<'j, 'd> {
         if state.failure.is_some() {
             return None;
         }
-        state.handed_back.pop().or_else(|| state.left.take_memory(end, max_chunks, self.job.slot_len()))
+        state
+            .handed_back
+            .pop()
+            .or_else(|| state.left.take_memory(end, max_chunks, self.job.slot_len()))
     }
 
     fn load(

@@ -1,5 +1,6 @@
 //! Jobs through the engine: every policy and device gives the same bytes, and a device that fails
 //! costs nothing but time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io;
 use std::ops::Range;

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 
 use age::secrecy::{ExposeSecret, SecretString};
 use wattlock_engine::Engine;
-use wattlock_file::{
-    Format, Input, Progress, Protect, Recipients, Target, Wrapping, protect,
-};
+use wattlock_file::{Format, Input, Progress, Protect, Recipients, Target, Wrapping, protect};
 use wattlock_vectors::sha256;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -38,7 +36,8 @@ impl Maker {
     fn successes(&self) -> Result<()> {
         for len in [0, 1, 16383, 16384, 16385] {
             let plain = pattern(len);
-            let container = self.container(&plain, vec![Box::new(self.identity.to_public())], true)?;
+            let container =
+                self.container(&plain, vec![Box::new(self.identity.to_public())], true)?;
             self.write(&format!("success_{len}_bytes"), "success", Some(&plain), &container)?;
         }
         let plain = pattern(20);
@@ -110,7 +109,10 @@ impl Maker {
             ("payload_last_byte_flipped", flipped(container.len() - 1)),
             ("payload_chunks_swapped", swapped),
             ("payload_chunk_duplicated", [front, &container[second.start..]].concat()),
-            ("payload_chunk_removed", [&container[..first.start], &container[first.end..]].concat()),
+            (
+                "payload_chunk_removed",
+                [&container[..first.start], &container[first.end..]].concat(),
+            ),
             ("payload_cut_in_chunk", container[..second.start + 1000].to_vec()),
             ("payload_cut_at_boundary", front.to_vec()),
             ("payload_cut_in_last_tag", container[..second.end + 10].to_vec()),

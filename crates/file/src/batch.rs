@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 use wattlock_engine::Engine;
 
+use crate::Done;
 use crate::error::{Error, Kind};
 use crate::format::Format;
-use crate::inspect::inspect;
 use crate::input::Input;
+use crate::inspect::inspect;
 use crate::keys::Identities;
 use crate::protect::{Protect, protect};
 use crate::transfer::Progress;
 use crate::unprotect::{Target, Unprotect, matches, unprotect};
-use crate::Done;
 
 /// What a run was asked to do, before anything is looked at.
 #[derive(Debug)]
@@ -123,7 +123,9 @@ impl Plan<'_> {
         let entries = WalkDir::new(top).sort_by_file_name().into_iter().filter_entry(|entry| {
             // What this run writes is not what it reads.
             let inside = |dir: &PathBuf| entry.path().canonicalize().is_ok_and(|p| p == *dir);
-            !(entry.file_type().is_dir() && entry.depth() > 0 && out_dir.as_ref().is_some_and(inside))
+            !(entry.file_type().is_dir()
+                && entry.depth() > 0
+                && out_dir.as_ref().is_some_and(inside))
         });
         for entry in entries {
             let entry = entry.map_err(|error| {

@@ -4,8 +4,8 @@ use wattlock_engine::Nonces;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, hkdf, random};
 
 use crate::error::{Damage, Error};
-use crate::payload::Payload;
 use crate::format::Format;
+use crate::payload::Payload;
 
 /// Bytes of the random salt in front of a payload.
 const SALT_LEN: usize = 24;

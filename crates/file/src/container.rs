@@ -79,9 +79,8 @@ impl Sealed {
 
     /// Unwraps the file key, authenticates the header and derives the payload's keys.
     pub fn unlock(mut self, identities: &Identities) -> Result<Container, Error> {
-        let (keys, metadata) = identities.with_file_key(&self.header, |file_key| {
-            Keys::derive(&self.header, file_key)
-        })?;
+        let (keys, metadata) = identities
+            .with_file_key(&self.header, |file_key| Keys::derive(&self.header, file_key))?;
         let range = self.payload_range();
         let mut prefix = vec![0; self.header.format().prefix_len()];
         self.reader.read_exact(&mut prefix).map_err(|error| match error.kind() {

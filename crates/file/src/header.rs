@@ -7,8 +7,8 @@ use std::io::{BufRead, Read};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
-use wattlock_engine::crypto::hmac::{self, MAC_LEN};
 use wattlock_engine::crypto::Secret;
+use wattlock_engine::crypto::hmac::{self, MAC_LEN};
 
 use crate::error::Error;
 use crate::format::Format;
@@ -58,9 +58,10 @@ impl Header {
                     fields.push(stanza(&rest, &mut lines)?);
                 }
                 Some((b"---", rest)) => {
-                    let mac = rest.strip_prefix(b" ").and_then(decode).and_then(|mac| {
-                        <[u8; MAC_LEN]>::try_from(mac).ok()
-                    });
+                    let mac = rest
+                        .strip_prefix(b" ")
+                        .and_then(decode)
+                        .and_then(|mac| <[u8; MAC_LEN]>::try_from(mac).ok());
                     match mac {
                         Some(mac) => break (start + 3, mac),
                         None => return Err(lines.broken("the MAC is not 32 bytes of base64")),
@@ -201,7 +202,8 @@ fn version<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Format, Error> {
         if let Some(format) = Format::sniff(&lines.read) {
             return Ok(format);
         }
-        let possible = Format::ALL.iter().any(|f| f.version_line().as_bytes().starts_with(&lines.read));
+        let possible =
+            Format::ALL.iter().any(|f| f.version_line().as_bytes().starts_with(&lines.read));
         let mut byte = [0];
         let read = lines
             .reader
@@ -252,7 +254,7 @@ fn write_stanza(out: &mut String, arrow: &str, stanza: &Stanza) {
         out.push('\n');
     }
     // The last line is short, and so empty after a body of full lines.
-    if body.len() % COLUMNS == 0 {
+    if body.len().is_multiple_of(COLUMNS) {
         out.push('\n');
     }
 }

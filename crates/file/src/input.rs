@@ -41,9 +41,7 @@ impl Input {
         let failed = |error| Error::io("read", &name)(error);
         let mut file = match self {
             Self::Path(path) => File::open(path).map_err(failed)?,
-            Self::Stdin => {
-                File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?)
-            }
+            Self::Stdin => File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?),
         };
         let status = file.metadata().map_err(failed)?;
         if status.is_dir() {

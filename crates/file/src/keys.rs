@@ -178,6 +178,7 @@ impl Identities {
 const REMEMBERED: usize = 16;
 
 fn copy(stanzas: &[Stanza]) -> Vec<Stanza> {
-    let copy = |s: &Stanza| Stanza { tag: s.tag.clone(), args: s.args.clone(), body: s.body.clone() };
+    let copy =
+        |s: &Stanza| Stanza { tag: s.tag.clone(), args: s.args.clone(), body: s.body.clone() };
     stanzas.iter().map(copy).collect()
 }

@@ -20,7 +20,7 @@ pub struct Metadata {
 impl Metadata {
     /// The encoding of `docs/spec/wattlock-v1.md`, padded to a multiple of 64 bytes so that the
     /// length of a name shows only roughly.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(PADDED);
         let mut entry = |kind: u8, value: &[u8]| {
             out.push(kind);
@@ -46,11 +46,15 @@ impl Metadata {
     ///
     /// # Errors
     /// [`Damage::Metadata`].
-    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Self, Damage> {
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, Damage> {
         let mut metadata = Self::default();
         while let Some((&kind, rest)) = bytes.split_first() {
             if kind == PADDING {
-                return if rest.iter().all(|&b| b == 0) { Ok(metadata) } else { Err(Damage::Metadata) };
+                return if rest.iter().all(|&b| b == 0) {
+                    Ok(metadata)
+                } else {
+                    Err(Damage::Metadata)
+                };
             }
             let (len, rest) = rest.split_first_chunk::<2>().ok_or(Damage::Metadata)?;
             let (value, rest) =
@@ -100,7 +104,8 @@ fn time(value: &[u8]) -> Result<SystemTime, Damage> {
         return Err(Damage::Metadata);
     }
     let whole = Duration::from_secs(seconds.unsigned_abs());
-    let at = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    let at =
+        if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
     at.and_then(|at| at.checked_add(Duration::from_nanos(nanoseconds.into())))
         .ok_or(Damage::Metadata)
 }

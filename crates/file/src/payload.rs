@@ -58,8 +58,7 @@ impl Payload {
         progress: &Progress,
     ) -> Result<Report, Error> {
         let Ends { source, sink, input, output } = ends;
-        let transfer =
-            FileTransfer::new(operation, self.layout, source, sink, window, progress)?;
+        let transfer = FileTransfer::new(operation, self.layout, source, sink, window, progress)?;
         let job = Job {
             operation,
             key: &self.key,

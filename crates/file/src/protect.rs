@@ -48,12 +48,11 @@ pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<D
         return Err(Error::usage("--replace needs a regular file, not a link or a pipe"));
     }
     let metadata = how.metadata.then(|| metadata_of(input, &opened));
-    let (header, payload) = how.wrapping.with_file_key(how.format, |file_key, stanzas| {
-        match how.format {
+    let (header, payload) =
+        how.wrapping.with_file_key(how.format, |file_key, stanzas| match how.format {
             Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
             Format::AgeV1 => age_v1::seal(file_key, stanzas),
-        }
-    })?;
+        })?;
     let front = [&header[..], &payload.prefix].concat();
     match target {
         Target::File(path) => to_file(how, input, &mut opened, &path, &front, &payload),
@@ -93,10 +92,9 @@ fn to_file(
         sync_directory(directory_of(input.name()));
     }
     let overhead = front.len() as u64;
-    let bytes_in = opened.len().map_or_else(
-        || payload.layout.plain_len(bytes_out - overhead).map_err(Error::from),
-        Ok,
-    )?;
+    let bytes_in = opened
+        .len()
+        .map_or_else(|| payload.layout.plain_len(bytes_out - overhead).map_err(Error::from), Ok)?;
     Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format, report })
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wattlock_engine::crypto::Secret;
 
@@ -32,17 +32,17 @@ pub struct Rekey<'a> {
 ///
 /// # Errors
 /// Anything in [`Error`]; the container is then as it was.
-pub fn rekey(how: &Rekey<'_>, input: &Input, target: PathBuf) -> Result<PathBuf, Error> {
+pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<PathBuf, Error> {
     let sealed = Sealed::read(input)?;
-    let payload = sealed.payload_range().ok_or_else(|| {
-        Error::usage("rekey needs a container in a file, and not an armored one")
-    })?;
-    let header = how.identities.with_file_key(&sealed.header, |old_key| {
-        new_header(how, &sealed.header, old_key)
-    })?;
-    let in_place = sealed.opened.check_is_not(&target).is_err();
-    let staged = Staged::create(&target, how.overwrite || in_place)?;
-    let failed = || Error::io("write", &target);
+    let payload = sealed
+        .payload_range()
+        .ok_or_else(|| Error::usage("rekey needs a container in a file, and not an armored one"))?;
+    let header = how
+        .identities
+        .with_file_key(&sealed.header, |old_key| new_header(how, &sealed.header, old_key))?;
+    let in_place = sealed.opened.check_is_not(target).is_err();
+    let staged = Staged::create(target, how.overwrite || in_place)?;
+    let failed = || Error::io("write", target);
     staged.file().write_all(&header).map_err(failed())?;
     copy(&sealed.opened.file, payload.start, payload.end - payload.start, staged.file())
         .map_err(failed())?;
@@ -51,11 +51,7 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: PathBuf) -> Result<PathBuf,
     staged.publish()
 }
 
-fn new_header(
-    how: &Rekey<'_>,
-    old: &Header,
-    old_key: &Secret<16>,
-) -> Result<Vec<u8>, Error> {
+fn new_header(how: &Rekey<'_>, old: &Header, old_key: &Secret<16>) -> Result<Vec<u8>, Error> {
     match old.format() {
         Format::WattlockV1 => {
             old.verify(&wattlock_v1::mac_key(old_key))?;

@@ -56,7 +56,10 @@ impl Staged {
     pub fn create(target: &Path, overwrite: bool) -> Result<Self, Error> {
         match fs::symlink_metadata(target) {
             Ok(status) if status.is_dir() => {
-                return Err(Error::usage(format!("the output {} is a directory", target.display())));
+                return Err(Error::usage(format!(
+                    "the output {} is a directory",
+                    target.display()
+                )));
             }
             Ok(_) if !overwrite => return Err(Error::Exists(target.to_owned())),
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -153,8 +156,12 @@ impl Temporary {
     fn create(directory: &Path) -> io::Result<(File, Self)> {
         let mut made = None;
         let temporary = Self::claim(directory, |path| {
-            let file =
-                OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)?;
             // Locked for as long as it is open: this is how the next run knows it is alive.
             file.try_lock()?;
             made = Some(file);
@@ -164,10 +171,7 @@ impl Temporary {
     }
 
     /// Finds a free temporary name for `make` to put a file at.
-    fn claim(
-        directory: &Path,
-        make: impl FnOnce(&Path) -> io::Result<()>,
-    ) -> io::Result<Self> {
+    fn claim(directory: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<Self> {
         let unique = random::array::<8>().map_err(io::Error::other)?;
         let unique = u64::from_ne_bytes(unique);
         let name = format!("{PREFIX}{}-{unique:016x}{SUFFIX}", std::process::id());
@@ -367,9 +371,9 @@ mod tests {
         fs::write(directory.path().join(name(std::process::id())), b"in use").unwrap();
         fs::write(directory.path().join(".wattlock-notes.tmp"), b"somebody's").unwrap();
         sweep(directory.path());
-        assert_eq!(names(directory.path()), [
-            name(std::process::id()),
-            ".wattlock-notes.tmp".to_owned()
-        ]);
+        assert_eq!(
+            names(directory.path()),
+            [name(std::process::id()), ".wattlock-notes.tmp".to_owned()]
+        );
     }
 }

@@ -5,9 +5,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
-use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, NONCE_LEN, Secret, TAG_LEN, hkdf, random,
-};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, TAG_LEN, hkdf, random};
 use zeroize::Zeroizing;
 
 use crate::cobblestone;

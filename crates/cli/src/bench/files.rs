@@ -23,10 +23,10 @@ use crate::summary::human;
 /// `wattlock bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {
     let settings = Settings::new(args);
-    let directory = tempfile::Builder::new()
-        .prefix("wattlock-bench-")
-        .tempdir_in(&settings.dir)
-        .with_context(|| format!("cannot write to {}; choose another --dir", settings.dir.display()))?;
+    let directory =
+        tempfile::Builder::new().prefix("wattlock-bench-").tempdir_in(&settings.dir).with_context(
+            || format!("cannot write to {}; choose another --dir", settings.dir.display()),
+        )?;
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let bench = Bench::new(settings, directory.path())?;
     let mut results = bench.results();
@@ -39,8 +39,10 @@ pub fn run(args: &args::BenchFiles) -> Ended {
         let text = serde_json::to_string_pretty(&results)? + "\n";
         match path.as_os_str() == "-" {
             true => io::stdout().write_all(text.as_bytes())?,
-            false => fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?,
+            false => {
+                fs::write(path, text)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -206,7 +208,13 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn many(&self, command: &str, key: [&OsStr; 2], from: &Path, to: &Path) -> anyhow::Result<Cost> {
+    fn many(
+        &self,
+        command: &str,
+        key: [&OsStr; 2],
+        from: &Path,
+        to: &Path,
+    ) -> anyhow::Result<Cost> {
         let mut wattlock = Command::new(std::env::current_exe()?);
         wattlock.arg(command).args(key).arg("--recursive").arg(from).arg("--out-dir").arg(to);
         child::run(wattlock.arg(format!("--threads={}", self.settings.threads)))
@@ -237,34 +245,32 @@ impl<'a> Bench<'a> {
 
     fn ratios(&self, results: &mut Results) {
         let mut ratios = Vec::new();
-        let value = |tool, case, what: fn(&Row) -> u64| {
-            results.row(tool, case).map(|row| what(row) as f64)
-        };
-        let (wall, cpu): (fn(&Row) -> u64, fn(&Row) -> u64) =
-            (|row| row.wall_ns.median, |row| row.cpu_ns.median);
+        let wall = |tool, case| results.row(tool, case).map(|row| row.wall_ns.median as f64);
+        let cpu = |tool, case| results.row(tool, case).map(|row| row.cpu_ns.median as f64);
         for case in ["protect", "unprotect"] {
-            let mut quotient = |what, name: &str, peer, limit| {
-                if let (Some(ours), Some(theirs)) = (value("wattlock", case, what), value(peer, case, what)) {
-                    let name = format!("{case}: {name}, wattlock / {peer}");
+            let quotients = [
+                ("wall", "cp", wall("wattlock", case), wall("cp", case), 1.0),
+                ("wall", "age", wall("wattlock", case), wall("age", case), 0.5),
+                ("CPU", "age", cpu("wattlock", case), cpu("age", case), 0.8),
+            ];
+            for (what, peer, ours, theirs, limit) in quotients {
+                if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                    let name = format!("{case}: {what}, wattlock / {peer}");
                     ratios.push(Ratio::at_most(name, ours / theirs, limit));
                 }
-            };
-            quotient(wall, "wall", "cp", 1.0);
-            quotient(wall, "wall", "age", 0.5);
-            quotient(cpu, "CPU", "age", 0.8);
+            }
             if let Some(row) = results.row("wattlock", case) {
                 let mib = row.peak_rss_bytes as f64 / f64::from(1 << 20);
                 ratios.push(Ratio::at_most(format!("{case}: peak memory, MiB"), mib, 64.0));
             }
         }
-        if let (Some(ours), Some(theirs)) = (
-            value("wattlock", "protect many, one run", wall),
-            value("age", "protect many, once each", wall),
-        ) {
+        let ours = wall("wattlock", "protect many, one run");
+        let theirs = wall("age", "protect many, once each");
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
             let name = "small files: wall, age once each / wattlock in one run".to_owned();
             ratios.push(Ratio::at_least(name, theirs / ours, 20.0));
         }
-        if let Some(start) = value("wattlock", "inspect, cold start", wall) {
+        if let Some(start) = wall("wattlock", "inspect, cold start") {
             ratios.push(Ratio::at_most("inspect: cold start, ms".into(), start / 1e6, 5.0));
         }
         results.ratios = ratios;

@@ -28,13 +28,14 @@ impl Machine {
     pub fn here() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
-            let line = cpuinfo.lines().find(|line| line.split(':').next().map(str::trim) == Some(name));
+            let line =
+                cpuinfo.lines().find(|line| line.split(':').next().map(str::trim) == Some(name));
             line.and_then(|line| line.split_once(':')).map_or("unknown", |(_, value)| value.trim())
         };
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let kib = meminfo
-            .lines()
-            .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
+        let kib = meminfo.lines().find_map(|line| {
+            line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok()
+        });
         let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
         let system = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
         Self {

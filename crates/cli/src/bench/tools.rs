@@ -6,15 +6,23 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// A program that can take part.
+/// A program that is installed, and so takes part.
 pub struct Tool {
     /// The name in tables.
     pub name: &'static str,
     /// What it says its version is.
     pub version: String,
     program: OsString,
+    recipe: &'static Recipe,
+}
+
+/// How a program is called. In its arguments IN, OUT, RECIPIENT, IDENTITY, PASSPHRASE and THREADS
+/// stand for what [`Keys`] and the bench give.
+struct Recipe {
+    name: &'static str,
+    program: &'static str,
+    version: &'static str,
     protect: &'static [&'static str],
-    /// Empty for a tool that only goes one way.
     unprotect: &'static [&'static str],
 }
 
@@ -32,72 +40,117 @@ pub struct Keys {
     pub threads: usize,
 }
 
-/// What a tool is called, where it is, how it tells its version, protects and unprotects. IN, OUT,
-/// RECIPIENT, IDENTITY, PASSPHRASE and THREADS stand for what [`Keys`] and the bench give.
-const TOOLS: &[(&str, &str, &[&str], &[&str], &[&str])] = &[
-    (
-        "wattlock",
-        "wattlock",
-        &["--version"],
-        &["protect", "--threads=THREADS", "-r", "RECIPIENT", "-o", "OUT", "IN"],
-        &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
-    ),
-    (
-        "wattlock --format age",
-        "wattlock",
-        &["--version"],
-        &["protect", "--threads=THREADS", "--format=age", "-r", "RECIPIENT", "-o", "OUT", "IN"],
-        &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
-    ),
-    ("cp", "cp", &["--version"], &["IN", "OUT"], &["IN", "OUT"]),
-    (
-        "age",
-        "age",
-        &["--version"],
-        &["-r", "RECIPIENT", "-o", "OUT", "IN"],
-        &["-d", "-i", "IDENTITY", "-o", "OUT", "IN"],
-    ),
-    (
-        "gpg",
-        "gpg",
-        &["--version"],
-        &[
-            "--batch", "--yes", "--pinentry-mode=loopback", "--passphrase-file=PASSPHRASE",
-            "--symmetric", "--cipher-algo=AES256", "--compress-algo=none", "-o", "OUT", "IN",
+const TOOLS: &[Recipe] = &[
+    Recipe {
+        name: "wattlock",
+        program: "wattlock",
+        version: "--version",
+        protect: &["protect", "--threads=THREADS", "-r", "RECIPIENT", "-o", "OUT", "IN"],
+        unprotect: &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    },
+    Recipe {
+        name: "wattlock --format age",
+        program: "wattlock",
+        version: "--version",
+        protect: &[
+            "protect",
+            "--threads=THREADS",
+            "--format=age",
+            "-r",
+            "RECIPIENT",
+            "-o",
+            "OUT",
+            "IN",
         ],
-        &[
-            "--batch", "--yes", "--pinentry-mode=loopback", "--passphrase-file=PASSPHRASE",
-            "-o", "OUT", "--decrypt", "IN",
+        unprotect: &["unprotect", "--threads=THREADS", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    },
+    Recipe {
+        name: "cp",
+        program: "cp",
+        version: "--version",
+        protect: &["IN", "OUT"],
+        unprotect: &["IN", "OUT"],
+    },
+    Recipe {
+        name: "age",
+        program: "age",
+        version: "--version",
+        protect: &["-r", "RECIPIENT", "-o", "OUT", "IN"],
+        unprotect: &["-d", "-i", "IDENTITY", "-o", "OUT", "IN"],
+    },
+    Recipe {
+        name: "gpg",
+        program: "gpg",
+        version: "--version",
+        protect: &[
+            "--batch",
+            "--yes",
+            "--pinentry-mode=loopback",
+            "--passphrase-file=PASSPHRASE",
+            "--symmetric",
+            "--cipher-algo=AES256",
+            "--compress-algo=none",
+            "-o",
+            "OUT",
+            "IN",
         ],
-    ),
-    (
-        "openssl enc (not authenticated)",
-        "openssl",
-        &["version"],
-        &["enc", "-aes-256-ctr", "-pbkdf2", "-pass", "file:PASSPHRASE", "-in", "IN", "-out", "OUT"],
-        &[
-            "enc", "-d", "-aes-256-ctr", "-pbkdf2", "-pass", "file:PASSPHRASE", "-in", "IN", "-out",
+        unprotect: &[
+            "--batch",
+            "--yes",
+            "--pinentry-mode=loopback",
+            "--passphrase-file=PASSPHRASE",
+            "-o",
+            "OUT",
+            "--decrypt",
+            "IN",
+        ],
+    },
+    Recipe {
+        name: "openssl enc (not authenticated)",
+        program: "openssl",
+        version: "version",
+        protect: &[
+            "enc",
+            "-aes-256-ctr",
+            "-pbkdf2",
+            "-pass",
+            "file:PASSPHRASE",
+            "-in",
+            "IN",
+            "-out",
             "OUT",
         ],
-    ),
+        unprotect: &[
+            "enc",
+            "-d",
+            "-aes-256-ctr",
+            "-pbkdf2",
+            "-pass",
+            "file:PASSPHRASE",
+            "-in",
+            "IN",
+            "-out",
+            "OUT",
+        ],
+    },
 ];
 
 /// The tools that are installed; this very program is wattlock.
 pub fn installed() -> anyhow::Result<Vec<Tool>> {
     let own = std::env::current_exe().context("this program does not know where it is")?;
     let mut tools = Vec::new();
-    for &(name, program, ask, protect, unprotect) in TOOLS {
-        let program = match program {
+    for recipe in TOOLS {
+        let program = match recipe.program {
             "wattlock" => own.clone().into_os_string(),
             other => other.into(),
         };
-        let Ok(answer) = Command::new(&program).args(ask).output() else {
-            eprintln!("{name} is not installed, and left out");
+        let Ok(answer) = Command::new(&program).arg(recipe.version).output() else {
+            eprintln!("{} is not installed, and left out", recipe.name);
             continue;
         };
         let first = String::from_utf8_lossy(&answer.stdout);
         let version = first.lines().next().unwrap_or("unknown").trim().to_owned();
-        tools.push(Tool { name, version, program, protect, unprotect });
+        tools.push(Tool { name: recipe.name, version, program, recipe });
     }
     Ok(tools)
 }
@@ -105,12 +158,12 @@ pub fn installed() -> anyhow::Result<Vec<Tool>> {
 impl Tool {
     /// The command that makes a container of `input` at `output`.
     pub fn protect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
-        self.command(self.protect, keys, input, output)
+        self.command(self.recipe.protect, keys, input, output)
     }
 
     /// The command that makes a file of the container `input` at `output`.
     pub fn unprotect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
-        self.command(self.unprotect, keys, input, output)
+        self.command(self.recipe.unprotect, keys, input, output)
     }
 
     fn command(&self, args: &[&str], keys: &Keys, input: &Path, output: &Path) -> Command {

@@ -1,5 +1,6 @@
 //! What the tests of the program share: a directory, keys, and the program itself.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,0 +1,40 @@
+# The names of the commands; what they do is in cargo, xtask/ and .ci/.
+.PHONY: demo test check bench fuzz man prepare
+
+# Protects, verifies and restores a real file, and says how fast that was.
+demo:
+	./.ci/prepare build
+	cargo build --release --locked
+	./xtask/demo.sh target/release/wattlock
+
+# Everything that has to be right before a change lands.
+test: check
+	cargo test --workspace --locked --no-fail-fast
+
+# What needs no running: form, lints, structure, documentation, that the fuzz targets build.
+check: prepare
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo xtask structure
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
+
+# Measures beside the tools that are installed; writes bench/results/files.json.
+bench: prepare
+	cargo build --release --locked
+	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
+
+# A minute for each fuzz target.
+fuzz:
+	./.ci/prepare fuzz
+	for target in header metadata payload round_trip; do \
+		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
+	done
+
+# The manual pages, into target/man.
+man:
+	cargo run --release --locked --quiet --bin wattlock -- man target/man
+
+# Installs what the tests use beside Rust.
+prepare:
+	./.ci/prepare test
