@@ -214,7 +214,7 @@ pub struct Man {
 #[derive(Debug, Args)]
 pub struct Recipients {
     /// Protect for this recipient: age1…, ssh-ed25519 …, ssh-rsa …, a plugin's (repeatable)
-    #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS)]
+    #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS, allow_hyphen_values = true)]
     pub recipients: Vec<String>,
     /// Protect for the recipients in FILE, one a line (repeatable)
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = KEYS)]
@@ -245,7 +245,7 @@ pub struct Passphrase {
     pub file: Option<PathBuf>,
     /// Take the passphrase from the first line of file descriptor N
     #[arg(long = "passphrase-fd", value_name = "N", help_heading = KEYS)]
-    pub fd: Option<u32>,
+    pub fd: Option<String>,
     /// Take the passphrase from the environment variable NAME
     #[arg(long = "passphrase-env", value_name = "NAME", help_heading = KEYS)]
     pub env: Option<String>,

@@ -1,19 +1,18 @@
 //! `wattlock completions` and `wattlock man`: made from the flags, so that they cannot differ.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory;
 
 use crate::args::{self, Cli};
-use crate::exit::Ended;
+use crate::exit::{Ended, print};
 
 /// `wattlock completions`.
 pub fn completions(args: &args::Completions) -> Ended {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "wattlock", &mut script);
-    io::stdout().write_all(&script)?;
+    print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -25,7 +24,11 @@ pub fn man(args: &args::Man) -> Ended {
                 .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
                 .with_context(|| format!("cannot write the manual pages to {}", dir.display()))?;
         }
-        None => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            print(&String::from_utf8_lossy(&page))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,9 +1,12 @@
 //! From an error to what is said about it and the number the program ends with.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use wattlock_file as file;
+use anyhow::Context;
+
+use wattlock_file::{self as file, Shown};
 
 /// 1: something failed that is not the input's fault.
 pub const FAILURE: u8 = 1;
@@ -29,6 +32,19 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(what.into()))
 }
 
+/// Ends the program over flags that make no sense; or over `--help`, which is no error.
+pub fn refuse(error: &clap::Error) -> ! {
+    let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
+    if argument.is_some_and(|argument| argument.contains("--passphrase")) {
+        // What follows may be the passphrase itself.
+        eprintln!(
+            "error: --passphrase takes no value, and the other ways to give a passphrase one"
+        );
+        std::process::exit(USAGE.into());
+    }
+    error.exit()
+}
+
 /// How a command ended, if not with an error of its own.
 pub type Ended = anyhow::Result<ExitCode>;
 
@@ -43,10 +59,22 @@ pub fn code_of(error: &file::Error) -> u8 {
 
 /// Says what went wrong with one file: what, where, and what to do.
 pub fn say_file_error(name: &Path, error: &file::Error) {
-    eprintln!("wattlock: {}: {error}", name.display());
+    eprintln!("wattlock: {}: {error}", Shown(name));
     if let Some(advice) = error.advice() {
         eprintln!("  {advice}");
     }
+}
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// That it could not be written; `println!` would panic.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("cannot write to standard output")
 }
 
 /// Says what went wrong with a command, and gives its exit code.

@@ -1,6 +1,6 @@
 //! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Progress, Target, Task,
-    Wrapping, expect_all,
+    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Progress, Shown, Target,
+    Task, Wrapping, expect_all,
 };
 
 use crate::args::{self, ContainerFormat};
-use crate::exit::{Ended, usage};
+use crate::exit::{self, Ended, usage};
 use crate::summary::Summary;
 use crate::{keys, progress, signals};
 
@@ -56,7 +56,7 @@ pub fn protect(args: &args::Protect) -> Ended {
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
             let resume = args.batch.resume.then_some(&identities);
-            session.many("protect", &found, |task| task.protect(&how, resume))
+            session.many("protect", found, |task| task.protect(&how, resume))
         }
     }
 }
@@ -88,7 +88,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Open)?;
             let resume = args.batch.resume;
-            session.many("unprotect", &found, |task| task.unprotect(&how, resume))
+            session.many("unprotect", found, |task| task.unprotect(&how, resume))
         }
     }
 }
@@ -118,7 +118,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         out_dir: None,
         direction: Direction::Open,
     };
-    session.many("verify", &plan.find()?, |task| {
+    session.many("verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());
         wattlock_file::unprotect(&how, &input, Target::Nothing).map(Outcome::Made)
     })
@@ -134,7 +134,8 @@ enum Road {
 
 fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let stdin = Path::new("-");
-    let to_stdout = places.output.as_deref() == Some(stdin);
+    let names_of_stdout = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new);
+    let to_stdout = places.output.as_deref().is_some_and(|path| names_of_stdout.contains(&path));
     let output = places.output.clone().filter(|_| !to_stdout);
     if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
         return Err(usage("standard input goes alone"));
@@ -199,6 +200,11 @@ impl Session {
     ) -> Ended {
         let mut stdout;
         let target = match output {
+            Some(path) if is_stream(path) => {
+                let opened = OpenOptions::new().write(true).open(path);
+                stdout = opened.with_context(|| format!("cannot write to {}", Shown(path)))?;
+                Target::Stream(&mut stdout)
+            }
             Some(path) => Target::File(path.to_owned()),
             None => {
                 // Unbuffered: the standard library's own handle looks for newlines in every byte.
@@ -230,17 +236,36 @@ impl Session {
     fn many(
         &self,
         command: &'static str,
-        found: &Found,
+        found: Found,
         work: impl Fn(&Task) -> Result<Outcome, wattlock_file::Error> + Sync,
     ) -> Ended {
+        for (path, error) in found.failed {
+            self.summary.add(&path, None, Err(error));
+        }
         expect_all(&self.progress, &found.tasks);
         let shown = progress::show(&self.progress, self.quiet);
         let batch = Batch { engine: &self.engine, tasks: &found.tasks };
         let ran = batch.run(|task| self.summary.add(&task.input, Some(&task.output), work(task)));
         drop(shown);
         ran?;
-        self.summary.finish(command, &found.skipped, false)
+        let nothing = found.tasks.is_empty() && self.summary.is_empty();
+        let ended = self.summary.finish(command, &found.skipped, false)?;
+        if nothing {
+            eprintln!("wattlock: there is nothing to {command}");
+            // Who verifies or restores expects something to be there.
+            return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
+        }
+        Ok(ended)
     }
+}
+
+/// True for a device, a pipe, or another name of an open file: what is written to, and never
+/// replaced.
+fn is_stream(path: &Path) -> bool {
+    let is_descriptor = ["/dev/std", "/dev/fd/", "/proc/"]
+        .iter()
+        .any(|start| path.as_os_str().as_encoded_bytes().starts_with(start.as_bytes()));
+    is_descriptor || path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir())
 }
 
 impl From<ContainerFormat> for Format {

@@ -1,15 +1,15 @@
 //! `wattlock inspect`: what a container is.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use wattlock_file::{Identities, Input, Inspection, Metadata, inspect};
+use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
 
 use crate::args;
-use crate::exit::{Ended, code_of, say_file_error};
+use crate::exit::{Ended, code_of, print, say_file_error};
 use crate::keys;
 use crate::summary::human;
 
@@ -60,7 +60,7 @@ pub fn run(args: &args::Inspect) -> Ended {
         };
         match inspect(&input, &identities) {
             Ok(inspection) if args.json => documents.push(Document::new(&input, inspection)),
-            Ok(inspection) => print(&input, &inspection),
+            Ok(inspection) => print(&describe(&input, &inspection))?,
             Err(error) => {
                 say_file_error(input.name(), &error);
                 exit_code = exit_code.max(code_of(&error));
@@ -68,7 +68,7 @@ pub fn run(args: &args::Inspect) -> Ended {
         }
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&documents)?);
+        print(&(serde_json::to_string_pretty(&documents)? + "\n"))?;
     }
     Ok(ExitCode::from(exit_code))
 }
@@ -98,41 +98,41 @@ impl Document {
     }
 }
 
-fn print(input: &Input, inspection: &Inspection) {
-    let row = |name: &str, value: &str| println!("  {name:<11} {value}");
-    println!("{}", input.name().display());
+/// What people read.
+fn describe(input: &Input, inspection: &Inspection) -> String {
+    let mut text = format!("{}\n", Shown(input.name()));
+    let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
     let armor = if inspection.armored { ", ASCII armor" } else { "" };
-    row("format", &format!("{} v1{armor}", inspection.format));
-    row("recipients", &inspection.recipients.join(", "));
-    row("header", &format!("{} bytes", inspection.header_len));
+    row("format", format!("{} v1{armor}", inspection.format));
+    row("recipients", inspection.recipients.join(", "));
+    row("header", format!("{} bytes", inspection.header_len));
     match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
         (Some(plain), Some(payload), Some(chunks)) => {
-            row("plaintext", &format!("{plain} bytes ({})", human(plain as f64)));
-            row("payload", &format!("{payload} bytes in {chunks} chunks"));
+            row("plaintext", format!("{plain} bytes ({})", human(plain as f64)));
+            row("payload", format!("{payload} bytes in {chunks} chunks"));
         }
-        _ => row("plaintext", "unknown: the input is a stream"),
+        _ => row("plaintext", "unknown: the input is a stream".into()),
     }
-    row("cipher", inspection.format.aead().name());
+    row("cipher", inspection.format.aead().name().into());
     if inspection.metadata.is_some() {
-        row("header is", "authentic");
+        row("header is", "authentic".into());
     }
     match &inspection.metadata {
-        _ if !inspection.has_metadata => row("metadata", "none"),
-        Some(metadata) => print_metadata(metadata, row),
-        None => row("metadata", "sealed; -i opens them"),
+        _ if !inspection.has_metadata => row("metadata", "none".into()),
+        None => row("metadata", "sealed; -i opens them".into()),
+        Some(metadata) => {
+            if let Some(name) = &metadata.name {
+                row("name", Shown(Path::new(name)).to_string());
+            }
+            if let Some(mode) = metadata.mode {
+                row("mode", format!("{mode:04o}"));
+            }
+            if let Some(modified) = metadata.modified {
+                row("modified", format!("{} (Unix seconds)", unix_seconds(modified)));
+            }
+        }
     }
-}
-
-fn print_metadata(metadata: &Metadata, row: impl Fn(&str, &str)) {
-    if let Some(name) = &metadata.name {
-        row("name", &name.to_string_lossy());
-    }
-    if let Some(mode) = metadata.mode {
-        row("mode", &format!("{mode:04o}"));
-    }
-    if let Some(modified) = metadata.modified {
-        row("modified", &format!("{} (Unix seconds)", unix_seconds(modified)));
-    }
+    text
 }
 
 fn unix_seconds(time: SystemTime) -> i64 {

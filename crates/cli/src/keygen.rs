@@ -1,24 +1,21 @@
 //! `wattlock keygen`: a new identity, or the recipient of an old one.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use age::secrecy::ExposeSecret;
 use anyhow::Context;
+use wattlock_file::{Attributes, Error, Shown, Staged};
 use zeroize::Zeroizing;
 
 use crate::args;
-use crate::exit::{Ended, usage};
+use crate::exit::{Ended, print, usage};
 use crate::keys;
 
 /// `wattlock keygen`.
 pub fn run(args: &args::Keygen) -> Ended {
     if let Some(path) = &args.recipient_of {
-        for recipient in keys::recipients_of(path)? {
-            println!("{recipient}");
-        }
+        print(&(keys::recipients_of(path)?.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let identity = age::x25519::Identity::generate();
@@ -29,25 +26,28 @@ pub fn run(args: &args::Keygen) -> Ended {
         secret.expose_secret()
     ));
     match &args.output {
-        None => std::io::stdout().write_all(text.as_bytes())?,
+        None => print(&text)?,
         Some(path) => {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)
-                .map_err(|error| match error.kind() {
-                    ErrorKind::AlreadyExists => usage(format!(
-                        "{} exists already; an identity is never overwritten",
-                        path.display()
-                    )),
-                    _ => anyhow::Error::new(error),
-                })
-                .with_context(|| format!("cannot create {}", path.display()))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
+            // Whole or not at all, like every output, and never over another key.
+            let staged = Staged::create(path, false).map_err(never_overwritten)?;
+            staged
+                .file()
+                .write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", Shown(path)))?;
+            staged.settle(&Attributes { mode: Some(0o600), ..Attributes::default() })?;
+            staged.publish().map_err(never_overwritten)?;
         }
     }
     eprintln!("Public key: {recipient}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// There is no --force here: what a key protects is lost with it.
+fn never_overwritten(error: Error) -> anyhow::Error {
+    match error {
+        Error::Exists(path) => {
+            usage(format!("{} exists already; an identity is never overwritten", Shown(&path)))
+        }
+        other => other.into(),
+    }
 }

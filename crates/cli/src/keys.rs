@@ -1,6 +1,6 @@
 //! Recipients, identities and passphrases, from where the flags say they are.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use age::encrypted::EncryptedIdentity;
 use age::secrecy::SecretString;
 use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
 use anyhow::{Context, bail};
-use wattlock_file::{Identities, Recipients};
+use wattlock_file::{Identities, Recipients, Shown};
 use zeroize::Zeroizing;
 
 use crate::args;
@@ -23,14 +23,47 @@ pub fn recipients(
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
 ) -> anyhow::Result<Recipients> {
-    let mut list = read_recipients(
-        given.recipients.clone(),
-        given.recipients_files.clone(),
-        identities.to_vec(),
-        None,
-        &mut StdinGuard::new(stdin_is_data),
-    )
-    .map_err(|error| usage(format!("a recipient cannot be used: {error}")))?;
+    let mut list = Vec::new();
+    let mut guard = StdinGuard::new(stdin_is_data);
+    let mut add = |what: String, recipient: &[String], file: &[String], identity: &[String]| {
+        let read =
+            read_recipients(recipient.to_vec(), file.to_vec(), identity.to_vec(), None, &mut guard);
+        match read {
+            Ok(found) if found.is_empty() => Err(usage(format!("{what} holds no recipient"))),
+            Ok(found) => {
+                list.extend(found);
+                Ok(())
+            }
+            Err(error) => {
+                let why = plain(&error);
+                let why = if is_secret(&why) { "there is no such file".to_owned() } else { why };
+                Err(usage(format!("{what} cannot be used: {why}")))
+            }
+        }
+    };
+    for recipient in &given.recipients {
+        if is_secret(recipient) {
+            return Err(usage(
+                "-r was given a private key; it takes the public one, which `wattlock keygen -y \
+                 FILE` shows",
+            ));
+        }
+        add(format!("the recipient {recipient:?}"), std::slice::from_ref(recipient), &[], &[])?;
+    }
+    for file in &given.recipients_files {
+        add(format!("the recipients file {}", shown(file)), &[], std::slice::from_ref(file), &[])?;
+    }
+    let named: Vec<String> = given.recipients.iter().cloned().chain(lines(given)).collect();
+    for file in identities {
+        let what = format!("the identity file {}", shown(file));
+        match recipients_of(file) {
+            // Who is named already gets no second stanza.
+            Ok(own) if own.iter().all(|own| named.contains(own)) => {}
+            Ok(own) => add(what, &own, &[], &[])?,
+            // An SSH key, a plugin's, or a protected identity.
+            Err(_) => add(what, &[], &[], std::slice::from_ref(file))?,
+        }
+    }
     if let Some(passphrase) = passphrase {
         let mut recipient = scrypt::Recipient::new(passphrase);
         recipient.set_work_factor(given.work_factor);
@@ -45,6 +78,16 @@ pub fn recipients(
     Ok(Recipients::new(list)?)
 }
 
+/// The lines of all recipients files; what cannot be read comes out elsewhere.
+fn lines(given: &args::Recipients) -> Vec<String> {
+    let files = given.recipients_files.iter().filter(|file| *file != "-");
+    let texts = files.filter_map(|file| read_bounded(file).ok());
+    let lines = |text: Zeroizing<Vec<u8>>| -> Vec<String> {
+        String::from_utf8_lossy(&text).lines().map(|line| line.trim().to_owned()).collect()
+    };
+    texts.flat_map(lines).collect()
+}
+
 /// The identities that the flags name, of which a passphrase is one.
 pub fn identities(
     files: &[String],
@@ -56,14 +99,14 @@ pub fn identities(
         if file == "-" && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
-        list.extend(
-            read_identity_file(file).map_err(|error| {
-                error.context(format!("the identity file {file} cannot be used"))
-            })?,
-        );
+        list.extend(read_identity_file(file).map_err(|error| {
+            error.context(format!("the identity file {} cannot be used", shown(file)))
+        })?);
     }
     if let Some(passphrase) = passphrase {
-        list.push(Box::new(scrypt::Identity::new(passphrase)));
+        let mut identity = scrypt::Identity::new(passphrase);
+        identity.set_max_work_factor(MAX_WORK_FACTOR);
+        list.push(Box::new(identity));
     }
     Ok(Identities::new(list))
 }
@@ -86,14 +129,17 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
         return ask(is_new).map(Some);
     }
     if let Some(path) = &given.file {
-        return first_line(path).map(Some);
+        return first_line(path, "the file of --passphrase-file").map(Some);
     }
-    if let Some(fd) = given.fd {
-        return first_line(Path::new(&format!("/dev/fd/{fd}"))).map(Some);
+    // None of these errors repeats what was given: it may be the passphrase itself.
+    if let Some(fd) = &given.fd {
+        let fd: u32 = fd.parse().map_err(|_| usage("--passphrase-fd takes a number"))?;
+        let path = format!("/dev/fd/{fd}");
+        return first_line(Path::new(&path), "the descriptor of --passphrase-fd").map(Some);
     }
     if let Some(name) = &given.env {
         let value = std::env::var(name)
-            .map_err(|_| usage(format!("the environment variable {name} holds no text")))?;
+            .map_err(|_| usage("the environment variable of --passphrase-env holds no text"))?;
         return not_empty(value).map(Some);
     }
     Ok(None)
@@ -139,17 +185,49 @@ impl Callbacks for Terminal {
     }
 
     fn request_passphrase(&self, description: &str) -> Option<SecretString> {
-        rpassword::prompt_password(format!("{description}: ")).ok().map(SecretString::from)
+        match rpassword::prompt_password(format!("{description}: ")) {
+            Ok(typed) => Some(SecretString::from(typed)),
+            Err(error) => {
+                eprintln!("wattlock: the passphrase of an identity cannot be asked for: {error}");
+                None
+            }
+        }
     }
 }
 
-/// The first line of a file, without its newline.
-pub fn first_line(path: &Path) -> anyhow::Result<SecretString> {
+/// The first line of a file, which `what` names, without its newline.
+pub fn first_line(path: &Path, what: &str) -> anyhow::Result<SecretString> {
     let mut text = Zeroizing::new(String::new());
     File::open(path)
-        .and_then(|file| file.take(MAX_PASSPHRASE_LEN).read_to_string(&mut text))
-        .with_context(|| format!("cannot read the passphrase from {}", path.display()))?;
-    not_empty(text.lines().next().unwrap_or_default().to_owned())
+        .and_then(|file| file.take(MAX_PASSPHRASE_LEN + 1).read_to_string(&mut text))
+        .with_context(|| format!("cannot read {what}"))?;
+    let line = text.lines().next().unwrap_or_default();
+    if line.len() as u64 > MAX_PASSPHRASE_LEN {
+        return Err(usage(format!("{what} starts with a line of more than 64 KiB")));
+    }
+    not_empty(line.to_owned())
+}
+
+/// What the age crate says, without the invisible marks around the values in it.
+fn plain(error: &impl std::fmt::Display) -> String {
+    error.to_string().replace(['\u{2068}', '\u{2069}'], "").replace('\n', " ")
+}
+
+/// True for what starts like a private key, which is then not repeated on the screen.
+fn is_secret(text: &str) -> bool {
+    // Identities of plugins are upper case, their programs' names are lower case.
+    ["AGE-SECRET-KEY-", "age-secret-key-", "AGE-PLUGIN-", "-----BEGIN"]
+        .iter()
+        .any(|start| text.contains(start))
+}
+
+/// A file's name as it may be shown; not if it is a key in the wrong place.
+fn shown(name: &str) -> String {
+    if is_secret(name) {
+        "(which is a key itself)".into()
+    } else {
+        Shown(Path::new(name)).to_string()
+    }
 }
 
 fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
@@ -162,17 +240,7 @@ fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
 /// An identity file of any kind that the age crate knows: native, plugin, SSH, or native ones
 /// protected by a passphrase, which is then asked for.
 fn read_identity_file(path: &str) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    let limit = |reader: &mut dyn Read, bytes: &mut Vec<u8>| {
-        reader.take(MAX_IDENTITY_LEN + 1).read_to_end(bytes)
-    };
-    match path {
-        "-" => limit(&mut std::io::stdin().lock(), &mut bytes)?,
-        path => limit(&mut File::open(path)?, &mut bytes)?,
-    };
-    if bytes.len() as u64 > MAX_IDENTITY_LEN {
-        bail!("it is longer than 16 MiB");
-    }
+    let bytes = read_bounded(path)?;
     if let Ok(decryptor) = Decryptor::new(ArmoredReader::new(&bytes[..])) {
         let encrypted = EncryptedIdentity::new(decryptor, Terminal, None)
             .context("it is protected, but not by a passphrase; unprotect it first")?;
@@ -191,22 +259,36 @@ fn read_identity_file(path: &str) -> anyhow::Result<Vec<Box<dyn age::Identity + 
 
 /// The recipients of the native identities in a file, for `keygen -y`.
 pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
-    let text = match path {
-        "-" => {
-            let mut text = Zeroizing::new(String::new());
-            std::io::stdin().lock().read_to_string(&mut text)?;
-            text
-        }
-        path => {
-            Zeroizing::new(fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?)
-        }
-    };
+    let text = read_bounded(path).with_context(|| format!("cannot read {}", shown(path)))?;
     let mut out = Vec::new();
-    let file = IdentityFile::from_buffer(BufReader::new(text.as_bytes()))
-        .with_context(|| format!("{path} holds no age identities"))?;
-    file.write_recipients_file(&mut out).map_err(|error| anyhow::anyhow!("{path}: {error}"))?;
+    let not_age = || {
+        usage(format!(
+            "{} holds no age identities in clear; an SSH key's recipient is its .pub file",
+            shown(path)
+        ))
+    };
+    let file = IdentityFile::from_buffer(BufReader::new(&text[..])).map_err(|_| not_age())?;
+    file.write_recipients_file(&mut out).map_err(|_| not_age())?;
     Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
+}
+
+/// All of an identity file; "-" is standard input.
+fn read_bounded(path: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    let mut read =
+        |reader: &mut dyn Read| reader.take(MAX_IDENTITY_LEN + 1).read_to_end(&mut bytes);
+    match path {
+        "-" => read(&mut std::io::stdin().lock())?,
+        path => read(&mut File::open(path)?)?,
+    };
+    if bytes.len() as u64 > MAX_IDENTITY_LEN {
+        bail!("it is longer than 16 MiB");
+    }
+    Ok(bytes)
 }
 
 const MAX_PASSPHRASE_LEN: u64 = 1 << 16;
 const MAX_IDENTITY_LEN: u64 = 1 << 24;
+
+/// 2^22 is 4 GiB of memory: as much as `protect` may ask for, and age itself.
+const MAX_WORK_FACTOR: u8 = 22;

@@ -21,7 +21,8 @@ use clap::Parser;
 use args::{Bench, Cli, Command};
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));
+    let ended = match cli.command {
         Command::Protect(args) => files::protect(&args),
         Command::Unprotect(args) => files::unprotect(&args),
         Command::Verify(args) => files::verify(&args),

@@ -17,7 +17,7 @@ pub fn run(args: &args::Rekey) -> Ended {
     let old = keys::passphrase(&args.passphrase, false)?;
     let identities = keys::some_identities(&args.identities.identities, old, false)?;
     let new = match &args.new_passphrase_file {
-        Some(path) => Some(keys::first_line(path)?),
+        Some(path) => Some(keys::first_line(path, "the file of --new-passphrase-file")?),
         None if args.new_passphrase => Some(keys::ask(true)?),
         None => None,
     };
@@ -25,8 +25,10 @@ pub fn run(args: &args::Rekey) -> Ended {
     let how = Rekey { identities: &identities, wrapping: &wrapping, overwrite: args.force };
     let mut exit_code = 0;
     for file in &args.files {
-        let target = args.output.as_deref().unwrap_or(file);
-        if let Err(error) = rekey(&how, &Input::Path(file.clone()), target) {
+        // Through a link, so that it is the container that changes, and not the link.
+        let container = file.canonicalize().unwrap_or_else(|_| file.clone());
+        let target = args.output.as_deref().unwrap_or(&container);
+        if let Err(error) = rekey(&how, &Input::Path(container.clone()), target) {
             say_file_error(file, &error);
             exit_code = exit_code.max(code_of(&error));
         }

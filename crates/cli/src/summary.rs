@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use wattlock_file::{Done, Error, Outcome, Skip};
+use wattlock_file::{Done, Error, Outcome, Shown, Skip};
 
 use crate::exit::{self, Ended};
 
@@ -105,6 +105,11 @@ impl Summary {
         self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
     }
 
+    /// True if no file was added.
+    pub fn is_empty(&self) -> bool {
+        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_empty()
+    }
+
     /// Says the whole, and gives the exit code: that of the gravest error.
     pub fn finish(
         &self,
@@ -134,10 +139,18 @@ impl Summary {
             text.push('\n');
             match stdout_is_data {
                 true => std::io::stderr().write_all(text.as_bytes())?,
-                false => std::io::stdout().write_all(text.as_bytes())?,
+                false => exit::print(&text)?,
             }
         } else if !self.quiet && std::io::stderr().is_terminal() {
             document.print();
+        }
+        // Said even where nobody watches: a backup without its links is not what its owner thinks.
+        let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
+        for why in [Skip::Link, Skip::Special, Skip::NotAContainer] {
+            let count = passed_over(why);
+            if count > 0 && !self.quiet {
+                eprintln!("wattlock: {count} passed over, each {}", reason(why));
+            }
         }
         let unproven = lines.iter().filter(|line| line.status.starts_with("kept,")).count();
         if unproven > 0 && !self.quiet {
@@ -179,23 +192,19 @@ impl Document<'_> {
         let bytes = self.in_bytes.max(self.out_bytes);
         let what = match self.files {
             [Line { input, output: Some(output), error: None, .. }] if self.command != "verify" => {
-                format!("{input} → {output}")
+                format!("{} → {}", Shown(Path::new(input)), Shown(Path::new(output)))
             }
-            [line] => line.input.clone(),
+            [line] => Shown(Path::new(&line.input)).to_string(),
             lines => format!("{} files", lines.len()),
         };
         let failed = self.files.iter().filter(|line| line.error.is_some()).count();
-        let skipped = match self.skipped.len() {
-            0 => String::new(),
-            n => format!(", {n} skipped (--json says why)"),
-        };
         let ended = match (failed, self.command) {
             (0, "verify") => "authentic".to_owned(),
             (0, _) => "done".to_owned(),
             (failed, _) => format!("{failed} failed"),
         };
         eprintln!(
-            "{what}: {ended}, {} in {seconds:.2} s, {}/s, {:.2} CPU seconds{skipped}",
+            "{what}: {ended}, {} in {seconds:.2} s, {}/s, {:.2} CPU seconds",
             human(bytes as f64),
             human(bytes as f64 / seconds),
             self.cpu_ns as f64 / 1e9,

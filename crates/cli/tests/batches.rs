@@ -143,9 +143,15 @@ fn resume_of_unprotect_compares_with_the_container() {
     fs::write(place.path("d/b"), b"not what was sealed").unwrap();
     let mut args: Vec<&OsStr> = vec![OsStr::new("--json"), OsStr::new("--resume")];
     args.extend(sealed.iter().map(|path| path.as_os_str()));
+    // What differs is no half of an earlier run, but somebody's work.
+    let made = place.open("unprotect", &args);
+    assert_exit(&made, 1);
+    assert_eq!(statuses(&made), ["done", "failed", "kept"]);
+    assert_eq!(fs::read(place.path("d/b")).unwrap(), b"not what was sealed");
+    args.insert(0, OsStr::new("--force"));
     let made = place.open("unprotect", &args);
     assert_exit(&made, 0);
-    assert_eq!(statuses(&made), ["done", "done", "kept"]);
+    assert_eq!(statuses(&made), ["done", "kept", "kept"]);
     for name in ["a", "b", "c"] {
         assert!(fs::read(place.path(format!("d/{name}"))).unwrap() == pattern(100_000));
     }
@@ -172,4 +178,49 @@ fn a_thousand_small_files_take_one_key_derivation() {
     for (index, file) in files.iter().enumerate() {
         assert!(fs::read(file).unwrap() == pattern(index * 20));
     }
+}
+
+#[test]
+fn resume_touches_nothing_that_is_not_its_own() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let notes = place.write("d/f.wlk", b"my notes");
+    for extra in [&[][..], &["-i", place.path("key.txt").to_str().unwrap()]] {
+        let mut args: Vec<&OsStr> = extra.iter().map(OsStr::new).collect();
+        args.extend([OsStr::new("--resume"), file.as_os_str()]);
+        assert_exit(&place.protect(&args), 1);
+        assert_eq!(fs::read(&notes).unwrap(), b"my notes");
+    }
+    // A container for somebody else's type of key is not what was asked for.
+    fs::remove_file(&notes).unwrap();
+    assert_exit(&place.protect(&[&file]), 0);
+    let other = place.keygen("other.txt");
+    let args = [OsStr::new("--json"), OsStr::new("--resume"), OsStr::new("-r"), OsStr::new(&other)];
+    let made = place.protect(&[&args[..], &[file.as_os_str()]].concat());
+    assert_eq!(statuses(&made), ["done"]);
+}
+
+#[test]
+fn a_damaged_container_in_a_tree_comes_out() {
+    let place = Place::new();
+    for name in ["a", "b", "c"] {
+        place.container(name, b"text");
+    }
+    fs::write(place.path("d/b.wlk"), b"").unwrap();
+    let tree = [OsStr::new("--recursive"), place.path("d").as_os_str()].map(OsStr::to_owned);
+    let verified = place.open("verify", &tree);
+    assert_exit(&verified, 1);
+    assert!(stderr(&verified).contains("b.wlk"));
+    fs::create_dir(place.path("nothing")).unwrap();
+    let nothing =
+        [OsStr::new("--recursive"), place.path("nothing").as_os_str()].map(OsStr::to_owned);
+    assert_exit(&place.open("verify", &nothing), 1);
+}
+
+#[test]
+fn a_missing_input_does_not_keep_the_others_from_being_done() {
+    let place = Place::new();
+    let (good, missing) = (place.write("d/good", b"text"), place.path("d/missing"));
+    assert_exit(&place.protect(&[&missing, &good]), 1);
+    assert_eq!(place.names(), ["good", "good.wlk"]);
 }

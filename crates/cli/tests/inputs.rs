@@ -172,7 +172,7 @@ fn a_file_that_changes_while_it_is_read_is_not_taken_for_a_whole() {
     fs::File::options().append(true).open(&file).unwrap().write_all(b"one more line").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_exit(&output, 1);
-    assert!(stderr(&output).contains("changed while it was read"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("changed meanwhile"), "{}", stderr(&output));
     assert_eq!(place.names(), ["log"]);
 }
 
@@ -205,4 +205,62 @@ fn flags_that_make_no_sense_are_refused_before_anything_happens() {
     }
     assert_eq!(place.names(), ["a", "b"]);
     assert!(!place.path("out").exists());
+}
+
+#[test]
+fn devices_and_pipes_are_written_to_and_never_replaced() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let fifo = place.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let reader = Command::new("cat").arg(&fifo).stdout(Stdio::piped()).spawn().unwrap();
+    let made = place.protect(&[OsStr::new("-fo"), fifo.as_os_str(), file.as_os_str()]);
+    assert_exit(&made, 0);
+    assert!(reader.wait_with_output().unwrap().stdout.starts_with(b"wattlock/v1"));
+    assert!(!fs::metadata(&fifo).unwrap().is_file());
+    // By a link, so that a mistake here does not cost this machine its /dev/null.
+    let link = place.path("null");
+    symlink("/dev/null", &link).unwrap();
+    assert_exit(&place.protect(&[OsStr::new("-fo"), link.as_os_str(), file.as_os_str()]), 0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    let made = place.protect(&[OsStr::new("-o/dev/stdout"), file.as_os_str()]);
+    assert!(made.stdout.starts_with(b"wattlock/v1"));
+    // As the output of a batch, whose names nobody chose.
+    let device = place.path("d/f.wlk");
+    assert!(Command::new("mkfifo").arg(&device).status().unwrap().success());
+    assert_exit(&place.protect(&[OsStr::new("-f"), file.as_os_str()]), 2);
+    assert!(!fs::metadata(&device).unwrap().is_file());
+}
+
+#[test]
+fn a_file_put_in_the_place_of_the_original_is_not_removed() {
+    let place = Place::new();
+    let file = place.path("d/f");
+    fs::File::create(&file).unwrap().set_len(2 << 30).unwrap();
+    let mut child = wattlock()
+        .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
+        .arg(&file)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // As an editor saves: another file, renamed over the name.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    if child.try_wait().unwrap().is_some() {
+        println!("skipped: this machine was too fast to be caught in the middle");
+        return;
+    }
+    let new = place.write("new", b"new text");
+    fs::rename(new, &file).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_exit(&output, 1);
+    assert_eq!(fs::read(&file).unwrap(), b"new text");
+}
+
+#[test]
+fn what_an_error_says_cannot_drive_a_terminal() {
+    let place = Place::new();
+    let made = place.protect(&["d/\u{1b}[31mred\nwattlock: fake"]);
+    assert_exit(&made, 1);
+    assert!(!stderr(&made).contains('\u{1b}') && stderr(&made).contains("\\u{1b}"));
+    assert!(!stderr(&made).contains("\nwattlock: fake"));
 }

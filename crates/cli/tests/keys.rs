@@ -327,3 +327,62 @@ fn a_protected_identity_of_age_opens_on_a_terminal_only() {
     assert!(matches!(opened.status.code(), Some(1..=3)), "{}", stderr(&opened));
     assert_eq!(place.names(), ["f.wlk"]);
 }
+
+#[test]
+fn a_secret_in_the_wrong_place_is_not_repeated() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let secret = fs::read_to_string(place.path("key.txt")).unwrap();
+    let key = secret.lines().last().unwrap();
+    let text = "-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n";
+    for args in [
+        &["-r", key][..],
+        &["-r", text],
+        &["-i", key],
+        &["-R", key],
+        &["--passphrase-env", "hunter2secret"],
+        &["--passphrase-fd", "hunter2secret"],
+        &["--passphrase-file", "hunter2secret"],
+        &["--passphrase=hunter2secret"],
+    ] {
+        for command in ["protect", "unprotect"] {
+            let made =
+                wattlock().arg(command).args(args).arg("--json").arg(&file).output().unwrap();
+            assert!(!made.status.success(), "{args:?}");
+            let said = stderr(&made) + &stdout(&made);
+            for secret in [key, "c2VjcmV0", "hunter2secret"] {
+                assert!(!said.contains(secret), "{args:?}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_that_asks_for_too_much_work_is_refused() {
+    let place = Place::new();
+    let stanza = "-> scrypt AAAAAAAAAAAAAAAAAAAAAA 30\n\
+                  AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+    let mac = "--- AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+    let hostile = place.write("d/f.wlk", format!("wattlock/v1\n{stanza}{mac}").as_bytes());
+    let secret = place.write("secret", b"secret\n");
+    let opened = wattlock()
+        .args(["unprotect", "--passphrase-file"])
+        .args([&secret, &hostile])
+        .output()
+        .unwrap();
+    assert_exit(&opened, 1);
+    assert!(stderr(&opened).contains("2^30"), "{}", stderr(&opened));
+}
+
+#[test]
+fn rekey_follows_a_link_to_the_container() {
+    let place = Place::new();
+    let sealed = place.container("f", b"text");
+    let link = place.path("link");
+    std::os::unix::fs::symlink(&sealed, &link).unwrap();
+    let new = place.keygen("new.txt");
+    let made = place.open("rekey", &[OsStr::new("-r"), OsStr::new(&new), link.as_os_str()]);
+    assert_exit(&made, 0);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_exit(&place.open("verify", &[&sealed]), 3);
+}

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -17,6 +17,7 @@ use crate::input::Input;
 use crate::inspect::inspect;
 use crate::keys::Identities;
 use crate::protect::{Protect, protect};
+use crate::shown::Shown;
 use crate::transfer::Progress;
 use crate::unprotect::{Target, Unprotect, matches, unprotect};
 
@@ -75,6 +76,8 @@ pub struct Found {
     pub tasks: Vec<Task>,
     /// Those that were left alone.
     pub skipped: Vec<(PathBuf, Skip)>,
+    /// Those that could not be looked at.
+    pub failed: Vec<(PathBuf, Error)>,
 }
 
 /// How one task ended well.
@@ -89,24 +92,22 @@ pub enum Outcome {
 }
 
 impl Plan<'_> {
-    /// Looks at the inputs and decides what becomes of each.
+    /// Looks at the inputs and decides what becomes of each. One that cannot be looked at does
+    /// not keep the others from being done.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a directory without `recursive`, or for two inputs that would have
-    /// the same output; [`Error::Io`] for one that cannot be looked at.
+    /// [`Error::Directory`] for a directory without `recursive`, [`Error::Usage`] for two inputs
+    /// that would have the same output.
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         for input in self.inputs {
-            let status = fs::metadata(input).map_err(Error::io("read", input))?;
-            if !status.is_dir() {
-                found.tasks.push(self.task(input, input.file_name(), status.len())?);
-            } else if self.recursive {
-                self.walk(input, &mut found)?;
-            } else {
-                return Err(Error::usage(format!(
-                    "{} is a directory; add --recursive to take what is in it",
-                    input.display()
-                )));
+            match fs::metadata(input) {
+                Err(error) => found.fail(input, error),
+                Ok(status) if !status.is_dir() => {
+                    found.tasks.push(self.task(input, input.file_name(), status.len())?);
+                }
+                Ok(_) if self.recursive => self.walk(input, &mut found)?,
+                Ok(_) => return Err(Error::Directory(input.clone())),
             }
         }
         one_input_for_each_output(&found.tasks)?;
@@ -122,19 +123,21 @@ impl Plan<'_> {
         let out_dir = self.out_dir.and_then(|dir| dir.canonicalize().ok());
         let entries = WalkDir::new(top).sort_by_file_name().into_iter().filter_entry(|entry| {
             // What this run writes is not what it reads.
-            let inside = |dir: &PathBuf| entry.path().canonicalize().is_ok_and(|p| p == *dir);
-            !(entry.file_type().is_dir()
-                && entry.depth() > 0
-                && out_dir.as_ref().is_some_and(inside))
+            let is_out_dir = |dir: &PathBuf| entry.path().canonicalize().is_ok_and(|p| p == *dir);
+            let inner_directory = entry.file_type().is_dir() && entry.depth() > 0;
+            !(inner_directory && out_dir.as_ref().is_some_and(is_out_dir))
         });
         for entry in entries {
-            let entry = entry.map_err(|error| {
-                let path = error.path().unwrap_or(top).to_owned();
-                let source = error
-                    .into_io_error()
-                    .unwrap_or_else(|| std::io::Error::other("the links form a loop"));
-                Error::Io { action: "read", path, source }
-            })?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(top).to_owned();
+                    let source = error.into_io_error();
+                    found
+                        .fail(&path, source.unwrap_or_else(|| io::Error::other("a loop of links")));
+                    continue;
+                }
+            };
             let kind = entry.file_type();
             if kind.is_dir() {
                 continue;
@@ -161,7 +164,10 @@ impl Plan<'_> {
             Direction::Protect(_) => {
                 (has_suffix(path) && is_container(path)).then_some(Skip::Container)
             }
-            Direction::Open => (!is_container(path)).then_some(Skip::NotAContainer),
+            // What is called like a container and is none is a damaged one: that has to come out.
+            Direction::Open => {
+                (!has_suffix(path) && !is_container(path)).then_some(Skip::NotAContainer)
+            }
         }
     }
 
@@ -171,7 +177,7 @@ impl Plan<'_> {
             (Some(dir), Some(relative)) => dir.join(relative),
             (None, _) => input.to_owned(),
             (Some(_), None) => {
-                return Err(Error::usage(format!("{} has no file name", input.display())));
+                return Err(Error::usage(format!("{} has no file name", Shown(input))));
             }
         };
         let (output, unnamed) = match self.direction {
@@ -185,6 +191,12 @@ impl Plan<'_> {
             Direction::Open => (place, true),
         };
         Ok(Task { input: input.to_owned(), output, unnamed, len })
+    }
+}
+
+impl Found {
+    fn fail(&mut self, path: &Path, error: io::Error) {
+        self.failed.push((path.to_owned(), Error::io("read", path)(error)));
     }
 }
 
@@ -268,32 +280,54 @@ impl Task {
     /// container first, and kept if it is right.
     ///
     /// # Errors
-    /// As [`unprotect`].
+    /// As [`unprotect`]; [`Error::Differs`] if the output holds something else, which is no half
+    /// of an earlier run, since outputs appear whole, but somebody's work.
     pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
         let input = Input::Path(self.input.clone());
-        let mut overwrite = how.overwrite;
         let sealed_name = how.sealed_name || self.unnamed;
         if resume && !sealed_name && self.output.is_file() {
             match matches(how, &input, &self.output) {
                 Ok(done) => return Ok(Outcome::Kept(done)),
-                Err(Error::Mismatch(_)) => overwrite = true,
+                Err(Error::Mismatch(_)) if how.overwrite => {}
+                Err(Error::Mismatch(path)) => return Err(Error::Differs(path)),
                 Err(error) => return Err(error),
             }
         }
         let range = how.range.clone();
-        let how = Unprotect { overwrite, sealed_name, range, ..*how };
+        let how = Unprotect { sealed_name, range, ..*how };
         unprotect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
     }
 
-    /// Whether the container at the output is what this task would make.
+    /// Whether the container at the output is what this task would make; `None` if it is a
+    /// container that has to be made again.
     fn finished(
         &self,
         how: &Protect<'_>,
         identities: &Identities,
     ) -> Result<Option<Outcome>, Error> {
         let container = Input::Path(self.output.clone());
+        let inspection = match inspect(&container, &Identities::default()) {
+            Ok(inspection) => inspection,
+            // It was a container, and is damaged.
+            Err(error) if error.kind() == Kind::Authentication => return Ok(None),
+            // What is no container was not made by an earlier run.
+            Err(_) if !how.overwrite => return Err(Error::Exists(self.output.clone())),
+            Err(_) => return Ok(None),
+        };
+        if inspection.format != how.format
+            || sorted(inspection.stanza_types) != sorted(how.wrapping.stanza_types()?)
+        {
+            return Ok(None);
+        }
         if identities.is_empty() {
-            return Ok(self.looks_finished(how, &container).then_some(Outcome::KeptUnproven));
+            // All that can be said without a key: the right length, and a time that equals the
+            // input's, which a container only gets when it is complete, and loses when somebody
+            // writes to it.
+            let modified = |path| fs::metadata(path).and_then(|status| status.modified()).ok();
+            let (input, output) = (modified(&self.input), modified(&self.output));
+            let right =
+                inspection.plain_len == Some(self.len) && input.is_some() && input == output;
+            return Ok(right.then_some(Outcome::KeptUnproven));
         }
         let check = Unprotect {
             engine: how.engine,
@@ -305,28 +339,12 @@ impl Task {
             progress: how.progress,
         };
         match matches(&check, &container, &self.input) {
-            Ok(done) if done.format == how.format => Ok(Some(Outcome::Kept(done))),
-            Ok(_) => Ok(None),
-            // Another key means another container, not a damaged one: it is not overwritten.
+            Ok(done) => Ok(Some(Outcome::Kept(done))),
+            // Another key means somebody else's container, not a damaged one.
             Err(error @ (Error::WrongKey { .. } | Error::WrongPassphrase)) => Err(error),
             Err(error) if error.kind() == Kind::Authentication => Ok(None),
-            Err(Error::NotAContainer) => Err(Error::Exists(self.output.clone())),
             Err(error) => Err(error),
         }
-    }
-
-    /// All that can be said without a key: the right format, the right length, and a time that
-    /// equals the input's, which a container only gets when it is complete, and loses when
-    /// somebody writes to it.
-    fn looks_finished(&self, how: &Protect<'_>, container: &Input) -> bool {
-        let modified = |path: &Path| fs::metadata(path).and_then(|status| status.modified()).ok();
-        let same_time = || {
-            let time = modified(&self.input);
-            time.is_some() && time == modified(&self.output)
-        };
-        inspect(container, &Identities::default()).is_ok_and(|inspection| {
-            inspection.format == how.format && inspection.plain_len == Some(self.len) && same_time()
-        })
     }
 }
 
@@ -341,13 +359,18 @@ fn one_input_for_each_output(tasks: &[Task]) -> Result<(), Error> {
         if let Some(other) = inputs.insert(&task.output, &task.input) {
             return Err(Error::usage(format!(
                 "{} and {} would both become {}",
-                other.display(),
-                task.input.display(),
-                task.output.display()
+                Shown(other),
+                Shown(&task.input),
+                Shown(&task.output)
             )));
         }
     }
     Ok(())
+}
+
+fn sorted(mut types: Vec<String>) -> Vec<String> {
+    types.sort_unstable();
+    types
 }
 
 fn has_suffix(path: &Path) -> bool {

@@ -115,19 +115,13 @@ impl Container {
         }
     }
 
-    /// `range`, cut at the end of the plaintext.
+    /// `range`, cut at the end of the plaintext as the container's length has it.
     pub fn window(&self, range: Option<Range<u64>>) -> Result<Option<Range<u64>>, Error> {
         let Some(range) = range else { return Ok(None) };
         let len = self.plain_len()?.ok_or_else(|| {
             Error::usage("--range needs a container that can be read at any offset, not a stream")
         })?;
-        if range.start > len {
-            return Err(Error::usage(format!(
-                "the range starts at byte {}, but there are only {len}",
-                range.start
-            )));
-        }
-        Ok(Some(range.start..range.end.min(len)))
+        Ok(Some(range.start.min(len)..range.end.min(len)))
     }
 
     /// Opens the payload into `sink`.

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use wattlock_engine as engine;
 
 use crate::header::MAX_HEADER_LEN;
+use crate::shown::Shown;
 
 /// Why an operation on a file failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused an operation on a file.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", Shown(path))]
     Io {
         /// What was tried, as a verb: "read", "write", "rename".
         action: &'static str,
@@ -24,6 +25,26 @@ pub enum Error {
     /// The input starts with no known version line.
     #[error("this is not a container that Wattlock knows")]
     NotAContainer,
+    /// The input starts like a container, of a version that came later or never.
+    #[error("this container is of a version that is not known here")]
+    UnknownVersion,
+    /// A directory, where a file is needed.
+    #[error("{} is a directory", Shown(.0))]
+    Directory(PathBuf),
+    /// The original was to be removed, and is still there; the output is complete.
+    #[error("the output is complete, but {} could not be removed: {source}", Shown(path))]
+    NotRemoved {
+        /// The original.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The output is there already, and is not what the input would become.
+    #[error("{} exists already, and is not what this container holds", Shown(.0))]
+    Differs(PathBuf),
+    /// A passphrase stanza that asks for more work than anybody needs.
+    #[error("deriving this container's key would cost 2^{0}, which is refused")]
+    TooMuchWork(u8),
     /// The header breaks the grammar.
     #[error("the header is malformed at line {line}: {what}")]
     Header {
@@ -62,16 +83,16 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The output is there already.
-    #[error("{} exists already", .0.display())]
+    #[error("{} exists already", Shown(.0))]
     Exists(PathBuf),
     /// The output would overwrite the input.
-    #[error("the output {} is the input", .0.display())]
+    #[error("the output {} is the input", Shown(.0))]
     OutputIsInput(PathBuf),
     /// The input changed while it was being read.
-    #[error("{} changed while it was read", .0.display())]
+    #[error("{} changed meanwhile", Shown(.0))]
     Changed(PathBuf),
     /// What was written does not read back as what was meant.
-    #[error("{} does not match what it was made from", .0.display())]
+    #[error("{} does not match what it was made from", Shown(.0))]
     Mismatch(PathBuf),
     /// The operation needs another kind of input.
     #[error("{what}")]
@@ -112,6 +133,9 @@ pub enum Damage {
     /// The payload was not made with this data key.
     #[error("the payload does not belong to this header")]
     Commitment,
+    /// The text around an armored container is broken.
+    #[error("the ASCII armor is malformed")]
+    Armor,
     /// The metadata are sealed correctly but make no sense.
     #[error("the metadata are malformed")]
     Metadata,
@@ -151,9 +175,13 @@ impl Error {
             | Self::Mismatch(_) => Kind::Authentication,
             // Whatever cut the output short, its reader must not take it for the whole.
             Self::Incomplete { .. } => Kind::Authentication,
-            Self::Usage { .. } | Self::OutputIsInput(_) => Kind::Usage,
+            Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) => Kind::Usage,
             Self::Io { .. }
             | Self::NotAContainer
+            | Self::UnknownVersion
+            | Self::NotRemoved { .. }
+            | Self::Differs(_)
+            | Self::TooMuchWork(_)
             | Self::Exists(_)
             | Self::Changed(_)
             | Self::Wrap(_)
@@ -166,18 +194,33 @@ impl Error {
     /// What a person can do about it, where that is not plain from the message.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
+            Self::Io { action: "read", source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                "check the file's permissions"
+            }
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or write elsewhere with --out-dir"
                 }
-                io::ErrorKind::PermissionDenied => {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "check the permissions, or write elsewhere with --out-dir"
+                }
+                io::ErrorKind::InvalidFilename => {
+                    "the name gets too long; write to another one with -o"
                 }
                 io::ErrorKind::NotFound => "check the path",
                 _ => return None,
             },
             Self::NotAContainer => {
-                "give a file that wattlock or age made; `wattlock inspect FILE` shows what it is"
+                "give a file that wattlock or age made; if it should be one, it is damaged"
+            }
+            Self::UnknownVersion => "a newer wattlock or age may know it",
+            Self::Directory(_) => "name the files in it, or take them all with --recursive",
+            Self::NotRemoved { .. } => "remove the original yourself",
+            Self::Differs(_) => "overwrite it with --force, or move it away",
+            Self::TooMuchWork(_) => {
+                "who made it chose a cost that no reader should pay; ask for another container"
             }
             Self::Header { .. } | Self::HeaderTooLong | Self::HeaderCut => {
                 "the file is damaged or not complete; take it from its source again"
@@ -194,7 +237,7 @@ impl Error {
             Self::OutputIsInput(_) => {
                 "choose another output; --replace removes the original once the new file is safe"
             }
-            Self::Changed(_) => "nothing was written; try again when no one writes to it",
+            Self::Changed(_) => "it was left as it is; try again when no one writes to it",
             Self::Mismatch(_) => "the original was kept; check the disk",
             _ => return None,
         })
@@ -217,6 +260,9 @@ impl Error {
         }
         if inner.is_some_and(|inner| inner.is::<NotEqual>()) {
             return Self::Mismatch(path.to_owned());
+        }
+        if action == "read" && source.kind() == io::ErrorKind::InvalidData {
+            return Self::Damaged(Damage::Armor);
         }
         if source.kind() == io::ErrorKind::UnexpectedEof {
             return Self::Changed(path.to_owned());

@@ -3,14 +3,15 @@
 //! The grammar is age's, <https://c2sp.org/age#encrypted-file-format>, with one addition for
 //! wattlock v1: *fields*, written as stanzas that start with `=>` and stand after the recipients'.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use wattlock_engine::crypto::Secret;
 use wattlock_engine::crypto::hmac::{self, MAC_LEN};
 
-use crate::error::Error;
+use crate::error::{Damage, Error};
 use crate::format::Format;
 
 pub use age_core::format::Stanza;
@@ -178,10 +179,7 @@ impl<R: BufRead> Lines<'_, R> {
         let start = self.read.len();
         self.number += 1;
         let room = (MAX_HEADER_LEN - start) as u64;
-        self.reader
-            .take(room)
-            .read_until(b'\n', &mut self.read)
-            .map_err(Error::io("read", std::path::Path::new("the header")))?;
+        self.reader.take(room).read_until(b'\n', &mut self.read).map_err(unreadable)?;
         match self.read[start..].split_last() {
             Some((b'\n', line)) => Ok(line),
             _ if self.read.len() >= MAX_HEADER_LEN => Err(Error::HeaderTooLong),
@@ -205,15 +203,26 @@ fn version<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Format, Error> {
         let possible =
             Format::ALL.iter().any(|f| f.version_line().as_bytes().starts_with(&lines.read));
         let mut byte = [0];
-        let read = lines
-            .reader
-            .read(&mut byte)
-            .map_err(Error::io("read", std::path::Path::new("the header")))?;
+        let read = lines.reader.read(&mut byte).map_err(unreadable)?;
         match (possible, read) {
             (true, 1) => lines.read.push(byte[0]),
             (true, _) if !lines.read.is_empty() => return Err(Error::HeaderCut),
+            _ if NAMES.iter().any(|name| lines.read.starts_with(name)) => {
+                return Err(Error::UnknownVersion);
+            }
             _ => return Err(Error::NotAContainer),
         }
+    }
+}
+
+/// What the version line of every version starts with.
+const NAMES: [&[u8]; 2] = [b"wattlock/", b"age-encryption.org/"];
+
+/// An input that ends in the middle of its armor, or cannot be read at all.
+fn unreadable(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Damage::Armor.into(),
+        _ => Error::io("read", Path::new("the header"))(error),
     }
 }
 

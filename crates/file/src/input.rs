@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::staging::{directory_of, sync_directory};
 
 /// The input of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +46,7 @@ impl Input {
         };
         let status = file.metadata().map_err(failed)?;
         if status.is_dir() {
-            return Err(Error::usage(format!(
-                "{} is a directory; add --recursive to take what is in it",
-                name.display()
-            )));
+            return Err(Error::Directory(name));
         }
         // Files of /proc say that they are empty, and are not: they are read as streams.
         let start = match status.is_file() && status.len() > 0 {
@@ -68,11 +66,28 @@ impl Opened {
     /// Fails if somebody wrote to the file since it was opened: what was read then is a mixture.
     pub fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(Error::io("read", &self.name))?;
-        let mark = |s: &fs::Metadata| (s.len(), s.mtime(), s.mtime_nsec());
         match self.start.is_none() || mark(&now) == mark(&self.status) {
             true => Ok(()),
             false => Err(Error::Changed(self.name.clone())),
         }
+    }
+
+    /// Removes the file, if it is still the one that was opened, and as it was then: somebody may
+    /// have put another in its place, or written to it after the last byte was read.
+    pub fn remove(&self) -> Result<(), Error> {
+        let path = &self.name;
+        let there = fs::symlink_metadata(path).map_err(Error::io("read", path))?;
+        let same_file = (there.dev(), there.ino()) == (self.status.dev(), self.status.ino());
+        let change = |status: &fs::Metadata| (status.ctime(), status.ctime_nsec());
+        if !same_file
+            || mark(&there) != mark(&self.status)
+            || change(&there) != change(&self.status)
+        {
+            return Err(Error::Changed(path.clone()));
+        }
+        fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })?;
+        sync_directory(directory_of(path));
+        Ok(())
     }
 
     /// Fails if `target` is this very file.
@@ -84,4 +99,9 @@ impl Opened {
             _ => Ok(()),
         }
     }
+}
+
+/// What changes when somebody writes to a file.
+fn mark(status: &fs::Metadata) -> (u64, i64, i64) {
+    (status.len(), status.mtime(), status.mtime_nsec())
 }

@@ -18,6 +18,8 @@ pub struct Inspection {
     pub armored: bool,
     /// The type and, for a passphrase, the work factor of each stanza.
     pub recipients: Vec<String>,
+    /// The types alone.
+    pub stanza_types: Vec<String>,
     /// Bytes of the header.
     pub header_len: u64,
     /// Bytes of everything behind the header, if the container is a file.
@@ -48,6 +50,7 @@ pub fn inspect(input: &Input, identities: &Identities) -> Result<Inspection, Err
         format,
         armored: sealed.armored,
         recipients: sealed.header.stanzas().iter().map(describe).collect(),
+        stanza_types: sealed.header.stanzas().iter().map(|stanza| stanza.tag.clone()).collect(),
         header_len: sealed.header.len(),
         payload_len,
         plain_len,

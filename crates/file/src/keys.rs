@@ -70,6 +70,13 @@ impl Wrapping {
         Self { recipients, shared: Mutex::new(None) }
     }
 
+    /// The types of the stanzas that a container gets, for a look at whether one has them.
+    pub(crate) fn stanza_types(&self) -> Result<Vec<String>, Error> {
+        self.with_file_key(Format::WattlockV1, |_, stanzas| {
+            Ok(stanzas.iter().map(|stanza| stanza.tag.clone()).collect())
+        })
+    }
+
     /// Wraps a file key that has to stay as it is.
     pub(crate) fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         self.recipients.wrap(file_key)
@@ -160,6 +167,13 @@ impl Identities {
                 }
                 Some(Err(age::DecryptError::DecryptionFailed)) if passphrase => {
                     return Err(Error::WrongPassphrase);
+                }
+                // That of an identity which is itself protected.
+                Some(Err(age::DecryptError::KeyDecryptionFailed)) => {
+                    return Err(Error::WrongPassphrase);
+                }
+                Some(Err(age::DecryptError::ExcessiveWork { required, .. })) => {
+                    return Err(Error::TooMuchWork(required));
                 }
                 Some(Err(
                     age::DecryptError::DecryptionFailed

@@ -14,7 +14,7 @@ use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Payload};
-use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
 use crate::{Done, age_v1, wattlock_v1};
@@ -55,7 +55,7 @@ pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<D
         })?;
     let front = [&header[..], &payload.prefix].concat();
     match target {
-        Target::File(path) => to_file(how, input, &mut opened, &path, &front, &payload),
+        Target::File(path) => to_file(how, &mut opened, &path, &front, &payload),
         Target::Stream(writer) => to_stream(how, &mut opened, writer, &front, &payload),
         Target::Nothing => Err(Error::usage("protecting needs an output")),
     }
@@ -63,7 +63,6 @@ pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<D
 
 fn to_file(
     how: &Protect<'_>,
-    input: &Input,
     opened: &mut Opened,
     path: &Path,
     front: &[u8],
@@ -88,8 +87,7 @@ fn to_file(
     let bytes_out = staged.file().metadata().map_err(Error::io("read", path))?.len();
     let output = staged.publish()?;
     if how.replace {
-        fs::remove_file(input.name()).map_err(Error::io("remove", input.name()))?;
-        sync_directory(directory_of(input.name()));
+        opened.remove()?;
     }
     let overhead = front.len() as u64;
     let bytes_in = opened

@@ -17,6 +17,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use wattlock_engine::crypto::random;
 
 use crate::error::Error;
+use crate::shown::Shown;
 
 /// What an output gets besides its bytes.
 #[derive(Clone, Debug, Default)]
@@ -57,8 +58,14 @@ impl Staged {
         match fs::symlink_metadata(target) {
             Ok(status) if status.is_dir() => {
                 return Err(Error::usage(format!(
-                    "the output {} is a directory",
-                    target.display()
+                    "the output {} is a directory; use --out-dir to write into it",
+                    Shown(target)
+                )));
+            }
+            Ok(status) if !status.is_file() && !status.is_symlink() => {
+                return Err(Error::usage(format!(
+                    "the output {} is a device or a pipe, which is not replaced",
+                    Shown(target)
                 )));
             }
             Ok(_) if !overwrite => return Err(Error::Exists(target.to_owned())),

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::input::Input;
 use crate::keys::Identities;
-use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink};
 use crate::wattlock_v1;
 
@@ -57,10 +57,21 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
     }
     let mut container = Container::open(input, how.identities)?;
     let window = container.window(how.range.clone())?;
+    if let (Some(range), Some(window)) = (&how.range, &window)
+        && range.start > window.start
+    {
+        // Only the last chunk proves where the plaintext ends.
+        let (sink, quiet) = (Sink::Nothing, Progress::default());
+        container.run(how.engine, Some(window.clone()), sink, input.name(), &quiet)?;
+        return Err(Error::usage(format!(
+            "the range starts at byte {}, and there are only {}",
+            range.start, window.end
+        )));
+    }
     let before = how.progress.done();
     let (report, output) = match target {
         Target::File(path) => {
-            let (report, path) = to_file(how, input, &mut container, window.clone(), path)?;
+            let (report, path) = to_file(how, &mut container, window.clone(), path)?;
             (report, Some(path))
         }
         Target::Stream(writer) => {
@@ -115,7 +126,6 @@ pub fn data_key(input: &Input, identities: &Identities) -> Result<(Secret<32>, u
 
 fn to_file(
     how: &Unprotect<'_>,
-    input: &Input,
     container: &mut Container,
     window: Option<Range<u64>>,
     mut path: PathBuf,
@@ -137,8 +147,7 @@ fn to_file(
     }
     let output = staged.publish()?;
     if how.replace {
-        fs::remove_file(input.name()).map_err(Error::io("remove", input.name()))?;
-        sync_directory(directory_of(input.name()));
+        container.opened.remove()?;
     }
     Ok((report, output))
 }
