@@ -23,6 +23,7 @@ struct Recipe {
     program: &'static str,
     version: &'static str,
     protect: &'static [&'static str],
+    /// Empty for a tool that only copies.
     unprotect: &'static [&'static str],
 }
 
@@ -69,7 +70,7 @@ const TOOLS: &[Recipe] = &[
         program: "cp",
         version: "--version",
         protect: &["IN", "OUT"],
-        unprotect: &["IN", "OUT"],
+        unprotect: &[],
     },
     Recipe {
         name: "age",
@@ -161,9 +162,10 @@ impl Tool {
         self.command(self.recipe.protect, keys, input, output)
     }
 
-    /// The command that makes a file of the container `input` at `output`.
-    pub fn unprotect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
-        self.command(self.recipe.unprotect, keys, input, output)
+    /// The command that makes a file of the container `input` at `output`, if there is such a thing.
+    pub fn unprotect(&self, keys: &Keys, input: &Path, output: &Path) -> Option<Command> {
+        let args = self.recipe.unprotect;
+        (!args.is_empty()).then(|| self.command(args, keys, input, output))
     }
 
     fn command(&self, args: &[&str], keys: &Keys, input: &Path, output: &Path) -> Command {
