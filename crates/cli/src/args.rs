@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-/// Protects files on all the silicon a machine has, as fast as memory allows.
+/// Protects files with authenticated encryption, on all cores, as fast as memory allows.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, after_help = EXIT_CODES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 100)]

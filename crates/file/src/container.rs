@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use age::armor::ArmoredReader;
+use wattlock_engine::Engine;
 use wattlock_engine::crypto::Secret;
-use wattlock_engine::{Engine, Report};
 
 use crate::error::{Damage, Error};
 use crate::format::Format;
@@ -14,7 +14,7 @@ use crate::header::Header;
 use crate::input::{Input, Opened};
 use crate::keys::Identities;
 use crate::metadata::Metadata;
-use crate::payload::{Ends, Payload};
+use crate::payload::{Ends, Moved, Payload};
 use crate::transfer::{Progress, Sink, Source};
 use crate::{age_v1, cobblestone, wattlock_v1};
 
@@ -132,7 +132,7 @@ impl Container {
         sink: Sink<'_>,
         output: &Path,
         progress: &Progress,
-    ) -> Result<Report, Error> {
+    ) -> Result<Moved, Error> {
         let source = match &mut self.body {
             Body::File { offset, len } => {
                 Source::File { file: &self.opened.file, offset: *offset, len: *len }

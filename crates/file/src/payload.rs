@@ -19,6 +19,13 @@ pub struct Payload {
     pub(crate) prefix: Vec<u8>,
 }
 
+/// What went from one end to the other.
+pub(crate) struct Moved {
+    pub report: Report,
+    /// Bytes of plaintext that went through.
+    pub plain_bytes: u64,
+}
+
 /// The two ends of a payload's way, with the names they have in messages.
 pub(crate) struct Ends<'source, 'sink, 'name> {
     pub source: Source<'source>,
@@ -34,7 +41,7 @@ impl Payload {
         engine: &Engine,
         ends: Ends<'_, '_, '_>,
         progress: &Progress,
-    ) -> Result<Report, Error> {
+    ) -> Result<Moved, Error> {
         self.run(engine, Operation::Seal, None, ends, progress)
     }
 
@@ -45,7 +52,7 @@ impl Payload {
         window: Option<Range<u64>>,
         ends: Ends<'_, '_, '_>,
         progress: &Progress,
-    ) -> Result<Report, Error> {
+    ) -> Result<Moved, Error> {
         self.run(engine, Operation::Open, window, ends, progress)
     }
 
@@ -56,7 +63,7 @@ impl Payload {
         window: Option<Range<u64>>,
         ends: Ends<'_, '_, '_>,
         progress: &Progress,
-    ) -> Result<Report, Error> {
+    ) -> Result<Moved, Error> {
         let Ends { source, sink, input, output } = ends;
         let transfer = FileTransfer::new(operation, self.layout, source, sink, window, progress)?;
         let job = Job {
@@ -66,12 +73,15 @@ impl Payload {
             chunk_len: self.layout.chunk_len,
             data: Data::Moved(&transfer),
         };
-        engine.run(job).map_err(|error| {
-            let error = Error::from_run(error, input, output);
-            match transfer.released() {
-                0 => error,
-                released => Error::Incomplete { released, source: Box::new(error) },
+        match engine.run(job) {
+            Ok(report) => Ok(Moved { report, plain_bytes: transfer.passed() }),
+            Err(error) => {
+                let error = Error::from_run(error, input, output);
+                Err(match transfer.released() {
+                    0 => error,
+                    released => Error::Incomplete { released, source: Box::new(error) },
+                })
             }
-        })
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::format::Format;
 use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
-use crate::payload::{Ends, Payload};
+use crate::payload::{Ends, Moved, Payload};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
@@ -72,7 +72,7 @@ fn to_file(
     let staged = Staged::create(path, how.overwrite)?;
     staged.file().write_all_at(front, 0).map_err(Error::io("write", path))?;
     let sink = Sink::File { file: staged.file(), offset: front.len() as u64 };
-    let report = run(how, opened, sink, path, payload)?;
+    let moved = run(how, opened, sink, path, payload)?;
     opened.check_unchanged()?;
     let mut attributes = Attributes::of(&opened.status);
     if !how.metadata {
@@ -89,10 +89,7 @@ fn to_file(
     if how.replace {
         opened.remove()?;
     }
-    let overhead = front.len() as u64;
-    let bytes_in = opened
-        .len()
-        .map_or_else(|| payload.layout.plain_len(bytes_out - overhead).map_err(Error::from), Ok)?;
+    let Moved { report, plain_bytes: bytes_in } = moved;
     Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format, report })
 }
 
@@ -105,11 +102,10 @@ fn to_stream(
 ) -> Result<Done, Error> {
     let output = Path::new("standard output");
     writer.write_all(front).map_err(Error::io("write", output))?;
-    let before = how.progress.done();
-    let report = run(how, opened, Sink::stream(writer), output, payload)?;
+    let moved = run(how, opened, Sink::stream(writer), output, payload)?;
     writer.flush().map_err(Error::io("write", output))?;
     opened.check_unchanged()?;
-    let bytes_in = opened.len().unwrap_or_else(|| how.progress.done() - before);
+    let Moved { report, plain_bytes: bytes_in } = moved;
     let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
     Ok(Done { bytes_in, bytes_out, output: None, format: how.format, report })
 }
@@ -120,7 +116,7 @@ fn run(
     sink: Sink<'_>,
     output: &Path,
     payload: &Payload,
-) -> Result<wattlock_engine::Report, Error> {
+) -> Result<Moved, Error> {
     let name = opened.name.clone();
     let source = match (opened.start, opened.len()) {
         (Some(offset), Some(len)) => Source::File { file: &opened.file, offset, len },

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::input::Input;
 use crate::keys::Identities;
+use crate::payload::Moved;
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink};
 use crate::wattlock_v1;
@@ -68,29 +69,25 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
             range.start, window.end
         )));
     }
-    let before = how.progress.done();
-    let (report, output) = match target {
+    let (moved, output) = match target {
         Target::File(path) => {
-            let (report, path) = to_file(how, &mut container, window.clone(), path)?;
-            (report, Some(path))
+            let (moved, path) = to_file(how, &mut container, window.clone(), path)?;
+            (moved, Some(path))
         }
         Target::Stream(writer) => {
             let output = Path::new("standard output");
             let sink = Sink::stream(&mut *writer);
-            let report = container.run(how.engine, window.clone(), sink, output, how.progress)?;
+            let moved = container.run(how.engine, window.clone(), sink, output, how.progress)?;
             writer.flush().map_err(Error::io("write", output))?;
-            (report, None)
+            (moved, None)
         }
         Target::Nothing => {
             let (sink, output) = (Sink::Nothing, input.name());
             (container.run(how.engine, window.clone(), sink, output, how.progress)?, None)
         }
     };
-    let bytes_out = match window {
-        Some(window) => window.end - window.start,
-        None => container.plain_len()?.unwrap_or_else(|| how.progress.done() - before),
-    };
-    Ok(done(&container, bytes_out, output, report))
+    let bytes_out = window.map_or(moved.plain_bytes, |window| window.end - window.start);
+    Ok(done(&container, bytes_out, output, moved.report))
 }
 
 /// Authenticates the container `input` and compares it with the file `plaintext`, byte for byte.
@@ -104,8 +101,11 @@ pub(crate) fn matches(how: &Unprotect<'_>, input: &Input, plaintext: &Path) -> R
     if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
-    let report = container.run(how.engine, None, Sink::Equals(&file), plaintext, how.progress)?;
-    Ok(done(&container, len, None, report))
+    let moved = container.run(how.engine, None, Sink::Equals(&file), plaintext, how.progress)?;
+    if moved.plain_bytes != len {
+        return Err(Error::Mismatch(plaintext.to_owned()));
+    }
+    Ok(done(&container, len, None, moved.report))
 }
 
 /// The data key of a wattlock v1 container, for other implementations of Cobblestone-256, and
@@ -129,14 +129,14 @@ fn to_file(
     container: &mut Container,
     window: Option<Range<u64>>,
     mut path: PathBuf,
-) -> Result<(Report, PathBuf), Error> {
+) -> Result<(Moved, PathBuf), Error> {
     if let Some(name) = container.metadata.name.as_deref().filter(|_| how.sealed_name) {
         path.set_file_name(name);
     }
     container.opened.check_is_not(&path)?;
     let staged = Staged::create(&path, how.overwrite)?;
     let sink = Sink::File { file: staged.file(), offset: 0 };
-    let report = container.run(how.engine, window, sink, &path, how.progress)?;
+    let moved = container.run(how.engine, window, sink, &path, how.progress)?;
     staged.settle(&attributes(container))?;
     if how.replace {
         // From the disk again, both of them: what is compared is what will be kept.
@@ -149,7 +149,7 @@ fn to_file(
     if how.replace {
         container.opened.remove()?;
     }
-    Ok((report, output))
+    Ok((moved, output))
 }
 
 /// What is sealed in the container, and else what the container itself has.

@@ -53,6 +53,7 @@ pub(crate) struct FileTransfer<'source, 'sink, 'run> {
     chunks: Option<Range<u64>>,
     /// The plaintext bytes that are wanted of an opened payload.
     window: Range<u64>,
+    passed: AtomicU64,
     progress: &'run Progress,
 }
 
@@ -83,7 +84,8 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
         });
         let window = window.unwrap_or(0..u64::MAX);
         let shape = Shape { operation, layout };
-        Ok(Self { shape, source, sink, chunks, window, progress })
+        let passed = AtomicU64::new(0);
+        Ok(Self { shape, source, sink, chunks, window, passed, progress })
     }
 
     /// The plaintext in `slots`, the chunks from `first` on, as far as it lies in the window.
@@ -96,6 +98,11 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
             &body[within(self.window.start)..within(self.window.end)]
         };
         (first..).zip(slots.chunks(self.shape.layout.slot_len())).map(part).collect()
+    }
+
+    /// Plaintext bytes that went through, those outside of the window included.
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
     }
 
     /// Plaintext bytes that cannot be taken back any more, because they went to a stream.
@@ -143,7 +150,9 @@ impl Transfer for FileTransfer<'_, '_, '_> {
                 self.sink.store(at, &self.wanted_parts(first, slots))?;
             }
         }
-        self.progress.advance((slots.len() - count * TAG_LEN) as u64);
+        let plain = (slots.len() - count * TAG_LEN) as u64;
+        self.passed.fetch_add(plain, Ordering::Relaxed);
+        self.progress.advance(plain);
         Ok(())
     }
 }
