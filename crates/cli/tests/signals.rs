@@ -121,3 +121,40 @@ fn a_reader_that_goes_away_is_an_error_not_a_panic() {
     assert!(matches!(output.status.code(), Some(1 | 3)), "{:?}", output.status);
     assert!(stderr(&output).contains("Broken pipe"), "{}", stderr(&output));
 }
+
+/// Without /proc a nameless file could not get a name, so the program takes the other way: that of
+/// file systems which have no nameless files.
+#[test]
+fn temporary_names_where_there_are_no_nameless_files() {
+    let place = Place::new();
+    place.write("d/f", &pattern(1_000_000));
+    // `timeout` ends a run that waits for more input; what then lies in the directory is counted.
+    let script = "
+        mount -t tmpfs tmpfs /proc || exit 77
+        cd \"$1\" || exit 1
+        program=$2 recipient=$3
+        protect() { \"$program\" protect -q -r \"$recipient\" \"$@\" 2> /dev/null; echo $?; }
+        count() { ls -A | grep -c '^.wattlock-'; }
+        protect f; protect f; protect -f f; count
+        sleep 2 | timeout -s INT 1 \"$program\" protect -q -r \"$recipient\" -o out; count
+        sleep 2 | timeout -s KILL 1 \"$program\" protect -q -r \"$recipient\" -o out; count
+        protect -f f; count
+    ";
+    let ran = Command::new("unshare")
+        .args(if support::is_root() { &["-m"][..] } else { &["-rm"] })
+        .args(["sh", "-c", script, "sh"])
+        .args([place.path("d").as_os_str(), OsStr::new(env!("CARGO_BIN_EXE_wattlock"))])
+        .arg(&place.recipient)
+        .output()
+        .unwrap();
+    if ran.status.code() == Some(77) {
+        println!("skipped: no mount in a namespace of its own: {}", stderr(&ran));
+        return;
+    }
+    // Made, there already, replaced, none left; none after an interrupt; one after a kill, which
+    // the next run removes.
+    let said: Vec<String> = support::stdout(&ran).split_whitespace().map(str::to_owned).collect();
+    assert_eq!(said, ["0", "1", "0", "0", "0", "1", "0", "0"], "{}", stderr(&ran));
+    assert_eq!(place.names(), ["f", "f.wlk"]);
+    assert_exit(&place.open("verify", &[place.path("d/f.wlk")]), 0);
+}

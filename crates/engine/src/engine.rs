@@ -1,6 +1,7 @@
 //! Takes a job, asks the policy for a plan, lets the devices work, and reports.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::Error;
@@ -86,11 +87,9 @@ impl Engine {
     /// # Errors
     /// [`Error::Pool`] if the threads cannot be started.
     pub fn for_each<T: Sync>(&self, items: &[T], work: impl Fn(&T) + Sync) -> Result<(), Error> {
-        let next = std::sync::atomic::AtomicUsize::new(0);
+        let next = AtomicUsize::new(0);
         let pull = || {
-            while let Some(item) =
-                items.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-            {
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                 work(item);
             }
         };

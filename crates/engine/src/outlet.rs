@@ -33,6 +33,8 @@ struct State {
     busy: bool,
     waiting: usize,
     closed: bool,
+    /// True once a piece could not be stored: what came after it would leave a gap.
+    broken: bool,
     spare: Vec<Zeroizing<Vec<u8>>>,
 }
 
@@ -48,6 +50,7 @@ impl Outlet {
             busy: false,
             waiting: 0,
             closed: false,
+            broken: false,
             spare: Vec::new(),
         };
         Self { state: Mutex::new(state), moved: Condvar::new() }
@@ -95,6 +98,7 @@ impl Outlet {
             state = self.lock();
             if let Err(error) = stored {
                 state.busy = false;
+                state.broken = true;
                 return Err(error);
             }
             state.spare.push(piece.buffer);
@@ -116,6 +120,9 @@ impl Outlet {
 
 impl State {
     fn can_leave(&self) -> bool {
+        if self.broken {
+            return false;
+        }
         match (self.ready.first_key_value(), self.next) {
             (Some((first, _)), Some(next)) => *first == next,
             (first, None) => first.is_some(),
@@ -196,6 +203,18 @@ mod tests {
             })
             .unwrap();
         assert_eq!(left.lock().unwrap()[0], 0);
+    }
+
+    #[test]
+    fn nothing_leaves_after_a_piece_that_could_not() {
+        let outlet = Outlet::new(Some(0));
+        outlet.put(piece(2), |_| Ok(())).unwrap();
+        let full = |_: &Finished| {
+            let source = std::io::ErrorKind::StorageFull.into();
+            Err(Error::Store { chunk: 0, source })
+        };
+        assert!(outlet.put(piece(0), full).is_err());
+        outlet.put(piece(4), |piece| panic!("{} left behind a gap", piece.first)).unwrap();
     }
 
     #[test]

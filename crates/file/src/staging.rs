@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use wattlock_engine::crypto::random;
 
 use crate::error::Error;
@@ -194,9 +195,14 @@ impl Temporary {
         if overwrite {
             fs::rename(&self.0, target)?;
         } else {
-            // Unlike a rename, a link fails if the target is there.
-            fs::hard_link(&self.0, target)?;
-            fs::remove_file(&self.0)?;
+            match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE) {
+                // A file system that cannot do this may be able to link, which never replaces.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    fs::hard_link(&self.0, target)?;
+                    fs::remove_file(&self.0)?;
+                }
+                renamed => renamed?,
+            }
         }
         live.remove(&self.0);
         drop(live);
