@@ -21,7 +21,7 @@ use crate::{keys, progress, signals};
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
     signals::clean_up_when_ended()?;
-    let session = Session::new(&args.run);
+    let invocation = Invocation::new(&args.run);
     let road = road(&args.places, &args.batch)?;
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, true)?;
@@ -36,27 +36,30 @@ pub fn protect(args: &args::Protect) -> Ended {
         stdin_is_data,
     )?);
     let how = wattlock_file::Protect {
-        engine: &session.engine,
+        engine: &invocation.engine,
         wrapping: &wrapping,
         format: args.format.into(),
         metadata: !args.no_metadata,
         overwrite: args.places.force,
         replace: args.batch.replace,
-        progress: &session.progress,
+        progress: &invocation.progress,
     };
     match road {
-        Road::One(input, output) => session.one("protect", &input, output.as_deref(), |target| {
-            if output.is_none() && io::stdout().is_terminal() {
-                return Err(wattlock_file::Error::Usage {
-                    what: "a container is no text; send it to a file, or name one with -o".into(),
-                });
-            }
-            wattlock_file::protect(&how, &input, target)
-        }),
+        Road::One(input, output) => {
+            invocation.one("protect", &input, output.as_deref(), |target| {
+                if output.is_none() && io::stdout().is_terminal() {
+                    return Err(wattlock_file::Error::Usage {
+                        what: "a container is no text; send it to a file, or name one with -o"
+                            .into(),
+                    });
+                }
+                wattlock_file::protect(&how, &input, target)
+            })
+        }
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
             let resume = args.batch.resume.then_some(&identities);
-            session.many("protect", found, |task| task.protect(&how, resume))
+            invocation.many("protect", found, |task| task.protect(&how, resume))
         }
     }
 }
@@ -64,7 +67,7 @@ pub fn protect(args: &args::Protect) -> Ended {
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
     signals::clean_up_when_ended()?;
-    let session = Session::new(&args.run);
+    let invocation = Invocation::new(&args.run);
     let road = road(&args.places, &args.batch)?;
     if args.range.is_some() && (args.batch.replace || args.batch.resume) {
         return Err(usage("--range opens a part, which can neither replace nor resume the whole"));
@@ -73,44 +76,46 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
     let how = wattlock_file::Unprotect {
-        engine: &session.engine,
+        engine: &invocation.engine,
         identities: &identities,
         range: args.range.map(|(start, end)| start..end),
         sealed_name: args.restore_name,
         overwrite: args.places.force,
         replace: args.batch.replace,
-        progress: &session.progress,
+        progress: &invocation.progress,
     };
     match road {
-        Road::One(input, output) => session.one("unprotect", &input, output.as_deref(), |target| {
-            wattlock_file::unprotect(&how, &input, target)
-        }),
+        Road::One(input, output) => {
+            invocation.one("unprotect", &input, output.as_deref(), |target| {
+                wattlock_file::unprotect(&how, &input, target)
+            })
+        }
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Open)?;
             let resume = args.batch.resume;
-            session.many("unprotect", found, |task| task.unprotect(&how, resume))
+            invocation.many("unprotect", found, |task| task.unprotect(&how, resume))
         }
     }
 }
 
 /// `wattlock verify`.
 pub fn verify(args: &args::Verify) -> Ended {
-    let session = Session::new(&args.run);
+    let invocation = Invocation::new(&args.run);
     let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
     let how = wattlock_file::Unprotect {
-        engine: &session.engine,
+        engine: &invocation.engine,
         identities: &identities,
         range: None,
         sealed_name: false,
         overwrite: false,
         replace: false,
-        progress: &session.progress,
+        progress: &invocation.progress,
     };
     if stdin_is_data {
         let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
-        return session.finish_one("verify", &Input::Stdin, done, false);
+        return invocation.finish_one("verify", &Input::Stdin, done, false);
     }
     let plan = Plan {
         inputs: &args.files,
@@ -118,7 +123,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         out_dir: None,
         direction: Direction::Open,
     };
-    session.many("verify", plan.find()?, |task| {
+    invocation.many("verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());
         wattlock_file::unprotect(&how, &input, Target::Nothing).map(Outcome::Made)
     })
@@ -172,14 +177,14 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
 }
 
 /// One run: its engine, and what it tells meanwhile and afterwards.
-struct Session {
+struct Invocation {
     engine: Engine,
     progress: Arc<Progress>,
     summary: Summary,
     quiet: bool,
 }
 
-impl Session {
+impl Invocation {
     fn new(run: &args::Run) -> Self {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = run.threads.map_or(available, usize::from);

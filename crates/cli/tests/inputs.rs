@@ -10,7 +10,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
-use support::{Place, assert_exit, is_root, names, pattern, stderr, wattlock};
+use support::{
+    Place, assert_exit, in_the_middle_of_replacing, is_root, names, pattern, stderr, wattlock,
+};
 
 #[test]
 fn an_output_that_exists_is_kept_unless_forced() {
@@ -236,19 +238,8 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
 fn a_file_put_in_the_place_of_the_original_is_not_removed() {
     let place = Place::new();
     let file = place.path("d/f");
-    fs::File::create(&file).unwrap().set_len(2 << 30).unwrap();
-    let mut child = wattlock()
-        .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
-        .arg(&file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let Some(child) = in_the_middle_of_replacing(&place, &file, 2 << 30) else { return };
     // As an editor saves: another file, renamed over the name.
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    if child.try_wait().unwrap().is_some() {
-        println!("skipped: this machine was too fast to be caught in the middle");
-        return;
-    }
     let new = place.write("new", b"new text");
     fs::rename(new, &file).unwrap();
     let output = child.wait_with_output().unwrap();

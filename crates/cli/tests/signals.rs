@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use support::{Place, assert_exit, pattern, stderr, wattlock};
+use support::{Place, assert_exit, in_the_middle_of_replacing, pattern, stderr, wattlock};
 
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
@@ -50,18 +50,7 @@ fn an_interrupted_replace_keeps_the_original() {
     let place = Place::new();
     for name in ["-INT", "-KILL"] {
         let file = place.path("d/big");
-        fs::File::create(&file).unwrap().set_len(6 << 30).unwrap();
-        let mut child = wattlock()
-            .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
-            .arg(&file)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        if child.try_wait().unwrap().is_some() {
-            println!("skipped: this machine was too fast to be caught in the middle");
-            return;
-        }
+        let Some(mut child) = in_the_middle_of_replacing(&place, &file, 6 << 30) else { return };
         signal(&child, name);
         let status = child.wait().unwrap();
         assert!(status.code() == Some(130) || status.signal() == Some(9), "{status}");

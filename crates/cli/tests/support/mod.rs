@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// A directory of its own for each test, and a key pair in it.
 pub struct Place {
@@ -70,6 +70,24 @@ impl Place {
         fs::remove_file(&plain).unwrap();
         plain.with_file_name(format!("{name}.wlk"))
     }
+}
+
+/// A `protect --replace` of a sparse file of `len` bytes, in the middle of its work; `None`, with the
+/// reason said, if this machine was done with it already.
+pub fn in_the_middle_of_replacing(place: &Place, file: &Path, len: u64) -> Option<Child> {
+    fs::File::create(file).unwrap().set_len(len).unwrap();
+    let mut child = wattlock()
+        .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
+        .arg(file)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    if child.try_wait().unwrap().is_some() {
+        println!("skipped: this machine was too fast to be caught in the middle");
+        return None;
+    }
+    Some(child)
 }
 
 /// The program.
