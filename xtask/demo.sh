@@ -13,13 +13,14 @@ run() { printf '$ %s\n' "$*"; "$@"; }
 # The figures that a terminal shows, taken from --json so that they also show in a log.
 timed() {
 	printf '$ wattlock %s\n' "$*"
-	wattlock "$@" --json | python3 -c '
-import json, sys
-run = json.load(sys.stdin)
-bytes_, seconds = max(run["in_bytes"], run["out_bytes"]), run["wall_ns"] / 1e9
-print(f"  {bytes_ / 2**20:.0f} MiB in {seconds:.3f} s: {bytes_ / seconds / 1e9:.2f} GB/s, "
-      f"{run["cpu_ns"] / 1e9:.3f} CPU seconds, {run["threads"]} threads".replace("\x27", ""))' 2>/dev/null \
-	|| echo "  done"
+	wattlock "$@" --json > run.json
+	awk -F'[:,]' '
+		/^  "wall_ns"/ { wall = $2 / 1e9 }
+		/^  "cpu_ns"/ { cpu = $2 / 1e9 }
+		/^  "threads"/ { threads = $2 + 0 }
+		END { printf "  512 MiB in %.3f s: %.2f GB/s, %.3f CPU seconds, %d threads\n",
+			wall, 0.536870912 / wall, cpu, threads }' run.json
+	rm run.json
 }
 
 say "A key pair, and 512 MiB of random bytes to protect"
@@ -46,7 +47,8 @@ run ls -l data.bin
 [ "$(sha256sum < data.bin)" = "$digest" ] && echo "  the same 512 MiB"
 
 say "One flipped bit in the middle: exit code 3, and nothing is left behind"
-printf '\x55' | dd of=data.bin.wlk bs=1 seek=300000000 conv=notrunc status=none
+byte=$(dd if=data.bin.wlk bs=1 skip=300000000 count=1 status=none | od -An -tu1)
+printf "\\$(printf %o $((byte ^ 1)))" | dd of=data.bin.wlk bs=1 seek=300000000 conv=notrunc status=none
 rm data.bin
 code=0
 run wattlock unprotect -i key.txt data.bin.wlk || code=$?

@@ -37,9 +37,11 @@ pub fn refuse(error: &clap::Error) -> ! {
     let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     if argument.is_some_and(|argument| argument.contains("--passphrase")) {
         // What follows may be the passphrase itself.
-        eprintln!(
-            "error: --passphrase takes no value, and the other ways to give a passphrase one"
-        );
+        tell!("error: --passphrase takes no value, and the other ways to give a passphrase one");
+        std::process::exit(USAGE.into());
+    }
+    if error.to_string().contains("AGE-SECRET-KEY-") {
+        tell!("error: a private key stands where none is expected; see wattlock --help");
         std::process::exit(USAGE.into());
     }
     error.exit()
@@ -59,9 +61,9 @@ pub fn code_of(error: &file::Error) -> u8 {
 
 /// Says what went wrong with one file: what, where, and what to do.
 pub fn say_file_error(name: &Path, error: &file::Error) {
-    eprintln!("wattlock: {}: {error}", Shown(name));
+    tell!("wattlock: {}: {error}", Shown(name));
     if let Some(advice) = error.advice() {
-        eprintln!("  {advice}");
+        tell!("  {advice}");
     }
 }
 
@@ -80,12 +82,12 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Says what went wrong with a command, and gives its exit code.
 pub fn say(error: &anyhow::Error) -> ExitCode {
     if let Some(error) = error.downcast_ref::<file::Error>() {
-        eprintln!("wattlock: {error}");
+        tell!("wattlock: {error}");
         if let Some(advice) = error.advice() {
-            eprintln!("  {advice}");
+            tell!("  {advice}");
         }
         return code_of(error).into();
     }
-    eprintln!("wattlock: {error:#}");
+    tell!("wattlock: {error:#}");
     if error.is::<Usage>() { USAGE.into() } else { FAILURE.into() }
 }

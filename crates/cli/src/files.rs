@@ -250,13 +250,17 @@ impl Invocation {
         expect_all(&self.progress, &found.tasks);
         let shown = progress::show(&self.progress, self.quiet);
         let batch = Batch { engine: &self.engine, tasks: &found.tasks };
-        let ran = batch.run(|task| self.summary.add(&task.input, Some(&task.output), work(task)));
+        let writes = command != "verify";
+        let ran = batch.run(|task| {
+            let output = writes.then_some(&*task.output);
+            self.summary.add(&task.input, output, work(task));
+        });
         drop(shown);
         ran?;
         let nothing = found.tasks.is_empty() && self.summary.is_empty();
         let ended = self.summary.finish(command, &found.skipped, false)?;
         if nothing {
-            eprintln!("wattlock: there is nothing to {command}");
+            tell!("wattlock: there is nothing to {command}");
             // Who verifies or restores expects something to be there.
             return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
         }
@@ -266,7 +270,7 @@ impl Invocation {
 
 /// True for a device, a pipe, or another name of an open file: what is written to, and never
 /// replaced.
-fn is_stream(path: &Path) -> bool {
+pub fn is_stream(path: &Path) -> bool {
     let is_descriptor = ["/dev/std", "/dev/fd/", "/proc/"]
         .iter()
         .any(|start| path.as_os_str().as_encoded_bytes().starts_with(start.as_bytes()));

@@ -38,7 +38,7 @@ pub fn run(args: &args::Keygen) -> Ended {
             staged.publish().map_err(never_overwritten)?;
         }
     }
-    eprintln!("Public key: {recipient}");
+    tell!("Public key: {recipient}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -167,7 +167,7 @@ struct Terminal;
 
 impl Callbacks for Terminal {
     fn display_message(&self, message: &str) {
-        eprintln!("{message}");
+        tell!("{message}");
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
@@ -177,7 +177,7 @@ impl Callbacks for Terminal {
     }
 
     fn request_public_string(&self, description: &str) -> Option<String> {
-        eprint!("{description}");
+        tell!("{description}");
         let mut line = String::new();
         let terminal = File::open("/dev/tty").ok()?;
         BufReader::new(terminal).read_line(&mut line).ok()?;
@@ -188,7 +188,7 @@ impl Callbacks for Terminal {
         match rpassword::prompt_password(format!("{description}: ")) {
             Ok(typed) => Some(SecretString::from(typed)),
             Err(error) => {
-                eprintln!("wattlock: the passphrase of an identity cannot be asked for: {error}");
+                tell!("wattlock: the passphrase of an identity cannot be asked for: {error}");
                 None
             }
         }
@@ -210,7 +210,8 @@ pub fn first_line(path: &Path, what: &str) -> anyhow::Result<SecretString> {
 
 /// What the age crate says, without the invisible marks around the values in it.
 fn plain(error: &impl std::fmt::Display) -> String {
-    error.to_string().replace(['\u{2068}', '\u{2069}'], "").replace('\n', " ")
+    let text = error.to_string().replace(['\u{2068}', '\u{2069}'], "").replace('\n', " ");
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// True for what starts like a private key, which is then not repeated on the screen.
@@ -224,7 +225,7 @@ fn is_secret(text: &str) -> bool {
 /// A file's name as it may be shown; not if it is a key in the wrong place.
 fn shown(name: &str) -> String {
     if is_secret(name) {
-        "(which is a key itself)".into()
+        "that was named by a key itself".into()
     } else {
         Shown(Path::new(name)).to_string()
     }

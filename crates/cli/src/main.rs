@@ -1,6 +1,15 @@
 //! The program `wattlock`: flags in, library calls, reports out.
 #![forbid(unsafe_code)]
 
+/// Says something on standard error. Unlike `eprintln!`, it does not panic when nobody listens: what
+/// was done is done, and the exit code tells.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod args;
 mod bench;
 mod documents;

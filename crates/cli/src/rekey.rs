@@ -1,17 +1,22 @@
 //! `wattlock rekey`: other recipients for existing containers.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use wattlock_file::{Input, Rekey, Wrapping, rekey};
 
 use crate::args;
 use crate::exit::{Ended, code_of, say_file_error, usage};
+use crate::files::is_stream;
 use crate::{keys, signals};
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {
     if args.output.is_some() && args.files.len() > 1 {
         return Err(usage("-o names one output; for several inputs leave it out"));
+    }
+    if args.output.as_deref().is_some_and(|path| path == Path::new("-") || is_stream(path)) {
+        return Err(usage("rekey writes to a file, not to a stream or a device"));
     }
     signals::clean_up_when_ended()?;
     let old = keys::passphrase(&args.passphrase, false)?;

@@ -149,14 +149,14 @@ impl Summary {
         for why in [Skip::Link, Skip::Special, Skip::NotAContainer] {
             let count = passed_over(why);
             if count > 0 && !self.quiet {
-                eprintln!("wattlock: {count} passed over, each {}", reason(why));
+                tell!("wattlock: {count} passed over, each {}", reason(why));
             }
         }
         let unproven = lines.iter().filter(|line| line.status.starts_with("kept,")).count();
         if unproven > 0 && !self.quiet {
-            eprintln!(
-                "wattlock: {unproven} outputs were kept because format, length and time are \
-                 right; give -i to authenticate them"
+            tell!(
+                "wattlock: {unproven} kept by format, recipients, length and time alone; give -i to \
+                 authenticate what is kept"
             );
         }
         Ok(ExitCode::from(document.exit_code))
@@ -203,7 +203,7 @@ impl Document<'_> {
             (0, _) => "done".to_owned(),
             (failed, _) => format!("{failed} failed"),
         };
-        eprintln!(
+        tell!(
             "{what}: {ended}, {} in {seconds:.2} s, {}/s, {:.2} CPU seconds",
             human(bytes as f64),
             human(bytes as f64 / seconds),

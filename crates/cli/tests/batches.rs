@@ -118,9 +118,13 @@ fn resume_checks_what_is_there_and_does_the_rest() {
         &place.open("verify", &["a", "b", "c"].map(|n| place.path(format!("d/{n}.wlk")))),
         0,
     );
-    // An original that has changed since is protected again.
+    // An original that has changed since is protected again, if that is what is wanted.
     fs::write(&files[0], b"changed").unwrap();
-    assert_eq!(statuses(&protect(&resume)), ["done", "kept", "kept"]);
+    let made = protect(&resume);
+    assert_exit(&made, 1);
+    assert_eq!(statuses(&made), ["failed", "kept", "kept"]);
+    let forced = [&resume[..], &[OsStr::new("--force")]].concat();
+    assert_eq!(statuses(&protect(&forced)), ["done", "kept", "kept"]);
     // Without a key, only what can be seen is checked, and it is said.
     let made = protect(&[OsStr::new("--resume")]);
     assert_eq!(statuses(&made), ["kept, not authenticated"; 3]);
@@ -132,7 +136,8 @@ fn resume_checks_what_is_there_and_does_the_rest() {
         .set_modified(SystemTime::now())
         .unwrap();
     let made = protect(&[OsStr::new("--resume")]);
-    assert_eq!(statuses(&made), ["done", "kept, not authenticated", "kept, not authenticated"]);
+    let kept = "kept, not authenticated";
+    assert_eq!(statuses(&made), ["failed", kept, kept]);
 }
 
 #[test]
@@ -191,13 +196,16 @@ fn resume_touches_nothing_that_is_not_its_own() {
         assert_exit(&place.protect(&args), 1);
         assert_eq!(fs::read(&notes).unwrap(), b"my notes");
     }
-    // A container for somebody else's type of key is not what was asked for.
+    // Nor is a container for somebody else, or of something else.
     fs::remove_file(&notes).unwrap();
     assert_exit(&place.protect(&[&file]), 0);
+    let before = fs::read(&notes).unwrap();
     let other = place.keygen("other.txt");
-    let args = [OsStr::new("--json"), OsStr::new("--resume"), OsStr::new("-r"), OsStr::new(&other)];
-    let made = place.protect(&[&args[..], &[file.as_os_str()]].concat());
-    assert_eq!(statuses(&made), ["done"]);
+    let args = [OsStr::new("--resume"), OsStr::new("-r"), OsStr::new(&other)];
+    assert_exit(&place.protect(&[&args[..], &[file.as_os_str()]].concat()), 1);
+    fs::write(&file, b"another text").unwrap();
+    assert_exit(&place.protect(&[OsStr::new("--resume"), file.as_os_str()]), 1);
+    assert!(fs::read(&notes).unwrap() == before);
 }
 
 #[test]

@@ -111,6 +111,19 @@ fn a_reader_that_goes_away_is_an_error_not_a_panic() {
     assert!(stderr(&output).contains("Broken pipe"), "{}", stderr(&output));
 }
 
+#[test]
+fn a_standard_error_that_nobody_reads_is_no_panic() {
+    let place = Place::new();
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let missing = wattlock().args(["verify", "-p"]).stderr(full()).status().unwrap();
+    assert_eq!(missing.code(), Some(2));
+    let sealed = place.container("f", b"text");
+    fs::write(&sealed, &fs::read(&sealed).unwrap()[..50]).unwrap();
+    let mut verify = wattlock();
+    verify.args(["verify", "-i"]).arg(place.path("key.txt")).arg(&sealed);
+    assert_eq!(verify.stderr(full()).status().unwrap().code(), Some(3));
+}
+
 /// Without /proc a nameless file could not get a name, so the program takes the other way: that of
 /// file systems which have no nameless files.
 #[test]

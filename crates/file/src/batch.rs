@@ -253,10 +253,11 @@ const SMALL: u64 = 256 * 1024;
 
 impl Task {
     /// Protects this task's file. With `resume`, an output that is there is checked first, with
-    /// `identities` if there are any, and kept if it is right.
+    /// its identities if there are any, and kept if it is right. A damaged container is made again.
     ///
     /// # Errors
-    /// As [`protect`].
+    /// As [`protect`]; [`Error::Stale`] if the output is a sound container of something else, which
+    /// is no half of an earlier run, since outputs appear whole.
     pub fn protect(
         &self,
         how: &Protect<'_>,
@@ -267,8 +268,10 @@ impl Task {
             && fs::symlink_metadata(&self.output).is_ok_and(|status| status.is_file())
         {
             match self.finished(how, identities)? {
-                Some(outcome) => return Ok(outcome),
-                None => overwrite = true,
+                Finished::Right(outcome) => return Ok(outcome),
+                Finished::Damaged => overwrite = true,
+                Finished::SomethingElse if how.overwrite => {}
+                Finished::SomethingElse => return Err(Error::Stale(self.output.clone())),
             }
         }
         let how = Protect { overwrite, ..*how };
@@ -298,26 +301,18 @@ impl Task {
         unprotect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
     }
 
-    /// Whether the container at the output is what this task would make; `None` if it is a
-    /// container that has to be made again.
-    fn finished(
-        &self,
-        how: &Protect<'_>,
-        identities: &Identities,
-    ) -> Result<Option<Outcome>, Error> {
+    /// What the file at the output is to this task.
+    fn finished(&self, how: &Protect<'_>, identities: &Identities) -> Result<Finished, Error> {
         let container = Input::Path(self.output.clone());
         let inspection = match inspect(&container, &Identities::default()) {
             Ok(inspection) => inspection,
-            // It was a container, and is damaged.
-            Err(error) if error.kind() == Kind::Authentication => return Ok(None),
-            // What is no container was not made by an earlier run.
-            Err(_) if !how.overwrite => return Err(Error::Exists(self.output.clone())),
-            Err(_) => return Ok(None),
+            Err(error) if error.kind() == Kind::Authentication => return Ok(Finished::Damaged),
+            Err(_) => return Ok(Finished::SomethingElse),
         };
         if inspection.format != how.format
             || sorted(inspection.stanza_types) != sorted(how.wrapping.stanza_types()?)
         {
-            return Ok(None);
+            return Ok(Finished::SomethingElse);
         }
         if identities.is_empty() {
             // All that can be said without a key: the right length, and a time that equals the
@@ -327,7 +322,8 @@ impl Task {
             let (input, output) = (modified(&self.input), modified(&self.output));
             let right =
                 inspection.plain_len == Some(self.len) && input.is_some() && input == output;
-            return Ok(right.then_some(Outcome::KeptUnproven));
+            let right = right.then_some(Finished::Right(Outcome::KeptUnproven));
+            return Ok(right.unwrap_or(Finished::SomethingElse));
         }
         let check = Unprotect {
             engine: how.engine,
@@ -339,13 +335,24 @@ impl Task {
             progress: how.progress,
         };
         match matches(&check, &container, &self.input) {
-            Ok(done) => Ok(Some(Outcome::Kept(done))),
-            // Another key means somebody else's container, not a damaged one.
-            Err(error @ (Error::WrongKey { .. } | Error::WrongPassphrase)) => Err(error),
-            Err(error) if error.kind() == Kind::Authentication => Ok(None),
+            Ok(done) => Ok(Finished::Right(Outcome::Kept(done))),
+            Err(Error::Mismatch(_) | Error::WrongKey { .. } | Error::WrongPassphrase) => {
+                Ok(Finished::SomethingElse)
+            }
+            Err(error) if error.kind() == Kind::Authentication => Ok(Finished::Damaged),
             Err(error) => Err(error),
         }
     }
+}
+
+/// What a file that is at a task's output already is to it.
+enum Finished {
+    /// What the task would make.
+    Right(Outcome),
+    /// A container that does not open any more.
+    Damaged,
+    /// Sound, or no container at all; not this task's.
+    SomethingElse,
 }
 
 /// Adds the lengths of `tasks` to what `progress` expects.

@@ -42,6 +42,9 @@ pub enum Error {
     /// The output is there already, and is not what the input would become.
     #[error("{} exists already, and is not what this container holds", Shown(.0))]
     Differs(PathBuf),
+    /// The output is there already, and is a container of something else, or for somebody else.
+    #[error("{} exists already, and is not what this file would become", Shown(.0))]
+    Stale(PathBuf),
     /// A passphrase stanza that asks for more work than anybody needs.
     #[error("deriving this container's key would cost 2^{0}, which is refused")]
     TooMuchWork(u8),
@@ -181,6 +184,7 @@ impl Error {
             | Self::UnknownVersion
             | Self::NotRemoved { .. }
             | Self::Differs(_)
+            | Self::Stale(_)
             | Self::TooMuchWork(_)
             | Self::Exists(_)
             | Self::Changed(_)
@@ -218,7 +222,7 @@ impl Error {
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
             Self::NotRemoved { .. } => "remove the original yourself",
-            Self::Differs(_) => "overwrite it with --force, or move it away",
+            Self::Differs(_) | Self::Stale(_) => "overwrite it with --force, or move it away",
             Self::TooMuchWork(_) => {
                 "who made it chose a cost that no reader should pay; ask for another container"
             }

@@ -147,9 +147,8 @@ impl<'a> Bench<'a> {
                     costs[index].1.extend(back);
                 }
             }
-            eprint!("\rlarge file: round {round} of {}", self.settings.rounds);
+            tell!("large file: round {round} of {}", self.settings.rounds);
         }
-        eprintln!();
         for (tool, (there, back)) in self.tools.iter().zip(costs) {
             let first = if back.is_empty() { "copy" } else { "protect" };
             results.rows.push(row(tool.name, first, self.settings.size, &there));
@@ -216,9 +215,8 @@ impl<'a> Bench<'a> {
             }
             fs::remove_dir_all(&sealed)?;
             fs::remove_dir_all(&opened)?;
-            eprint!("\rsmall files: round {round} of {}", self.settings.rounds);
+            tell!("small files: round {round} of {}", self.settings.rounds);
         }
-        eprintln!();
         let bytes = self.settings.file_size * files.len() as u64;
         results.rows.push(row("wattlock", "protect many, one run", bytes, &there));
         results.rows.push(row("wattlock", "unprotect many, one run", bytes, &back));

@@ -146,7 +146,7 @@ pub fn installed() -> anyhow::Result<Vec<Tool>> {
             other => other.into(),
         };
         let Ok(answer) = Command::new(&program).arg(recipe.version).output() else {
-            eprintln!("{} is not installed, and left out", recipe.name);
+            tell!("{} is not installed, and left out", recipe.name);
             continue;
         };
         let first = String::from_utf8_lossy(&answer.stdout);
