@@ -37,6 +37,14 @@ impl Input {
         }
     }
 
+    /// Fails for what `--replace` may not remove: only a file itself is an original.
+    pub(crate) fn check_removable(&self) -> Result<(), Error> {
+        match fs::symlink_metadata(self.name()) {
+            Ok(status) if status.is_file() => Ok(()),
+            _ => Err(Error::usage("--replace needs a regular file, not a link or a pipe")),
+        }
+    }
+
     pub(crate) fn open(&self) -> Result<Opened, Error> {
         let name = self.name().to_owned();
         let failed = |error| Error::io("read", &name)(error);

@@ -1,7 +1,6 @@
 //! From a file to a container.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -44,8 +43,8 @@ pub struct Protect<'a> {
 /// which keeps what it was given.
 pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
     let mut opened = input.open()?;
-    if how.replace && !fs::symlink_metadata(input.name()).is_ok_and(|status| status.is_file()) {
-        return Err(Error::usage("--replace needs a regular file, not a link or a pipe"));
+    if how.replace {
+        input.check_removable()?;
     }
     let metadata = how.metadata.then(|| metadata_of(input, &opened));
     let (header, payload) =

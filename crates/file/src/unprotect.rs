@@ -1,6 +1,6 @@
 //! From a container to a file, to a stream, to a comparison, or to nothing but a verdict.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -53,8 +53,8 @@ pub struct Unprotect<'a> {
 /// Anything in [`Error`]; there is then no output, except on a stream, which keeps the authentic
 /// bytes it was given: [`Error::Incomplete`].
 pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
-    if how.replace && !fs::symlink_metadata(input.name()).is_ok_and(|status| status.is_file()) {
-        return Err(Error::usage("--replace needs a regular file, not a link or a pipe"));
+    if how.replace {
+        input.check_removable()?;
     }
     let mut container = Container::open(input, how.identities)?;
     let window = container.window(how.range.clone())?;
