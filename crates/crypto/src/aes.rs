@@ -1,0 +1,245 @@
+//! AES-128, AES-192 and AES-256 (FIPS 197) in the modes ECB, CBC and CTR (NIST SP 800-38A), in
+//! place, on the kernel that the caller or the CPU chooses.
+//!
+//! None of these modes authenticates: whoever can change the ciphertext changes the plaintext.
+//! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own, for
+//! study, and for measuring.
+
+use crate::Error;
+use crate::kernel::cpu::{AesNi, Vaes512};
+use crate::kernel::{BLOCK_LEN, BlockKernel, aes_soft, aes_ttable_vartime, cbc_encrypt_records};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::{aes_ni, aes_vaes512};
+
+/// Code for one instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AesKernel {
+    /// Plain integer operations, in constant time; runs everywhere.
+    Soft,
+    /// AES-NI, one block a register.
+    AesNi(AesNi),
+    /// VAES and AVX-512, four blocks a register.
+    Vaes512(Vaes512),
+    /// Tables of words, as the papers did it. Its time depends on key and data, so it is a
+    /// baseline to measure against and never chosen by itself.
+    TtableVartime,
+}
+
+impl AesKernel {
+    /// The names of all kernels, those of other CPUs included, from the plainest to the fastest.
+    pub const NAMES: [&str; 4] = ["aes-ttable-vartime", "aes-soft", "aes-ni", "aes-vaes512"];
+
+    /// The fastest kernel of this CPU.
+    pub fn best() -> Self {
+        Vaes512::detect()
+            .map(Self::Vaes512)
+            .or_else(|| AesNi::detect().map(Self::AesNi))
+            .unwrap_or(Self::Soft)
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let (kernel, needs) = match name {
+            "aes-soft" => (Some(Self::Soft), ""),
+            "aes-ttable-vartime" => (Some(Self::TtableVartime), ""),
+            "aes-ni" => (AesNi::detect().map(Self::AesNi), "AES-NI and SSE4.1"),
+            "aes-vaes512" => {
+                (Vaes512::detect().map(Self::Vaes512), "VAES, AVX512F, AVX512BW and AVX512VL")
+            }
+            _ => return Err(Error::UnknownKernel(name.to_owned())),
+        };
+        kernel.ok_or_else(|| Error::KernelAbsent { kernel: name.to_owned(), needs })
+    }
+
+    /// The kernels that run on this CPU.
+    pub fn all() -> Vec<Self> {
+        Self::NAMES.iter().filter_map(|name| Self::named(name).ok()).collect()
+    }
+
+    /// The kernels that do not, and why.
+    pub fn absent() -> Vec<(&'static str, String)> {
+        let why = |name| Self::named(name).err().map(|error| (name, error.to_string()));
+        Self::NAMES.into_iter().filter_map(why).collect()
+    }
+
+    /// The name that file, flag, bench and JSON share.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Soft => "aes-soft",
+            Self::AesNi(_) => "aes-ni",
+            Self::Vaes512(_) => "aes-vaes512",
+            Self::TtableVartime => "aes-ttable-vartime",
+        }
+    }
+
+    /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes
+    /// that this would have enciphered: no mode can be faster. `None` for kernels of look-ups and
+    /// gates, which have no such bound.
+    pub fn register_bound(self, rounds: usize, turns: u64) -> Option<u64> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::AesNi(proof) => Some(aes_ni::register_bound(proof, rounds, turns)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes512(proof) => Some(aes_vaes512::register_bound(proof, rounds, turns)),
+            _ => None,
+        }
+    }
+}
+
+/// An expanded AES key, for the kernel that it was expanded for. Wiped on drop.
+pub struct AesKey {
+    expanded: Expanded,
+    kernel: AesKernel,
+    bits: usize,
+}
+
+enum Expanded {
+    Soft(aes_soft::Key),
+    #[cfg(target_arch = "x86_64")]
+    AesNi(Box<aes_ni::Key>),
+    #[cfg(target_arch = "x86_64")]
+    Vaes512(Box<aes_vaes512::Key>),
+    TtableVartime(Box<aes_ttable_vartime::Key>),
+}
+
+/// A message of CBC among many.
+pub struct CbcRecord<'a> {
+    /// The initialisation vector. Unpredictable to whoever chooses the plaintext.
+    pub iv: [u8; BLOCK_LEN],
+    /// Whole blocks.
+    pub in_out: &'a mut [u8],
+}
+
+impl AesKey {
+    /// Bytes of a block.
+    pub const BLOCK_LEN: usize = BLOCK_LEN;
+
+    /// Expands a key of 16, 24 or 32 bytes for `kernel`.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for any other length.
+    pub fn new(kernel: AesKernel, key: &[u8]) -> Result<Self, Error> {
+        let expanded = match kernel {
+            AesKernel::Soft => aes_soft::Key::new(key).map(Expanded::Soft),
+            AesKernel::TtableVartime => {
+                aes_ttable_vartime::Key::new(key).map(Box::new).map(Expanded::TtableVartime)
+            }
+            #[cfg(target_arch = "x86_64")]
+            AesKernel::AesNi(proof) => {
+                aes_ni::Key::new(proof, key).map(Box::new).map(Expanded::AesNi)
+            }
+            #[cfg(target_arch = "x86_64")]
+            AesKernel::Vaes512(proof) => {
+                aes_vaes512::Key::new(proof, key).map(Box::new).map(Expanded::Vaes512)
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            AesKernel::AesNi(_) | AesKernel::Vaes512(_) => {
+                unreachable!("no such proof can be made on this architecture")
+            }
+        };
+        let wrong_length = || Error::KeyLength { algorithm: "AES", len: key.len() };
+        Ok(Self { expanded: expanded.ok_or_else(wrong_length)?, kernel, bits: 8 * key.len() })
+    }
+
+    /// The kernel that works with this key.
+    pub fn kernel(&self) -> AesKernel {
+        self.kernel
+    }
+
+    /// 128, 192 or 256.
+    pub fn bits(&self) -> usize {
+        self.bits
+    }
+
+    /// CTR with a 128-bit big-endian counter, which wraps: XORs the key stream that starts with
+    /// the counter block `iv` onto `in_out`, which lies `offset` bytes into it. Encrypts and
+    /// decrypts.
+    pub fn ctr(&self, iv: &[u8; BLOCK_LEN], offset: u64, in_out: &mut [u8]) {
+        let block_len = BLOCK_LEN as u64;
+        let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(offset / block_len));
+        let skip = (offset % block_len) as usize;
+        if skip == 0 {
+            return self.kernel_key().ctr(counter, in_out);
+        }
+        let (head, whole) = in_out.split_at_mut(in_out.len().min(BLOCK_LEN - skip));
+        let mut first = [0; BLOCK_LEN];
+        first[skip..][..head.len()].copy_from_slice(head);
+        self.kernel_key().ctr(counter, &mut first);
+        head.copy_from_slice(&first[skip..][..head.len()]);
+        if !whole.is_empty() {
+            self.kernel_key().ctr(counter.wrapping_add(1), whole);
+        }
+    }
+
+    /// ECB: each block by itself. Equal blocks stay equal, which shows.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] if `in_out` is not whole blocks; it is then untouched.
+    pub fn ecb_encrypt(&self, in_out: &mut [u8]) -> Result<(), Error> {
+        self.kernel_key().encrypt(whole_blocks(in_out)?);
+        Ok(())
+    }
+
+    /// The inverse of [`AesKey::ecb_encrypt`].
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] if `in_out` is not whole blocks; it is then untouched.
+    pub fn ecb_decrypt(&self, in_out: &mut [u8]) -> Result<(), Error> {
+        self.kernel_key().decrypt(whole_blocks(in_out)?);
+        Ok(())
+    }
+
+    /// CBC of one message: a chain, so it runs at the latency of the rounds.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] if `in_out` is not whole blocks; it is then untouched.
+    pub fn cbc_encrypt(&self, iv: &[u8; BLOCK_LEN], in_out: &mut [u8]) -> Result<(), Error> {
+        let blocks = whole_blocks(in_out)?;
+        self.kernel_key().cbc_encrypt_lanes(&mut [*iv], &mut [blocks]);
+        Ok(())
+    }
+
+    /// CBC of many messages side by side, of unequal lengths: as fast as the rounds can start.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] if a record is not whole blocks; all are then untouched.
+    pub fn cbc_encrypt_records(&self, records: &mut [CbcRecord<'_>]) -> Result<(), Error> {
+        for record in &mut *records {
+            whole_blocks(record.in_out)?;
+        }
+        let records = records.iter_mut().map(|record| (record.iv, record.in_out.as_chunks_mut().0));
+        cbc_encrypt_records(self.kernel_key(), records);
+        Ok(())
+    }
+
+    /// The inverse of [`AesKey::cbc_encrypt`]; blocks do not wait for each other.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] if `in_out` is not whole blocks; it is then untouched.
+    pub fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], in_out: &mut [u8]) -> Result<(), Error> {
+        self.kernel_key().cbc_decrypt(iv, whole_blocks(in_out)?);
+        Ok(())
+    }
+
+    fn kernel_key(&self) -> &dyn BlockKernel {
+        match &self.expanded {
+            Expanded::Soft(key) => key,
+            #[cfg(target_arch = "x86_64")]
+            Expanded::AesNi(key) => &**key,
+            #[cfg(target_arch = "x86_64")]
+            Expanded::Vaes512(key) => &**key,
+            Expanded::TtableVartime(key) => &**key,
+        }
+    }
+}
+
+fn whole_blocks(bytes: &mut [u8]) -> Result<&mut [[u8; BLOCK_LEN]], Error> {
+    let len = bytes.len();
+    match bytes.as_chunks_mut() {
+        (blocks, []) => Ok(blocks),
+        _ => Err(Error::PartialBlock { len, block_len: BLOCK_LEN }),
+    }
+}

@@ -1,0 +1,90 @@
+//! The CPU kernels: code for one instruction set each, and the only unsafe code of this crate.
+//!
+//! [`BlockKernel`] is what a kernel does with an expanded AES key. The plain reading of AES is
+//! `aes_soft.rs`; the other files do the same with other means and refer to it.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod aes_ni;
+pub(crate) mod aes_soft;
+pub(crate) mod aes_ttable_vartime;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod aes_vaes512;
+pub(crate) mod cpu;
+mod lanes;
+mod round_keys;
+
+pub(crate) use lanes::cbc_encrypt_records;
+pub(crate) use round_keys::RoundKeys;
+
+/// Bytes of a block of AES.
+pub(crate) const BLOCK_LEN: usize = 16;
+
+/// What a kernel does with one expanded key, in place.
+///
+/// The provided methods are the modes of NIST SP 800-38A on top of [`BlockKernel::encrypt`] and
+/// [`BlockKernel::decrypt`]; a kernel that can do better replaces them.
+pub(crate) trait BlockKernel: Sync {
+    /// Enciphers each block by itself: ECB.
+    fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]);
+
+    /// The inverse of [`BlockKernel::encrypt`].
+    fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]);
+
+    /// XORs the key stream onto `in_out`; the block at its beginning has this counter block.
+    fn ctr(&self, counter: u128, in_out: &mut [u8]) {
+        let mut counters = (0..).map(|i| counter.wrapping_add(i).to_be_bytes());
+        for batch in in_out.chunks_mut(BATCH * BLOCK_LEN) {
+            let mut keystream = [[0; BLOCK_LEN]; BATCH];
+            let used = &mut keystream[..batch.len().div_ceil(BLOCK_LEN)];
+            used.iter_mut().zip(&mut counters).for_each(|(block, counter)| *block = counter);
+            self.encrypt(used);
+            xor(batch, used.as_flattened());
+        }
+    }
+
+    /// Deciphers one message of CBC.
+    fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        let mut previous = *iv;
+        for batch in blocks.chunks_mut(BATCH) {
+            let mut ciphertext = [[0; BLOCK_LEN]; BATCH];
+            ciphertext[..batch.len()].copy_from_slice(batch);
+            self.decrypt(batch);
+            for (block, ciphertext) in batch.iter_mut().zip(ciphertext) {
+                xor(block, &previous);
+                previous = ciphertext;
+            }
+        }
+    }
+
+    /// The numbers of lanes that [`BlockKernel::cbc_encrypt_lanes`] takes, from the most to 1.
+    fn lane_counts(&self) -> &'static [usize];
+
+    /// Enciphers independent messages of CBC beside each other: all lanes have the same number of
+    /// blocks, and `chain` holds what is XORed onto the next block of each, first its IV.
+    fn cbc_encrypt_lanes(
+        &self,
+        chain: &mut [[u8; BLOCK_LEN]],
+        lanes: &mut [&mut [[u8; BLOCK_LEN]]],
+    ) {
+        let blocks = lanes.first().map_or(0, |lane| lane.len());
+        for index in 0..blocks {
+            for (chain, lane) in chain.iter_mut().zip(&*lanes) {
+                xor(chain, &lane[index]);
+            }
+            self.encrypt(chain);
+            for (chain, lane) in chain.iter().zip(&mut *lanes) {
+                lane[index] = *chain;
+            }
+        }
+    }
+}
+
+/// Blocks that the provided methods hand to a kernel at once: what the widest of them takes.
+const BATCH: usize = 64;
+
+fn xor(onto: &mut [u8], from: &[u8]) {
+    for (onto, from) in onto.iter_mut().zip(from) {
+        *onto ^= from;
+    }
+}
