@@ -1,9 +1,11 @@
 //! Authenticated encryption in place, through AWS-LC.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
+};
 use zeroize::Zeroize;
 
-use crate::{Error, Secret};
+use crate::Error;
 
 /// Bytes of a tag, for every algorithm here.
 pub const TAG_LEN: usize = 16;
@@ -13,6 +15,8 @@ pub const NONCE_LEN: usize = 12;
 /// The AEADs that Wattlock's formats use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AeadAlgorithm {
+    /// AES-128-GCM, NIST SP 800-38D.
+    Aes128Gcm,
     /// AES-256-GCM, NIST SP 800-38D.
     Aes256Gcm,
     /// ChaCha20-Poly1305, RFC 8439.
@@ -23,6 +27,7 @@ impl AeadAlgorithm {
     /// The name as RFC 5116's registry spells it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Aes128Gcm => "AEAD_AES_128_GCM",
             Self::Aes256Gcm => "AEAD_AES_256_GCM",
             Self::ChaCha20Poly1305 => "AEAD_CHACHA20_POLY1305",
         }
@@ -39,15 +44,19 @@ pub struct AeadKey {
 }
 
 impl AeadKey {
-    /// Expands `key` for `algorithm`.
-    pub fn new(algorithm: AeadAlgorithm, key: &Secret<32>) -> Self {
+    /// Expands `key` for `algorithm`: 16 bytes for AES-128-GCM, 32 for the others.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for any other length.
+    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, Error> {
         let backend = match algorithm {
+            AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
             AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
             AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
-        let unbound =
-            UnboundKey::new(backend, key.expose()).expect("both algorithms take 32-byte keys");
-        Self { key: LessSafeKey::new(unbound), algorithm }
+        let wrong_length = |_| Error::KeyLength { algorithm: algorithm.name(), len: key.len() };
+        let unbound = UnboundKey::new(backend, key).map_err(wrong_length)?;
+        Ok(Self { key: LessSafeKey::new(unbound), algorithm })
     }
 
     /// Which AEAD this key is for.
@@ -103,10 +112,12 @@ impl AeadKey {
 mod tests {
     use super::*;
 
-    const BOTH: [AeadAlgorithm; 2] = [AeadAlgorithm::Aes256Gcm, AeadAlgorithm::ChaCha20Poly1305];
+    const ALL: [AeadAlgorithm; 3] =
+        [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm, AeadAlgorithm::ChaCha20Poly1305];
 
     fn key(algorithm: AeadAlgorithm) -> AeadKey {
-        AeadKey::new(algorithm, &Secret::init_with(|b| b.fill(0x42)))
+        let len = if algorithm == AeadAlgorithm::Aes128Gcm { 16 } else { 32 };
+        AeadKey::new(algorithm, &vec![0x42; len]).unwrap()
     }
 
     fn pattern(len: usize) -> Vec<u8> {
@@ -115,7 +126,7 @@ mod tests {
 
     #[test]
     fn opens_what_it_sealed() {
-        for algorithm in BOTH {
+        for algorithm in ALL {
             for len in [0, 1, 15, 16, 17, 63, 64, 65, 255, 256, 257, 16 * 1024, (1 << 20) + 3] {
                 let key = key(algorithm);
                 let mut message = pattern(len);
@@ -128,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_wrong_tag_clears_the_buffer() {
-        for algorithm in BOTH {
+        for algorithm in ALL {
             let key = key(algorithm);
             let mut message = pattern(1000);
             let mut tag = key.seal([9; NONCE_LEN], b"", &mut message).unwrap();
@@ -140,8 +151,17 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_another_length_is_refused() {
+        for algorithm in ALL {
+            for len in [0, 8, 24, 33] {
+                assert!(AeadKey::new(algorithm, &vec![0; len]).is_err(), "{algorithm:?}, {len}");
+            }
+        }
+    }
+
+    #[test]
     fn nonce_and_aad_are_bound() {
-        for algorithm in BOTH {
+        for algorithm in ALL {
             let key = key(algorithm);
             let mut message = pattern(100);
             let tag = key.seal([9; NONCE_LEN], b"aad", &mut message).unwrap();

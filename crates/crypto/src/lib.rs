@@ -12,6 +12,7 @@ pub mod hmac;
 mod kernel;
 pub mod random;
 mod secret;
+pub mod study;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 pub use aes::{AesKernel, AesKey, CbcRecord};
@@ -54,6 +55,9 @@ pub enum Error {
         /// The instruction sets.
         needs: &'static str,
     },
+    /// A cipher of the study refused.
+    #[error(transparent)]
+    Study(#[from] study::Error),
     /// The message is longer than the algorithm permits for one nonce.
     #[error("a message of {0} bytes is too long for this AEAD")]
     MessageTooLong(usize),

@@ -5,8 +5,30 @@ use wattlock_crypto::{AesKernel, AesKey, CbcRecord};
 
 /// Around a block, the groups of each kernel, and the table of the cached first round; long.
 const LENGTHS: [usize; 24] = [
-    0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025,
-    4095, 4096, 16 * 1024 + 5, (1 << 20) + 3,
+    0,
+    1,
+    15,
+    16,
+    17,
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    511,
+    512,
+    513,
+    1023,
+    1024,
+    1025,
+    4095,
+    4096,
+    16 * 1024 + 5,
+    (1 << 20) + 3,
 ];
 
 /// Counters whose low 8, 32, 64 and 128 bits wrap soon.
@@ -75,7 +97,9 @@ fn ctr_from_any_offset_is_a_part_of_the_whole() {
             let iv = counter.to_be_bytes();
             let mut whole = pattern(20_000);
             ours.ctr(&iv, 0, &mut whole);
-            for (from, len) in [(1, 0), (1, 5), (7, 9), (15, 2), (16, 16), (33, 1000), (255, 12_345)] {
+            for (from, len) in
+                [(1, 0), (1, 5), (7, 9), (15, 2), (16, 16), (33, 1000), (255, 12_345)]
+            {
                 let mut part = pattern(20_000)[from..from + len].to_vec();
                 ours.ctr(&iv, from as u64, &mut part);
                 assert!(part == whole[from..from + len], "{counter:x}, {from}, {len}");

@@ -4,23 +4,73 @@ use std::io;
 use std::ops::Range;
 
 use crate::Error;
-use crate::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
+use crate::crypto::{self, AeadKey, AesKey, CbcRecord, NONCE_LEN, TAG_LEN};
 
 /// A run of chunks and what is to be done to each.
 pub struct Job<'a> {
-    /// Seal or open.
-    pub operation: Operation,
-    /// One key for the whole run.
-    pub key: &'a AeadKey,
-    /// How a chunk's nonce follows from its index.
-    pub nonces: Nonces,
+    /// What is done, and with which key.
+    pub cipher: Cipher<'a>,
     /// Plaintext bytes of every chunk but the last, which may be shorter.
     pub chunk_len: usize,
     /// Where the bytes are.
     pub data: Data<'a>,
 }
 
-/// The direction of a job.
+/// What is done to the chunks, and how a chunk's nonce or IV follows from its index.
+///
+/// AEADs change the length: a chunk has room for its tag behind it. The others do not, and there
+/// the chunks of a run lie without a gap.
+#[derive(Clone, Copy)]
+pub enum Cipher<'a> {
+    /// Authenticated encryption, one message a chunk.
+    Aead {
+        /// Seal or open.
+        operation: Operation,
+        /// One key for the whole run.
+        key: &'a AeadKey,
+        /// How a chunk's nonce follows from its index.
+        nonces: Nonces,
+    },
+    /// AES-CTR, one key stream over the whole run.
+    Ctr {
+        /// One key for the whole run.
+        key: &'a AesKey,
+        /// The counter block at the start of the run.
+        iv: [u8; AesKey::BLOCK_LEN],
+    },
+    /// AES-ECB, encrypting. Chunks are whole blocks.
+    EcbEncrypt(&'a AesKey),
+    /// AES-ECB, decrypting. Chunks are whole blocks.
+    EcbDecrypt(&'a AesKey),
+    /// AES-CBC, encrypting, one message a chunk: the chunks of a piece go side by side.
+    CbcEncrypt {
+        /// One key for the whole run.
+        key: &'a AesKey,
+        /// The IV of each chunk.
+        ivs: &'a [[u8; AesKey::BLOCK_LEN]],
+    },
+    /// AES-CBC, decrypting. Chunks are messages, or parts of one whose IVs are the ciphertext
+    /// blocks before them.
+    CbcDecrypt {
+        /// One key for the whole run.
+        key: &'a AesKey,
+        /// The IV of each chunk.
+        ivs: &'a [[u8; AesKey::BLOCK_LEN]],
+    },
+    /// Something that only the CPU does: a cipher under study.
+    Other(&'a dyn Transform),
+}
+
+/// What can be done to any part of a run that starts at a chunk, without the others.
+pub trait Transform: Sync {
+    /// Works on `in_out`, whole chunks that lie `offset` bytes into the run.
+    ///
+    /// # Errors
+    /// What the primitive says; the run fails.
+    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error>;
+}
+
+/// The direction of an AEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Plaintext to ciphertext and tag.
@@ -64,8 +114,8 @@ impl Nonces {
 
 /// Where a job's bytes are.
 ///
-/// In memory, chunks stand in *slots*: the chunk's plaintext or ciphertext, then [`TAG_LEN`]
-/// bytes for its tag. Only the last slot of a run may be shorter.
+/// In memory, chunks stand in *slots*: the chunk's plaintext or ciphertext, then, for an AEAD,
+/// [`TAG_LEN`] bytes for its tag. Only the last slot of a run may be shorter.
 pub enum Data<'a> {
     /// In the caller's memory, worked on in place; the whole run, last chunk included.
     InPlace {
@@ -125,7 +175,10 @@ pub struct Loaded {
 impl Job<'_> {
     /// Bytes from one chunk to the next in memory.
     pub fn slot_len(&self) -> usize {
-        self.chunk_len + TAG_LEN
+        match self.cipher {
+            Cipher::Aead { .. } => self.chunk_len + TAG_LEN,
+            _ => self.chunk_len,
+        }
     }
 
     /// Works through `slots`, the chunks from `first` on, of which the final one is the run's
@@ -133,27 +186,77 @@ impl Job<'_> {
     ///
     /// # Errors
     /// [`Error::Authentication`] with the first chunk whose tag is wrong; the plaintext of the
-    /// whole piece is then worthless and must not be released.
+    /// whole piece is then worthless and must not be released. [`Error::Cipher`] where a block
+    /// mode gets a part of a block, and [`Error::Ivs`] where it gets too few IVs.
     pub fn apply(&self, first: u64, last: bool, slots: &mut [u8]) -> Result<(), Error> {
+        let cipher = |source| Error::Cipher { chunk: first, source };
+        let offset = first.saturating_mul(self.chunk_len as u64);
+        match self.cipher {
+            Cipher::Aead { operation, key, nonces } => {
+                self.apply_aead(operation, key, &nonces, first, last, slots)
+            }
+            Cipher::Ctr { key, iv } => {
+                key.ctr(&iv, offset, slots);
+                Ok(())
+            }
+            Cipher::EcbEncrypt(key) => key.ecb_encrypt(slots).map_err(cipher),
+            Cipher::EcbDecrypt(key) => key.ecb_decrypt(slots).map_err(cipher),
+            Cipher::CbcEncrypt { key, ivs } => {
+                let ivs = self.ivs_of(ivs, first, slots.len())?;
+                let mut records: Vec<_> = slots
+                    .chunks_mut(self.chunk_len)
+                    .zip(ivs)
+                    .map(|(in_out, iv)| CbcRecord { iv: *iv, in_out })
+                    .collect();
+                key.cbc_encrypt_records(&mut records).map_err(cipher)
+            }
+            Cipher::CbcDecrypt { key, ivs } => {
+                let ivs = self.ivs_of(ivs, first, slots.len())?;
+                for (iv, in_out) in ivs.iter().zip(slots.chunks_mut(self.chunk_len)) {
+                    key.cbc_decrypt(iv, in_out).map_err(cipher)?;
+                }
+                Ok(())
+            }
+            Cipher::Other(transform) => transform.apply(offset, slots).map_err(cipher),
+        }
+    }
+
+    fn apply_aead(
+        &self,
+        operation: Operation,
+        key: &AeadKey,
+        nonces: &Nonces,
+        first: u64,
+        last: bool,
+        slots: &mut [u8],
+    ) -> Result<(), Error> {
         let count = slots.len().div_ceil(self.slot_len()) as u64;
         for (chunk, slot) in (first..).zip(slots.chunks_mut(self.slot_len())) {
-            let nonce = self.nonces.nonce(chunk, last && chunk + 1 == first + count);
+            let nonce = nonces.nonce(chunk, last && chunk + 1 == first + count);
             let len = slot.len();
             let (in_out, tag) = slot.split_last_chunk_mut::<TAG_LEN>().ok_or(Error::Layout(len))?;
-            match self.operation {
+            match operation {
                 Operation::Seal => {
-                    *tag = self
-                        .key
+                    *tag = key
                         .seal(nonce, &[], in_out)
-                        .map_err(|source| Error::Seal { chunk, source })?;
+                        .map_err(|source| Error::Cipher { chunk, source })?;
                 }
-                Operation::Open => self
-                    .key
+                Operation::Open => key
                     .open(nonce, &[], in_out, tag)
                     .map_err(|_| Error::Authentication { chunk })?,
             }
         }
         Ok(())
+    }
+
+    fn ivs_of<'i>(
+        &self,
+        ivs: &'i [[u8; AesKey::BLOCK_LEN]],
+        first: u64,
+        len: usize,
+    ) -> Result<&'i [[u8; AesKey::BLOCK_LEN]], Error> {
+        let first = first as usize;
+        ivs.get(first..first + len.div_ceil(self.chunk_len)).ok_or(Error::Ivs(ivs.len()))
     }
 }
 

@@ -7,22 +7,24 @@
 //! does it and returns a [`Report`].
 //!
 //! ```
-//! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, Secret};
-//! use wattlock_engine::{Data, Engine, Job, Nonces, Operation};
+//! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
+//! use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};
 //!
-//! let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &Secret::init_with(|b| b.fill(7)));
+//! let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32])?;
 //! // Two chunks of 5 plaintext bytes, each followed by room for its tag.
 //! let mut slots = *b"first................second...............";
 //! let job = Job {
-//!     operation: Operation::Seal,
-//!     key: &key,
-//!     nonces: Nonces::XorIndex { base: [0; 12] },
+//!     cipher: Cipher::Aead {
+//!         operation: Operation::Seal,
+//!         key: &key,
+//!         nonces: Nonces::XorIndex { base: [0; 12] },
+//!     },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
 //! };
 //! let report = Engine::new(2).run(job)?;
 //! assert_eq!(report.bytes(), 42);
-//! # Ok::<(), wattlock_engine::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -43,7 +45,7 @@ pub use wattlock_crypto as crypto;
 pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
-pub use job::{Data, Job, Loaded, Nonces, Operation, Stores, Transfer};
+pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{Load, Plan, Policy};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
@@ -75,13 +77,16 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A primitive refused its input.
-    #[error("sealing chunk {chunk} failed")]
-    Seal {
+    #[error("chunk {chunk} cannot be worked on")]
+    Cipher {
         /// Index of the chunk in the run.
         chunk: u64,
         /// What the primitive said.
         source: crypto::Error,
     },
+    /// A job has more chunks than IVs.
+    #[error("{0} IVs are too few for the chunks of the run")]
+    Ivs(usize),
     /// The memory of a job is not a row of chunks.
     #[error("{0} bytes cannot be cut into sealed chunks")]
     Layout(usize),

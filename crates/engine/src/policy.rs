@@ -8,6 +8,12 @@ pub enum Policy {
     /// As many workers as the job can feed.
     #[default]
     Parallel,
+    /// All workers, and pieces of exactly so many chunks, however small: for studies of
+    /// granularity.
+    Dealt {
+        /// Chunks of a piece.
+        piece_chunks: usize,
+    },
 }
 
 /// The sizes that a policy looks at.
@@ -31,6 +37,9 @@ pub struct Plan {
 impl Policy {
     /// The plan for a job of this `load` on a machine with `available` workers.
     pub fn plan(self, load: Load, available: usize) -> Plan {
+        if let Self::Dealt { piece_chunks } = self {
+            return Plan { workers: available.max(1), piece_chunks: piece_chunks.max(1) };
+        }
         let full_piece = (PIECE_BYTES / load.slot_len).max(1) as u64;
         let Some(bytes) = load.bytes else {
             let workers = if self == Self::Serial { 1 } else { available.max(1) };
@@ -40,7 +49,7 @@ impl Policy {
         let workers = match self {
             Self::Serial => 1,
             Self::Parallel if bytes < INLINE_BYTES => 1,
-            Self::Parallel => (available as u64).clamp(1, chunks) as usize,
+            Self::Parallel | Self::Dealt { .. } => (available as u64).clamp(1, chunks) as usize,
         };
         let piece_chunks = chunks.div_ceil(workers as u64).min(full_piece) as usize;
         Plan { workers, piece_chunks }
@@ -75,6 +84,9 @@ mod tests {
             (Policy::Parallel, Some(INLINE_BYTES), 64, 32, 1),
             (Policy::Parallel, Some(1 << 40), 2, 2, 31),
             (Policy::Parallel, Some(1 << 40), 0, 1, 31),
+            (Policy::Dealt { piece_chunks: 1 }, Some(100), 4, 4, 1),
+            (Policy::Dealt { piece_chunks: 0 }, None, 4, 4, 1),
+            (Policy::Dealt { piece_chunks: 1 << 20 }, Some(1 << 40), 1, 1, 1 << 20),
         ];
         for (policy, bytes, available, workers, piece_chunks) in table {
             let plan = policy.plan(Load { bytes, slot_len: SLOT }, available);

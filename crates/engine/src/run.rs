@@ -313,8 +313,8 @@ impl Error {
             Self::Authentication { chunk }
             | Self::Load { chunk, .. }
             | Self::Store { chunk, .. }
-            | Self::Seal { chunk, .. } => *chunk,
-            Self::Layout(_) | Self::Pool { .. } => 0,
+            | Self::Cipher { chunk, .. } => *chunk,
+            Self::Ivs(_) | Self::Layout(_) | Self::Pool { .. } => 0,
         }
     }
 }

@@ -7,17 +7,17 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use proptest::prelude::*;
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, Secret, TAG_LEN};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Data, Engine, Error, Job, Loaded, Nonces, Operation, Policy, Report, Stores, Transfer,
+    Cipher, Data, Engine, Error, Job, Loaded, Nonces, Operation, Policy, Report, Stores, Transfer,
 };
 
 const CHUNK: usize = 1000;
 const SLOT: usize = CHUNK + TAG_LEN;
 
 fn key() -> AeadKey {
-    AeadKey::new(AeadAlgorithm::Aes256Gcm, &Secret::init_with(|b| b.fill(0x17)))
+    AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0x17; 32]).unwrap()
 }
 
 /// Plaintext of `len` bytes in slots. Swapped lanes never look alike.
@@ -33,9 +33,7 @@ fn slots(len: usize) -> Vec<u8> {
 
 fn in_place(engine: &Engine, operation: Operation, slots: &mut [u8]) -> Result<Report, Error> {
     engine.run(Job {
-        operation,
-        key: &key(),
-        nonces: Nonces::IndexAndLast,
+        cipher: Cipher::Aead { operation, key: &key(), nonces: Nonces::IndexAndLast },
         chunk_len: CHUNK,
         data: Data::InPlace { slots },
     })
@@ -59,9 +57,7 @@ impl Memory {
 
     fn run(&self, engine: &Engine, operation: Operation) -> Result<Report, Error> {
         engine.run(Job {
-            operation,
-            key: &key(),
-            nonces: Nonces::IndexAndLast,
+            cipher: Cipher::Aead { operation, key: &key(), nonces: Nonces::IndexAndLast },
             chunk_len: CHUNK,
             data: Data::Moved(self),
         })
@@ -185,9 +181,11 @@ fn a_device_that_fails_is_named_and_the_cpu_finishes() {
     let transfer = AfterTheFake(memory, std::sync::Barrier::new(2));
     let report = engine
         .run(Job {
-            operation: Operation::Seal,
-            key: &key(),
-            nonces: Nonces::IndexAndLast,
+            cipher: Cipher::Aead {
+                operation: Operation::Seal,
+                key: &key(),
+                nonces: Nonces::IndexAndLast,
+            },
             chunk_len: CHUNK,
             data: Data::Moved(&transfer),
         })
@@ -249,9 +247,11 @@ fn a_worker_that_panics_leaves_nobody_waiting() {
     }
     let transfer = Panics(Memory::new(slots(20 << 20), Stores::InOrder, true));
     let job = Job {
-        operation: Operation::Seal,
-        key: &key(),
-        nonces: Nonces::IndexAndLast,
+        cipher: Cipher::Aead {
+            operation: Operation::Seal,
+            key: &key(),
+            nonces: Nonces::IndexAndLast,
+        },
         chunk_len: CHUNK,
         data: Data::Moved(&transfer),
     };

@@ -24,9 +24,9 @@ pub(crate) fn mac_key(file_key: &Secret<16>) -> Secret<32> {
 
 /// The payload whose first bytes are `nonce`.
 pub(crate) fn payload(file_key: &Secret<16>, nonce: [u8; NONCE_LEN]) -> Payload {
-    let key = hkdf::sha256(file_key.expose(), &nonce, b"payload");
+    let key: Secret<32> = hkdf::sha256(file_key.expose(), &nonce, b"payload");
     Payload {
-        key: AeadKey::new(Format::AgeV1.aead(), &key),
+        key: AeadKey::new(Format::AgeV1.aead(), key.expose()).expect("a key of 32 bytes"),
         nonces: Nonces::IndexAndLast,
         layout: Format::AgeV1.layout(),
         prefix: nonce.to_vec(),

@@ -48,12 +48,12 @@ fn derive(
         [b"c2sp.org/chunked-encryption@v1+", algorithm.name().as_bytes(), &[0], salt, context];
     let okm = hkdf::expand_sha512::<{ 32 + NONCE_LEN + COMMITMENT_LEN }>(input_key, &info);
     let okm = okm.expose();
-    let key = Secret::init_with(|bytes| bytes.copy_from_slice(&okm[..32]));
+    let key = Secret::<32>::init_with(|bytes| bytes.copy_from_slice(&okm[..32]));
     let mut base = [0; NONCE_LEN];
     base.copy_from_slice(&okm[32..32 + NONCE_LEN]);
     let commitment = Secret::init_with(|bytes| bytes.copy_from_slice(&okm[32 + NONCE_LEN..]));
     let payload = Payload {
-        key: AeadKey::new(algorithm, &key),
+        key: AeadKey::new(algorithm, key.expose()).expect("a key of 32 bytes"),
         nonces: Nonces::XorIndex { base },
         layout: Format::WattlockV1.layout(),
         prefix: Vec::new(),

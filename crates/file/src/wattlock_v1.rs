@@ -112,7 +112,8 @@ fn seal_field(
     plaintext: &[u8],
 ) -> Result<Stanza, Error> {
     let mut body = Zeroizing::new(plaintext.to_vec());
-    let tag = AeadKey::new(AeadAlgorithm::Aes256Gcm, key).seal([0; NONCE_LEN], b"", &mut body)?;
+    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose())?;
+    let tag = key.seal([0; NONCE_LEN], b"", &mut body)?;
     let body = [&body[..], &tag].concat();
     Ok(Stanza { tag: name.into(), args: vec![BASE64.encode(salt)], body })
 }
@@ -120,7 +121,7 @@ fn seal_field(
 fn open(key: &Secret<32>, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
     let (body, tag) = sealed.split_last_chunk::<TAG_LEN>().ok_or(Error::HeaderAuthentication)?;
     let mut body = Zeroizing::new(body.to_vec());
-    AeadKey::new(AeadAlgorithm::Aes256Gcm, key)
+    AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose())?
         .open([0; NONCE_LEN], b"", &mut body, tag)
         .map_err(|_| Error::HeaderAuthentication)?;
     Ok(body)

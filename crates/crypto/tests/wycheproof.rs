@@ -1,0 +1,136 @@
+//! Project Wycheproof's vectors: what must open, and above all what must not.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error};
+use wycheproof::TestResult;
+use wycheproof::{aead, cipher};
+
+/// AES-GCM under a key of 16 or 32 bytes.
+fn gcm(key: &[u8]) -> AeadKey {
+    let algorithm = match key.len() {
+        16 => AeadAlgorithm::Aes128Gcm,
+        32 => AeadAlgorithm::Aes256Gcm,
+        len => panic!("no AES-GCM under a key of {len} bytes"),
+    };
+    AeadKey::new(algorithm, key).unwrap()
+}
+
+#[test]
+fn aes_gcm() {
+    let set = aead::TestSet::load(aead::TestName::AesGcm).unwrap();
+    let (mut valid, mut invalid, mut skipped) = (0, 0, 0);
+    for group in &set.test_groups {
+        let (key, nonce, tag) = (group.key_size, group.nonce_size, group.tag_size);
+        if !([128, 256].contains(&key) && nonce == 96 && tag == 128) {
+            println!(
+                "skipped: {} tests with keys of {key}, nonces of {nonce}, tags of {tag} bits: \
+                 not offered",
+                group.tests.len()
+            );
+            skipped += group.tests.len();
+            continue;
+        }
+        for test in &group.tests {
+            match test.result {
+                TestResult::Valid => {
+                    gcm_must_open(test);
+                    valid += 1;
+                }
+                TestResult::Invalid => {
+                    gcm_must_not_open(test);
+                    invalid += 1;
+                }
+                TestResult::Acceptable => panic!("test {}: decide what to do", test.tc_id),
+            }
+        }
+    }
+    println!("AES-GCM: {valid} valid, {invalid} invalid, {skipped} skipped");
+    assert!(valid > 0 && invalid > 0);
+    assert_eq!(valid + invalid + skipped, set.number_of_tests);
+}
+
+#[test]
+fn aes_cbc_with_pkcs7_padding() {
+    for (name, why) in AesKernel::absent() {
+        println!("skipped: {name}: {why}");
+    }
+    let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();
+    let kernels = AesKernel::all();
+    assert!(!kernels.is_empty(), "no kernel runs here");
+    for kernel in kernels {
+        let (mut valid, mut invalid) = (0, 0);
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            match test.result {
+                TestResult::Valid => {
+                    cbc_must_open(kernel, test);
+                    valid += 1;
+                }
+                TestResult::Invalid => {
+                    cbc_must_not_open(kernel, test);
+                    invalid += 1;
+                }
+                TestResult::Acceptable => panic!("test {}: decide what to do", test.tc_id),
+            }
+        }
+        println!("AES-CBC-PKCS5 on {}: {valid} valid, {invalid} invalid", kernel.name());
+        assert!(valid > 0 && invalid > 0);
+        assert_eq!(valid + invalid, set.number_of_tests);
+    }
+}
+
+fn gcm_must_open(test: &aead::Test) {
+    let (id, key) = (test.tc_id, gcm(&test.key));
+    let nonce = test.nonce[..].try_into().unwrap();
+    let mut text = test.pt.to_vec();
+    let tag = key.seal(nonce, &test.aad, &mut text).unwrap();
+    assert_eq!(text, test.ct[..], "ciphertext of test {id}");
+    assert_eq!(tag, test.tag[..], "tag of test {id}");
+    key.open(nonce, &test.aad, &mut text, &tag).unwrap();
+    assert_eq!(text, test.pt[..], "plaintext of test {id}");
+}
+
+fn gcm_must_not_open(test: &aead::Test) {
+    let nonce = test.nonce[..].try_into().unwrap();
+    let tag = test.tag[..].try_into().unwrap();
+    let mut text = test.ct.to_vec();
+    let opened = gcm(&test.key).open(nonce, &test.aad, &mut text, tag);
+    assert!(matches!(opened, Err(Error::Authentication)), "test {}: {}", test.tc_id, test.comment);
+    assert!(text.iter().all(|byte| *byte == 0), "test {} leaves text behind", test.tc_id);
+}
+
+fn cbc_must_open(kernel: AesKernel, test: &cipher::Test) {
+    let what = format!("{}, test {}", kernel.name(), test.tc_id);
+    let (key, iv) = cbc(kernel, test);
+    let mut text = test.pt.to_vec();
+    pad(&mut text);
+    key.cbc_encrypt(&iv, &mut text).unwrap();
+    assert_eq!(text, test.ct[..], "ciphertext, {what}");
+    key.cbc_decrypt(&iv, &mut text).unwrap();
+    assert_eq!(unpad(&text), Some(&test.pt[..]), "plaintext, {what}");
+}
+
+fn cbc_must_not_open(kernel: AesKernel, test: &cipher::Test) {
+    let (key, iv) = cbc(kernel, test);
+    let mut text = test.ct.to_vec();
+    let opens = key.cbc_decrypt(&iv, &mut text).is_ok() && unpad(&text).is_some();
+    assert!(!opens, "{}, test {}: {}", kernel.name(), test.tc_id, test.comment);
+}
+
+fn cbc(kernel: AesKernel, test: &cipher::Test) -> (AesKey, [u8; 16]) {
+    (AesKey::new(kernel, &test.key).unwrap(), test.nonce[..].try_into().unwrap())
+}
+
+/// PKCS #7 padding, RFC 5652, section 6.3.
+fn pad(text: &mut Vec<u8>) {
+    let count = 16 - text.len() % 16;
+    text.resize(text.len() + count, count as u8);
+}
+
+/// The text before its PKCS #7 padding. The time this takes depends on the text: tests only.
+fn unpad(text: &[u8]) -> Option<&[u8]> {
+    let count = *text.last()?;
+    let at = text.len().checked_sub(count.into())?;
+    let padding = &text[at..];
+    let good = (1..=16).contains(&count) && padding.iter().all(|byte| *byte == count);
+    good.then_some(&text[..at])
+}
