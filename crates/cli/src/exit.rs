@@ -32,6 +32,23 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Usage(what.into()))
 }
 
+/// An error that ends the program with [`AUTHENTICATION`].
+#[derive(Debug)]
+struct Authentication(String);
+
+impl std::fmt::Display for Authentication {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Authentication {}
+
+/// An error that ends the program with [`AUTHENTICATION`].
+pub fn authentication(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Authentication(what.into()))
+}
+
 /// Ends the program over flags that make no sense; or over `--help`, which is no error.
 pub fn refuse(error: &clap::Error) -> ! {
     let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
@@ -72,11 +89,16 @@ pub fn say_file_error(name: &Path, error: &file::Error) {
 /// # Errors
 /// That it could not be written; `println!` would panic.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes `bytes` to standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .context("cannot write to standard output")
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }
 
 /// Says what went wrong with a command, and gives its exit code.
@@ -89,5 +111,11 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
         return code_of(error).into();
     }
     tell!("wattlock: {error:#}");
-    if error.is::<Usage>() { USAGE.into() } else { FAILURE.into() }
+    if error.is::<Usage>() {
+        USAGE.into()
+    } else if error.is::<Authentication>() {
+        AUTHENTICATION.into()
+    } else {
+        FAILURE.into()
+    }
 }

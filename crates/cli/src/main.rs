@@ -12,9 +12,11 @@ macro_rules! tell {
 
 mod args;
 mod bench;
+mod cipher;
 mod documents;
 mod exit;
 mod files;
+mod hash;
 mod inspect;
 mod keygen;
 mod keys;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Rekey(args) => rekey::run(&args),
         Command::Keygen(args) => keygen::run(&args),
+        Command::Cipher(args) => cipher::run(&args),
+        Command::Hash(args) => hash::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),

@@ -7,15 +7,23 @@
 
 pub mod aead;
 pub mod aes;
+mod algorithm;
 pub mod hkdf;
 pub mod hmac;
+mod keccak;
 mod kernel;
+pub mod pkcs7;
 pub mod random;
 mod secret;
+pub mod sha3;
+mod sponge;
 pub mod study;
+pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 pub use aes::{AesKernel, AesKey, CbcRecord};
+pub use algorithm::{Algorithm, Mode};
+pub use keccak::KeccakKernel;
 pub use secret::Secret;
 
 /// What can go wrong in a primitive.
@@ -36,6 +44,28 @@ pub enum Error {
         /// Bytes of the key.
         len: usize,
     },
+    /// A key has no length that the algorithm takes.
+    #[error("{algorithm} takes keys of {}, not {len}", lengths(*.shortest, *.longest))]
+    KeyRange {
+        /// The algorithm.
+        algorithm: String,
+        /// Bytes of the key.
+        len: usize,
+        /// The fewest bytes.
+        shortest: usize,
+        /// The most bytes.
+        longest: usize,
+    },
+    /// An IV or nonce has the wrong length.
+    #[error("{algorithm} takes {}, not {len} bytes", iv_of(*.expected))]
+    IvLength {
+        /// The algorithm.
+        algorithm: String,
+        /// Bytes of the IV.
+        len: usize,
+        /// Bytes that it should have.
+        expected: usize,
+    },
     /// A block mode was given a part of a block.
     #[error("{len} bytes are not whole blocks of {block_len}")]
     PartialBlock {
@@ -44,6 +74,12 @@ pub enum Error {
         /// Bytes of a block.
         block_len: usize,
     },
+    /// No algorithm has that name.
+    #[error("there is no algorithm named {0:?}")]
+    UnknownAlgorithm(String),
+    /// The end of a message is no padding: the key or the message is wrong.
+    #[error("the padding is wrong")]
+    Padding,
     /// No kernel has that name.
     #[error("there is no kernel named {0:?}")]
     UnknownKernel(String),
@@ -61,4 +97,16 @@ pub enum Error {
     /// The message is longer than the algorithm permits for one nonce.
     #[error("a message of {0} bytes is too long for this AEAD")]
     MessageTooLong(usize),
+}
+
+fn lengths(shortest: usize, longest: usize) -> String {
+    if shortest == longest {
+        format!("{shortest} bytes")
+    } else {
+        format!("{shortest} to {longest} bytes")
+    }
+}
+
+fn iv_of(expected: usize) -> String {
+    if expected == 0 { "no IV".to_owned() } else { format!("an IV of {expected} bytes") }
 }

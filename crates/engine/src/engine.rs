@@ -56,12 +56,20 @@ impl Engine {
     /// # Errors
     /// The failure with the smallest chunk. Output may then be incomplete, and memory of an
     /// in-place job holds a mixture; neither may be used.
-    pub fn run(&self, mut job: Job<'_>) -> Result<Report, Error> {
+    pub fn run(&self, job: Job<'_>) -> Result<Report, Error> {
+        self.run_by(self.policy, job)
+    }
+
+    /// As [`Engine::run`], by another policy than the engine's.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_by(&self, policy: Policy, mut job: Job<'_>) -> Result<Report, Error> {
         let slots = match &mut job.data {
             Data::InPlace { slots } => Some(std::mem::take(slots)),
             Data::Moved(_) => None,
         };
-        let plan = self.plan(&job, slots.as_deref().map(<[u8]>::len));
+        let plan = self.plan(policy, &job, slots.as_deref().map(<[u8]>::len));
         let started = Instant::now();
         let run = Run::new(&job, slots, plan.piece_chunks);
         let mut report = if plan.workers == 1 {
@@ -105,7 +113,7 @@ impl Engine {
         })
     }
 
-    fn plan(&self, job: &Job<'_>, in_place: Option<usize>) -> Plan {
+    fn plan(&self, policy: Policy, job: &Job<'_>, in_place: Option<usize>) -> Plan {
         let slot_len = job.slot_len();
         let bytes = match (&job.data, in_place) {
             (_, Some(len)) => Some(len as u64),
@@ -114,7 +122,7 @@ impl Engine {
             }
             (Data::InPlace { .. }, None) => Some(0),
         };
-        self.policy.plan(Load { bytes, slot_len }, self.workers())
+        policy.plan(Load { bytes, slot_len }, self.workers())
     }
 
     fn workers(&self) -> usize {

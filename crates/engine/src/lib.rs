@@ -36,8 +36,10 @@ mod job;
 mod outlet;
 mod policy;
 mod pool;
+mod raw;
 mod report;
 mod run;
+mod tree;
 
 /// The primitives that a [`Job`] is made of, for the crates above this one.
 pub use wattlock_crypto as crypto;
@@ -47,8 +49,10 @@ pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{Load, Plan, Policy};
+pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
+pub use tree::TreeStream;
 
 /// Why a job was not finished.
 #[derive(Debug, thiserror::Error)]

@@ -38,7 +38,12 @@ impl Policy {
     /// The plan for a job of this `load` on a machine with `available` workers.
     pub fn plan(self, load: Load, available: usize) -> Plan {
         if let Self::Dealt { piece_chunks } = self {
-            return Plan { workers: available.max(1), piece_chunks: piece_chunks.max(1) };
+            let piece_chunks = piece_chunks.max(1);
+            let pieces = load.bytes.map_or(u64::MAX, |bytes| {
+                bytes.div_ceil(load.slot_len as u64).div_ceil(piece_chunks as u64)
+            });
+            let workers = (available as u64).min(pieces).max(1) as usize;
+            return Plan { workers, piece_chunks };
         }
         let full_piece = (PIECE_BYTES / load.slot_len).max(1) as u64;
         let Some(bytes) = load.bytes else {
@@ -84,7 +89,8 @@ mod tests {
             (Policy::Parallel, Some(INLINE_BYTES), 64, 32, 1),
             (Policy::Parallel, Some(1 << 40), 2, 2, 31),
             (Policy::Parallel, Some(1 << 40), 0, 1, 31),
-            (Policy::Dealt { piece_chunks: 1 }, Some(100), 4, 4, 1),
+            (Policy::Dealt { piece_chunks: 1 }, Some(100), 4, 1, 1),
+            (Policy::Dealt { piece_chunks: 2 }, Some(5 * SLOT as u64), 4, 3, 2),
             (Policy::Dealt { piece_chunks: 0 }, None, 4, 4, 1),
             (Policy::Dealt { piece_chunks: 1 << 20 }, Some(1 << 40), 1, 1, 1 << 20),
         ];

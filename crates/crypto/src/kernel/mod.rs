@@ -11,6 +11,9 @@ pub(crate) mod aes_ttable_vartime;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes512;
 pub(crate) mod cpu;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod keccak_avx512;
+pub(crate) mod keccak_soft;
 mod lanes;
 mod round_keys;
 

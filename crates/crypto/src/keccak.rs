@@ -1,0 +1,200 @@
+//! `Keccak-p[1600]` (FIPS 202, section 3) on the kernel that the caller or the CPU chooses.
+
+use crate::Error;
+use crate::kernel::cpu::Avx512;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::keccak_avx512;
+use crate::kernel::keccak_soft;
+
+/// States that a kernel works on at once.
+pub const LANES: usize = 8;
+
+/// The implementations of `Keccak-p[1600]`, FIPS 202 section 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeccakKernel {
+    /// Portable Rust, one state after the other.
+    Soft,
+    /// AVX-512, eight states at once.
+    Avx512(Avx512),
+}
+
+impl KeccakKernel {
+    /// The names of all kernels, those of other CPUs included, the slowest first.
+    pub const NAMES: [&str; 2] = ["keccak-soft", "keccak-avx512"];
+
+    /// The fastest kernel that runs here.
+    pub fn best() -> Self {
+        Avx512::detect().map_or(Self::Soft, Self::Avx512)
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "keccak-soft" => Ok(Self::Soft),
+            "keccak-avx512" => Avx512::detect().map(Self::Avx512).ok_or_else(|| {
+                let needs = "AVX512F, AVX512DQ, AVX512BW and AVX512VL";
+                Error::KernelAbsent { kernel: name.to_owned(), needs }
+            }),
+            _ => Err(Error::UnknownKernel(name.to_owned())),
+        }
+    }
+
+    /// All kernels that run here, the slowest first.
+    pub fn all() -> Vec<Self> {
+        Self::NAMES.iter().filter_map(|name| Self::named(name).ok()).collect()
+    }
+
+    /// The kernels that do not, and why.
+    pub fn absent() -> Vec<(&'static str, String)> {
+        let why = |name| Self::named(name).err().map(|error| (name, error.to_string()));
+        Self::NAMES.into_iter().filter_map(why).collect()
+    }
+
+    /// The name for tables and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Soft => "keccak-soft",
+            Self::Avx512(_) => "keccak-avx512",
+        }
+    }
+
+    /// Absorbs `inputs[n]` into the state `n`, whose lane `i` is `states[i][n]`.
+    ///
+    /// Where there is no input, the state is garbage afterwards. Panics unless all inputs have the
+    /// same length, a multiple of `RATE`.
+    pub(crate) fn absorb<const RATE: usize, const ROUNDS: usize>(
+        self,
+        states: &mut [[u64; LANES]; 25],
+        inputs: [Option<&[u8]>; LANES],
+    ) {
+        let Some(any) = inputs.into_iter().flatten().next() else { return };
+        let one_length = inputs.into_iter().flatten().all(|input| input.len() == any.len());
+        assert!(one_length, "inputs of one length");
+        assert!(any.len().is_multiple_of(RATE), "whole blocks");
+        match self {
+            Self::Soft => {
+                for (n, input) in inputs.into_iter().enumerate() {
+                    let Some(input) = input else { continue };
+                    let mut state = states.map(|words| [words[n]]);
+                    keccak_soft::absorb::<RATE, ROUNDS>(&mut state, input);
+                    for (words, [word]) in states.iter_mut().zip(state) {
+                        words[n] = word;
+                    }
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => {
+                // An empty lane costs nothing more when it reads what another lane reads.
+                let inputs = inputs.map(|input| input.unwrap_or(any));
+                keccak_avx512::absorb_8::<RATE, ROUNDS>(token, states, inputs);
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
+        }
+    }
+
+    /// Absorbs `input` into one state.
+    ///
+    /// Panics unless the input's length is a multiple of `RATE`.
+    pub(crate) fn absorb_one<const RATE: usize, const ROUNDS: usize>(
+        self,
+        state: &mut [u64; 25],
+        input: &[u8],
+    ) {
+        match self {
+            Self::Soft => {
+                let mut lanes = state.map(|word| [word]);
+                keccak_soft::absorb::<RATE, ROUNDS>(&mut lanes, input);
+                *state = lanes.map(|[word]| word);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => keccak_avx512::absorb_1::<RATE, ROUNDS>(token, state, input),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
+        }
+    }
+
+    /// Permutes eight states `times` times in registers: what `absorb` could reach at most.
+    #[doc(hidden)]
+    pub fn permute<const ROUNDS: usize>(self, states: &mut [[u64; LANES]; 25], times: usize) {
+        match self {
+            Self::Soft => (0..times).for_each(|_| keccak_soft::permute::<LANES, ROUNDS>(states)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => keccak_avx512::permute_8::<ROUNDS>(token, states, times),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Keccak-f[1600]` of the zero state, first and last lane: the Keccak team's `KeccakF-1600`
+    /// test vectors.
+    #[test]
+    fn permutes_the_zero_state() {
+        for kernel in KeccakKernel::all() {
+            let mut states = [[0; LANES]; 25];
+            kernel.permute::<24>(&mut states, 1);
+            assert_eq!(states[0], [0xf125_8f79_40e1_dde7; LANES], "{}", kernel.name());
+            assert_eq!(states[24], [0xeaf1_ff7b_5cec_a249; LANES], "{}", kernel.name());
+            let mut state = [0; 25];
+            kernel.absorb_one::<136, 24>(&mut state, &[0; 136]);
+            assert_eq!(state, states.map(|words| words[0]), "{}", kernel.name());
+        }
+    }
+
+    #[test]
+    fn the_lanes_of_all_kernels_agree_with_one_state() {
+        agree::<136, 24>();
+        agree::<168, 12>();
+    }
+
+    fn agree<const RATE: usize, const ROUNDS: usize>() {
+        // One byte more than the blocks, so that every lane starts at another alignment.
+        let data: Vec<u8> = (0..LANES * (5 * RATE + 1)).map(|i| (i % 251) as u8).collect();
+        for kernel in KeccakKernel::all() {
+            for blocks in 0..=5 {
+                let inputs: [&[u8]; LANES] =
+                    std::array::from_fn(|n| &data[n * (5 * RATE + 1)..][..blocks * RATE]);
+                let mut states = [[0; LANES]; 25];
+                for (i, words) in states.iter_mut().enumerate() {
+                    *words = std::array::from_fn(|n| (i * 1000 + n) as u64);
+                }
+                let mut expected = states;
+                kernel.absorb::<RATE, ROUNDS>(&mut states, inputs.map(Some));
+                for n in 0..LANES {
+                    let mut one = expected.map(|words| words[n]);
+                    KeccakKernel::Soft.absorb_one::<RATE, ROUNDS>(&mut one, inputs[n]);
+                    let mut same = expected.map(|words| words[n]);
+                    kernel.absorb_one::<RATE, ROUNDS>(&mut same, inputs[n]);
+                    assert_eq!(same, one, "{}, {blocks} blocks, lane {n}", kernel.name());
+                    for (words, word) in expected.iter_mut().zip(one) {
+                        words[n] = word;
+                    }
+                }
+                assert_eq!(states, expected, "{}, {blocks} blocks", kernel.name());
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "whole blocks")]
+    fn a_partial_block_is_refused() {
+        KeccakKernel::best().absorb::<136, 24>(&mut [[0; LANES]; 25], [Some(&[0; 135]); LANES]);
+    }
+
+    #[test]
+    #[should_panic(expected = "inputs of one length")]
+    fn inputs_of_two_lengths_are_refused() {
+        let (short, long) = ([0; 136], [0; 272]);
+        let mut inputs: [Option<&[u8]>; LANES] = [Some(&short); LANES];
+        inputs[7] = Some(&long);
+        KeccakKernel::best().absorb::<136, 24>(&mut [[0; LANES]; 25], inputs);
+    }
+}

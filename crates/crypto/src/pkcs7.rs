@@ -1,0 +1,58 @@
+//! Padding to whole blocks, RFC 5652 section 6.3 ("PKCS#7").
+
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
+
+use crate::Error;
+
+/// The bytes to append to a message of `len` bytes; at least one, at most a block.
+///
+/// # Panics
+/// If `block_len` is not 1 to 255.
+pub fn padding(len: usize, block_len: usize) -> Vec<u8> {
+    assert!((1..=255).contains(&block_len), "PKCS#7 pads to at most 255 bytes");
+    let count = block_len - len % block_len;
+    vec![count as u8; count]
+}
+
+/// How many bytes of `last_block` are message. Takes the same time whatever the block holds.
+///
+/// # Errors
+/// [`Error::Padding`]. Whoever tells an attacker which ciphertexts give it gives the plaintext
+/// away (Vaudenay, Eurocrypt 2002): unauthenticated CBC is not for use against one.
+pub fn unpadded_len(last_block: &[u8]) -> Result<usize, Error> {
+    let Some(&count) = last_block.last() else { return Err(Error::Padding) };
+    let block_len = last_block.len() as u8;
+    let mut right = !count.ct_eq(&0) & !block_len.ct_lt(&count);
+    for (from_end, byte) in (0..).zip(last_block.iter().rev()) {
+        let is_padding: Choice = u8::ct_lt(&from_end, &count);
+        right &= !is_padding | byte.ct_eq(&count);
+    }
+    let len = u8::conditional_select(&0, &block_len.wrapping_sub(count), right);
+    if right.into() { Ok(len.into()) } else { Err(Error::Padding) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pads_and_unpads() {
+        for len in 0..=33 {
+            let mut message = vec![7; len];
+            message.extend(padding(len, 16));
+            assert_eq!(message.len() % 16, 0);
+            let (rest, last) = message.split_at(message.len() - 16);
+            assert_eq!(rest.len() + unpadded_len(last).unwrap(), len);
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_no_padding() {
+        let wrong: [&[u8]; 5] = [&[], &[1, 1, 1, 0], &[1, 1, 1, 5], &[4, 4, 3, 4], &[9, 1, 3, 3]];
+        for block in wrong {
+            assert!(matches!(unpadded_len(block), Err(Error::Padding)), "{block:?}");
+        }
+        assert_eq!(unpadded_len(&[4, 4, 4, 4]).unwrap(), 0);
+        assert_eq!(unpadded_len(&[9, 1, 3, 1]).unwrap(), 3);
+    }
+}

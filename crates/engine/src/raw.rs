@@ -1,0 +1,234 @@
+//! A raw cipher in the middle of a stream: windows in, windows out, each spread over the workers.
+
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::crypto::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
+use crate::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
+use crate::{Cipher, Data, Engine, Error, Job, Policy, Transform};
+
+/// One message under a raw cipher, worked through window by window, in order.
+///
+/// Nothing here authenticates. AES-GCM is no raw cipher: see [`crypto::AeadKey`].
+pub struct RawStream {
+    state: State,
+    direction: Direction,
+    /// Bytes done.
+    position: u64,
+    grain: Option<usize>,
+}
+
+/// Which way a raw cipher goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Plaintext to ciphertext.
+    Encrypt,
+    /// Ciphertext to plaintext.
+    Decrypt,
+}
+
+/// What a raw cipher is keyed with. The bytes are the caller's, who wipes them.
+#[derive(Clone, Copy)]
+pub struct RawKey<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// RC4A's second key; the first bytes of RC4 under the first if not given.
+    pub key2: Option<&'a [u8]>,
+    /// The IV, of [`Algorithm::iv_len`] bytes.
+    pub iv: &'a [u8],
+}
+
+enum State {
+    Aes { key: AesKey, mode: Mode, iv: [u8; AesKey::BLOCK_LEN] },
+    Rc4(Rc4),
+    Rc4a(Rc4a),
+    Parc4(Parc4),
+    Parc4i(Parc4i),
+    Blowfish { key: Blowfish, iv: Option<[u8; 8]>, spread: bool },
+}
+
+impl RawStream {
+    /// A stream at its beginning. `kernel` is for AES and ignored elsewhere.
+    ///
+    /// # Errors
+    /// [`crypto::Error::KeyRange`], [`crypto::Error::IvLength`] and what the cipher itself says;
+    /// [`crypto::Error::UnknownAlgorithm`] for AES-GCM.
+    pub fn new(
+        algorithm: Algorithm,
+        kernel: AesKernel,
+        keyed: RawKey<'_>,
+        direction: Direction,
+    ) -> Result<Self, crypto::Error> {
+        algorithm.check_lengths(keyed.key.len(), keyed.iv.len())?;
+        let study = crypto::study::Error::from;
+        let state = match algorithm {
+            Algorithm::Aes { mode: Mode::Gcm, .. } => {
+                return Err(crypto::Error::UnknownAlgorithm(algorithm.name()));
+            }
+            Algorithm::Aes { mode, .. } => State::Aes {
+                key: AesKey::new(kernel, keyed.key)?,
+                mode,
+                iv: keyed.iv.try_into().unwrap_or_default(),
+            },
+            Algorithm::Rc4 => State::Rc4(Rc4::new(keyed.key).map_err(study)?),
+            Algorithm::Rc4a => State::Rc4a(
+                match keyed.key2 {
+                    Some(key2) => Rc4a::new(keyed.key, key2),
+                    None => Rc4a::with_default_k2(keyed.key),
+                }
+                .map_err(study)?,
+            ),
+            Algorithm::Parc4 => State::Parc4(Parc4::new(keyed.key, KEYSTREAM_BLOCK)?),
+            Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key).map_err(study)?),
+            Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => State::Blowfish {
+                key: Blowfish::new(keyed.key).map_err(study)?,
+                iv: keyed.iv.try_into().ok(),
+                spread: matches!(algorithm, Algorithm::PBlock { .. }),
+            },
+        };
+        Ok(Self { state, direction, position: 0, grain: None })
+    }
+
+    /// Deals exactly `grain` bytes to a worker at a time, instead of what fits its cache.
+    #[must_use]
+    pub fn with_grain(mut self, grain: Option<usize>) -> Self {
+        self.grain = grain.filter(|grain| *grain > 0);
+        self
+    }
+
+    /// Works through the next window of the message. Every window but the last is whole blocks.
+    ///
+    /// # Errors
+    /// What the cipher says. The window then holds a mixture and the stream is at its end.
+    pub fn apply(&mut self, engine: &Engine, window: &mut [u8]) -> Result<(), Error> {
+        if window.is_empty() {
+            return Ok(());
+        }
+        let position = self.position;
+        self.position += window.len() as u64;
+        let of_cipher = |source| Error::Cipher { chunk: 0, source };
+        match &mut self.state {
+            State::Rc4(cipher) => {
+                cipher.xor(window);
+                Ok(())
+            }
+            State::Rc4a(cipher) => {
+                cipher.xor(window);
+                Ok(())
+            }
+            State::Parc4(cipher) => xor_keystream(engine, self.grain, window, |k| cipher.fill(k)),
+            State::Parc4i(cipher) => xor_keystream(engine, self.grain, window, |k| cipher.fill(k)),
+            State::Blowfish { key, iv, spread } => {
+                key.permits(window.len() as u64).map_err(|e| of_cipher(e.into()))?;
+                let cipher = BlowfishAt { key, iv: *iv, position, direction: self.direction };
+                if *spread {
+                    run(engine, Cipher::Other(&cipher), self.grain, window)
+                } else {
+                    cipher.apply(0, window).map_err(of_cipher)
+                }
+            }
+            State::Aes { key, mode: Mode::Ecb, .. } => {
+                let cipher = match self.direction {
+                    Direction::Encrypt => Cipher::EcbEncrypt(key),
+                    Direction::Decrypt => Cipher::EcbDecrypt(key),
+                };
+                run(engine, cipher, self.grain, window)
+            }
+            State::Aes { key, mode: Mode::Cbc, iv } => {
+                cbc(engine, key, iv, self.direction, self.grain, window)
+            }
+            State::Aes { key, iv, .. } => {
+                let blocks = u128::from(position / AesKey::BLOCK_LEN as u64);
+                let iv = u128::from_be_bytes(*iv).wrapping_add(blocks).to_be_bytes();
+                run(engine, Cipher::Ctr { key, iv }, self.grain, window)
+            }
+        }
+    }
+}
+
+/// The fixed blocks into which PARC4 cuts the plaintext; the study does not say which.
+const KEYSTREAM_BLOCK: usize = 4096;
+
+/// Bytes that a worker is dealt where the caller does not say.
+const CHUNK: usize = 64 * 1024;
+
+fn run(
+    engine: &Engine,
+    cipher: Cipher<'_>,
+    grain: Option<usize>,
+    window: &mut [u8],
+) -> Result<(), Error> {
+    let job =
+        Job { cipher, chunk_len: grain.unwrap_or(CHUNK), data: Data::InPlace { slots: window } };
+    match grain {
+        Some(_) => engine.run_by(Policy::Dealt { piece_chunks: 1 }, job)?,
+        None => engine.run(job)?,
+    };
+    Ok(())
+}
+
+/// CBC: one chain to encrypt, chunks to decrypt, whose IVs are kept before they are overwritten.
+fn cbc(
+    engine: &Engine,
+    key: &AesKey,
+    chain: &mut [u8; AesKey::BLOCK_LEN],
+    direction: Direction,
+    grain: Option<usize>,
+    window: &mut [u8],
+) -> Result<(), Error> {
+    let last = |bytes: &[u8]| bytes.last_chunk().copied().unwrap_or_default();
+    match direction {
+        Direction::Encrypt => {
+            let cipher = Cipher::CbcEncrypt { key, ivs: &[*chain] };
+            run(engine, cipher, Some(window.len()), window)?;
+            *chain = last(window);
+            Ok(())
+        }
+        Direction::Decrypt => {
+            let mut ivs = vec![*chain];
+            ivs.extend(window.chunks(grain.unwrap_or(CHUNK)).map(last));
+            *chain = ivs.pop().unwrap_or(*chain);
+            run(engine, Cipher::CbcDecrypt { key, ivs: &ivs }, grain, window)
+        }
+    }
+}
+
+/// The serial part on this thread, then the XOR on all.
+fn xor_keystream(
+    engine: &Engine,
+    grain: Option<usize>,
+    window: &mut [u8],
+    fill: impl FnOnce(&mut [u8]),
+) -> Result<(), Error> {
+    let mut keystream = Zeroizing::new(vec![0; window.len()]);
+    fill(&mut keystream);
+    let done = run(engine, Cipher::Other(&Xor(&keystream)), grain, window);
+    keystream.zeroize();
+    done
+}
+
+struct Xor<'a>(&'a [u8]);
+
+impl Transform for Xor<'_> {
+    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+        let keystream = &self.0[offset as usize..][..in_out.len()];
+        Ok(Parc4::xor_block(keystream, in_out)?)
+    }
+}
+
+struct BlowfishAt<'a> {
+    key: &'a Blowfish,
+    iv: Option<[u8; 8]>,
+    position: u64,
+    direction: Direction,
+}
+
+impl Transform for BlowfishAt<'_> {
+    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+        match (self.iv, self.direction) {
+            (Some(iv), _) => self.key.xor_ctr(iv, self.position + offset, in_out)?,
+            (None, Direction::Encrypt) => self.key.encrypt_ecb(in_out)?,
+            (None, Direction::Decrypt) => self.key.decrypt_ecb(in_out)?,
+        }
+        Ok(())
+    }
+}
