@@ -28,8 +28,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-file",
             "wattlock-stream",
             "wattlock-provider",
+            "wattlock-peers",
         ],
     ),
+    ("wattlock-peers", &[]),
     ("wattlock-vectors", &[]),
     ("xtask", &[]),
 ];
@@ -38,7 +40,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 const TESTS_ONLY: &str = "wattlock-vectors";
 
 /// Folders that may hold unsafe code; every other crate root forbids it.
-const UNSAFE_CRATES: &[&str] = &["wattlock-gpu", "wattlock-energy", "wattlock-provider"];
+const UNSAFE_CRATES: &[&str] =
+    &["wattlock-gpu", "wattlock-energy", "wattlock-provider", "wattlock-peers"];
 
 /// Names under which anything could be put.
 const NAMES_FOR_EVERYTHING: &[&str] =

@@ -139,7 +139,7 @@ fn leaf_group<const RATE: usize, const ROUNDS: usize>(
         let mut state = [0; 25];
         kernel.absorb_one::<RATE, ROUNDS>(&mut state, body);
         kernel.absorb_one::<RATE, ROUNDS>(&mut state, &last_blocks[0]);
-        squeeze(&state, &mut values[0]);
+        squeeze(state.into_iter(), &mut values[0]);
         return values;
     }
     let mut states = [[0; LANES]; 25];
@@ -147,7 +147,7 @@ fn leaf_group<const RATE: usize, const ROUNDS: usize>(
     let last_inputs = from_fn(|n| bodies[n].map(|_| last_blocks[n].as_slice()));
     kernel.absorb::<RATE, ROUNDS>(&mut states, last_inputs);
     for (n, value) in values.iter_mut().enumerate() {
-        squeeze(&states.map(|words| words[n]), value);
+        squeeze(states.iter().map(|words| words[n]), value);
     }
     values
 }

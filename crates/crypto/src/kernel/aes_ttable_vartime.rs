@@ -26,13 +26,13 @@ impl Key {
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         for block in blocks {
-            rounds(&self.encrypt, &ENCRYPT, [1, 2, 3], &S_BOX, block);
+            rounds(&self.encrypt, &ENCRYPT_TABLES, [1, 2, 3], &S_BOX, block);
         }
     }
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         for block in blocks {
-            rounds(&self.decrypt, &DECRYPT, [3, 2, 1], &INVERSE_S_BOX, block);
+            rounds(&self.decrypt, &DECRYPT_TABLES, [3, 2, 1], &INVERSE_S_BOX, block);
         }
     }
 
@@ -92,7 +92,8 @@ fn substitute(byte: u8) -> u8 {
 fn inv_mix_columns(key: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
     let mut mixed = [0; BLOCK_LEN];
     for (to, from) in mixed.as_chunks_mut::<4>().0.iter_mut().zip(key.as_chunks::<4>().0) {
-        let sum = (0..4).fold(0, |sum, row| sum ^ DECRYPT[row][usize::from(substitute(from[row]))]);
+        let sum = (0..4)
+            .fold(0, |sum, row| sum ^ DECRYPT_TABLES[row][usize::from(substitute(from[row]))]);
         *to = sum.to_be_bytes();
     }
     mixed
@@ -112,7 +113,7 @@ const fn times(mut a: u8, mut b: u8) -> u8 {
 }
 
 /// Section 5.1.1, by its definition.
-const S_BOX: [u8; 256] = {
+pub(crate) const S_BOX: [u8; 256] = {
     let mut table = [0; 256];
     // 3 generates the field's group: as `power` runs through all elements, `inverse` runs through
     // their inverses.
@@ -166,5 +167,7 @@ const fn tables(s_box: &[u8; 256], column: [u8; 4]) -> [[u32; 256]; 4] {
     tables
 }
 
-static ENCRYPT: [[u32; 256]; 4] = tables(&S_BOX, [2, 1, 1, 3]);
-static DECRYPT: [[u32; 256]; 4] = tables(&INVERSE_S_BOX, [14, 9, 13, 11]);
+pub(crate) const ENCRYPT: [[u32; 256]; 4] = tables(&S_BOX, [2, 1, 1, 3]);
+
+static ENCRYPT_TABLES: [[u32; 256]; 4] = ENCRYPT;
+static DECRYPT_TABLES: [[u32; 256]; 4] = tables(&INVERSE_S_BOX, [14, 9, 13, 11]);

@@ -1,6 +1,6 @@
-//! The ciphers of an energy study, for study and benchmarks only: never for users' data.
+//! The ciphers of two studies, for study and benchmarks only: never for users' data.
 //!
-//! The study compares RC4, RC4A and Blowfish with parallel forms of them (PARC4, PARC4-I, PBlock)
+//! One is about AES with extended blocks: [`ListingAes`]. The other, about energy, compares RC4, RC4A and Blowfish with parallel forms of them (PARC4, PARC4-I, PBlock)
 //! on microjoules per byte. Every one is broken or outgrown: RC4 is prohibited in TLS by RFC 7465,
 //! RC4A can be told from random (Maximov, FSE 2005), Blowfish has 64-bit blocks (Sweet32, CCS
 //! 2016). None has authentication, and all look up tables at secret places, so that their time
@@ -18,6 +18,7 @@
 //! | [`PBlock`] | key schedule | one piece for each task, [`PBlock::pieces`] |
 
 mod blowfish_vartime;
+mod extended_block_vartime;
 mod parc4;
 mod parc4i_vartime;
 mod pblock;
@@ -30,6 +31,7 @@ mod words;
 use std::ops::RangeInclusive;
 
 pub use blowfish_vartime::Blowfish;
+pub use extended_block_vartime::{ExtendedBlock, ListingAes};
 pub use parc4::{Parc4, Parc4Reuse};
 pub use parc4i_vartime::Parc4i;
 pub use pblock::{PBlock, Piece};

@@ -1,0 +1,105 @@
+//! The peer `aws-lc`: AWS-LC through aws-lc-rs.
+
+use crate::work::{NOTHING, opening, plain, tag_and_zeros};
+use crate::{Operation, Peer, Work};
+use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
+    UnboundCipherKey,
+};
+use aws_lc_rs::digest::{SHA3_256, digest};
+use aws_lc_rs::error::Unspecified;
+
+/// AWS-LC, as compiled into this program.
+pub(crate) struct AwsLc;
+
+impl Peer for AwsLc {
+    fn name(&self) -> &'static str {
+        "aws-lc"
+    }
+
+    fn version(&self) -> String {
+        let [binding, library] = [env!("VERSION_aws_lc_rs"), env!("VERSION_aws_lc_sys")];
+        format!("aws-lc-rs {binding}, aws-lc-sys {library}")
+    }
+
+    /// ECB is left out on purpose: aws-lc-rs calls AWS-LC once per block, so that a rate would
+    /// say something of the binding and nothing of the library.
+    fn operation(&self, operation: &Operation, key: &[u8]) -> Option<Box<dyn Work>> {
+        match operation {
+            Operation::AesCtr => encrypting(EncryptingKey::ctr, key),
+            Operation::AesCbcEncrypt => encrypting(EncryptingKey::cbc, key),
+            Operation::AesCbcDecrypt => cbc_decrypt(key),
+            Operation::AesGcmSeal => gcm_seal(key),
+            Operation::AesGcmOpen => gcm_open(key),
+            Operation::Sha3_256 => plain(|_, message| {
+                let mut result = NOTHING;
+                result.copy_from_slice(digest(&SHA3_256, message).as_ref());
+                result
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn encrypting(
+    bind: fn(UnboundCipherKey) -> Result<EncryptingKey, Unspecified>,
+    key: &[u8],
+) -> Option<Box<dyn Work>> {
+    let key = bind(cipher_key(key)?).ok()?;
+    plain(move |iv, in_out| {
+        key.less_safe_encrypt(in_out, EncryptionContext::Iv128(iv.into()))
+            .expect("AWS-LC encrypts whole blocks");
+        NOTHING
+    })
+}
+
+fn cbc_decrypt(key: &[u8]) -> Option<Box<dyn Work>> {
+    let key = DecryptingKey::cbc(cipher_key(key)?).ok()?;
+    plain(move |iv, in_out| {
+        key.decrypt(in_out, DecryptionContext::Iv128(iv.into()))
+            .expect("AWS-LC decrypts whole blocks");
+        NOTHING
+    })
+}
+
+fn gcm_seal(key: &[u8]) -> Option<Box<dyn Work>> {
+    let key = gcm_key(key)?;
+    plain(move |iv, in_out| {
+        let tag = key
+            .seal_in_place_separate_tag(nonce(iv), Aad::empty(), in_out)
+            .expect("AWS-LC seals any buffer");
+        tag_and_zeros(tag.as_ref().try_into().expect("a tag of 16 bytes"))
+    })
+}
+
+fn gcm_open(key: &[u8]) -> Option<Box<dyn Work>> {
+    let key = gcm_key(key)?;
+    opening(move |iv, in_out, tag| {
+        key.open_in_place_separate_tag(nonce(iv), Aad::empty(), tag, in_out).is_ok()
+    })
+}
+
+fn cipher_key(key: &[u8]) -> Option<UnboundCipherKey> {
+    let algorithm = match key.len() {
+        16 => &AES_128,
+        24 => &AES_192,
+        32 => &AES_256,
+        _ => return None,
+    };
+    UnboundCipherKey::new(algorithm, key).ok()
+}
+
+fn gcm_key(key: &[u8]) -> Option<LessSafeKey> {
+    let algorithm = match key.len() {
+        16 => &AES_128_GCM,
+        24 => &AES_192_GCM,
+        32 => &AES_256_GCM,
+        _ => return None,
+    };
+    UnboundKey::new(algorithm, key).ok().map(LessSafeKey::new)
+}
+
+fn nonce(iv: &[u8; 16]) -> Nonce {
+    Nonce::try_assume_unique_for_key(&iv[..12]).expect("a nonce of 12 bytes")
+}

@@ -1,0 +1,122 @@
+//! Foreign implementations behind one small interface, so that the bench can measure them in the
+//! same run as the kernels of Wattlock.
+//!
+//! | peer               | what it is                                                        |
+//! |--------------------|-------------------------------------------------------------------|
+//! | `openssl`          | the system's libcrypto, opened at run time                        |
+//! | `openssl-vendored` | the newest OpenSSL, built in (cargo feature of the same name)     |
+//! | `aws-lc`           | AWS-LC through the crate aws-lc-rs                                |
+//! | `rustcrypto`       | the crates aes, ctr, cbc, aes-gcm, sha3, k12, blowfish and rc4    |
+//!
+//! Every peer is used as a good user of it would: in place, the key schedule made once, the IV
+//! set on every call. For measurements only: these entry points take any IV twice.
+
+#![deny(unsafe_code)]
+
+mod aws_lc;
+#[expect(unsafe_code, reason = "the only module that talks to C")]
+mod libcrypto;
+mod openssl;
+mod rustcrypto;
+mod work;
+
+/// A peer that cannot take part here.
+#[derive(Clone, Debug)]
+pub struct Absent {
+    /// The peer's name, as [`Peer::name`] would give it.
+    pub name: &'static str,
+    /// The reason, in words for the reader of a results table.
+    pub why: String,
+}
+
+/// A foreign implementation.
+pub trait Peer {
+    /// A short name that is the same on every machine.
+    fn name(&self) -> &'static str;
+
+    /// What was measured: library and version, in the words of the library where it has some.
+    fn version(&self) -> String;
+
+    /// Makes the key schedule for `operation`. None where this peer does not offer the operation,
+    /// or not for a key of this length. Hashes take no key and ignore it.
+    fn operation(&self, operation: &Operation, key: &[u8]) -> Option<Box<dyn Work>>;
+}
+
+/// What a peer can be asked to do. The length of the key decides the size of AES.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// AES in counter mode (SP 800-38A), a big-endian counter of 128 bits.
+    AesCtr,
+    /// AES block by block, encryption. The length must be a multiple of 16 bytes.
+    AesEcbEncrypt,
+    /// AES block by block, decryption. The length must be a multiple of 16 bytes.
+    AesEcbDecrypt,
+    /// AES-CBC without padding, encryption. The length must be a multiple of 16 bytes.
+    AesCbcEncrypt,
+    /// AES-CBC without padding, decryption. The length must be a multiple of 16 bytes.
+    AesCbcDecrypt,
+    /// AES-GCM (SP 800-38D), nonce of 12 bytes, no associated data: encrypts, gives the tag.
+    AesGcmSeal,
+    /// AES-GCM: decrypts and checks the tag given to [`Work::expect_tag`]. The result is that tag
+    /// when it was right, zeros when it was wrong; the buffer then holds nothing of use.
+    AesGcmOpen,
+    /// SHA3-256 (FIPS 202).
+    Sha3_256,
+    /// KT128 (RFC 9861), no customization string, 32 bytes of output.
+    Kt128,
+    /// RC4. It has no IV: a run goes on in the key stream where the run before ended.
+    Rc4,
+    /// Blowfish block by block, encryption. The length must be a multiple of 8 bytes.
+    BlowfishEcbEncrypt,
+    /// Blowfish in counter mode, a big-endian counter of 64 bits that starts at the first 8 bytes
+    /// of the IV.
+    BlowfishCtr,
+}
+
+impl Operation {
+    /// Every operation, in the order of a results table.
+    pub const ALL: [Self; 12] = [
+        Self::AesCtr,
+        Self::AesEcbEncrypt,
+        Self::AesEcbDecrypt,
+        Self::AesCbcEncrypt,
+        Self::AesCbcDecrypt,
+        Self::AesGcmSeal,
+        Self::AesGcmOpen,
+        Self::Sha3_256,
+        Self::Kt128,
+        Self::Rc4,
+        Self::BlowfishEcbEncrypt,
+        Self::BlowfishCtr,
+    ];
+}
+
+/// One operation under one key, ready to be run many times.
+pub trait Work {
+    /// Works on `in_out` in place; hashes read it and leave it alone. `iv` is set anew by every
+    /// call: 16 bytes, of which GCM takes the first 12 and [`Operation::BlowfishCtr`] the first
+    /// 8, ignored where an operation has none. The result is the tag (16 bytes, then zeros) or
+    /// the digest, zeros otherwise.
+    ///
+    /// # Panics
+    /// When the length does not suit the operation, or when the library reports a failure.
+    fn run(&mut self, iv: &[u8; 16], in_out: &mut [u8]) -> [u8; 32];
+
+    /// The tag that the next runs of [`Operation::AesGcmOpen`] check; zeros until it is set.
+    fn expect_tag(&mut self, _tag: [u8; 16]) {}
+}
+
+/// All peers that can take part here, and those that cannot with the reason.
+pub fn all() -> (Vec<Box<dyn Peer>>, Vec<Absent>) {
+    let mut absent = Vec::new();
+    let mut peers: Vec<Box<dyn Peer>> = Vec::new();
+    for found in [openssl::OpenSsl::system(), openssl::OpenSsl::vendored()] {
+        match found {
+            Ok(peer) => peers.push(Box::new(peer)),
+            Err(why) => absent.push(why),
+        }
+    }
+    peers.push(Box::new(aws_lc::AwsLc));
+    peers.push(Box::new(rustcrypto::RustCrypto));
+    (peers, absent)
+}

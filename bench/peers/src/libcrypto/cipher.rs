@@ -1,0 +1,240 @@
+//! A cipher of libcrypto: one context under one key, to which a run gives its IV and a buffer.
+
+use super::functions::{CipherContext, CipherMethod};
+use super::{Error, Libcrypto, checked, made};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::{NonNull, null};
+use std::rc::Rc;
+
+/// Encryption or decryption, in the numbers of EVP_CipherInit_ex2.
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    Decrypt = 0,
+    Encrypt = 1,
+}
+
+/// A cipher with its key set and padding off.
+pub(crate) struct Cipher {
+    libcrypto: Rc<Libcrypto>,
+    context: NonNull<CipherContext>,
+    iv_bytes: usize,
+    block_bytes: usize,
+}
+
+impl Cipher {
+    /// Fetches a cipher by OpenSSL's name and sets its key. Fails where no provider has it, or
+    /// where it takes no key of this length, or no key at all is given.
+    pub(crate) fn new(
+        libcrypto: &Rc<Libcrypto>,
+        name: &CStr,
+        direction: Direction,
+        key: &[u8],
+    ) -> Result<Self, Error> {
+        // RC4 would read the first byte of a key that has none.
+        if key.is_empty() {
+            return Err(Error::KeyLength { bytes: key.len() });
+        }
+        let method = Method::fetch(libcrypto, name)?;
+        // SAFETY: takes nothing; null when it fails.
+        let context = unsafe { (libcrypto.functions.EVP_CIPHER_CTX_new)() };
+        let cipher = Self {
+            libcrypto: Rc::clone(libcrypto),
+            context: made(context, "EVP_CIPHER_CTX_new")?,
+            iv_bytes: method.iv_bytes()?,
+            block_bytes: method.block_bytes()?,
+        };
+        cipher.init(method.pointer.as_ptr(), null(), null(), direction as c_int)?;
+        cipher.set_key(key, method.key_bytes()?)?;
+        cipher.set_padding_off()?;
+        Ok(cipher)
+    }
+
+    /// Sets the IV for the next message; key schedule and direction stay.
+    ///
+    /// # Panics
+    /// When the IV has not the length that the cipher takes.
+    pub(crate) fn restart(&mut self, iv: &[u8]) {
+        assert_eq!(iv.len(), self.iv_bytes, "length of the IV");
+        self.init(null(), null(), iv.as_ptr(), UNCHANGED).expect("libcrypto takes an IV");
+    }
+
+    /// Works on the next bytes of the message in place.
+    ///
+    /// # Panics
+    /// When the length is no multiple of the cipher's block, or libcrypto reports a failure.
+    pub(crate) fn update(&mut self, in_out: &mut [u8]) {
+        assert_eq!(in_out.len() % self.block_bytes, 0, "bytes beyond the last whole block");
+        for part in in_out.chunks_mut(LARGEST_UPDATE) {
+            self.update_part(part).expect("libcrypto works on whole blocks");
+        }
+    }
+
+    /// Ends a message. False when the tag was wrong.
+    pub(crate) fn finish(&mut self) -> bool {
+        let mut rest = [0; 32];
+        let mut written = 0;
+        let (context, out) = (self.context.as_ptr(), rest.as_mut_ptr());
+        // SAFETY: writes one block at most, and no block of libcrypto is larger than 32 bytes.
+        let status = unsafe {
+            (self.libcrypto.functions.EVP_CipherFinal_ex)(context, out, &raw mut written)
+        };
+        status == 1
+    }
+
+    /// The tag of the message that was just encrypted and finished.
+    ///
+    /// # Panics
+    /// When the cipher has no tag.
+    pub(crate) fn tag(&mut self) -> [u8; 16] {
+        let mut tag = [0; 16];
+        self.control(GET_TAG, &mut tag).expect("libcrypto made a tag");
+        tag
+    }
+
+    /// The tag that [`Self::finish`] is to check.
+    ///
+    /// # Panics
+    /// When the cipher takes no tag.
+    pub(crate) fn expect_tag(&mut self, tag: &[u8; 16]) {
+        self.control(SET_TAG, &mut tag.clone()).expect("libcrypto takes a tag");
+    }
+
+    fn set_key(&self, key: &[u8], usual_bytes: usize) -> Result<(), Error> {
+        let bytes =
+            c_int::try_from(key.len()).map_err(|_| Error::KeyLength { bytes: key.len() })?;
+        if key.len() != usual_bytes {
+            let context = self.context.as_ptr();
+            // SAFETY: the context is alive; a length that the cipher does not take is refused.
+            let status =
+                unsafe { (self.libcrypto.functions.EVP_CIPHER_CTX_set_key_length)(context, bytes) };
+            checked(status, "EVP_CIPHER_CTX_set_key_length")?;
+        }
+        self.init(null(), key.as_ptr(), null(), UNCHANGED)
+    }
+
+    fn set_padding_off(&self) -> Result<(), Error> {
+        let context = self.context.as_ptr();
+        // SAFETY: the context is alive and has its cipher.
+        let status = unsafe { (self.libcrypto.functions.EVP_CIPHER_CTX_set_padding)(context, 0) };
+        checked(status, "EVP_CIPHER_CTX_set_padding")
+    }
+
+    /// Callers pass null, or a pointer to as many bytes as the cipher takes.
+    fn init(
+        &self,
+        method: *const CipherMethod,
+        key: *const u8,
+        iv: *const u8,
+        direction: c_int,
+    ) -> Result<(), Error> {
+        let context = self.context.as_ptr();
+        // SAFETY: `method` is null or fetched; `key` is null or has the length that `set_key` has
+        // made sure of; `iv` is null or has the length that `restart` has made sure of.
+        let status = unsafe {
+            (self.libcrypto.functions.EVP_CipherInit_ex2)(
+                context,
+                method,
+                key,
+                iv,
+                direction,
+                null(),
+            )
+        };
+        checked(status, "EVP_CipherInit_ex2")
+    }
+
+    fn update_part(&mut self, part: &mut [u8]) -> Result<(), Error> {
+        let bytes = c_int::try_from(part.len()).expect("a part fits into a C int");
+        let mut written = 0;
+        let (context, out) = (self.context.as_ptr(), part.as_mut_ptr());
+        // SAFETY: whole blocks without padding give as many bytes as they take, so that it reads
+        // and writes `part` only; input and output may be the same buffer, though not overlap.
+        let status = unsafe {
+            (self.libcrypto.functions.EVP_CipherUpdate)(
+                context,
+                out,
+                &raw mut written,
+                out.cast_const(),
+                bytes,
+            )
+        };
+        checked(status, "EVP_CipherUpdate")?;
+        assert_eq!(written, bytes, "libcrypto holds nothing back");
+        Ok(())
+    }
+
+    fn control(&mut self, command: c_int, tag: &mut [u8; 16]) -> Result<(), Error> {
+        let (context, data) = (self.context.as_ptr(), tag.as_mut_ptr().cast::<c_void>());
+        // SAFETY: both commands read or write exactly the 16 bytes of `tag`.
+        let status =
+            unsafe { (self.libcrypto.functions.EVP_CIPHER_CTX_ctrl)(context, command, 16, data) };
+        checked(status, "EVP_CIPHER_CTX_ctrl")
+    }
+}
+
+impl Drop for Cipher {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, freed once.
+        unsafe { (self.libcrypto.functions.EVP_CIPHER_CTX_free)(self.context.as_ptr()) };
+    }
+}
+
+/// A fetched cipher, for as long as a context is made from it; the context keeps its own share.
+struct Method<'library> {
+    libcrypto: &'library Libcrypto,
+    pointer: NonNull<CipherMethod>,
+}
+
+impl<'library> Method<'library> {
+    fn fetch(libcrypto: &'library Libcrypto, name: &CStr) -> Result<Self, Error> {
+        let library = libcrypto.context.as_ptr();
+        // SAFETY: the library context is alive, the name ends in NUL, no properties.
+        let method =
+            unsafe { (libcrypto.functions.EVP_CIPHER_fetch)(library, name.as_ptr(), null()) };
+        Ok(Self { libcrypto, pointer: made(method, "EVP_CIPHER_fetch")? })
+    }
+
+    fn key_bytes(&self) -> Result<usize, Error> {
+        // SAFETY: the method is alive until `drop`.
+        let bytes =
+            unsafe { (self.libcrypto.functions.EVP_CIPHER_get_key_length)(self.pointer.as_ptr()) };
+        usize::try_from(bytes).map_err(|_| Error::Call { call: "EVP_CIPHER_get_key_length" })
+    }
+
+    fn iv_bytes(&self) -> Result<usize, Error> {
+        // SAFETY: the method is alive until `drop`.
+        let bytes =
+            unsafe { (self.libcrypto.functions.EVP_CIPHER_get_iv_length)(self.pointer.as_ptr()) };
+        usize::try_from(bytes).map_err(|_| Error::Call { call: "EVP_CIPHER_get_iv_length" })
+    }
+
+    /// At least 1, which is what stream modes say.
+    fn block_bytes(&self) -> Result<usize, Error> {
+        // SAFETY: the method is alive until `drop`.
+        let bytes =
+            unsafe { (self.libcrypto.functions.EVP_CIPHER_get_block_size)(self.pointer.as_ptr()) };
+        usize::try_from(bytes)
+            .ok()
+            .filter(|bytes| *bytes > 0)
+            .ok_or(Error::Call { call: "EVP_CIPHER_get_block_size" })
+    }
+}
+
+impl Drop for Method<'_> {
+    fn drop(&mut self) {
+        // SAFETY: fetched by `fetch`, freed once.
+        unsafe { (self.libcrypto.functions.EVP_CIPHER_free)(self.pointer.as_ptr()) };
+    }
+}
+
+/// The length of a buffer is a C int: longer messages go in parts of 1 GiB, whole blocks each.
+const LARGEST_UPDATE: usize = 1 << 30;
+
+/// A direction that leaves the one that is set.
+const UNCHANGED: c_int = -1;
+
+/// EVP_CTRL_AEAD_GET_TAG in openssl/evp.h.
+const GET_TAG: c_int = 0x10;
+
+/// EVP_CTRL_AEAD_SET_TAG in openssl/evp.h.
+const SET_TAG: c_int = 0x11;

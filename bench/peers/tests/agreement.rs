@@ -1,0 +1,209 @@
+//! All peers give the same bytes, and those that stand alone give the bytes of the standards.
+
+use wattlock_peers::{Operation, Peer, all};
+
+#[test]
+fn peers_agree() {
+    let peers = present();
+    for operation in Operation::ALL {
+        for key in keys(operation) {
+            let mut found = peers.iter().filter_map(|peer| {
+                Some((peer.name(), transcript(peer.as_ref(), operation, &key)?))
+            });
+            let (first, expected) = found.next().expect("some peer offers the operation");
+            let mut compared = 0;
+            for (name, seen) in found {
+                for (expected, seen) in expected.iter().zip(&seen) {
+                    let (bits, bytes) = (8 * key.len(), expected.0.len());
+                    assert_eq!(expected, seen, "{operation:?}-{bits}: {name}, {bytes} bytes");
+                }
+                compared += 1;
+            }
+            if compared == 0 {
+                println!("skipped: {operation:?}: nobody but {first} offers it");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_tag_is_refused_and_the_next_right_one_is_not() {
+    for peer in present() {
+        let name = peer.name();
+        let Some(mut seal) = peer.operation(&Operation::AesGcmSeal, &pattern(32)) else {
+            continue;
+        };
+        let mut open = peer.operation(&Operation::AesGcmOpen, &pattern(32)).expect("both ways");
+        let mut sealed = pattern(1024);
+        let result = seal.run(&IV, &mut sealed);
+        let tag = first_16(result);
+
+        let mut wrong = tag;
+        wrong[15] ^= 1;
+        open.expect_tag(wrong);
+        assert_eq!(open.run(&IV, &mut sealed.clone()), [0; 32], "{name}");
+
+        open.expect_tag(tag);
+        for _ in 0..2 {
+            let mut opened = sealed.clone();
+            assert_eq!(open.run(&IV, &mut opened), result, "{name}");
+            assert_eq!(opened, pattern(1024), "{name}");
+        }
+    }
+}
+
+#[test]
+fn keys_of_a_wrong_length_are_not_offered() {
+    for peer in present() {
+        for operation in Operation::ALL {
+            let takes_none = matches!(operation, Operation::Sha3_256 | Operation::Kt128);
+            let offered = peer.operation(&operation, &[]).is_some();
+            assert!(takes_none || !offered, "{}: {operation:?}, no key", peer.name());
+            if format!("{operation:?}").starts_with("Aes") {
+                let offered = peer.operation(&operation, &[1; 17]).is_some();
+                assert!(!offered, "{}: {operation:?}, 17 bytes of key", peer.name());
+            }
+        }
+    }
+}
+
+/// RFC 9861, section 5: ptn(17) and ptn(17 ** 4), which is the pattern of these tests.
+#[test]
+fn kt128_as_in_its_rfc() {
+    let short = "6bf75fa2239198db4772e36478f8e19b0f371205f6a9a93a273f51df37122888";
+    let long = "8701045e22205345ff4dda05555cbb5c3af1a771c2b89baef37db43d9998b9fe";
+    for (bytes, expected) in [(17, short), (83_521, long)] {
+        check(Operation::Kt128, &[], &mut pattern(bytes), |_, digest| hex(digest) == expected);
+    }
+}
+
+/// RFC 6229, key of 40 bits, offset 0.
+#[test]
+fn rc4_as_in_its_rfc() {
+    check(Operation::Rc4, &[1, 2, 3, 4, 5], &mut [0; 16], |stream, _| {
+        hex(stream) == "b2396305f03dc027ccc3524a0a1118a8"
+    });
+}
+
+/// The first two lines of Schneier's vectors.
+#[test]
+fn blowfish_as_published() {
+    for (byte, expected) in [(0x00, "4ef997456198dd78"), (0xff, "51866fd5b85ecb8a")] {
+        check(Operation::BlowfishEcbEncrypt, &[byte; 8], &mut [byte; 8], |block, _| {
+            hex(block) == expected
+        });
+    }
+}
+
+/// Counter mode by hand over the block cipher, with a counter that wraps its low 32 bits.
+#[test]
+fn blowfish_counts_in_64_bits() {
+    let key = pattern(16);
+    let mut iv = [0xff; 16];
+    iv[..4].copy_from_slice(&[0, 1, 2, 3]);
+    let first = u64::from_be_bytes(iv[..8].try_into().expect("8 bytes"));
+    for peer in present() {
+        let Some(mut ctr) = peer.operation(&Operation::BlowfishCtr, &key) else { continue };
+        let mut ecb = peer.operation(&Operation::BlowfishEcbEncrypt, &key).expect("the block too");
+        let mut stream: Vec<u8> =
+            (0..16).flat_map(|block| first.wrapping_add(block).to_be_bytes()).collect();
+        ecb.run(&iv, &mut stream);
+        let mut counted = vec![0; 8 * 16 - 3];
+        ctr.run(&iv, &mut counted);
+        assert_eq!(counted, stream[..counted.len()], "{}", peer.name());
+    }
+}
+
+/// The peers of this machine; the others are named in the output.
+fn present() -> Vec<Box<dyn Peer>> {
+    let (peers, absent) = all();
+    for missing in absent {
+        println!("skipped: {}: {}", missing.name, missing.why);
+    }
+    peers
+}
+
+/// Runs an operation of every peer that offers it over `input` and checks buffer and result.
+fn check(
+    operation: Operation,
+    key: &[u8],
+    input: &mut [u8],
+    is_right: impl Fn(&[u8], &[u8]) -> bool,
+) {
+    for peer in present() {
+        let Some(mut work) = peer.operation(&operation, key) else { continue };
+        let mut in_out = input.to_vec();
+        let result = work.run(&IV, &mut in_out);
+        assert!(is_right(&in_out, &result), "{}: {operation:?}", peer.name());
+    }
+}
+
+/// What one piece of work gives for one length after the other: buffer and result of each.
+fn transcript(
+    peer: &dyn Peer,
+    operation: Operation,
+    key: &[u8],
+) -> Option<Vec<(Vec<u8>, [u8; 32])>> {
+    let mut work = peer.operation(&operation, key)?;
+    let runs = LENGTHS.iter().filter(|bytes| allowed(operation, **bytes)).map(|bytes| {
+        let mut in_out = pattern(*bytes);
+        let mut iv = IV;
+        iv[0] = u8::try_from(bytes % 251).expect("below 251");
+        if operation == Operation::AesGcmOpen {
+            let mut seal =
+                peer.operation(&Operation::AesGcmSeal, key).expect("who opens also seals");
+            work.expect_tag(first_16(seal.run(&iv, &mut in_out)));
+        }
+        let result = work.run(&iv, &mut in_out);
+        if operation == Operation::AesGcmOpen {
+            assert_eq!(in_out, pattern(*bytes), "{}: opened", peer.name());
+            assert_ne!(result, [0; 32], "{}: tag", peer.name());
+        }
+        (in_out, result)
+    });
+    Some(runs.collect())
+}
+
+/// Block modes take whole blocks.
+fn allowed(operation: Operation, bytes: usize) -> bool {
+    match operation {
+        Operation::AesEcbEncrypt
+        | Operation::AesEcbDecrypt
+        | Operation::AesCbcEncrypt
+        | Operation::AesCbcDecrypt => bytes.is_multiple_of(16),
+        Operation::BlowfishEcbEncrypt => bytes.is_multiple_of(8),
+        _ => true,
+    }
+}
+
+fn keys(operation: Operation) -> Vec<Vec<u8>> {
+    let lengths: &[usize] = match operation {
+        Operation::Sha3_256 | Operation::Kt128 => &[0],
+        Operation::Rc4 => &[5, 16, 32],
+        Operation::BlowfishEcbEncrypt | Operation::BlowfishCtr => &[8, 16, 56],
+        _ => &[16, 24, 32],
+    };
+    lengths.iter().map(|bytes| pattern(*bytes)).collect()
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..=250).cycle().take(bytes).collect()
+}
+
+fn first_16(result: [u8; 32]) -> [u8; 16] {
+    result[..16].try_into().expect("16 bytes")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Nothing, a block more or less, the groups of wide kernels and their neighbours, chunks of
+/// KangarooTwelve.
+const LENGTHS: [usize; 14] =
+    [0, 1, 15, 16, 17, 32, 136, 200, 1023, 1024, 8193, 16_384, 16_384 + 16, 65_536 + 3];
+
+/// The low 32 and the low 64 bits of the counter wrap within the first group of blocks.
+const IV: [u8; 16] = [
+    0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd,
+];

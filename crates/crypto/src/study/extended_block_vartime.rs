@@ -1,0 +1,186 @@
+//! AES-CTR as the study of extended blocks lists it: byte tables, one block or many at a time.
+//!
+//! Figures 5 and 6 of "Parallel Execution of AES-CTR Algorithm Using Extended Block Size" look up
+//! four tables of bytes for every byte of every round, and keep the state in arrays. Where they
+//! differ: the state here stands column by column, as FIPS 197 has it, so that the ciphertext is
+//! AES; the last round, which the figures mix like the others, is not mixed, for the same reason;
+//! and the counter blocks are made where they are used instead of being read from an array as long
+//! as the data. Its time depends on key and data: a baseline, never for use.
+
+use zeroize::Zeroizing;
+
+use crate::Error;
+use crate::kernel::aes_ttable_vartime::{ENCRYPT, S_BOX};
+use crate::kernel::{BLOCK_LEN, RoundKeys};
+
+/// An expanded key of the listing.
+pub struct ListingAes {
+    round_keys: RoundKeys,
+}
+
+/// The arrays `c` and `temp` of the listing, and its key, repeated to an extended block.
+pub struct ExtendedBlock {
+    c: Zeroizing<Vec<u8>>,
+    temp: Zeroizing<Vec<u8>>,
+    first_key: Zeroizing<Vec<u8>>,
+}
+
+impl ListingAes {
+    /// Expands a key of 16, 24 or 32 bytes; the study uses 16.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for any other length.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        let sub_word =
+            |word: u32| u32::from_be_bytes(word.to_be_bytes().map(|b| S_BOX[usize::from(b)]));
+        let expanded = RoundKeys::expand(key, sub_word);
+        let wrong_length = Error::KeyLength { algorithm: "AES", len: key.len() };
+        Ok(Self { round_keys: expanded.ok_or(wrong_length)? })
+    }
+
+    /// 10, 12 or 14.
+    pub fn rounds(&self) -> usize {
+        self.round_keys.rounds()
+    }
+
+    /// Figure 5, `encrypt_block`: one call for each 16 bytes.
+    #[inline(never)]
+    pub fn encrypt_block(&self, counter: u128, in_out: &mut [u8; BLOCK_LEN]) {
+        let mut c = self.first_round(counter);
+        for round in 1..=self.rounds() {
+            let mut temp = [0; BLOCK_LEN];
+            for j in 0..4 {
+                for i in 0..4 {
+                    temp[4 * j + i] = self.byte(&c, round, j, i);
+                }
+            }
+            c = temp;
+        }
+        for (byte, c) in in_out.iter_mut().zip(c) {
+            *byte ^= c;
+        }
+    }
+
+    /// Figure 6, `encrypt_block` with an extended block: every round over all of it.
+    ///
+    /// # Panics
+    /// If `in_out` is not as long as `block`, or shorter than a block of AES.
+    #[inline(never)]
+    pub fn encrypt_extended(&self, block: &mut ExtendedBlock, counter: u128, in_out: &mut [u8]) {
+        let ExtendedBlock { c, temp, first_key } = block;
+        assert_eq!(in_out.len(), c.len(), "the arrays are those of this block length");
+        for (k, c) in c.as_chunks_mut::<BLOCK_LEN>().0.iter_mut().enumerate() {
+            *c = counter.wrapping_add(k as u128).to_be_bytes();
+        }
+        for (c, key) in c.iter_mut().zip(&**first_key) {
+            *c ^= key;
+        }
+        for round in 1..=self.rounds() {
+            let blocks = c.as_chunks::<BLOCK_LEN>().0.iter();
+            for (c, temp) in blocks.zip(temp.as_chunks_mut::<BLOCK_LEN>().0) {
+                for j in 0..4 {
+                    for i in 0..4 {
+                        temp[4 * j + i] = self.byte(c, round, j, i);
+                    }
+                }
+            }
+            c.copy_from_slice(temp);
+        }
+        for (byte, c) in in_out.iter_mut().zip(&**c) {
+            *byte ^= c;
+        }
+    }
+
+    /// The arrays for blocks of `len` bytes, whole blocks of AES.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] for any other length.
+    pub fn extended_block(&self, len: usize) -> Result<ExtendedBlock, Error> {
+        if len == 0 || !len.is_multiple_of(BLOCK_LEN) {
+            return Err(Error::PartialBlock { len, block_len: BLOCK_LEN });
+        }
+        let first_key = self.round_keys.keys()[0].repeat(len / BLOCK_LEN);
+        let array = || Zeroizing::new(vec![0; len]);
+        Ok(ExtendedBlock { c: array(), temp: array(), first_key: Zeroizing::new(first_key) })
+    }
+
+    /// The state before round 1.
+    pub fn first_round(&self, counter: u128) -> [u8; BLOCK_LEN] {
+        let mut c = counter.to_be_bytes();
+        for (byte, key) in c.iter_mut().zip(self.round_keys.keys()[0]) {
+            *byte ^= key;
+        }
+        c
+    }
+
+    /// Byte `i` of column `j` after `round`: what one iteration of the inner loop gives.
+    #[inline(always)]
+    pub fn byte(&self, c: &[u8; BLOCK_LEN], round: usize, j: usize, i: usize) -> u8 {
+        let from = |row: usize| usize::from(c[4 * ((j + row) % 4) + row]);
+        let key = self.round_keys.keys()[round][4 * j + i];
+        if round == self.rounds() {
+            return S_BOX[from(i)] ^ key;
+        }
+        TABLES[0][i][from(0)]
+            ^ TABLES[1][i][from(1)]
+            ^ TABLES[2][i][from(2)]
+            ^ TABLES[3][i][from(3)]
+            ^ key
+    }
+}
+
+/// `tb0` to `tb3`: `TABLES[row][i][byte]` is what a byte of that row adds to byte `i` of a column.
+static TABLES: [[[u8; 256]; 4]; 4] = {
+    let mut tables = [[[0; 256]; 4]; 4];
+    let mut row = 0;
+    while row < 4 {
+        let mut byte = 0;
+        while byte < 256 {
+            let column = ENCRYPT[row][byte].to_be_bytes();
+            let mut i = 0;
+            while i < 4 {
+                tables[row][i][byte] = column[i];
+                i += 1;
+            }
+            byte += 1;
+        }
+        row += 1;
+    }
+    tables
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::testing::pattern;
+    use crate::{AesKernel, AesKey};
+
+    #[test]
+    fn both_listings_are_aes_ctr() {
+        for key_len in [16, 24, 32] {
+            let key = pattern(key_len);
+            let listing = ListingAes::new(&key).unwrap();
+            let counter = u128::MAX - 5;
+            let mut expected = pattern(4096);
+            let aes = AesKey::new(AesKernel::Soft, &key).unwrap();
+            aes.ctr(&counter.to_be_bytes(), 0, &mut expected);
+
+            let mut coarse = pattern(4096);
+            for (i, block) in coarse.as_chunks_mut().0.iter_mut().enumerate() {
+                listing.encrypt_block(counter.wrapping_add(i as u128), block);
+            }
+            assert_eq!(coarse, expected);
+
+            for len in [16, 512, 1024, 4096] {
+                let mut extended = pattern(4096);
+                let mut block = listing.extended_block(len).unwrap();
+                for (i, bytes) in extended.chunks_mut(len).enumerate() {
+                    let counter = counter.wrapping_add((i * len / 16) as u128);
+                    listing.encrypt_extended(&mut block, counter, bytes);
+                }
+                assert_eq!(extended, expected, "blocks of {len}");
+            }
+            assert!(listing.extended_block(100).is_err());
+        }
+    }
+}
