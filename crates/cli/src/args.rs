@@ -260,7 +260,59 @@ pub enum HashAlgorithm {
 /// Measure, beside the tools that are installed.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
+    Ciphers(BenchCiphers),
+    Blocks(BenchBlocks),
     Files(BenchFiles),
+}
+
+/// Measure every cipher, mode and kernel, beside OpenSSL, AWS-LC and RustCrypto.
+///
+/// All contenders for one case take turns on the same memory. Beside their rates stand those of
+/// the kernel's rounds on registers only and of a pass over the same memory, which bound them.
+#[derive(Debug, Args)]
+pub struct BenchCiphers {
+    /// Only cases whose name contains this: "aes-256-ctr", "sha3", "parc4"
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Samples of each contender
+    #[arg(long, default_value_t = 15)]
+    pub rounds: usize,
+    /// The most threads of cases that use several [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// A quick look: one length, 3 rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Set the energy study's printed rates beside ours
+    #[arg(long)]
+    pub paper: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Measure AES-CTR dealt to threads in columns, blocks, and extended blocks.
+#[derive(Debug, Args)]
+pub struct BenchBlocks {
+    /// Lengths of the message in MB (10^6 bytes), separated by commas
+    #[arg(long, value_name = "MB", value_delimiter = ',', default_value = "4,16,32")]
+    pub sizes: Vec<usize>,
+    /// Numbers of threads, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Vec<u16>,
+    /// Samples of each contender
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// A quick look: 1 MB, 3 rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Set the study's printed seconds beside ours
+    #[arg(long)]
+    pub paper: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 /// Protect and unprotect a file of random bytes, beside cp, age, gpg and openssl enc.
@@ -291,7 +343,7 @@ pub struct BenchFiles {
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, "-" for standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 }
 

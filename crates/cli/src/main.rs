@@ -42,6 +42,8 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(&args),
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
+        Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),

@@ -14,6 +14,7 @@ mod keccak;
 mod kernel;
 pub mod pkcs7;
 pub mod random;
+pub mod roofline;
 mod secret;
 pub mod sha3;
 mod sponge;

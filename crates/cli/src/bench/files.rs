@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -34,17 +34,10 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     bench.small_files(&mut results)?;
     bench.cold_start(&mut results)?;
     bench.ratios(&mut results);
-    print(&results);
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&results)? + "\n";
-        match path.as_os_str() == "-" {
-            true => io::stdout().write_all(text.as_bytes())?,
-            false => {
-                fs::write(path, text)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-            }
-        }
+    if args.json.as_deref() != Some(Path::new("-")) {
+        print(&results);
     }
+    results.write(args.json.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -278,8 +271,8 @@ impl<'a> Bench<'a> {
                     ratios.push(Ratio::at_most(name, ours / theirs, limit));
                 }
             }
-            if let Some(row) = results.row("wattlock", case) {
-                let mib = row.peak_rss_bytes as f64 / f64::from(1 << 20);
+            if let Some(peak) = results.row("wattlock", case).and_then(|row| row.peak_rss_bytes) {
+                let mib = peak as f64 / f64::from(1 << 20);
                 ratios.push(Ratio::at_most(format!("{case}: peak memory, MiB"), mib, 64.0));
             }
         }
@@ -308,10 +301,16 @@ fn row(tool: &str, case: &str, bytes: u64, costs: &[Cost]) -> Row {
     Row {
         tool: tool.to_owned(),
         case: case.to_owned(),
+        kernel: None,
+        threads: None,
+        call_bytes: None,
         bytes,
         wall_ns: nanoseconds(|cost| cost.wall),
         cpu_ns: nanoseconds(|cost| cost.cpu),
-        peak_rss_bytes: costs.iter().map(|cost| cost.peak_rss_bytes).max().unwrap_or(0),
+        peak_rss_bytes: costs.iter().map(|cost| cost.peak_rss_bytes).max(),
+        cycles_per_byte: None,
+        fraction_of_bound: None,
+        fraction_of_memory: None,
     }
 }
 
@@ -366,15 +365,8 @@ fn print(results: &Results) {
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
             rate,
-            human(row.peak_rss_bytes as f64)
+            row.peak_rss_bytes.map_or_else(String::new, |peak| human(peak as f64))
         );
     }
-    println!();
-    for Ratio { name, value, target, met } in &results.ratios {
-        println!("{name:<58} {value:>8.2}  {target:<6} {}", if *met { "met" } else { "MISSED" });
-    }
-    println!("\n{}", results.machine.line());
-    for (name, version) in &results.tools {
-        println!("{name}: {version}");
-    }
+    print!("{}", results.foot());
 }

@@ -1,19 +1,23 @@
 //! The JSON of every bench, as `docs/spec/results.md` describes it.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use serde::Serialize;
 
 use super::machine::Machine;
 use super::sample::Sample;
+use crate::exit;
 
 /// One run of a bench.
 #[derive(Debug, Serialize)]
 pub struct Results {
     /// Always "wattlock-results/1".
     pub schema: &'static str,
-    /// Which bench: "files".
+    /// Which bench: "files", "ciphers", "blocks".
     pub kind: &'static str,
     /// When it was run.
     pub created_unix_s: u64,
@@ -27,6 +31,9 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// What follows from it, beside what was aimed at.
     pub ratios: Vec<Ratio>,
+    /// What could not be measured, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
 }
 
 /// One tool doing one thing.
@@ -36,14 +43,33 @@ pub struct Row {
     pub tool: String,
     /// What was done: "protect", "unprotect", …
     pub case: String,
+    /// The code within the tool, where there is a choice: "aes-vaes512".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Threads, where the bench varies them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Bytes of plaintext handed over at once, where a repetition does that many times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_bytes: Option<u64>,
     /// Bytes of plaintext in one repetition.
     pub bytes: u64,
     /// Wall time of one repetition.
     pub wall_ns: Sample,
     /// User and system time of one repetition, children included.
     pub cpu_ns: Sample,
-    /// Largest resident set of all repetitions.
-    pub peak_rss_bytes: u64,
+    /// Largest resident set of all repetitions, of tools that are processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_rss_bytes: Option<u64>,
+    /// Core cycles for a byte, where the clock was found out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles_per_byte: Option<f64>,
+    /// Median rate over that of the kernel's rounds on registers only, in the same run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction_of_bound: Option<f64>,
+    /// Median rate over that of a pass over the same memory with as many threads, in the same run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction_of_memory: Option<f64>,
 }
 
 /// A quotient of two medians of one run.
@@ -53,7 +79,7 @@ pub struct Ratio {
     pub name: String,
     /// The quotient.
     pub value: f64,
-    /// What was aimed at, as it is printed: "≤ 1.0".
+    /// What was aimed at, as it is printed: "≤ 1.0"; empty where nothing was.
     pub target: String,
     /// Whether it was reached.
     pub met: bool,
@@ -72,7 +98,42 @@ impl Results {
             settings: BTreeMap::new(),
             rows: Vec::new(),
             ratios: Vec::new(),
+            skipped: Vec::new(),
         }
+    }
+
+    /// Writes the JSON to a file, to standard output for "-", or nowhere.
+    ///
+    /// # Errors
+    /// That it could not be written.
+    pub fn write(&self, to: Option<&Path>) -> anyhow::Result<()> {
+        let Some(path) = to else { return Ok(()) };
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        if path.as_os_str() == "-" {
+            return exit::print(&text);
+        }
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Ratios, machine and versions, for the end of a table.
+    pub fn foot(&self) -> String {
+        let mut text = String::from("\n");
+        for Ratio { name, value, target, met } in &self.ratios {
+            let verdict = match (target.as_str(), met) {
+                ("", _) => "",
+                (_, true) => "met",
+                (_, false) => "MISSED",
+            };
+            text += &format!("{name:<66} {value:>8.2}  {target:<7} {verdict}\n");
+        }
+        text += &format!("\n{}\n", self.machine.line());
+        for (name, version) in &self.tools {
+            text += &format!("{name}: {version}\n");
+        }
+        for what in &self.skipped {
+            text += &format!("skipped: {what}\n");
+        }
+        text
     }
 
     /// The row of that tool and case.
@@ -81,7 +142,19 @@ impl Results {
     }
 }
 
+impl Row {
+    /// Gigabytes (10^9 bytes) of plaintext a second, by the median.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 / self.wall_ns.median.max(1) as f64
+    }
+}
+
 impl Ratio {
+    /// A quotient that is only told.
+    pub fn told(name: String, value: f64) -> Self {
+        Self { name, value, target: String::new(), met: true }
+    }
+
     /// A quotient that should be at most `limit`.
     pub fn at_most(name: String, value: f64, limit: f64) -> Self {
         Self { name, value, target: format!("≤ {limit}"), met: value <= limit }

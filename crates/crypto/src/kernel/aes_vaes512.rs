@@ -6,9 +6,8 @@
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_add_epi64, _mm512_aesdec_epi128, _mm512_aesdeclast_epi128,
     _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_alignr_epi64, _mm512_broadcast_i32x4,
-    _mm512_loadu_si512, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_set_epi64,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_shuffle_i32x4,
-    _mm512_storeu_si512, _mm512_xor_si512,
+    _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_shuffle_i32x4, _mm512_xor_si512,
 };
 use std::sync::OnceLock;
 
@@ -16,6 +15,7 @@ use zeroize::Zeroize;
 
 use super::cpu::Vaes512;
 use super::round_keys::MOST_ROUNDS;
+use super::vector512::{WIDTH, load, store};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni};
 
 /// An expanded key, of a CPU that was seen to have VAES and AVX-512.
@@ -85,8 +85,6 @@ impl BlockKernel for Key {
 
 /// Blocks of a register.
 const ACROSS: usize = 4;
-/// Bytes of a register.
-const WIDTH: usize = ACROSS * BLOCK_LEN;
 /// Registers in flight: the latency of a round times the rounds that start in a cycle.
 const WIDE: usize = 8;
 
@@ -547,20 +545,6 @@ pub(crate) fn register_bound(_proof: Vaes512, rounds: usize, turns: u64) -> u64 
 }
 
 // Memory
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(bytes: &[u8; WIDTH]) -> __m512i {
-    // SAFETY: the reference is valid for 64 bytes, and the load needs no alignment.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store(bytes: &mut [u8; WIDTH], value: __m512i) {
-    // SAFETY: the reference is valid for 64 bytes, and the store needs no alignment.
-    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
-}
 
 /// Fewer than 64 bytes, and zeros.
 #[inline]

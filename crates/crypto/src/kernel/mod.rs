@@ -15,7 +15,11 @@ pub(crate) mod cpu;
 pub(crate) mod keccak_avx512;
 pub(crate) mod keccak_soft;
 mod lanes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod memory_avx512;
 mod round_keys;
+#[cfg(target_arch = "x86_64")]
+mod vector512;
 
 pub(crate) use lanes::cbc_encrypt_records;
 pub(crate) use round_keys::RoundKeys;

@@ -1,0 +1,168 @@
+//! `wattlock bench blocks`: AES-128-CTR at the granularities of the study of extended blocks.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::json;
+use wattlock_engine::crypto::study::ListingAes;
+use wattlock_engine::crypto::{AesKernel, AesKey};
+use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
+
+use super::paper;
+use super::rates::{Buffer, Case, Contender, Effort, measure};
+use super::results::{Ratio, Results, Row};
+use crate::args;
+use crate::exit::Ended;
+
+/// The listing of the study, as a kernel's name.
+pub const LISTING: &str = "listing";
+
+/// The study's extended blocks.
+pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
+
+/// `wattlock bench blocks`.
+pub fn run(args: &args::BenchBlocks) -> Ended {
+    let megabytes: Vec<usize> = if args.quick { vec![1] } else { args.sizes.clone() };
+    let threads: Vec<usize> = args.threads.iter().map(|threads| usize::from(*threads)).collect();
+    let rounds = if args.quick { 3 } else { args.rounds.max(1) };
+    // One call is a sample: the study times whole messages.
+    let effort = Effort { rounds, sample_ns: 1 };
+    let mut results = Results::new("blocks");
+    results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
+    for (name, value) in
+        [("rounds", json!(rounds)), ("megabytes", json!(megabytes)), ("threads", json!(threads))]
+    {
+        results.settings.insert(name.into(), value);
+    }
+    for &megabytes in &megabytes {
+        let len = megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3];
+        let mut buffer = Buffer::new(len);
+        for granularity in
+            [Granularity::Coarse].into_iter().chain(EXTENDED.map(Granularity::Extended))
+        {
+            let case = case(granularity, megabytes, len);
+            tell!("{}", case.name);
+            let contenders = contenders(granularity, &threads);
+            results.rows.extend(measure(effort, &case, buffer.bytes(), contenders));
+        }
+    }
+    // Eleven waits for each block: a message of the study's size would take minutes.
+    let case = case(Granularity::Fine, 0, FINE_LEN);
+    tell!("{}", case.name);
+    let mut buffer = Buffer::new(FINE_LEN);
+    let contenders = contenders(Granularity::Fine, &threads);
+    results.rows.extend(measure(effort, &case, buffer.bytes(), contenders));
+    results
+        .skipped
+        .push("Tables II and III: they are a GPU's; no GPU device takes part yet".into());
+    ratios(&mut results, &megabytes, &threads);
+    if args.json.as_deref() != Some(Path::new("-")) {
+        crate::exit::print(&table(&results))?;
+        if args.paper {
+            crate::exit::print(&paper::extended_block(&results))?;
+        }
+    }
+    results.write(args.json.as_deref())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What fine granularity is measured on.
+const FINE_LEN: usize = 16 << 10;
+
+/// The key of everything that is measured. It protects nothing.
+const KEY: [u8; 16] = [0x42; 16];
+
+fn case(granularity: Granularity, megabytes: usize, len: usize) -> Case {
+    let what = match granularity {
+        Granularity::Fine => "fine, inside a block".to_owned(),
+        Granularity::Coarse => format!("coarse, 16 bytes, {megabytes} MB"),
+        Granularity::Extended(block) => format!("extended, {block} bytes, {megabytes} MB"),
+    };
+    Case { name: what, call_bytes: len }
+}
+
+/// The study's listing and our kernels, each with each number of threads.
+fn contenders(granularity: Granularity, threads: &[usize]) -> Vec<Contender<'static>> {
+    let mut contenders = Vec::new();
+    for &threads in threads {
+        let listing = ListingAes::new(&KEY).expect("a key of 16 bytes");
+        let engine = Engine::new(threads);
+        let run = move |buffer: &mut [u8]| {
+            granular_ctr(&engine, granularity, Rounds::Listing(&listing), 7, buffer)
+                .expect("whole blocks");
+        };
+        contenders.push(Contender::new("wattlock", run).kernel(LISTING).threads(threads));
+        if granularity == Granularity::Fine {
+            continue;
+        }
+        for kernel in [AesKernel::TtableVartime, AesKernel::best()] {
+            let key = AesKey::new(kernel, &KEY).expect("a key of 16 bytes");
+            let engine = Engine::new(threads);
+            let run = move |buffer: &mut [u8]| {
+                granular_ctr(&engine, granularity, Rounds::Kernel(&key), 7, buffer)
+                    .expect("whole blocks");
+            };
+            contenders.push(Contender::new("wattlock", run).kernel(kernel.name()).threads(threads));
+        }
+    }
+    contenders
+}
+
+/// The row of a kernel at a granularity: "coarse, 16 bytes" or "extended, 1024 bytes".
+pub fn row<'a>(
+    results: &'a Results,
+    granularity: &str,
+    megabytes: usize,
+    kernel: &str,
+    threads: usize,
+) -> Option<&'a Row> {
+    let case = format!("{granularity}, {megabytes} MB");
+    results.rows.iter().find(|row| {
+        row.case == case && row.kernel.as_deref() == Some(kernel) && row.threads == Some(threads)
+    })
+}
+
+/// What extended blocks gain over 16 bytes.
+fn ratios(results: &mut Results, megabytes: &[usize], threads: &[usize]) {
+    let mut ratios = Vec::new();
+    for kernel in [LISTING, AesKernel::TtableVartime.name(), AesKernel::best().name()] {
+        for &megabytes in megabytes {
+            for &threads in threads {
+                for block in EXTENDED {
+                    let extended = format!("extended, {block} bytes");
+                    let coarse = row(results, "coarse, 16 bytes", megabytes, kernel, threads);
+                    let extended = row(results, &extended, megabytes, kernel, threads);
+                    if let (Some(coarse), Some(extended)) = (coarse, extended) {
+                        let name = format!(
+                            "{kernel}, {megabytes} MB, {threads} threads: {block} / 16 bytes"
+                        );
+                        ratios.push(Ratio::told(name, extended.rate() / coarse.rate()));
+                    }
+                }
+            }
+        }
+    }
+    results.ratios = ratios;
+}
+
+fn table(results: &Results) -> String {
+    let mut text = format!(
+        "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8}\n",
+        "granularity", "kernel", "threads", "wall s", "CPU s", "MB/s"
+    );
+    for row in &results.rows {
+        let seconds = |sample: &super::sample::Sample| {
+            format!("{:.5} ({:.5})", sample.median as f64 / 1e9, sample.mad as f64 / 1e9)
+        };
+        text += &format!(
+            "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8.2}\n",
+            row.case,
+            row.kernel.as_deref().unwrap_or_default(),
+            row.threads.unwrap_or(1),
+            seconds(&row.wall_ns),
+            seconds(&row.cpu_ns),
+            1000.0 * row.rate(),
+        );
+    }
+    text + &results.foot()
+}
