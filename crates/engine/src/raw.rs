@@ -1,6 +1,6 @@
 //! A raw cipher in the middle of a stream: windows in, windows out, each spread over the workers.
 
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::crypto::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
 use crate::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
@@ -41,8 +41,8 @@ enum State {
     Aes { key: AesKey, mode: Mode, iv: [u8; AesKey::BLOCK_LEN] },
     Rc4(Rc4),
     Rc4a(Rc4a),
-    Parc4(Parc4),
-    Parc4i(Parc4i),
+    Parc4(Parc4, Keystream),
+    Parc4i(Parc4i, Keystream),
     Blowfish { key: Blowfish, iv: Option<[u8; 8]>, spread: bool },
 }
 
@@ -77,8 +77,12 @@ impl RawStream {
                 }
                 .map_err(study)?,
             ),
-            Algorithm::Parc4 => State::Parc4(Parc4::new(keyed.key, KEYSTREAM_BLOCK)?),
-            Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key).map_err(study)?),
+            Algorithm::Parc4 => {
+                State::Parc4(Parc4::new(keyed.key, KEYSTREAM_BLOCK)?, Keystream::default())
+            }
+            Algorithm::Parc4i => {
+                State::Parc4i(Parc4i::new(keyed.key).map_err(study)?, Keystream::default())
+            }
             Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => State::Blowfish {
                 key: Blowfish::new(keyed.key).map_err(study)?,
                 iv: keyed.iv.try_into().ok(),
@@ -115,8 +119,12 @@ impl RawStream {
                 cipher.xor(window);
                 Ok(())
             }
-            State::Parc4(cipher) => xor_keystream(engine, self.grain, window, |k| cipher.fill(k)),
-            State::Parc4i(cipher) => xor_keystream(engine, self.grain, window, |k| cipher.fill(k)),
+            State::Parc4(cipher, keystream) => {
+                keystream.xor(engine, self.grain, window, |bytes| cipher.fill(bytes))
+            }
+            State::Parc4i(cipher, keystream) => {
+                keystream.xor(engine, self.grain, window, |bytes| cipher.fill(bytes))
+            }
             State::Blowfish { key, iv, spread } => {
                 key.permits(window.len() as u64).map_err(|e| of_cipher(e.into()))?;
                 let cipher = BlowfishAt { key, iv: *iv, position, direction: self.direction };
@@ -192,18 +200,31 @@ fn cbc(
     }
 }
 
-/// The serial part on this thread, then the XOR on all.
-fn xor_keystream(
-    engine: &Engine,
-    grain: Option<usize>,
-    window: &mut [u8],
-    fill: impl FnOnce(&mut [u8]),
-) -> Result<(), Error> {
-    let mut keystream = Zeroizing::new(vec![0; window.len()]);
-    fill(&mut keystream);
-    let done = run(engine, Cipher::Other(&Xor(&keystream)), grain, window);
-    keystream.zeroize();
-    done
+/// Key stream that a serial cipher makes on this thread and that all threads XOR.
+#[derive(Default)]
+struct Keystream(Zeroizing<Vec<u8>>);
+
+impl Keystream {
+    /// Bytes made before they are shared out: enough for several threads, and little enough to
+    /// stay in their caches.
+    const LEN: usize = 1 << 20;
+
+    fn xor(
+        &mut self,
+        engine: &Engine,
+        grain: Option<usize>,
+        window: &mut [u8],
+        mut fill: impl FnMut(&mut [u8]),
+    ) -> Result<(), Error> {
+        let len = Self::LEN.min(window.len()).max(self.0.len());
+        self.0.resize(len, 0);
+        for part in window.chunks_mut(Self::LEN) {
+            let keystream = &mut self.0[..part.len()];
+            fill(keystream);
+            run(engine, Cipher::Other(&Xor(keystream)), grain, part)?;
+        }
+        Ok(())
+    }
 }
 
 struct Xor<'a>(&'a [u8]);

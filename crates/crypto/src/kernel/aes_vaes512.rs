@@ -395,7 +395,8 @@ fn cbc_encrypt_lanes<const N: usize>(
 ///
 /// A register holds one block of each of four lanes, but memory is read and written 64 bytes at a
 /// time: four blocks of one lane. So four steps of the chains go together, with a transposition
-/// before and after.
+/// before and after. Those of the neighbouring four steps are done between the rounds of these,
+/// where the chains leave slots free.
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
 fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
     keys: &[__m512i; KEYS],
@@ -407,31 +408,35 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
         *state = load(chain);
     }
     let blocks = lanes.as_flattened().iter().map(|lane| lane.len()).min().unwrap_or(0);
-    let mut index = 0;
-    while index + ACROSS <= blocks {
-        let mut steps = [[keys[0]; N]; ACROSS];
-        for (n, four) in lanes.iter().enumerate() {
-            let rows = four.each_ref().map(|lane| load(quad(lane, index)));
-            for (step, blocks) in steps.iter_mut().zip(transpose(rows)) {
-                step[n] = blocks;
-            }
-        }
-        for step in &mut steps {
-            for (state, plaintext) in state.iter_mut().zip(&*step) {
+    let whole = blocks / ACROSS * ACROSS;
+    let mut buffers = [[[keys[0]; N]; ACROSS]; 4];
+    let [mut now, mut next, mut done, mut before] = buffers.each_mut();
+    for n in 0..if whole > 0 { N } else { 0 } {
+        load_steps(now, &lanes[n], n, 0);
+    }
+    for index in (0..whole).step_by(ACROSS) {
+        for step in 0..ACROSS {
+            for (state, plaintext) in state.iter_mut().zip(&now[step]) {
                 *state = _mm512_xor_si512(*state, *plaintext);
             }
             apply::<KEYS, true, N>(keys, &mut state);
-            *step = state;
-        }
-        for (n, four) in lanes.iter_mut().enumerate() {
-            let rows = transpose([steps[0][n], steps[1][n], steps[2][n], steps[3][n]]);
-            for (lane, row) in four.iter_mut().zip(rows) {
-                store(quad_mut(lane, index), row);
+            done[step] = state;
+            for n in N * step / ACROSS..N * (step + 1) / ACROSS {
+                if index + ACROSS < whole {
+                    load_steps(next, &lanes[n], n, index + ACROSS);
+                }
+                if index > 0 {
+                    store_steps(before, &mut lanes[n], n, index - ACROSS);
+                }
             }
         }
-        index += ACROSS;
+        std::mem::swap(&mut now, &mut next);
+        std::mem::swap(&mut done, &mut before);
     }
-    for index in index..blocks {
+    for n in 0..if whole > 0 { N } else { 0 } {
+        store_steps(before, &mut lanes[n], n, whole - ACROSS);
+    }
+    for index in whole..blocks {
         for (state, four) in state.iter_mut().zip(&*lanes) {
             let mut blocks = [0; WIDTH];
             for (block, lane) in blocks.as_chunks_mut::<BLOCK_LEN>().0.iter_mut().zip(four) {
@@ -450,6 +455,37 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
     }
     for (state, chain) in state.iter().zip(chain) {
         store(chain, *state);
+    }
+}
+
+/// Four blocks of each of four lanes, as four steps.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_steps<const N: usize>(
+    steps: &mut [[__m512i; N]; ACROSS],
+    four: &[&mut [[u8; BLOCK_LEN]]; ACROSS],
+    n: usize,
+    index: usize,
+) {
+    let [a, b, c, d] = four;
+    let rows = [a, b, c, d].map(|lane| load(quad(lane, index)));
+    for (step, blocks) in steps.iter_mut().zip(transpose(rows)) {
+        step[n] = blocks;
+    }
+}
+
+/// The inverse of [`load_steps`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_steps<const N: usize>(
+    steps: &[[__m512i; N]; ACROSS],
+    four: &mut [&mut [[u8; BLOCK_LEN]]; ACROSS],
+    n: usize,
+    index: usize,
+) {
+    let rows = transpose([steps[0][n], steps[1][n], steps[2][n], steps[3][n]]);
+    for (lane, row) in four.iter_mut().zip(rows) {
+        store(quad_mut(lane, index), row);
     }
 }
 
