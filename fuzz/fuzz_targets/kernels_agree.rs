@@ -1,0 +1,78 @@
+//! Every kernel does what `aes-soft` does, and the eight lanes of Keccak what one does.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wattlock_engine::crypto::sha3::{Sha3_256Lane, finish_many, update_many};
+use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
+use wattlock_engine::crypto::{AesKernel, AesKey, CbcRecord, KeccakKernel};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((head, content)) = data.split_first_chunk::<60>() else { return };
+    let key = &head[..[16, 24, 32][usize::from(head[32]) % 3]];
+    let iv: [u8; 16] = head[33..49].try_into().unwrap();
+    let offset = u64::from_le_bytes(head[49..57].try_into().unwrap());
+    // Small inputs stand for large ones, at any alignment.
+    let len = usize::from(u16::from_le_bytes([head[57], head[58]])) % 20_000;
+    let skew = usize::from(head[59] % 64);
+    let bytes: Vec<u8> = content.iter().chain(&[7]).copied().cycle().take(skew + len).collect();
+    aes(key, &iv, offset, &bytes, skew);
+    keccak(&bytes[skew..], usize::from(iv[0]) + 1);
+});
+
+fn aes(key: &[u8], iv: &[u8; 16], offset: u64, bytes: &[u8], skew: usize) {
+    let whole = skew + (bytes.len() - skew) / 16 * 16;
+    let apply = |kernel| {
+        let key = AesKey::new(kernel, key).unwrap();
+        let mut results = vec![bytes.to_vec(); 6];
+        key.ctr(iv, offset, &mut results[0][skew..]);
+        key.ecb_encrypt(&mut results[1][skew..whole]).unwrap();
+        key.ecb_decrypt(&mut results[2][skew..whole]).unwrap();
+        key.cbc_decrypt(iv, &mut results[3][skew..whole]).unwrap();
+        // Serial, and so slow in software: a part is enough.
+        let part = whole.min(skew + 512);
+        key.cbc_encrypt(iv, &mut results[4][skew..part]).unwrap();
+        let lens = iv.iter().map(|len| usize::from(*len) * 16);
+        let mut left = &mut results[5][skew..whole];
+        let mut records = Vec::new();
+        for (number, len) in lens.cycle().take(70).enumerate() {
+            let Some(in_out) = left.split_off_mut(..len.min(left.len())) else { break };
+            records.push(CbcRecord { iv: [number as u8; 16], in_out });
+        }
+        key.cbc_encrypt_records(&mut records).unwrap();
+        results
+    };
+    let expected = apply(AesKernel::Soft);
+    for kernel in AesKernel::all() {
+        assert!(apply(kernel) == expected, "{}", kernel.name());
+    }
+}
+
+fn keccak(bytes: &[u8], cut: usize) {
+    let messages: Vec<&[u8]> = bytes.chunks(cut * 16).collect();
+    let digests = |kernel| {
+        let mut lanes: Vec<_> = messages.iter().map(|_| Sha3_256Lane::new()).collect();
+        for half in 0..2 {
+            let part = |message: &&[u8]| {
+                let (first, second) = message.split_at(message.len() / 2);
+                if half == 0 { first.to_vec() } else { second.to_vec() }
+            };
+            let parts: Vec<_> = messages.iter().map(part).collect();
+            let mut data: Vec<_> =
+                lanes.iter_mut().zip(&parts).map(|(lane, part)| (lane, part.as_slice())).collect();
+            update_many(kernel, &mut data);
+        }
+        let mut digests = finish_many(kernel, lanes);
+        for hash in [TreeHash::Kt128, TreeHash::ParallelHash256 { block_len: cut * 8 }] {
+            let mut hasher = Hasher::new(hash, kernel, b"");
+            bytes.chunks(cut).for_each(|part| hasher.update(part));
+            let mut digest = [0; 32];
+            hasher.finish(&mut digest);
+            digests.push(digest);
+        }
+        digests
+    };
+    let expected = digests(KeccakKernel::Soft);
+    for kernel in KeccakKernel::all() {
+        assert!(digests(kernel) == expected, "{}", kernel.name());
+    }
+}
