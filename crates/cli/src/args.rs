@@ -1,4 +1,5 @@
-//! Every flag of the program, in one place; help, completions and manual pages come from here.
+//! Every flag of the program, in one place; help, completions and manual pages come from here. A
+//! long file, because it is a flat list.
 
 use std::path::PathBuf;
 

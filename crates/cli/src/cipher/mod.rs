@@ -179,7 +179,7 @@ impl Cutter {
             Direction::Decrypt if padded && len == 0 => {
                 Err(authentication("a padded message is at least one block; this is empty"))
             }
-            _ if window.len() % block_len == 0 => Ok(()),
+            _ if window.len().is_multiple_of(block_len) => Ok(()),
             _ => {
                 let help = match (padded, self.direction) {
                     (false, Direction::Encrypt) => "; --pad pkcs7 takes any length",

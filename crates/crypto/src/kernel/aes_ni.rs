@@ -76,13 +76,7 @@ impl BlockKernel for Key {
         lanes: &mut [&mut [[u8; BLOCK_LEN]]],
     ) {
         // SAFETY: `_proof` says that the CPU has AES-NI.
-        unsafe {
-            match lanes.len() {
-                8 => cbc_encrypt_lanes::<8>(&self.encrypt, chain, lanes),
-                4 => cbc_encrypt_lanes::<4>(&self.encrypt, chain, lanes),
-                _ => cbc_encrypt_lanes::<1>(&self.encrypt, chain, lanes),
-            }
-        }
+        unsafe { cbc_encrypt_lanes(&self.encrypt, chain, lanes) }
     }
 }
 
@@ -226,7 +220,20 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
 }
 
 #[target_feature(enable = "aes,sse4.1")]
-fn cbc_encrypt_lanes<const N: usize>(
+fn cbc_encrypt_lanes(
+    keys: &RoundKeys,
+    chain: &mut [[u8; BLOCK_LEN]],
+    lanes: &mut [&mut [[u8; BLOCK_LEN]]],
+) {
+    match lanes.len() {
+        8 => cbc_encrypt_lane_count::<8>(keys, chain, lanes),
+        4 => cbc_encrypt_lane_count::<4>(keys, chain, lanes),
+        _ => cbc_encrypt_lane_count::<1>(keys, chain, lanes),
+    }
+}
+
+#[target_feature(enable = "aes,sse4.1")]
+fn cbc_encrypt_lane_count<const N: usize>(
     keys: &RoundKeys,
     chain: &mut [[u8; BLOCK_LEN]],
     lanes: &mut [&mut [[u8; BLOCK_LEN]]],

@@ -1,18 +1,19 @@
 //! AES with VAES on 512-bit registers: four blocks a register, eight registers in flight.
 //!
-//! Long for a source file: four modes, and the transposition that CBC of many records needs. What
-//! the rounds do is in `aes_soft.rs`; here each is one instruction for four blocks.
+//! What the rounds do is in `aes_soft.rs`; here each is one instruction for four blocks. CBC of many
+//! records has a file of its own, `aes_vaes512_lanes.rs`.
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_add_epi64, _mm512_aesdec_epi128, _mm512_aesdeclast_epi128,
     _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_alignr_epi64, _mm512_broadcast_i32x4,
     _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_shuffle_i32x4, _mm512_xor_si512,
+    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512,
 };
 use std::sync::OnceLock;
 
 use zeroize::Zeroize;
 
+use super::aes_vaes512_lanes::cbc_encrypt_lanes;
 use super::cpu::Vaes512;
 use super::round_keys::MOST_ROUNDS;
 use super::vector512::{WIDTH, load, store};
@@ -70,21 +71,16 @@ impl BlockKernel for Key {
         chain: &mut [[u8; BLOCK_LEN]],
         lanes: &mut [&mut [[u8; BLOCK_LEN]]],
     ) {
-        let keys = self.narrow.encrypt_keys();
-        // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
-        unsafe {
-            match lanes.len() {
-                32 => cbc_encrypt_lanes::<8>(keys, chain, lanes),
-                16 => cbc_encrypt_lanes::<4>(keys, chain, lanes),
-                8 => cbc_encrypt_lanes::<2>(keys, chain, lanes),
-                _ => self.narrow.cbc_encrypt_lanes(chain, lanes),
-            }
+        if lanes.len() < 2 * ACROSS {
+            return self.narrow.cbc_encrypt_lanes(chain, lanes);
         }
+        // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
+        unsafe { cbc_encrypt_lanes(self.narrow.encrypt_keys(), chain, lanes) }
     }
 }
 
 /// Blocks of a register.
-const ACROSS: usize = 4;
+pub(super) const ACROSS: usize = 4;
 /// Registers in flight: the latency of a round times the rounds that start in a cycle.
 const WIDE: usize = 8;
 
@@ -102,6 +98,7 @@ macro_rules! for_rounds {
         }
     };
 }
+pub(super) use for_rounds;
 
 // ECB
 
@@ -376,152 +373,11 @@ fn shift_in(quad: __m512i, previous: __m512i) -> __m512i {
     _mm512_alignr_epi64::<6>(quad, previous)
 }
 
-// CBC, enciphering many records
-
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn cbc_encrypt_lanes<const N: usize>(
-    keys: &RoundKeys,
-    chain: &mut [[u8; BLOCK_LEN]],
-    lanes: &mut [&mut [[u8; BLOCK_LEN]]],
-) {
-    let chain = chain.as_flattened_mut().as_chunks_mut::<WIDTH>().0;
-    let chain = chain.first_chunk_mut::<N>().expect("a chain for each lane");
-    let lanes = lanes.as_chunks_mut::<ACROSS>().0;
-    let lanes = lanes.first_chunk_mut::<N>().expect("as many lanes as were announced");
-    for_rounds!(keys, cbc_encrypt_run[N](chain, lanes));
-}
-
-/// `lanes[n][i]` is lane `4 n + i`; the lanes have equal length.
-///
-/// A register holds one block of each of four lanes, but memory is read and written 64 bytes at a
-/// time: four blocks of one lane. So four steps of the chains go together, with a transposition
-/// before and after. Those of the neighbouring four steps are done between the rounds of these,
-/// where the chains leave slots free.
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
-    keys: &[__m512i; KEYS],
-    chain: &mut [[u8; WIDTH]; N],
-    lanes: &mut [[&mut [[u8; BLOCK_LEN]]; ACROSS]; N],
-) {
-    let mut state = [keys[0]; N];
-    for (state, chain) in state.iter_mut().zip(&*chain) {
-        *state = load(chain);
-    }
-    let blocks = lanes.as_flattened().iter().map(|lane| lane.len()).min().unwrap_or(0);
-    let whole = blocks / ACROSS * ACROSS;
-    let mut buffers = [[[keys[0]; N]; ACROSS]; 4];
-    let [mut now, mut next, mut done, mut before] = buffers.each_mut();
-    for n in 0..if whole > 0 { N } else { 0 } {
-        load_steps(now, &lanes[n], n, 0);
-    }
-    for index in (0..whole).step_by(ACROSS) {
-        for step in 0..ACROSS {
-            for (state, plaintext) in state.iter_mut().zip(&now[step]) {
-                *state = _mm512_xor_si512(*state, *plaintext);
-            }
-            apply::<KEYS, true, N>(keys, &mut state);
-            done[step] = state;
-            for n in N * step / ACROSS..N * (step + 1) / ACROSS {
-                if index + ACROSS < whole {
-                    load_steps(next, &lanes[n], n, index + ACROSS);
-                }
-                if index > 0 {
-                    store_steps(before, &mut lanes[n], n, index - ACROSS);
-                }
-            }
-        }
-        std::mem::swap(&mut now, &mut next);
-        std::mem::swap(&mut done, &mut before);
-    }
-    for n in 0..if whole > 0 { N } else { 0 } {
-        store_steps(before, &mut lanes[n], n, whole - ACROSS);
-    }
-    for index in whole..blocks {
-        for (state, four) in state.iter_mut().zip(&*lanes) {
-            let mut blocks = [0; WIDTH];
-            for (block, lane) in blocks.as_chunks_mut::<BLOCK_LEN>().0.iter_mut().zip(four) {
-                *block = lane[index];
-            }
-            *state = _mm512_xor_si512(*state, load(&blocks));
-        }
-        apply::<KEYS, true, N>(keys, &mut state);
-        for (state, four) in state.iter().zip(&mut *lanes) {
-            let mut blocks = [0; WIDTH];
-            store(&mut blocks, *state);
-            for (block, lane) in blocks.as_chunks::<BLOCK_LEN>().0.iter().zip(four) {
-                lane[index] = *block;
-            }
-        }
-    }
-    for (state, chain) in state.iter().zip(chain) {
-        store(chain, *state);
-    }
-}
-
-/// Four blocks of each of four lanes, as four steps.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_steps<const N: usize>(
-    steps: &mut [[__m512i; N]; ACROSS],
-    four: &[&mut [[u8; BLOCK_LEN]]; ACROSS],
-    n: usize,
-    index: usize,
-) {
-    let [a, b, c, d] = four;
-    let rows = [a, b, c, d].map(|lane| load(quad(lane, index)));
-    for (step, blocks) in steps.iter_mut().zip(transpose(rows)) {
-        step[n] = blocks;
-    }
-}
-
-/// The inverse of [`load_steps`].
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store_steps<const N: usize>(
-    steps: &[[__m512i; N]; ACROSS],
-    four: &mut [&mut [[u8; BLOCK_LEN]]; ACROSS],
-    n: usize,
-    index: usize,
-) {
-    let rows = transpose([steps[0][n], steps[1][n], steps[2][n], steps[3][n]]);
-    for (lane, row) in four.iter_mut().zip(rows) {
-        store(quad_mut(lane, index), row);
-    }
-}
-
-/// Four rows of four blocks become four columns.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn transpose([a, b, c, d]: [__m512i; ACROSS]) -> [__m512i; ACROSS] {
-    let ab_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
-    let ab_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b);
-    let cd_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(c, d);
-    let cd_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(c, d);
-    [
-        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_even, cd_even),
-        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_odd, cd_odd),
-        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_even, cd_even),
-        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_odd, cd_odd),
-    ]
-}
-
-#[inline]
-fn quad(lane: &[[u8; BLOCK_LEN]], index: usize) -> &[u8; WIDTH] {
-    let bytes = lane[index..index + ACROSS].as_flattened();
-    bytes.first_chunk().expect("four blocks are 64 bytes")
-}
-
-#[inline]
-fn quad_mut(lane: &mut [[u8; BLOCK_LEN]], index: usize) -> &mut [u8; WIDTH] {
-    let bytes = lane[index..index + ACROSS].as_flattened_mut();
-    bytes.first_chunk_mut().expect("four blocks are 64 bytes")
-}
-
 // Rounds
 
 #[inline]
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
+pub(super) fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
     keys: &[__m512i; KEYS],
     state: &mut [__m512i; N],
 ) {
@@ -548,7 +404,7 @@ fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
 
 #[inline]
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m512i; KEYS] {
+pub(super) fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m512i; KEYS] {
     let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
     let mut loaded = [_mm512_setzero_si512(); KEYS];
     for (loaded, bytes) in loaded.iter_mut().zip(bytes) {

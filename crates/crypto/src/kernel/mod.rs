@@ -10,6 +10,8 @@ pub(crate) mod aes_soft;
 pub(crate) mod aes_ttable_vartime;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes512;
+#[cfg(target_arch = "x86_64")]
+mod aes_vaes512_lanes;
 pub(crate) mod cpu;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512;

@@ -1,0 +1,96 @@
+//! Who takes part in `wattlock bench ciphers`, and the bounds beside them.
+
+use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline};
+use wattlock_engine::{Cipher, Data, Direction, Engine, Job, RawKey, RawStream, Transform};
+
+use super::super::rates::Contender;
+use super::{IV, KEY, RECORD, RECORD_STRIDE};
+
+/// The tool of rows that are a kernel's rounds on registers only.
+pub const BOUND: &str = "registers only";
+/// The tool of rows that are a pass over the same memory.
+pub const MEMORY: &str = "memory only";
+
+pub fn whole(done: Result<(), wattlock_engine::crypto::Error>) {
+    done.expect("whole blocks");
+}
+
+pub fn aes_key(kernel: AesKernel, key: &[u8]) -> AesKey {
+    AesKey::new(kernel, key).expect("a key of the right length")
+}
+
+/// The rounds of each kernel that has such a bound.
+pub fn bounds(bits: usize) -> impl Iterator<Item = Contender<'static>> {
+    let kernels = AesKernel::all().into_iter();
+    kernels.filter(move |kernel| roofline::aes_rounds(*kernel, bits, 1).is_some()).map(
+        move |kernel| {
+            let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+            contender.run =
+                Box::new(move |_| roofline::aes_rounds(kernel, bits, 1000).unwrap_or_default());
+            contender
+        },
+    )
+}
+
+/// The permutations of the fastest kernel: 12 rounds for KT128, 24 for SHA-3.
+pub fn keccak_bound(short: bool) -> [Contender<'static>; 1] {
+    let kernel = KeccakKernel::best();
+    let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+    contender.run = Box::new(move |_| match short {
+        true => roofline::keccak_12_rounds(kernel, 200),
+        false => roofline::keccak_24_rounds(kernel, 100),
+    });
+    [contender]
+}
+
+pub fn memory() -> Contender<'static> {
+    Contender::new(MEMORY, roofline::pass_over).threads(1)
+}
+
+/// A pass over memory that is dealt to threads as the engine deals a job.
+pub fn memory_by(threads: usize) -> Contender<'static> {
+    struct PassOver;
+    impl Transform for PassOver {
+        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+            roofline::pass_over(in_out);
+            Ok(())
+        }
+    }
+    let engine = Engine::new(threads);
+    Contender::new(MEMORY, move |buffer| {
+        let data = Data::InPlace { slots: buffer };
+        let job = Job { cipher: Cipher::Other(&PassOver), chunk_len: 64 << 10, data };
+        engine.run(job).expect("nothing can fail");
+    })
+    .threads(threads)
+}
+
+/// A raw cipher through the engine.
+pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Contender<'static> {
+    let engine = Engine::new(threads);
+    let key = &KEY[..algorithm.key_len().1.min(if algorithm.for_study_only() { 16 } else { 32 })];
+    let keyed = RawKey { key, key2: None, iv: &IV[..algorithm.iv_len()] };
+    let kernel = AesKernel::best();
+    let mut stream =
+        RawStream::new(algorithm, kernel, keyed, direction).expect("lengths are the algorithm's");
+    let contender = Contender::new("wattlock", move |buffer| {
+        stream.apply(&engine, buffer).expect("whole blocks, and less than any limit");
+    });
+    let name = if algorithm.for_study_only() { "portable" } else { kernel.name() };
+    contender.kernel(name).threads(threads)
+}
+
+/// Works on the records that lie in a buffer.
+pub fn records_contender(run: impl FnMut(&mut [CbcRecord<'_>]) + 'static) -> Contender<'static> {
+    let mut contender = Contender::new("wattlock", |_| {});
+    let mut run = run;
+    contender.run = Box::new(move |buffer| {
+        let mut records: Vec<_> = buffer
+            .chunks_mut(RECORD_STRIDE)
+            .map(|record| CbcRecord { iv: IV, in_out: &mut record[..RECORD] })
+            .collect();
+        run(&mut records);
+        (records.len() * RECORD) as u64
+    });
+    contender
+}
