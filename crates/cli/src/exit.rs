@@ -95,7 +95,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Writes `bytes` to standard output.
 ///
 /// # Errors
-/// As [`print`].
+/// That they could not be written.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")

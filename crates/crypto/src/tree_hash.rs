@@ -1,9 +1,9 @@
 //! Tree hashes over Keccak: KT128 (RFC 9861) and ParallelHash256 (NIST SP 800-185, section 6).
 //!
 //! A message is cut into chunks, each chunk is hashed to a chaining value, and a root hashes the
-//! chaining values in order. The leaves are nearly all of the work, and independent. (A long file:
-//! half of it is tests.) [`Hasher`]
-//! does everything on one thread. A caller with threads does the same in three steps:
+//! chaining values in order. The leaves are nearly all of the work, and independent. [`Hasher`]
+//! does everything on one thread. A caller with threads does the same in three steps, as below. (A
+//! long file: half of it is tests.)
 //!
 //! ```
 //! use wattlock_crypto::KeccakKernel;
