@@ -19,9 +19,12 @@ check: prepare
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
 
-# Measures beside the tools that are installed; writes bench/results/files.json.
+# Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
+# bench/results. Takes half an hour.
 bench: prepare
-	cargo build --release --locked
+	cargo build --release --locked --features wattlock/openssl-vendored
+	target/release/wattlock bench ciphers --paper --json bench/results/ciphers.json | tee bench/results/ciphers.txt
+	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 
 # A minute for each fuzz target.

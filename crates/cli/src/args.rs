@@ -163,7 +163,8 @@ pub struct Keygen {
 /// Run a raw cipher from standard input to standard output: for tests and study.
 ///
 /// Nothing but AES-GCM authenticates what it encrypts, and a key on the command line can be read by
-/// every process of the machine. To keep data safe, use `wattlock protect`.
+/// every process of the machine. To keep data safe, use `wattlock protect`. AES-GCM holds the whole
+/// message in memory, because nothing may leave before its tag; everything else streams.
 #[derive(Debug, Args)]
 #[command(after_help = CIPHER_HELP)]
 pub struct Cipher {

@@ -19,6 +19,9 @@ pub fn run(args: &args::Cipher) -> Ended {
         return list::print(args.json);
     }
     let name = args.alg.as_deref().unwrap_or_default();
+    if name == "parc4-reuse" {
+        return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
+    }
     let algorithm: Algorithm = name.parse().map_err(|error: crypto::Error| {
         usage(format!("{error}; `wattlock cipher --list` names them all"))
     })?;

@@ -1,5 +1,6 @@
 //! Who takes part in `wattlock bench ciphers`, and the bounds beside them.
 
+use wattlock_engine::crypto::study::Parc4Reuse;
 use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline};
 use wattlock_engine::{Cipher, Data, Direction, Engine, Job, RawKey, RawStream, Transform};
 
@@ -79,6 +80,31 @@ pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Conten
     let name = if algorithm.for_study_only() { "portable" } else { kernel.name() };
     contender.kernel(name).threads(threads)
 }
+
+/// PARC4 as it can also be read: one block of key stream for all of the data. No encryption, and so
+/// only here.
+pub fn parc4_reuse(threads: usize) -> Contender<'static> {
+    struct Reuse(Parc4Reuse);
+    impl Transform for Reuse {
+        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+            for block in in_out.chunks_mut(REUSED_BLOCK) {
+                self.0.xor_block(block)?;
+            }
+            Ok(())
+        }
+    }
+    let reuse = Reuse(Parc4Reuse::new(&KEY[..16], REUSED_BLOCK).expect("a key of 16 bytes"));
+    let engine = Engine::new(threads);
+    Contender::new("wattlock", move |buffer| {
+        let data = Data::InPlace { slots: buffer };
+        let job = Job { cipher: Cipher::Other(&reuse), chunk_len: 64 << 10, data };
+        engine.run(job).expect("whole chunks");
+    })
+    .kernel("portable")
+    .threads(threads)
+}
+
+const REUSED_BLOCK: usize = 4096;
 
 /// Works on the records that lie in a buffer.
 pub fn records_contender(run: impl FnMut(&mut [CbcRecord<'_>]) + 'static) -> Contender<'static> {

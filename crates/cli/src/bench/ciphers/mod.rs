@@ -21,7 +21,9 @@ use super::rates::{Buffer, Case, Contender, Effort, measure};
 use super::results::Results;
 use crate::args;
 use crate::exit::Ended;
-use contenders::{aes_key, bounds, keccak_bound, memory, memory_by, raw, records_contender, whole};
+use contenders::{
+    aes_key, bounds, keccak_bound, memory, memory_by, parc4_reuse, raw, records_contender, whole,
+};
 
 /// `wattlock bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
@@ -315,5 +317,8 @@ impl Bench {
                 threads.map(|&threads| raw(parallel, Direction::Encrypt, threads)).collect()
             });
         }
+        self.case(results, "parc4-reuse (no encryption)", call, call, || {
+            self.threads.iter().map(|&threads| parc4_reuse(threads)).collect()
+        });
     }
 }
