@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test check bench fuzz man prepare
+.PHONY: demo test check bench fuzz constant-time man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -33,6 +33,14 @@ fuzz:
 	for target in header kernels_agree metadata payload round_trip; do \
 		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
 	done
+
+# Whether time depends on secrets, in three ways; docs/constant-time.md says what each can see.
+constant-time: prepare
+	cargo build --release --locked -p wattlock-crypto --example constant_time
+	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
+	target/release/examples/constant_time trace \
+		aes-vaes512 keccak-avx512 parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
+	target/release/examples/constant_time timing
 
 # The manual pages, into target/man.
 man:

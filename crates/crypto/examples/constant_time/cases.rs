@@ -1,0 +1,229 @@
+//! What is checked: code that gets nothing but secrets, and public lengths, IVs and counters.
+
+use std::hint::black_box;
+
+use wattlock_crypto::study::{Parc4, Rc4};
+use wattlock_crypto::tree_hash::{Hasher, TreeHash};
+use wattlock_crypto::{
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, KeccakKernel, NONCE_LEN, Secret, TAG_LEN,
+    hmac, pkcs7, sha3,
+};
+
+/// Something to run on secrets.
+pub struct Case {
+    pub name: String,
+    pub kind: Kind,
+    /// Branches on the answer itself, such as "the tag is wrong", which is public.
+    pub answers: u64,
+    /// Bytes of secrets.
+    len: usize,
+    /// Makes bytes from a seed such that the answer is always the same.
+    shape: fn(&mut [u8]),
+    #[allow(clippy::type_complexity, reason = "any code on secrets, and named only here")]
+    run: Box<dyn Fn(&mut [u8])>,
+}
+
+/// What is expected of a case.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// No time that depends on the secrets.
+    Ours,
+    /// A `_vartime` file or worse: the method has to find it.
+    Control,
+    /// AWS-LC's own code, which is shown and not judged.
+    AwsLc,
+}
+
+impl Case {
+    /// Secrets for a run: plain ones for the seed 0, otherwise pseudo-random ones.
+    pub fn secrets(&self, seed: u64) -> Vec<u8> {
+        let mut bytes = vec![0; self.len];
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for chunk in bytes.chunks_mut(8) {
+            // xorshift64*; it stays at 0 for the seed 0.
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            let word = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        (self.shape)(&mut bytes);
+        bytes
+    }
+
+    /// Works on secrets, in place.
+    pub fn run(&self, secrets: &mut [u8]) {
+        (self.run)(secrets);
+    }
+}
+
+/// The kernels that cannot run here, and why.
+pub fn absent() -> Vec<(&'static str, String)> {
+    AesKernel::absent().into_iter().chain(KeccakKernel::absent()).collect()
+}
+
+/// All cases.
+pub fn all() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for kernel in AesKernel::all() {
+        let vartime = kernel == AesKernel::TtableVartime;
+        let (modes, kind) =
+            if vartime { (&CONTROL[..], Kind::Control) } else { (&MODES[..], Kind::Ours) };
+        for Mode { name: mode, len, run } in modes {
+            for key_len in [16, 24, 32] {
+                let name = format!("{}/{}/{mode}", kernel.name(), 8 * key_len);
+                cases.push(case(name, kind, key_len + len, move |secrets| {
+                    let (key, data) = secrets.split_at_mut(key_len);
+                    run(&AesKey::new(kernel, key).expect("a length of AES keys"), data);
+                }));
+            }
+        }
+    }
+    for kernel in KeccakKernel::all() {
+        let name = |hash| format!("{}/{hash}", kernel.name());
+        cases.push(case(name("sha3-256"), Kind::Ours, 9 * 300, move |secrets| {
+            let messages: Vec<&[u8]> = secrets.chunks(300).collect();
+            let digests = sha3::sha3_256_many(kernel, &messages);
+            secrets[..9 * 32].copy_from_slice(digests.as_flattened());
+        }));
+        cases.push(case(name("kt128"), Kind::Ours, 3 * 8192 + 5, move |secrets| {
+            let mut hasher = Hasher::new(TreeHash::Kt128, kernel, b"");
+            hasher.update(secrets);
+            hasher.finish(&mut secrets[..32]);
+        }));
+    }
+    cases.push(case("parc4/xor-block".into(), Kind::Ours, 2 * 1003, |secrets| {
+        let (keystream, data) = secrets.split_at_mut(1003);
+        Parc4::xor_block(keystream, data).expect("equal lengths");
+    }));
+    cases.extend(answering());
+    cases.extend(aws_lc());
+    cases.push(case("rc4-vartime".into(), Kind::Control, 16 + 64, |secrets| {
+        let (key, data) = secrets.split_at_mut(16);
+        Rc4::new(key).expect("a length of RC4 keys").xor(data);
+    }));
+    cases
+}
+
+/// A mode of AES on so many bytes of data.
+struct Mode {
+    name: &'static str,
+    len: usize,
+    run: fn(&AesKey, &mut [u8]),
+}
+
+const fn mode(name: &'static str, len: usize, run: fn(&AesKey, &mut [u8])) -> Mode {
+    Mode { name, len, run }
+}
+
+/// 69 blocks are a batch of the widest kernel, a group of a narrower one, and a part of a group.
+const MODES: [Mode; 7] = [
+    mode("ecb-encrypt", 69 * 16, |key, data| key.ecb_encrypt(data).expect("whole blocks")),
+    mode("ecb-decrypt", 69 * 16, |key, data| key.ecb_decrypt(data).expect("whole blocks")),
+    // At an odd place, and short; the counter wraps in its low 64 bits.
+    mode("ctr-short", 103, |key, data| key.ctr(&COUNTER, 5, data)),
+    // Long enough for the table of the first round in `aes-vaes512`.
+    mode("ctr-long", 4096 + 69 * 16 + 3, |key, data| key.ctr(&[0xf0; 16], 21, data)),
+    mode("cbc-encrypt", 5 * 16, |key, data| key.cbc_encrypt(&[7; 16], data).expect("whole blocks")),
+    mode("cbc-decrypt", 69 * 16, |key, data| {
+        key.cbc_decrypt(&[7; 16], data).expect("whole blocks");
+    }),
+    mode("cbc-records", RECORDS * 5 * 16, |key, data| {
+        // Unequal lengths, 1 to 9 blocks.
+        let mut rest = data;
+        let mut records = Vec::new();
+        for i in 0..RECORDS {
+            let in_out = rest.split_off_mut(..(1 + i % 9) * 16).expect("as many as there are");
+            records.push(CbcRecord { iv: [i as u8; 16], in_out });
+        }
+        key.cbc_encrypt_records(&mut records).expect("whole blocks");
+    }),
+];
+
+/// Few blocks, since many touch all lines of the tables, whatever the key: then only the addresses
+/// tell, and not the time.
+const CONTROL: [Mode; 1] =
+    [mode("ecb-encrypt", 4 * 16, |key, data| key.ecb_encrypt(data).expect("whole blocks"))];
+
+const COUNTER: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfc];
+
+/// Records of CBC: more than `aes-ni` and `aes-vaes512` have lanes. Of 5 blocks in the mean.
+const RECORDS: usize = 45;
+
+/// Code that answers yes or no. Which of them is public; on what it depends is not.
+fn answering() -> Vec<Case> {
+    let unpad = |block: &mut [u8]| {
+        black_box(pkcs7::unpadded_len(block).is_ok());
+    };
+    let mut same = case("secret/equal".into(), Kind::Ours, 64, |secrets| {
+        let (one, other) = secrets.split_at(32);
+        let one = Secret::<32>::init_with(|bytes| bytes.copy_from_slice(one));
+        let other = Secret::<32>::init_with(|bytes| bytes.copy_from_slice(other));
+        black_box(one == other);
+    });
+    (same.shape, same.answers) = (differ_somewhere, 1);
+    let mut right = case("pkcs7/right".into(), Kind::Ours, 16, unpad);
+    (right.shape, right.answers) = (|block: &mut [u8]| block[12..].fill(4), 1);
+    let mut wrong = case("pkcs7/wrong".into(), Kind::Ours, 16, unpad);
+    wrong.answers = 1;
+    wrong.shape = |block| {
+        // The seed 0 fails at the far end of the block, the others anywhere.
+        if block.iter().all(|byte| *byte == 0) {
+            block[1..].fill(16);
+        } else if block[15] == 1 {
+            block[15] = 0;
+        } else {
+            block[14] = !block[15];
+        }
+    };
+    let mut early = case("control/early-exit".into(), Kind::Control, 64, |secrets| {
+        let (one, other) = secrets.split_at(32);
+        black_box(one.iter().zip(other).all(|(a, b)| black_box(a == b)));
+    });
+    (early.shape, early.answers) = (differ_somewhere, 1);
+    vec![same, right, wrong, early]
+}
+
+/// Two halves that differ in one byte: the first for the seed 0, a later one for others.
+fn differ_somewhere(halves: &mut [u8]) {
+    let (one, other) = halves.split_at_mut(halves.len() / 2);
+    let place = if other[0] == 0 { 0 } else { 1 + usize::from(other[0]) % (one.len() - 1) };
+    other.copy_from_slice(one);
+    other[place] ^= 1;
+}
+
+/// What AWS-LC does for us: how much of it these methods see is its affair.
+fn aws_lc() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (algorithm, key_len) in [
+        (AeadAlgorithm::Aes128Gcm, 16),
+        (AeadAlgorithm::Aes256Gcm, 32),
+        (AeadAlgorithm::ChaCha20Poly1305, 32),
+    ] {
+        let name = |what| format!("aws-lc/{}/{what}", algorithm.name());
+        cases.push(case(name("seal"), Kind::AwsLc, key_len + 1003, move |secrets| {
+            let (key, data) = secrets.split_at_mut(key_len);
+            let key = AeadKey::new(algorithm, key).expect("a length of its keys");
+            let tag = key.seal([9; NONCE_LEN], b"aad", data).expect("a short message");
+            data[..TAG_LEN].copy_from_slice(&tag);
+        }));
+        let mut open = case(name("open-wrong"), Kind::AwsLc, key_len + 1003, move |secrets| {
+            let (key, data) = secrets.split_at_mut(key_len);
+            let key = AeadKey::new(algorithm, key).expect("a length of its keys");
+            black_box(key.open([9; NONCE_LEN], b"aad", data, &[0; TAG_LEN]).is_ok());
+        });
+        open.answers = 1;
+        cases.push(open);
+    }
+    let mut verify = case("aws-lc/hmac/verify-wrong".into(), Kind::AwsLc, 32, |secrets| {
+        let key = Secret::init_with(|bytes: &mut [u8; 32]| bytes.copy_from_slice(secrets));
+        black_box(hmac::verify_sha256(&key, b"header", &[0; hmac::MAC_LEN]).is_ok());
+    });
+    verify.answers = 1;
+    cases.push(verify);
+    cases
+}
+
+fn case(name: String, kind: Kind, len: usize, run: impl Fn(&mut [u8]) + 'static) -> Case {
+    Case { name, kind, answers: 0, len, shape: |_| (), run: Box::new(run) }
+}
