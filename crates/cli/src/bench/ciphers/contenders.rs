@@ -1,8 +1,12 @@
 //! Who takes part in `wattlock bench ciphers`, and the bounds beside them.
 
 use wattlock_engine::crypto::study::Parc4Reuse;
-use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline};
-use wattlock_engine::{Cipher, Data, Direction, Engine, Job, RawKey, RawStream, Transform};
+use wattlock_engine::crypto::{
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline,
+};
+use wattlock_engine::{
+    Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
+};
 
 use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
@@ -79,6 +83,32 @@ pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Conten
     });
     let name = if algorithm.for_study_only() { "portable" } else { kernel.name() };
     contender.kernel(name).threads(threads)
+}
+
+/// One message of AES-GCM.
+pub fn gcm_message(algorithm: AeadAlgorithm, key: &[u8]) -> Contender<'static> {
+    let key = AeadKey::new(algorithm, key).expect("a key of the right length");
+    let nonce = *IV.first_chunk().expect("an IV is longer than a nonce");
+    Contender::new("wattlock", move |buffer| {
+        let tag = key.seal(nonce, &[], buffer);
+        std::hint::black_box(tag).expect("a short message");
+    })
+    .kernel("aws-lc")
+    .threads(1)
+}
+
+/// The chunks of a file.
+pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Contender<'static> {
+    let key = AeadKey::new(algorithm, key).expect("a key of the right length");
+    let engine = Engine::new(threads);
+    Contender::new("wattlock", move |slots| {
+        let nonces = Nonces::XorIndex { base: [7; 12] };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+        let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots } };
+        engine.run(job).expect("short messages");
+    })
+    .kernel("aws-lc")
+    .threads(threads)
 }
 
 /// PARC4 as it can also be read: one block of key stream for all of the data. No encryption, and so

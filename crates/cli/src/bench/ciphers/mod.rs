@@ -12,7 +12,7 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, KeccakKernel, Mode,
+    AeadAlgorithm, AesKernel, AesKey, Algorithm, KeccakKernel, Mode, TAG_LEN,
 };
 use wattlock_peers::{Absent, Operation, Peer};
 
@@ -22,7 +22,8 @@ use super::results::Results;
 use crate::args;
 use crate::exit::Ended;
 use contenders::{
-    aes_key, bounds, keccak_bound, memory, memory_by, parc4_reuse, raw, records_contender, whole,
+    aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
+    records_contender, whole,
 };
 
 /// `wattlock bench ciphers`.
@@ -200,19 +201,14 @@ impl Bench {
         }
     }
 
+    /// AES-GCM: one message, and the chunks of a file as the engine deals them.
     fn gcm(&self, results: &mut Results) {
         let sizes = [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
         for (bits, algorithm) in sizes {
             let key = &KEY[..bits / 8];
             for &call in &self.calls {
                 self.case(results, &format!("aes-{bits}-gcm seal"), call, call, || {
-                    let ours = AeadKey::new(algorithm, key).expect("a key of the right length");
-                    let nonce = *IV.first_chunk().expect("an IV is longer than a nonce");
-                    let ours = Contender::new("wattlock", move |buffer| {
-                        let tag = ours.seal(nonce, &[], buffer);
-                        std::hint::black_box(tag).expect("a short message");
-                    });
-                    [ours.kernel("aws-lc").threads(1)]
+                    [gcm_message(algorithm, key)]
                         .into_iter()
                         .chain(bounds(bits))
                         .chain([memory()])
@@ -220,6 +216,12 @@ impl Bench {
                         .collect()
                 });
             }
+            let name = format!("aes-{bits}-gcm seal, 16 KiB chunks through the engine");
+            let len = self.large / (RECORD + TAG_LEN) * (RECORD + TAG_LEN);
+            self.case(results, &name, len, len, || {
+                let ours = self.threads.iter().map(|n| gcm_chunks(algorithm, key, *n));
+                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+            });
         }
     }
 
