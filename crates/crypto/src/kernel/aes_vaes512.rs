@@ -16,7 +16,7 @@ use zeroize::Zeroize;
 use super::aes_vaes512_lanes::cbc_encrypt_lanes;
 use super::cpu::Vaes512;
 use super::round_keys::MOST_ROUNDS;
-use super::vector512::{WIDTH, load, store};
+use super::vector512::{WIDTH, fetch_ahead, load, store};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni};
 
 /// An expanded key, of a CPU that was seen to have VAES and AVX-512.
@@ -134,6 +134,7 @@ fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
 ) {
     let mut state = [keys[0]; N];
     for (state, quad) in state.iter_mut().zip(&*quads) {
+        fetch_ahead(quad);
         *state = load(quad);
     }
     apply::<KEYS, ENCRYPT, N>(keys, &mut state);
@@ -247,6 +248,7 @@ fn finish_ctr<const N: usize>(
     quads: &mut [[u8; WIDTH]; N],
 ) {
     for (state, quad) in state.iter().zip(quads) {
+        fetch_ahead(quad);
         let key_and_data = _mm512_xor_si512(last_key, load(quad));
         store(quad, _mm512_aesenclast_epi128(*state, key_and_data));
     }
@@ -355,6 +357,7 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
 ) -> __m512i {
     let mut state = [previous; N];
     for (state, quad) in state.iter_mut().zip(&*quads) {
+        fetch_ahead(quad);
         *state = load(quad);
     }
     apply::<KEYS, false, N>(keys, &mut state);
