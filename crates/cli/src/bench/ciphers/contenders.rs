@@ -1,11 +1,13 @@
 //! Who takes part in `wattlock bench ciphers`, and the bounds beside them.
 
 use wattlock_engine::crypto::study::Parc4Reuse;
+use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline,
 };
 use wattlock_engine::{
     Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
+    TreeStream,
 };
 
 use super::super::rates::Contender;
@@ -67,6 +69,21 @@ pub fn memory_by(threads: usize) -> Contender<'static> {
         let job = Job { cipher: Cipher::Other(&PassOver), chunk_len: 64 << 10, data };
         engine.run(job).expect("nothing can fail");
     })
+    .threads(threads)
+}
+
+/// A tree hash whose leaves are dealt to threads.
+pub fn tree(hash: TreeHash, threads: usize) -> Contender<'static> {
+    let engine = Engine::new(threads);
+    let kernel = KeccakKernel::best();
+    Contender::new("wattlock", move |buffer| {
+        let mut digest = [0; 32];
+        TreeStream::new(hash, kernel)
+            .finish(&engine, buffer, &mut digest)
+            .expect("the threads have started");
+        std::hint::black_box(digest);
+    })
+    .kernel(kernel.name())
     .threads(threads)
 }
 

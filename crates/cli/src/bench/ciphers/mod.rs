@@ -23,7 +23,7 @@ use crate::args;
 use crate::exit::Ended;
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
-    records_contender, whole,
+    records_contender, tree, whole,
 };
 
 /// `wattlock bench ciphers`.
@@ -59,6 +59,9 @@ const CALLS: [usize; 3] = [1 << 10, 16 << 10, 1 << 20];
 /// into the same sets of the first-level cache.
 const RECORD: usize = 16 << 10;
 const RECORD_STRIDE: usize = RECORD + 64;
+
+const TREES: [(&str, TreeHash); 2] =
+    [("kt128", TreeHash::Kt128), ("parallelhash256", TreeHash::PARALLEL_HASH_256)];
 
 struct Bench {
     effort: Effort,
@@ -253,8 +256,7 @@ impl Bench {
                     .collect()
             });
         }
-        let trees = [("kt128", TreeHash::Kt128), ("parallelhash256", TreeHash::PARALLEL_HASH_256)];
-        for (name, hash) in trees {
+        for (name, hash) in TREES {
             for &call in self.calls.iter().chain([&self.large]) {
                 self.case(results, name, call, call, || {
                     let ours = KeccakKernel::all().into_iter().map(|kernel| {
@@ -281,16 +283,22 @@ impl Bench {
     /// Long messages through the engine, with 1, 2, 4, … threads, beside a pass over memory.
     fn threads(&self, results: &mut Results) {
         use Mode::{Cbc, Ctr, Ecb};
-        for mode in [Ctr, Ecb, Cbc] {
-            let algorithm = Algorithm::Aes { bits: 256, mode };
-            let name = match mode {
-                Cbc => "aes-256-cbc decrypt, through the engine".to_owned(),
-                _ => format!("aes-256-{mode}, through the engine"),
-            };
+        for (bits, mode) in [128, 192, 256].into_iter().flat_map(|b| [(b, Ctr), (b, Ecb), (b, Cbc)])
+        {
             let direction = if mode == Cbc { Direction::Decrypt } else { Direction::Encrypt };
+            let what = if mode == Cbc { " decrypt" } else { "" };
+            let name = format!("aes-{bits}-{mode}{what}, through the engine");
+            let algorithm = Algorithm::Aes { bits, mode };
             self.case(results, &name, self.large, self.large, || {
-                let ours = self.threads.iter().map(|&threads| raw(algorithm, direction, threads));
-                ours.chain(self.threads.iter().map(|&threads| memory_by(threads))).collect()
+                let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
+                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+            });
+        }
+        for (name, hash) in TREES {
+            let name = format!("{name}, through the engine");
+            self.case(results, &name, self.large, self.large, || {
+                let ours = self.threads.iter().map(|n| tree(hash, *n));
+                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
         }
     }
