@@ -173,16 +173,15 @@ pub struct Cipher {
     pub alg: Option<String>,
     /// Key, in hexadecimal digits
     #[arg(long, value_name = "HEX", required_unless_present = "list", help_heading = KEYS)]
-    #[arg(allow_hyphen_values = true)]
     pub key: Option<String>,
     /// Second key of rc4a [default: the first bytes of RC4 under the first]
-    #[arg(long, value_name = "HEX", help_heading = KEYS, allow_hyphen_values = true)]
+    #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub key2: Option<String>,
     /// Initialisation vector, or nonce of GCM
-    #[arg(long, value_name = "HEX", help_heading = KEYS, allow_hyphen_values = true)]
+    #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub iv: Option<String>,
     /// Data that GCM authenticates and does not encrypt
-    #[arg(long, value_name = "HEX", help_heading = KEYS, allow_hyphen_values = true)]
+    #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub aad: Option<String>,
     /// Decrypt; with GCM, the tag is expected at the end
     #[arg(short, long)]
@@ -194,13 +193,14 @@ pub struct Cipher {
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Bytes that are dealt to a thread at a time [default: what suits the cache]
+    /// Bytes that are dealt to a thread at a time, whole blocks, at most 8M [default: what suits
+    /// the cache]
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
     /// Show every algorithm and kernel, which run here, and why not
-    #[arg(long, exclusive = false, conflicts_with_all = ["alg", "key", "decrypt"])]
+    #[arg(long, conflicts_with_all = ["alg", "key", "decrypt"])]
     pub list: bool,
     /// With --list: print JSON
     #[arg(long, requires = "list")]
@@ -233,14 +233,15 @@ pub struct Hash {
     /// With --check: say nothing about files that are right
     #[arg(short, long, requires = "check")]
     pub quiet: bool,
-    /// Bytes of a block of parallelhash256, a parameter of the digest
-    #[arg(long, value_name = "BYTES", default_value = "8192", value_parser = parse_size)]
-    pub block_size: u64,
+    /// Bytes of a block of parallelhash256, a parameter of the digest [default: 8192]; eight of
+    /// them are in memory for each thread
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub block_size: Option<u64>,
     /// Kernel of Keccak [default: the fastest]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
 }
 
@@ -277,10 +278,10 @@ pub struct BenchCiphers {
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Samples of each contender
-    #[arg(long, default_value_t = 15)]
-    pub rounds: usize,
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: u16,
     /// The most threads of cases that use several [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
     /// A quick look: one length, 3 rounds
     #[arg(long)]
@@ -298,14 +299,15 @@ pub struct BenchCiphers {
 pub struct BenchBlocks {
     /// Lengths of the message in MB (10^6 bytes), separated by commas
     #[arg(long, value_name = "MB", value_delimiter = ',', default_value = "4,16,32")]
-    pub sizes: Vec<usize>,
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=4096), conflicts_with = "quick")]
+    pub sizes: Vec<u16>,
     /// Numbers of threads, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Vec<u16>,
     /// Samples of each contender
-    #[arg(long, default_value_t = 5)]
-    pub rounds: usize,
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: u16,
     /// A quick look: 1 MB, 3 rounds
     #[arg(long)]
     pub quick: bool,
@@ -440,7 +442,7 @@ pub struct Batch {
 #[derive(Debug, Args)]
 pub struct Run {
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
     /// Print a summary as JSON, on standard error if standard output is taken
     #[arg(long)]
@@ -467,12 +469,15 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong k
                           signal n.";
 
 const CIPHER_HELP: &str = "Examples:
-  wattlock cipher --alg aes-256-ctr --key $(openssl rand -hex 32) --iv $(openssl rand -hex 16)
-  wattlock cipher --alg aes-128-cbc --pad pkcs7 --key 00..0f --iv 00..0f --decrypt < in > out
-  wattlock cipher --list";
+  wattlock cipher --alg aes-256-ctr --key \"$KEY\" --iv \"$IV\" < plain > sealed
+  wattlock cipher --alg aes-128-cbc --pad pkcs7 --key \"$KEY\" --iv \"$IV\" --decrypt < sealed
+  wattlock cipher --list
+where KEY=$(openssl rand -hex 32) is 32 random bytes, and 16 for an IV or AES-128.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input.";
 
 const HASH_HELP: &str = "Output is that of sha3sum: digest, two spaces, name.
-Exit codes: 0 done, 1 a file could not be read or a digest differs, 2 wrong usage.";
+Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds none, 2 wrong usage.";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -61,7 +61,43 @@ pub fn refuse(error: &clap::Error) -> ! {
         tell!("error: a private key stands where none is expected; see wattlock --help");
         std::process::exit(USAGE.into());
     }
+    if error.use_stderr() {
+        // What was mistyped may be the key of `wattlock cipher`.
+        tell!("{}", redact(error.to_string().trim_end()));
+        std::process::exit(USAGE.into());
+    }
     error.exit()
+}
+
+/// The text without whatever could be a key or a part of one: words of hexadecimal digits.
+pub fn redact(text: &str) -> String {
+    let mut redacted = String::new();
+    for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let end = word.char_indices().last().filter(|(_, c)| !c.is_alphanumeric());
+        let (digits, separator) = word.split_at(end.map_or(word.len(), |(at, _)| at));
+        let hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
+        let decimal = digits.chars().all(|c| c.is_ascii_digit());
+        let suspicious = hexadecimal && digits.len() >= if decimal { 8 } else { 4 };
+        redacted += if suspicious { "(not shown)" } else { digits };
+        redacted += separator;
+    }
+    redacted
+}
+
+/// Refuses a standard input that cannot be read or a standard output that cannot be written, which
+/// would otherwise go unnoticed.
+pub fn check_streams() -> anyhow::Result<()> {
+    use rustix::fs::{OFlags, fcntl_getfl};
+    let access = |flags: OFlags| flags & OFlags::RWMODE;
+    let input = fcntl_getfl(std::io::stdin()).map(access);
+    if input.is_ok_and(|mode| mode == OFlags::WRONLY) {
+        anyhow::bail!("cannot read standard input: it is open for writing only");
+    }
+    let output = fcntl_getfl(std::io::stdout()).map(access);
+    if output.is_ok_and(|mode| mode == OFlags::RDONLY) {
+        anyhow::bail!("cannot write to standard output: it is open for reading only");
+    }
+    Ok(())
 }
 
 /// How a command ended, if not with an error of its own.
@@ -117,5 +153,19 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
         AUTHENTICATION.into()
     } else {
         FAILURE.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_key_is_not_shown() {
+        let text = "unexpected argument 'deadbeef00' or --key=00112233445566 and beef";
+        let shown = "unexpected argument '(not shown)' or --key=(not shown) and (not shown)";
+        assert_eq!(redact(text), shown);
+        let harmless = "2000 is not in 1..=256, see --help for the ciphers";
+        assert_eq!(redact(harmless), harmless);
     }
 }

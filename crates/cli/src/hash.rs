@@ -19,6 +19,7 @@ use crate::exit::{self, Ended, usage};
 /// `wattlock hash`.
 pub fn run(args: &args::Hash) -> Ended {
     let hasher = Hasher::new(args)?;
+    exit::check_streams()?;
     let stdin = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &stdin[..] } else { &args.files };
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {
@@ -33,6 +34,9 @@ const MOST_BLOCK: u64 = 64 << 20;
 /// Files that are hashed before their digests are printed.
 const BATCH: usize = 1024;
 
+/// Bytes of a list: names for some hundred thousand files.
+const MOST_LIST: u64 = 64 << 20;
+
 struct Hasher {
     engine: Engine,
     kernel: KeccakKernel,
@@ -41,14 +45,18 @@ struct Hasher {
 
 impl Hasher {
     fn new(args: &args::Hash) -> anyhow::Result<Self> {
-        if !(1..=MOST_BLOCK).contains(&args.block_size) {
+        if args.block_size.is_some() && args.alg != HashAlgorithm::ParallelHash256 {
+            return Err(usage("--block-size is for parallelhash256"));
+        }
+        let block_size = args.block_size.unwrap_or(8192);
+        if !(1..=MOST_BLOCK).contains(&block_size) {
             return Err(usage("--block-size must be 1 byte to 64M"));
         }
         let algorithm = match args.alg {
             HashAlgorithm::Sha3_256 => DigestAlgorithm::Sha3_256,
             HashAlgorithm::Kt128 => DigestAlgorithm::Tree(TreeHash::Kt128),
             HashAlgorithm::ParallelHash256 => {
-                let block_len = args.block_size as usize;
+                let block_len = block_size as usize;
                 DigestAlgorithm::Tree(TreeHash::ParallelHash256 { block_len })
             }
         };
@@ -88,10 +96,19 @@ impl Hasher {
 
     fn check(&self, lists: &[PathBuf], quiet: bool) -> Ended {
         let (mut wrong, mut unread, mut failed) = (0_usize, 0_usize, false);
+        let mut stdin_used = lists.iter().any(|list| is_stdin(list));
         for list in lists {
             let (expected, unparsed) = parse(&read(list)?);
             if unparsed > 0 {
-                tell!("wattlock: {}: {unparsed} lines hold no digest", Shown(list));
+                let lines =
+                    if unparsed == 1 { "1 line holds" } else { &format!("{unparsed} lines hold") };
+                tell!("wattlock: {}: {lines} no digest", Shown(list));
+                failed = true;
+            }
+            for (_, file) in &expected {
+                if is_stdin(file) && std::mem::replace(&mut stdin_used, true) {
+                    return Err(usage("standard input can be read only once"));
+                }
             }
             if expected.is_empty() {
                 tell!("wattlock: {}: no digests in it", Shown(list));
@@ -120,10 +137,10 @@ impl Hasher {
             }
         }
         if unread > 0 {
-            tell!("wattlock: WARNING: {unread} listed files could not be read");
+            tell!("wattlock: WARNING: {} could not be read", count(unread, "listed file"));
         }
         if wrong > 0 {
-            tell!("wattlock: WARNING: {wrong} computed digests did NOT match");
+            tell!("wattlock: WARNING: {} did NOT match", count(wrong, "computed digest"));
         }
         let right = wrong == 0 && unread == 0 && !failed;
         Ok(if right { ExitCode::SUCCESS } else { exit::FAILURE.into() })
@@ -139,13 +156,22 @@ fn input(file: &Path) -> Input {
 }
 
 fn read(list: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    if is_stdin(list) {
-        io::stdin().lock().read_to_end(&mut text).context("cannot read standard input")?;
+    let cannot = || format!("cannot read {}", Shown(list));
+    let reader: Box<dyn Read> = if is_stdin(list) {
+        Box::new(io::stdin().lock())
     } else {
-        text = fs::read(list).with_context(|| format!("cannot read {}", Shown(list)))?;
+        Box::new(fs::File::open(list).with_context(cannot)?)
+    };
+    let mut text = Vec::new();
+    reader.take(MOST_LIST + 1).read_to_end(&mut text).with_context(cannot)?;
+    if text.len() as u64 > MOST_LIST {
+        anyhow::bail!("{} is longer than any list of digests", Shown(list));
     }
     Ok(text)
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// One line of output. A name with a newline or a backslash is escaped, and the line then starts

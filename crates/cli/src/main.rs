@@ -6,7 +6,9 @@
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        // In one piece, so that what parallel programs say does not mix.
+        let text = format!($($text)*) + "\n";
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }};
 }
 

@@ -214,6 +214,22 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         assert!(!said.contains(secret), "{said}");
         assert!(refused.stdout.is_empty());
     }
+    // Where a key stands where none is expected, it is not repeated either.
+    for args in [
+        &["--alg", "aes-128-ctr", key][..],
+        &["--alg", key, "--key", key],
+        &["--alg", "aes-128-ctr", "--key", "--iv", key],
+        &["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--kernel", key],
+        &["--alg", "aes-128-ctr", "--key", key, "--threads", key],
+        &["--alg", "aes-128-ctr", "--key", key, "--pad", key],
+        &["--decrypt=00112233445566778899aabbccddeeff"],
+        &["--00112233445566778899aabbccddeeff"],
+        &["--json", "--alg", "aes-128-ctr", "--key", key, "--iv", iv],
+    ] {
+        let refused = cipher(args, b"");
+        assert_exit(&refused, 2);
+        assert!(!stderr(&refused).contains("8899aabb"), "{args:?}: {}", stderr(&refused));
+    }
     let args = ["--alg", "aes-128-cbc", "--key", key, "--iv", iv];
     let refused = cipher(&args, b"17 bytes, not 16.");
     assert_exit(&refused, 2);
@@ -221,7 +237,21 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
     let padded = [&args[..], &["--pad", "pkcs7", "--decrypt"]].concat();
     assert_exit(&cipher(&padded, &[7; 32]), 3);
     assert_exit(&cipher(&padded, &[]), 3);
-    assert_exit(&cipher(&padded, &[7; 33]), 2);
+    assert_exit(&cipher(&padded, &[7; 33]), 3);
+}
+
+#[test]
+fn streams_that_cannot_be_used_are_noticed() {
+    let key = "00112233445566778899aabbccddeeff";
+    let null =
+        |write: bool| std::fs::OpenOptions::new().read(!write).write(write).open("/dev/null");
+    for command in [&["cipher", "--alg", "aes-128-ecb", "--key", key][..], &["hash"]] {
+        let unreadable = wattlock().args(command).stdin(null(true).unwrap()).output().unwrap();
+        assert_exit(&unreadable, 1);
+        let mut unwritable = wattlock();
+        unwritable.args(command).stdout(null(false).unwrap());
+        assert_eq!(unwritable.status().unwrap().code(), Some(1));
+    }
 }
 
 #[test]

@@ -78,8 +78,16 @@ fn a_list_is_checked() {
     assert_exit(&checked, 1);
     assert!(stdout(&checked).contains("plain: FAILED\n"));
     assert!(stdout(&checked).contains("two words: FAILED open or read"));
-    assert!(stderr(&checked).contains("1 computed digests did NOT match"));
+    assert!(stderr(&checked).contains("1 computed digest did NOT match"));
 
+    let with_nonsense = [&list.stdout[..], b"nonsense\n"].concat();
+    place.write("d/plain", b"plain");
+    place.write("d/two words", b"two words");
+    place.write("d/list", &with_nonsense);
+    let checked = run(&["--check", "list"]);
+    assert_exit(&checked, 1);
+    assert!(stderr(&checked).contains("1 line holds no digest"));
+    assert_exit(&run(&["--alg", "kt128", "--block-size", "8", "plain"]), 2);
     place.write("d/list", b"this is no list\n");
     assert_exit(&run(&["--check", "list"]), 1);
     assert_exit(&run(&["missing", "plain"]), 1);

@@ -75,7 +75,8 @@ fn tree(
         Err(error) => return Ok(Err(error)),
     };
     let mut stream = TreeStream::new(hash, kernel);
-    let len = stream.window_len(TREE_WINDOW);
+    // A chaining value is up to 64 bytes, however short its chunk.
+    let len = stream.window_len(TREE_WINDOW.min(hash.chunk_len().saturating_mul(1 << 13)));
     let mut window = Vec::new();
     loop {
         window.clear();

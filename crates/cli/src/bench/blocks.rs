@@ -22,9 +22,12 @@ pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
 
 /// `wattlock bench blocks`.
 pub fn run(args: &args::BenchBlocks) -> Ended {
-    let megabytes: Vec<usize> = if args.quick { vec![1] } else { args.sizes.clone() };
-    let threads: Vec<usize> = args.threads.iter().map(|threads| usize::from(*threads)).collect();
-    let rounds = if args.quick { 3 } else { args.rounds.max(1) };
+    Results::can_write(args.json.as_deref())?;
+    let sizes = args.sizes.iter().map(|size| usize::from(*size));
+    let megabytes: Vec<usize> = if args.quick { vec![1] } else { sizes.collect() };
+    let mut threads: Vec<usize> = args.threads.iter().map(|n| usize::from(*n)).collect();
+    threads.dedup();
+    let rounds = usize::from(if args.quick { args.rounds.min(3) } else { args.rounds });
     // One call is a sample: the study times whole messages.
     let effort = Effort { rounds, sample_ns: 1 };
     let mut results = Results::new("blocks");
@@ -54,7 +57,7 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     results.rows.extend(measure(effort, &case, buffer.bytes(), contenders));
     results
         .skipped
-        .push("Tables II and III: they are a GPU's; no GPU device takes part yet".into());
+        .push("the study's Tables II and III are a GPU's, and no GPU device takes part yet".into());
     ratios(&mut results, &megabytes, &threads);
     if args.json.as_deref() != Some(Path::new("-")) {
         crate::exit::print(&table(&results))?;
@@ -74,7 +77,7 @@ const KEY: [u8; 16] = [0x42; 16];
 
 fn case(granularity: Granularity, megabytes: usize, len: usize) -> Case {
     let what = match granularity {
-        Granularity::Fine => "fine, inside a block".to_owned(),
+        Granularity::Fine => "fine, inside a block, 16 KiB".to_owned(),
         Granularity::Coarse => format!("coarse, 16 bytes, {megabytes} MB"),
         Granularity::Extended(block) => format!("extended, {block} bytes, {megabytes} MB"),
     };

@@ -81,8 +81,9 @@ pub struct Ratio {
     pub value: f64,
     /// What was aimed at, as it is printed: "≤ 1.0"; empty where nothing was.
     pub target: String,
-    /// Whether it was reached.
-    pub met: bool,
+    /// Whether it was reached, where something was aimed at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Option<bool>,
 }
 
 impl Results {
@@ -102,6 +103,24 @@ impl Results {
         }
     }
 
+    /// Takes the verdicts away: a quick look is too short for them.
+    pub fn only_tell(&mut self) {
+        for ratio in &mut self.ratios {
+            ratio.target.clear();
+            ratio.met = None;
+        }
+    }
+
+    /// Fails early where [`Results::write`] would fail late.
+    ///
+    /// # Errors
+    /// That the file cannot be written.
+    pub fn can_write(to: Option<&Path>) -> anyhow::Result<()> {
+        let Some(path) = to.filter(|path| path.as_os_str() != "-") else { return Ok(()) };
+        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
+        opened.map(|_| ()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
     /// Writes the JSON to a file, to standard output for "-", or nowhere.
     ///
     /// # Errors
@@ -119,10 +138,10 @@ impl Results {
     pub fn foot(&self) -> String {
         let mut text = String::from("\n");
         for Ratio { name, value, target, met } in &self.ratios {
-            let verdict = match (target.as_str(), met) {
-                ("", _) => "",
-                (_, true) => "met",
-                (_, false) => "MISSED",
+            let verdict = match met {
+                None => "",
+                Some(true) => "met",
+                Some(false) => "MISSED",
             };
             text += &format!("{name:<66} {value:>8.2}  {target:<7} {verdict}\n");
         }
@@ -152,16 +171,16 @@ impl Row {
 impl Ratio {
     /// A quotient that is only told.
     pub fn told(name: String, value: f64) -> Self {
-        Self { name, value, target: String::new(), met: true }
+        Self { name, value, target: String::new(), met: None }
     }
 
     /// A quotient that should be at most `limit`.
     pub fn at_most(name: String, value: f64, limit: f64) -> Self {
-        Self { name, value, target: format!("≤ {limit}"), met: value <= limit }
+        Self { name, value, target: format!("≤ {limit}"), met: Some(value <= limit) }
     }
 
     /// A quotient that should be at least `limit`.
     pub fn at_least(name: String, value: f64, limit: f64) -> Self {
-        Self { name, value, target: format!("≥ {limit}"), met: value >= limit }
+        Self { name, value, target: format!("≥ {limit}"), met: Some(value >= limit) }
     }
 }

@@ -88,10 +88,14 @@ fn table(list: &List) -> String {
     for kernel in &list.kernels {
         let here = match &kernel.why_not {
             Some(why) => format!("no: {why}"),
+            None if ["aws-lc", "portable"].contains(&kernel.name) => {
+                "yes, where it is the only one".into()
+            }
             None if kernel.chosen => "yes, chosen by default".into(),
             None => "yes, with --kernel".into(),
         };
-        text += &format!("{:<20} {here}\n", kernel.name);
+        let of_hash = if kernel.name.starts_with("keccak") { " (wattlock hash)" } else { "" };
+        text += &format!("{:<20} {here}{of_hash}\n", kernel.name);
     }
     text
 }

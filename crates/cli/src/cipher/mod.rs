@@ -18,12 +18,16 @@ pub fn run(args: &args::Cipher) -> Ended {
     if args.list {
         return list::print(args.json);
     }
+    if args.json {
+        return Err(usage("--json is for --list; what a cipher prints is data"));
+    }
+    exit::check_streams()?;
     let name = args.alg.as_deref().unwrap_or_default();
     if name == "parc4-reuse" {
         return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
     }
     let algorithm: Algorithm = name.parse().map_err(|error: crypto::Error| {
-        usage(format!("{error}; `wattlock cipher --list` names them all"))
+        usage(exit::redact(&format!("{error}; `wattlock cipher --list` names them all")))
     })?;
     let bytes = |what: &str, given: &Option<String>| match given {
         Some(text) => hex(what, text).map(Some),
@@ -34,7 +38,8 @@ pub fn run(args: &args::Cipher) -> Ended {
     let key2 = bytes("--key2", &args.key2)?;
     let aad = bytes("--aad", &args.aad)?;
     refuse_what_does_not_fit(args, algorithm)?;
-    algorithm.check_lengths(key.len(), iv.len()).map_err(|error| usage(error.to_string()))?;
+    let lengths = algorithm.check_lengths(key.len(), iv.len());
+    lengths.map_err(|e| usage(format!("{e}; a byte is two hexadecimal digits")))?;
     if let Algorithm::Aes { bits, mode: Mode::Gcm } = algorithm {
         return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
@@ -72,10 +77,10 @@ fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow
     } else if args.block_size == Some(0)
         || args.block_size.is_some_and(|size| size > WINDOW as u64 || size % grain(algorithm) != 0)
     {
-        return Err(usage(format!(
-            "--block-size must be a multiple of {} bytes, and at most {WINDOW}",
-            grain(algorithm)
-        )));
+        return Err(usage(match grain(algorithm) {
+            1 => "--block-size must be 1 byte to 8M".to_owned(),
+            grain => format!("--block-size must be a multiple of {grain} bytes, and at most 8M"),
+        }));
     } else {
         return Ok(());
     };
@@ -96,19 +101,19 @@ fn kernel(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<AesKernel
         None => Ok(AesKernel::best()),
         Some(name) => AesKernel::named(name).map_err(|error| {
             let known = algorithm.kernels().join(", ");
-            usage(format!("{error}; kernels of {algorithm} are {known}"))
+            usage(exit::redact(&format!("{error}; kernels of {algorithm} are {known}")))
         }),
     }
 }
 
 /// The bytes that `text` spells. What it holds may be a key, so no error repeats it.
 fn hex(what: &str, text: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    if text.len() % 2 == 1 {
-        return Err(usage(format!("{what} has an odd number of hexadecimal digits")));
-    }
     let digits = || text.chars().map(|c| c.to_digit(16));
     if digits().any(|digit| digit.is_none()) {
-        return Err(usage(format!("{what} must be hexadecimal digits, two for each byte")));
+        return Err(usage(format!("{what} must be hexadecimal digits and nothing else")));
+    }
+    if text.len() % 2 == 1 {
+        return Err(usage(format!("{what} has an odd number of hexadecimal digits")));
     }
     let digits: Zeroizing<Vec<u8>> = Zeroizing::new(digits().flatten().map(|d| d as u8).collect());
     Ok(Zeroizing::new(
@@ -184,14 +189,16 @@ impl Cutter {
             }
             _ if window.len().is_multiple_of(block_len) => Ok(()),
             _ => {
-                let help = match (padded, self.direction) {
-                    (false, Direction::Encrypt) => "; --pad pkcs7 takes any length",
-                    _ => "; it was cut, or is no message of this cipher",
-                };
-                Err(usage(format!(
-                    "{} takes whole blocks of {block_len} bytes, and the input has {len}{help}",
+                let what = format!(
+                    "{} takes whole blocks of {block_len} bytes, and the input has {len}",
                     self.algorithm
-                )))
+                );
+                Err(match self.direction {
+                    Direction::Encrypt => usage(what + "; --pad pkcs7 takes any length"),
+                    Direction::Decrypt => {
+                        authentication(what + "; it was cut, or is no message of this cipher")
+                    }
+                })
             }
         }
     }

@@ -20,7 +20,7 @@ use super::paper;
 use super::rates::{Buffer, Case, Contender, Effort, measure};
 use super::results::Results;
 use crate::args;
-use crate::exit::Ended;
+use crate::exit::{Ended, usage};
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
     records_contender, tree, whole,
@@ -28,6 +28,7 @@ use contenders::{
 
 /// `wattlock bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
+    Results::can_write(args.json.as_deref())?;
     let bench = Bench::new(args);
     let mut results = bench.results();
     bench.aes(&mut results);
@@ -36,8 +37,14 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     bench.hashes(&mut results);
     bench.threads(&mut results);
     bench.study(&mut results);
+    if results.rows.is_empty() {
+        return Err(usage("no case has that in its name; without --only, every name is shown"));
+    }
     report::clock(bench.effort, &mut results);
     report::ratios(&mut results);
+    if args.quick {
+        results.only_tell();
+    }
     if args.json.as_deref() != Some(Path::new("-")) {
         crate::exit::print(&report::table(&results))?;
         if args.paper {
@@ -80,7 +87,7 @@ impl Bench {
         let mut threads: Vec<_> = (0..).map(|i| 1 << i).take_while(|n| *n < most).collect();
         threads.push(most);
         let (peers, absent) = wattlock_peers::all();
-        let rounds = if args.quick { args.rounds.min(3) } else { args.rounds.max(1) };
+        let rounds = usize::from(if args.quick { args.rounds.min(3) } else { args.rounds });
         Self {
             effort: Effort { rounds, sample_ns: if args.quick { 500_000 } else { 2_000_000 } },
             only: args.only.clone(),

@@ -165,5 +165,7 @@ pub fn table(results: &Results) -> String {
     if let Some(clock) = results.settings.get("clock_ghz") {
         text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
     }
+    text += "GB/s by the median, and in brackets the median distance from it; c/B: core cycles for a \
+             byte; bound and memory: of the rates that registers and memory allow\n";
     text + &results.foot()
 }
