@@ -1,12 +1,9 @@
 //! AES in plain integer operations, in constant time: the kernel to read, and the one that runs
 //! everywhere.
 //!
-//! Bit-sliced: bit `b` of byte `p` of every block stands in one word, so that a [`State`] of
-//! words of 64 bits is 64 blocks. `SubBytes` is then a circuit of gates, `ShiftRows` a choice of
-//! words, `MixColumns` a few XORs, and no table is looked up and no branch taken that depends on
-//! data. Sections are those of FIPS 197.
-
-use std::ops::{BitAnd, BitOrAssign, BitXor, BitXorAssign, Not};
+//! Bit-sliced: eight blocks become eight integers of 128 bits, of which each holds one bit of every
+//! byte. `SubBytes` is then a circuit of gates, `ShiftRows` and `MixColumns` are rotations, and no
+//! table is looked up and no branch taken that depends on data. Sections are those of FIPS 197.
 
 use zeroize::Zeroize;
 
@@ -14,22 +11,20 @@ use super::{BLOCK_LEN, BlockKernel, RoundKeys};
 
 /// An expanded key.
 pub(crate) struct Key {
-    /// Each bit of each round key as 0 or 0xff.
-    round_keys: Vec<[[u8; BLOCK_LEN]; 8]>,
+    /// The round keys, bit-sliced for eight blocks.
+    round_keys: Vec<[u128; 8]>,
 }
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Option<Self> {
         let expanded = RoundKeys::expand(key, sub_word)?;
-        let planes = |key: &[u8; BLOCK_LEN]| {
-            std::array::from_fn(|bit| key.map(|byte| 0_u8.wrapping_sub((byte >> bit) & 1)))
-        };
-        Some(Self { round_keys: expanded.keys().iter().map(planes).collect() })
+        let slice = |key: &[u8; BLOCK_LEN]| State::pack(&[*key; BLOCKS]).0;
+        Some(Self { round_keys: expanded.keys().iter().map(slice).collect() })
     }
 
     /// Section 5.1.
-    fn cipher<W: Word>(&self, state: &mut State<W>) {
+    fn cipher(&self, state: &mut State) {
         let (first, others) = self.round_keys.split_first().expect("a key has rounds");
         let (last, middle) = others.split_last().expect("a key has rounds");
         state.add_round_key(first);
@@ -45,7 +40,7 @@ impl Key {
     }
 
     /// Section 5.3.
-    fn inverse_cipher<W: Word>(&self, state: &mut State<W>) {
+    fn inverse_cipher(&self, state: &mut State) {
         let (first, others) = self.round_keys.split_first().expect("a key has rounds");
         let (last, middle) = others.split_last().expect("a key has rounds");
         state.add_round_key(last);
@@ -59,191 +54,96 @@ impl Key {
         state.inv_sub_bytes();
         state.add_round_key(first);
     }
-
-    fn each_batch(&self, blocks: &mut [[u8; BLOCK_LEN]], decrypt: bool) {
-        for batch in blocks.chunks_mut(u64::BLOCKS) {
-            if batch.len() > u8::BLOCKS {
-                self.batch::<u64>(batch, decrypt);
-            } else {
-                self.batch::<u8>(batch, decrypt);
-            }
-        }
-    }
-
-    fn batch<W: Word>(&self, blocks: &mut [[u8; BLOCK_LEN]], decrypt: bool) {
-        let mut state = State::<W>::pack(blocks);
-        if decrypt {
-            self.inverse_cipher(&mut state);
-        } else {
-            self.cipher(&mut state);
-        }
-        state.unpack(blocks);
-    }
 }
 
 impl Drop for Key {
     fn drop(&mut self) {
-        self.round_keys.as_flattened_mut().as_flattened_mut().zeroize();
+        self.round_keys.as_flattened_mut().zeroize();
     }
 }
 
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
-        self.each_batch(blocks, false);
+        for blocks in blocks.chunks_mut(BLOCKS) {
+            let mut state = State::pack(blocks);
+            self.cipher(&mut state);
+            state.unpack(blocks);
+        }
     }
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
-        self.each_batch(blocks, true);
+        for blocks in blocks.chunks_mut(BLOCKS) {
+            let mut state = State::pack(blocks);
+            self.inverse_cipher(&mut state);
+            state.unpack(blocks);
+        }
     }
 
     fn lane_counts(&self) -> &'static [usize] {
-        &[64, 8, 1]
+        &[BLOCKS, 1]
     }
 }
 
-/// One bit of one byte of many blocks.
-trait Word:
-    Copy
-    + BitAnd<Output = Self>
-    + BitXor<Output = Self>
-    + BitXorAssign
-    + BitOrAssign
-    + Not<Output = Self>
-{
-    /// How many blocks.
-    const BLOCKS: usize;
-    const ZERO: Self;
-    /// All bits equal to those of a byte that is 0 or 0xff.
-    fn spread(mask: u8) -> Self;
-    /// The bits of blocks `8 * group` to `8 * group + 7`, all others 0.
-    fn from_group(group: usize, bits: u8) -> Self;
-    fn group(self, group: usize) -> u8;
-}
+/// Blocks that go through the rounds together.
+const BLOCKS: usize = 8;
 
-impl Word for u64 {
-    const BLOCKS: usize = 64;
-    const ZERO: Self = 0;
+/// Bit `b` of byte `p` of block `n` is bit `8 * p + n` of `self.0[b]`. Byte `4 * c + r` is row `r`
+/// of column `c` (3.4).
+struct State([u128; 8]);
 
-    fn spread(mask: u8) -> Self {
-        mask.cast_signed() as i64 as u64
-    }
-
-    fn from_group(group: usize, bits: u8) -> Self {
-        u64::from(bits) << (8 * group)
-    }
-
-    fn group(self, group: usize) -> u8 {
-        (self >> (8 * group)) as u8
-    }
-}
-
-impl Word for u8 {
-    const BLOCKS: usize = 8;
-    const ZERO: Self = 0;
-
-    fn spread(mask: u8) -> Self {
-        mask
-    }
-
-    fn from_group(_: usize, bits: u8) -> Self {
-        bits
-    }
-
-    fn group(self, _: usize) -> u8 {
-        self
-    }
-}
-
-/// `self.0[bit][byte]`, bit 0 the lowest; byte `4 * c + r` is row `r` of column `c` (3.4).
-struct State<W>([[W; BLOCK_LEN]; 8]);
-
-impl<W: Word> State<W> {
-    /// Of at most `W::BLOCKS` blocks.
+impl State {
+    /// Of at most [`BLOCKS`] blocks.
     fn pack(blocks: &[[u8; BLOCK_LEN]]) -> Self {
-        let mut state = [[W::ZERO; BLOCK_LEN]; 8];
-        for (group, blocks) in blocks.chunks(8).enumerate() {
-            for position in 0..BLOCK_LEN {
-                let mut bytes = [0; 8];
-                for (byte, block) in bytes.iter_mut().zip(blocks) {
-                    *byte = block[position];
-                }
-                for (plane, bits) in state.iter_mut().zip(transpose(bytes)) {
-                    plane[position] |= W::from_group(group, bits);
-                }
-            }
+        let mut rows = [0; 8];
+        for (row, block) in rows.iter_mut().zip(blocks) {
+            *row = u128::from_le_bytes(*block);
         }
-        Self(state)
+        Self(transpose(rows))
     }
 
     fn unpack(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
-        for (group, blocks) in blocks.chunks_mut(8).enumerate() {
-            for position in 0..BLOCK_LEN {
-                let bytes = transpose(self.0.map(|plane| plane[position].group(group)));
-                for (byte, block) in bytes.iter().zip(&mut *blocks) {
-                    block[position] = *byte;
-                }
-            }
+        for (row, block) in transpose(self.0).iter().zip(blocks) {
+            *block = row.to_le_bytes();
         }
     }
 
     /// Section 5.1.4.
-    fn add_round_key(&mut self, key: &[[u8; BLOCK_LEN]; 8]) {
+    fn add_round_key(&mut self, key: &[u128; 8]) {
         for (plane, key) in self.0.iter_mut().zip(key) {
-            for (word, mask) in plane.iter_mut().zip(key) {
-                *word ^= W::spread(*mask);
-            }
+            *plane ^= key;
         }
     }
 
     /// Section 5.1.1.
     fn sub_bytes(&mut self) {
-        for position in 0..BLOCK_LEN {
-            let bits = std::array::from_fn(|bit| self.0[bit][position]);
-            for (plane, bit) in self.0.iter_mut().zip(sub(bits)) {
-                plane[position] = bit;
-            }
-        }
+        self.0 = sub(self.0);
     }
 
     /// Section 5.3.2. `sub` is an affine map after an inversion, so its inverse is `sub` between
     /// two inverses of that map.
     fn inv_sub_bytes(&mut self) {
-        for position in 0..BLOCK_LEN {
-            let bits = std::array::from_fn(|bit| self.0[bit][position]);
-            let bits = inverse_affine(sub(inverse_affine(bits)));
-            for (plane, bit) in self.0.iter_mut().zip(bits) {
-                plane[position] = bit;
-            }
-        }
+        self.0 = inverse_affine(sub(inverse_affine(self.0)));
     }
 
-    /// Section 5.1.2.
+    /// Section 5.1.2: row `r` moves by `r` columns.
     fn shift_rows(&mut self) {
-        self.0 = self.0.map(|plane| std::array::from_fn(|p| plane[(p + 4 * (p % 4)) % BLOCK_LEN]));
+        let row = |plane: u128, r: u32| plane.rotate_right(32 * r) & (each_column(0xff) << (8 * r));
+        self.0 = self.0.map(|plane| (0..4).fold(0, |rows, r| rows | row(plane, r)));
     }
 
     /// Section 5.3.1.
     fn inv_shift_rows(&mut self) {
-        self.0 = self.0.map(|plane| std::array::from_fn(|p| plane[(p + 12 * (p % 4)) % BLOCK_LEN]));
+        let row = |plane: u128, r: u32| plane.rotate_left(32 * r) & (each_column(0xff) << (8 * r));
+        self.0 = self.0.map(|plane| (0..4).fold(0, |rows, r| rows | row(plane, r)));
     }
 
     /// Section 5.1.3: each byte becomes `2 a + 3 b + c + d`, which is `2 (a + b) + b + c + d`, of
     /// itself and the bytes below it in its column.
     fn mix_columns(&mut self) {
-        let below =
-            |plane: &[W; BLOCK_LEN], rows| plane.map_positions(|p| (p & !3) | ((p + rows) & 3));
-        let old = self.0;
-        let sums: [[W; BLOCK_LEN]; 8] = std::array::from_fn(|bit| {
-            let next = below(&old[bit], 1);
-            std::array::from_fn(|p| old[bit][p] ^ next[p])
-        });
+        let next = self.0.map(below::<1>);
+        let sums: [u128; 8] = std::array::from_fn(|bit| self.0[bit] ^ next[bit]);
         let doubled = double(&sums);
-        for (bit, plane) in self.0.iter_mut().enumerate() {
-            let (next, last_two) = (below(&old[bit], 1), below(&sums[bit], 2));
-            for (p, word) in plane.iter_mut().enumerate() {
-                *word = doubled[bit][p] ^ next[p] ^ last_two[p];
-            }
-        }
+        self.0 = std::array::from_fn(|bit| doubled[bit] ^ next[bit] ^ below::<2>(sums[bit]));
     }
 
     /// Section 5.3.3: the matrix of `mix_columns` to the third power, as its fourth is 1.
@@ -254,53 +154,46 @@ impl<W: Word> State<W> {
     }
 }
 
-/// A row of words in another order.
-trait MapPositions {
-    fn map_positions(&self, from: impl Fn(usize) -> usize) -> Self;
+/// The bits of a column in each of the four.
+const fn each_column(bits: u32) -> u128 {
+    bits as u128 * 0x0000_0001_0000_0001_0000_0001_0000_0001
 }
 
-impl<W: Word> MapPositions for [W; BLOCK_LEN] {
-    fn map_positions(&self, from: impl Fn(usize) -> usize) -> Self {
-        std::array::from_fn(|p| self[from(p)])
-    }
+/// Each byte's place is taken by the one that lies `ROWS` rows below it in its column.
+fn below<const ROWS: u32>(plane: u128) -> u128 {
+    let kept = each_column(u32::MAX >> (8 * ROWS));
+    ((plane >> (8 * ROWS)) & kept) | ((plane << (32 - 8 * ROWS)) & !kept)
 }
 
 /// Each byte times 2 in GF(2^8) (4.2): a shift, and 0x1b where a bit was shifted out.
-fn double<W: Word>(planes: &[[W; BLOCK_LEN]; 8]) -> [[W; BLOCK_LEN]; 8] {
-    let out = planes[7];
-    std::array::from_fn(|bit| match bit {
-        0 => out,
-        1 | 3 | 4 => std::array::from_fn(|p| planes[bit - 1][p] ^ out[p]),
-        _ => planes[bit - 1],
-    })
+fn double([b0, b1, b2, b3, b4, b5, b6, out]: &[u128; 8]) -> [u128; 8] {
+    [*out, b0 ^ out, *b1, b2 ^ out, b3 ^ out, *b4, *b5, *b6]
 }
 
-/// Bit `i` of byte `j` becomes bit `j` of byte `i`.
-fn transpose(bytes: [u8; 8]) -> [u8; 8] {
-    let mut x = u64::from_le_bytes(bytes);
-    for (mask, shift) in
-        [(0x00aa_00aa_00aa_00aa, 7), (0x0000_cccc_0000_cccc, 14), (0x0000_0000_f0f0_f0f0, 28)]
-    {
-        let swapped = (x ^ (x >> shift)) & mask;
-        x ^= swapped ^ (swapped << shift);
+/// Within every byte, bit `i` of row `j` becomes bit `j` of row `i`.
+fn transpose(mut rows: [u128; 8]) -> [u128; 8] {
+    for (distance, mask) in [(1, 0x5555_5555), (2, 0x3333_3333), (4, 0x0f0f_0f0f)] {
+        for low in (0..8).filter(|row| row & distance == 0) {
+            let high = low + distance;
+            let swapped = ((rows[low] >> distance) ^ rows[high]) & each_column(mask);
+            rows[high] ^= swapped;
+            rows[low] ^= swapped << distance;
+        }
     }
-    x.to_le_bytes()
+    rows
 }
 
 /// The substitution of one word of the key expansion.
 fn sub_word(word: u32) -> u32 {
-    let bytes = word.to_le_bytes();
-    let planes = std::array::from_fn(|bit| {
-        (0..4).fold(0_u8, |plane, i| plane | (((bytes[i] >> bit) & 1) << i))
-    });
-    let planes = sub(planes);
-    u32::from_le_bytes(std::array::from_fn(|i| {
-        (0..8).fold(0, |byte, bit| byte | (((planes[bit] >> i) & 1) << bit))
-    }))
+    let mut blocks = [u128::from(word).to_le_bytes()];
+    let mut state = State::pack(&blocks);
+    state.sub_bytes();
+    state.unpack(&mut blocks);
+    u128::from_le_bytes(blocks[0]) as u32
 }
 
 /// The inverse of the affine map of section 5.1.1, equation 5.1, bit by bit.
-fn inverse_affine<W: Word>(bits: [W; 8]) -> [W; 8] {
+fn inverse_affine(bits: [u128; 8]) -> [u128; 8] {
     std::array::from_fn(|i| {
         let bit = bits[(i + 2) % 8] ^ bits[(i + 5) % 8] ^ bits[(i + 7) % 8];
         // 0x05, bit by bit.
@@ -312,7 +205,7 @@ fn inverse_affine<W: Word>(bits: [W; 8]) -> [W; 8] {
 /// AES S-box" (2012). Its names are kept; `x0` is the highest bit.
 #[allow(clippy::similar_names, reason = "the names are the paper's")]
 #[inline(always)]
-fn sub<W: Word>([x7, x6, x5, x4, x3, x2, x1, x0]: [W; 8]) -> [W; 8] {
+fn sub([x7, x6, x5, x4, x3, x2, x1, x0]: [u128; 8]) -> [u128; 8] {
     // Linear, on the way in.
     let y14 = x3 ^ x5;
     let y13 = x0 ^ x6;
@@ -464,11 +357,11 @@ mod tests {
 
     #[test]
     fn packing_is_undone_by_unpacking() {
-        for count in [1, 7, 8, 9, 63, 64] {
+        for count in 1..=BLOCKS {
             let blocks: Vec<[u8; 16]> =
                 (0..count).map(|i| std::array::from_fn(|j| (i * 16 + j) as u8)).collect();
             let mut unpacked = vec![[0; 16]; count];
-            State::<u64>::pack(&blocks).unpack(&mut unpacked);
+            State::pack(&blocks).unpack(&mut unpacked);
             assert_eq!(unpacked, blocks);
         }
     }
