@@ -20,7 +20,7 @@ check: prepare
 	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
-# bench/results. Takes half an hour.
+# bench/results. Takes a quarter of an hour.
 bench: prepare
 	cargo build --release --locked --features wattlock/openssl-vendored
 	target/release/wattlock bench ciphers --paper --json bench/results/ciphers.json | tee bench/results/ciphers.txt
