@@ -197,10 +197,13 @@ impl Energy {
     }
 
     /// A figure that follows from the joules, rising or falling all the way: a power, a price per
-    /// byte. Its class is this one's; `None` where nothing is known.
+    /// byte. Its class is this one's; `None` where nothing is known, or it has no end.
     pub fn figure(&self, unit: &'static str, of_joules: impl Fn(f64) -> f64) -> Option<Figure> {
         let (lo, hi) = self.interval()?;
         let ends = (of_joules(lo.joules()), of_joules(hi.joules()));
+        if !(ends.0.is_finite() && ends.1.is_finite()) {
+            return None;
+        }
         let best = self.best.map(|best| of_joules(best.joules()));
         Some(Figure::new(self.class, unit, (ends.0.min(ends.1), ends.0.max(ends.1)), best))
     }
@@ -255,7 +258,10 @@ impl Serialize for Energy {
                 _ => "energy_uj",
             };
             interval.extend(self.best.map(|best| ("best", best.0)));
-            map.serialize_entry(key, &interval.into_iter().collect::<std::collections::BTreeMap<_, _>>())?;
+            map.serialize_entry(
+                key,
+                &interval.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+            )?;
         }
         map.serialize_entry("covers", &self.covers)?;
         map.serialize_entry("gaps", &self.gaps)?;
@@ -281,7 +287,10 @@ mod tests {
         assert_eq!(measured.to_string(), "2.31 J ± 0.04");
         let modelled = Energy::modelled("cpu", uj(2.3), uj(4.17));
         assert_eq!(modelled.to_string(), "~2.3-4.2 J (model, not measured)");
-        assert_eq!(Energy::modelled("cpu", uj(2.0), uj(5.0)).to_string(), "~2-5 J (model, not measured)");
+        assert_eq!(
+            Energy::modelled("cpu", uj(2.0), uj(5.0)).to_string(),
+            "~2-5 J (model, not measured)"
+        );
         let mixed = measured.clone() + modelled;
         assert_eq!(mixed.to_string(), "~4.5-6.6 J (model, not measured)");
         let unknown = measured.clone() + Energy::unavailable(Caveat::DomainMissing);

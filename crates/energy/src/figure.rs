@@ -113,13 +113,17 @@ mod tests {
             (0.5, "0.5", "0.5"),
             (0.0, "0", "0"),
         ] {
-            assert_eq!((two_digits(value, false).as_str(), two_digits(value, true).as_str()), (down, up));
+            assert_eq!(
+                (two_digits(value, false).as_str(), two_digits(value, true).as_str()),
+                (down, up)
+            );
         }
     }
 
     #[test]
     fn the_uncertainty_says_how_many_digits_count() {
-        let figure = |lo, best, hi| Figure::new(Class::Measured, "W", (lo, hi), Some(best)).to_string();
+        let figure =
+            |lo, best, hi| Figure::new(Class::Measured, "W", (lo, hi), Some(best)).to_string();
         assert_eq!(figure(99.0, 100.04, 101.0), "100 W ± 2");
         assert_eq!(figure(2310.0, 2322.0, 2334.0), "2322 W ± 12");
         assert_eq!(figure(0.001_22, 0.001_234, 0.001_24), "0.00123 W ± 0.00002");

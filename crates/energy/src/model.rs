@@ -65,7 +65,8 @@ pub fn modelled(wall: Duration, utilisation: f64, tdp: Tdp) -> Energy {
     let least = shares.into_iter().fold(f64::INFINITY, f64::min);
     let most = shares.into_iter().fold(0.0, f64::max);
     let (from, to) = tdp.range();
-    let joules = |share: f64, tdp: Watts| Microjoules::from_joules(share * tdp.during(wall).joules());
+    let joules =
+        |share: f64, tdp: Watts| Microjoules::from_joules(share * tdp.during(wall).joules());
     let energy = Energy::modelled("cpu", joules(least, from), joules(most, to));
     let energy = energy.with_caveat(Caveat::UtilisationOnly);
     match tdp {
@@ -80,7 +81,9 @@ mod tests {
 
     #[test]
     fn the_models_at_their_points() {
-        for (u, p) in [(0.0, 0.12), (0.05, 0.22), (0.1, 0.32), (0.5, 0.75), (1.0, 1.02), (9.0, 1.02)] {
+        for (u, p) in
+            [(0.0, 0.12), (0.05, 0.22), (0.1, 0.32), (0.5, 0.75), (1.0, 1.02), (9.0, 1.02)]
+        {
             assert!((Model::Teads.share(u) - p).abs() < 1e-9, "{u}");
         }
         let ratio = Model::Teads.share(0.5) / Model::Cubic.share(0.5);

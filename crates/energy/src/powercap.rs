@@ -59,7 +59,10 @@ pub(crate) struct Discovery {
 /// Looks at every zone.
 pub(crate) fn discover(root: &Root) -> Discovery {
     let mut zones = zones(root);
-    let has_psys = zones.iter().any(|zone| zone.is("psys") && zone.read.is_ok());
+    let first_hand = zones.iter().any(|zone| !zone.mmio);
+    zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
+    let psys = |zone: &Zone| zone.is("psys") && !zone.duplicate && zone.read.is_ok();
+    let has_psys = zones.iter().any(psys);
     let mut discovery = Discovery { found: Vec::new(), meters: Vec::new(), complete: true };
     zones.sort_by(|one, other| one.domain.cmp(&other.domain));
     let mut has_whole = false;
@@ -75,6 +78,12 @@ pub(crate) fn discover(root: &Root) -> Discovery {
             }
             Ok(_) if zone.is("core") || zone.is("uncore") => {
                 (Status::Ignored, "its energy is in its package already".into(), None)
+            }
+            // It may be a package, without which there is no sum.
+            Ok(_) if zone.name.is_empty() => {
+                discovery.complete &= has_psys;
+                let fix = "see what the kernel says: dmesg | grep -i rapl";
+                (Status::Unavailable, "its file `name` cannot be read".into(), Some(fix.into()))
             }
             Ok(_) => (Status::Ignored, "what it meters is not known".into(), None),
             Err(error) => (Status::Unavailable, error.to_string(), Some(fix(error).to_owned())),
@@ -101,6 +110,8 @@ struct Zone {
     path: PathBuf,
     name: String,
     domain: String,
+    mmio: bool,
+    /// True if another zone shows the same counter.
     duplicate: bool,
     read: Result<Microjoules, Error>,
 }
@@ -130,18 +141,20 @@ fn zones(root: &Root) -> Vec<Zone> {
             let text = fs::read_to_string(root.path(DIRECTORY).join(zone).join("name")).ok()?;
             Some(text.trim().to_owned()).filter(|name| !name.is_empty())
         };
-        let name = name_in(&file_name).unwrap_or_else(|| "unknown".into());
+        let name = name_in(&file_name);
+        let shown = name.as_deref().unwrap_or(&file_name);
         // Memory is called "dram" on every socket; its package is the zone above.
         let domain = match number.split_once(':') {
             Some((parent, _)) => match name_in(&format!("{kind}:{parent}")) {
-                Some(parent) => format!("{name} of {parent}"),
-                None => format!("{name} of {kind}:{parent}"),
+                Some(parent) => format!("{shown} of {parent}"),
+                None => format!("{shown} of {kind}:{parent}"),
             },
-            None => name.clone(),
+            None => shown.to_owned(),
         };
         let path = entry.path();
         let read = read(&path.join("energy_uj"));
-        zones.push(Zone { path, name, domain, duplicate: kind != "intel-rapl", read });
+        let (name, mmio) = (name.unwrap_or_default(), kind != "intel-rapl");
+        zones.push(Zone { path, name, domain, mmio, duplicate: false, read });
     }
     zones
 }
@@ -151,7 +164,9 @@ fn nothing(root: &Root) -> Found {
     let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     let (why, fix) = match flags.split_whitespace().any(|flag| flag == "hypervisor") {
-        true => ("a virtual machine, whose host shows it no counters", "measure on the host itself"),
+        true => {
+            ("a virtual machine, whose host shows it no counters", "measure on the host itself")
+        }
         false => (
             "the kernel shows no RAPL zones",
             "load the kernel's module: modprobe intel_rapl_msr, which serves AMD too; \
@@ -180,8 +195,8 @@ fn fix(error: &Error) -> &'static str {
 }
 
 fn read(path: &Path) -> Result<Microjoules, Error> {
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text =
+        fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     text.trim().parse().map(Microjoules).map_err(|_| Error::NotANumber {
         path: path.to_owned(),
         text: text.trim().chars().take(40).collect(),

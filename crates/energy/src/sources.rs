@@ -131,7 +131,9 @@ impl Sources {
 fn model(counted: bool) -> Found {
     let (status, why) = match counted {
         true => (Status::Ignored, "counters are there, and a model is worth less"),
-        false => (Status::Used, "nothing counts joules here; an interval from time and utilisation"),
+        false => {
+            (Status::Used, "nothing counts joules here; an interval from time and utilisation")
+        }
     };
     Found {
         source: "model",

@@ -126,9 +126,8 @@ mod tests {
     use crate::fake::FakeMeter;
 
     fn energy(readings: &[(u64, Option<u64>)]) -> Energy {
-        let readings = readings
-            .iter()
-            .map(|(ms, value)| (Duration::from_millis(*ms), value.map(Microjoules)));
+        let readings =
+            readings.iter().map(|(ms, value)| (Duration::from_millis(*ms), value.map(Microjoules)));
         let mut meter = FakeMeter::new("package-0", readings);
         let mut account = Account::open(&mut meter);
         account.tick();
