@@ -105,7 +105,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// What a counter tells of a domain: `best`, which is off by `uncertainty` at most.
+    /// What a counter tells of a domain: `best`, whose reading is off by `uncertainty` at most. How
+    /// true the counter is, only its maker could say.
     pub fn measured(domain: &str, best: Microjoules, uncertainty: Microjoules) -> Self {
         Self::of(Class::Measured, domain, best, uncertainty)
     }
@@ -147,6 +148,16 @@ impl Energy {
             gaps: Vec::new(),
             caveats: BTreeSet::new(),
         }
+    }
+
+    /// The share of it that is put down to somebody, from 0 to 1: at best attributed.
+    #[must_use]
+    pub fn share(mut self, share: f64) -> Self {
+        let of =
+            |whole: Microjoules| Microjoules::from_joules(whole.joules() * share.clamp(0.0, 1.0));
+        self.class = self.class.min(Class::Attributed);
+        (self.lo, self.best, self.hi) = (of(self.lo), self.best.map(of), of(self.hi));
+        self
     }
 
     /// The same, with a doubt.
@@ -316,6 +327,15 @@ mod tests {
             json(&Energy::unavailable(Caveat::Stuck)),
             r#"{"class":"unavailable","covers":[],"gaps":[],"caveats":["stuck"]}"#
         );
+    }
+
+    #[test]
+    fn a_share_is_attributed_and_never_better() {
+        let measured = Energy::measured("package-0", uj(10.0), uj(1.0));
+        assert_eq!(measured.share(0.25).to_string(), "2.5 J ± 0.3 (attributed)");
+        let modelled = Energy::modelled("cpu", uj(2.0), uj(4.0)).share(0.5);
+        assert_eq!((modelled.class(), modelled.best()), (Class::Modelled, None));
+        assert_eq!(modelled.interval(), Some((uj(1.0), uj(2.0))));
     }
 
     #[test]

@@ -88,12 +88,12 @@ impl<'a> Report<'a> {
             for (index, told) in self.runs.iter().enumerate() {
                 let energy = told.model.as_ref().unwrap_or(&told.sum);
                 let wall = told.run.wall.as_secs_f64();
-                text += &format!("\n  run {:<10} {wall:.3} s, {energy}", index + 1);
+                text += &format!("\n  run {:<15} {wall:.3} s, {energy}", index + 1);
             }
             text += &format!("\n  run {}, the one in the middle:", self.median + 1);
         }
         let Some(told) = self.runs.get(self.median) else { return text };
-        told.rows(self.args.bytes, |name, value| text += &format!("\n  {name:<14} {value}"));
+        told.rows(self.args.bytes, |name, value| text += &format!("\n  {name:<19} {value}"));
         for caveat in self.caveats() {
             text += &format!("\n  note: {}", caveat.advice());
         }
