@@ -207,3 +207,20 @@ const SOURCE: &str = "powercap";
 
 /// More than any socket draws, so that a jump beyond it is no energy; 262 kJ last 4 minutes of it.
 const P_MAX: Watts = Watts(1000.0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Here too, because the tests with real files are skipped where root runs them.
+    #[test]
+    fn nobody_is_advised_to_open_a_counter_to_all() {
+        let denied = std::io::Error::from(ErrorKind::PermissionDenied);
+        let fix = fix(&Error::Read { path: "energy_uj".into(), source: denied });
+        assert!(fix.contains("root") && fix.contains("chgrp GROUP, chmod 0440"));
+        assert!(fix.contains("PLATYPUS"));
+        for everybody in ["444", "a+r", "o+r", "644"] {
+            assert!(!fix.contains(everybody));
+        }
+    }
+}

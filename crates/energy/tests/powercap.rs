@@ -228,7 +228,7 @@ fn a_counter_that_vanishes_meanwhile_is_a_gap() {
 fn an_unreadable_counter_says_why_and_never_asks_to_open_it_to_all() {
     let machine = Machine::new().zone("intel-rapl:0", "package-0", "0");
     let file = machine.file("intel-rapl:0/energy_uj");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_to_string(&file).is_ok() {
         println!("skipped: root reads every file");
         return;
