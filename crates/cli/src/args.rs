@@ -1,6 +1,7 @@
 //! Every flag of the program, in one place; help, completions and manual pages come from here. A
 //! long file, because it is a flat list.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -25,6 +26,8 @@ pub enum Command {
     Keygen(Keygen),
     Cipher(Cipher),
     Hash(Hash),
+    Measure(Measure),
+    Doctor(Doctor),
     #[command(subcommand)]
     Bench(Bench),
     Completions(Completions),
@@ -260,6 +263,53 @@ pub enum HashAlgorithm {
     Kt128,
 }
 
+/// Run a command and tell the joules it took, and what that number is worth.
+///
+/// The command keeps its standard input, output and error, and its exit code is that of wattlock;
+/// the report goes to standard error when it has ended. Where no sensor counts joules there is an
+/// interval of models, and it says so.
+#[derive(Debug, Args)]
+#[command(after_help = MEASURE_HELP)]
+pub struct Measure {
+    /// Exit with 4 unless joules are counted; before the command is run, where that is known
+    #[arg(long, value_enum, value_name = "CLASS")]
+    pub require: Option<Required>,
+    /// Run it so many times; the run in the middle is reported
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeat: u16,
+    /// Bytes that one run works through, with K, M, G or T, for joules per byte
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
+    pub bytes: Option<u64>,
+    /// Design power of the CPU, for the model [default: 15 to 500]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
+    pub tdp: Option<f64>,
+    /// Report as JSON, in one line: the last of standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What a number has to be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Required {
+    /// The difference of a counter
+    Measured,
+}
+
+/// Show what can be used on this machine, and for what cannot: why, and what would help.
+///
+/// Every source of energy and every kernel.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Measure, beside the tools that are installed.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -479,6 +529,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input.";
 const HASH_HELP: &str = "Output is that of sha3sum: digest, two spaces, name.
 Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds none, 2 wrong usage.";
 
+const MEASURE_HELP: &str = "Examples:
+  wattlock measure -- make
+  wattlock measure --require measured --repeat 5 --bytes 1G -- wattlock protect -i key.txt file
+
+Exit codes: that of the command; 126 it cannot be run, 127 it is not there, 128 + n it was ended by
+signal n; 4 a required measurement is not available.
+
+WATTLOCK_ROOT=DIR in the environment reads the sensors below DIR instead of /, for tests.";
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -510,6 +569,16 @@ fn parse_size(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a number of bytes"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+}
+
+fn parse_size_above_zero(text: &str) -> Result<u64, String> {
+    parse_size(text).and_then(|size| if size == 0 { Err("0 is too few".into()) } else { Ok(size) })
+}
+
+/// A power of at least a milliwatt and at most a megawatt.
+fn parse_watts(text: &str) -> Result<f64, String> {
+    let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
+    if (1e-3..=1e6).contains(&watts) { Ok(watts) } else { Err("no CPU draws that".into()) }
 }
 
 #[cfg(test)]

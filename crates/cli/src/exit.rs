@@ -15,6 +15,9 @@ pub const USAGE: u8 = 2;
 /// 3: a wrong key, or an input that is not what was sealed.
 pub const AUTHENTICATION: u8 = 3;
 
+/// 4: a measurement that was asked for cannot be had.
+pub const UNAVAILABLE: u8 = 4;
+
 /// An error that ends the program with [`USAGE`].
 #[derive(Debug)]
 struct Usage(String);

@@ -15,6 +15,7 @@ macro_rules! tell {
 mod args;
 mod bench;
 mod cipher;
+mod doctor;
 mod documents;
 mod exit;
 mod files;
@@ -22,6 +23,7 @@ mod hash;
 mod inspect;
 mod keygen;
 mod keys;
+mod measure;
 mod progress;
 mod rekey;
 mod signals;
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
         Command::Keygen(args) => keygen::run(&args),
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::Measure(args) => measure::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),

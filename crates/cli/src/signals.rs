@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// Starts a thread that ends the program with 128 + n at signal n, once every temporary file is
@@ -19,6 +22,38 @@ pub fn clean_up_and_remove(directory: PathBuf) -> anyhow::Result<()> {
     when_ended(move || {
         let _ = std::fs::remove_dir_all(directory);
     })
+}
+
+/// Starts a thread that keeps the program alive while the child whose number is set in what is
+/// returned runs, so that it can tell what the child took; 0 is no child, and the program ends.
+///
+/// Ctrl-C reaches the child from the terminal, so it is not sent twice; what was sent to this
+/// program alone is passed on.
+pub fn leave_to_child() -> anyhow::Result<Arc<AtomicI32>> {
+    let child = Arc::new(AtomicI32::new(0));
+    let ignored = ignored_signals();
+    let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
+    let mut signals = Signals::new(wanted.iter().filter(|n| ignored & (1 << (**n - 1)) == 0))
+        .context("cannot watch for signals")?;
+    let pid = Arc::clone(&child);
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for number in signals.forever() {
+                let passed_on = match number {
+                    SIGTERM => Some(Signal::TERM),
+                    SIGHUP => Some(Signal::HUP),
+                    _ => None,
+                };
+                match (Pid::from_raw(pid.load(Ordering::SeqCst)), passed_on) {
+                    (None, _) => std::process::exit(128 + number),
+                    (Some(pid), Some(signal)) => drop(kill_process(pid, signal)),
+                    (Some(_), None) => {}
+                }
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(child)
 }
 
 fn when_ended(clean_up: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {

@@ -24,13 +24,14 @@ struct Entry {
     kernels: &'static [&'static str],
 }
 
+/// One kernel, and whether this CPU has what it takes.
 #[derive(Serialize)]
-struct Kernel {
-    name: &'static str,
-    runs_here: bool,
-    chosen: bool,
+pub struct Kernel {
+    pub name: &'static str,
+    pub runs_here: bool,
+    pub chosen: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    why_not: Option<String>,
+    pub why_not: Option<String>,
 }
 
 pub fn print(json: bool) -> Ended {
@@ -52,7 +53,8 @@ fn entry(algorithm: Algorithm) -> Entry {
     }
 }
 
-fn kernels() -> Vec<Kernel> {
+/// All kernels.
+pub fn kernels() -> Vec<Kernel> {
     let aes = AesKernel::NAMES.map(|name| Kernel {
         name,
         runs_here: AesKernel::named(name).is_ok(),

@@ -1,6 +1,6 @@
 //! `wattlock cipher`: a raw cipher from standard input to standard output.
 
-mod list;
+pub mod list;
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;

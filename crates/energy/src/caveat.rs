@@ -1,0 +1,77 @@
+//! Doubts about a number, by name, each with a line of advice.
+
+/// A doubt about a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Caveat {
+    /// The counter knows the machine, not the command.
+    WholeMachine,
+    /// The uncertainty is more than a tenth of the value, or the counter did not move at all.
+    BelowResolution,
+    /// A domain that belongs to the sum could not be read.
+    DomainMissing,
+    /// A read failed.
+    Gap,
+    /// The counter may have wrapped more than once between two reads.
+    Ambiguous,
+    /// The counter went back, and no wrap explains it.
+    Reset,
+    /// The counter stood still for longer than any machine does.
+    Stuck,
+    /// The counter ran faster than any machine does.
+    Implausible,
+    /// The model knows utilisation and time only.
+    UtilisationOnly,
+    /// The CPU's design power is not known, so that a wide range was taken.
+    TdpAssumed,
+    /// The counters were read below a root that is not this machine's.
+    OtherRoot,
+}
+
+impl Caveat {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WholeMachine => "whole-machine",
+            Self::BelowResolution => "below-resolution",
+            Self::DomainMissing => "domain-missing",
+            Self::Gap => "gap",
+            Self::Ambiguous => "ambiguous",
+            Self::Reset => "reset",
+            Self::Stuck => "stuck",
+            Self::Implausible => "implausible",
+            Self::UtilisationOnly => "utilisation-only",
+            Self::TdpAssumed => "tdp-assumed",
+            Self::OtherRoot => "other-root",
+        }
+    }
+
+    /// What it means and what can be done.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::WholeMachine => {
+                "the counters see everything that runs; measure on an otherwise idle machine"
+            }
+            Self::BelowResolution => {
+                "the run is too short for the counter; measure one of 2 s or longer"
+            }
+            Self::DomainMissing => {
+                "a domain could not be read, so there is no sum; see wattlock doctor"
+            }
+            Self::Gap => "a read of the counter failed; see wattlock doctor, and measure again",
+            Self::Ambiguous => {
+                "the counter was not read in time and may have wrapped unseen; measure again"
+            }
+            Self::Reset => "the counter was set back, as by a suspend; measure again",
+            Self::Stuck => "the counter does not count, as in some virtual machines; do not use it",
+            Self::Implausible => "the counter jumped further than any machine can; measure again",
+            Self::UtilisationOnly => {
+                "the model knows time and utilisation only: it cannot rank ciphers"
+            }
+            Self::TdpAssumed => "the CPU's design power is not known; give it for a closer model",
+            Self::OtherRoot => {
+                "this was not read from this machine but from files given in its place"
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A meter whose readings are set beforehand, for tests of whatever uses meters.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::{Counter, Gap, Info, Meter, Microjoules, Sample, Watts};
+
+/// Gives the readings it was made with, one a sample; after the last, gaps.
+pub struct FakeMeter {
+    info: Info,
+    start: Instant,
+    readings: VecDeque<(Duration, Option<Microjoules>)>,
+}
+
+impl FakeMeter {
+    /// A counter of `domain` as RAPL's that shows `readings`: when, and what; `None` is a read that
+    /// fails.
+    pub fn new(
+        domain: &str,
+        readings: impl IntoIterator<Item = (Duration, Option<Microjoules>)>,
+    ) -> Self {
+        let counter = Counter {
+            range: Some(Microjoules(262_143_328_850)),
+            resolution: Microjoules(62),
+            refresh: Duration::from_millis(1),
+            p_max: Watts(1000.0),
+        };
+        Self {
+            info: Info { domain: domain.to_owned(), source: "fake", counter },
+            start: Instant::now(),
+            readings: readings.into_iter().collect(),
+        }
+    }
+}
+
+impl Meter for FakeMeter {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn sample(&mut self) -> Sample {
+        let (after, value) = self.readings.pop_front().unwrap_or_default();
+        let at = self.start + after;
+        let gap = || Gap { why: "this read was to fail".into() };
+        Sample { before: at, after: at, value: value.ok_or_else(gap) }
+    }
+}

@@ -1,0 +1,213 @@
+//! Where energy can be read on this machine, in the order in which it is believed, and why not.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::window::Account;
+use crate::{Caveat, Error, Meter, Root, Window, powercap};
+
+/// What is done with a source that was found, or is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It is read.
+    Used,
+    /// It could be read, but its energy is in another already.
+    Ignored,
+    /// It cannot be read.
+    Unavailable,
+}
+
+impl Status {
+    /// The name in text and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Used => "used",
+            Self::Ignored => "ignored",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+/// A source of energy: what is done with it, why, and what would help.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Which kind: `powercap`, `model`.
+    pub source: &'static str,
+    /// What it meters.
+    pub domain: String,
+    /// Where it is.
+    pub path: Option<PathBuf>,
+    /// What is done with it.
+    pub status: Status,
+    /// Why.
+    pub why: String,
+    /// What would help, if something can.
+    pub fix: Option<String>,
+}
+
+/// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
+pub struct Sources {
+    found: Vec<Found>,
+    meters: Vec<Box<dyn Meter>>,
+    complete: bool,
+    other_root: bool,
+}
+
+impl Sources {
+    /// Looks for them below `root`; nothing fails, every obstacle is a [`Found`].
+    pub fn open(root: &Root) -> Self {
+        let discovery = powercap::discover(root);
+        let meters: Vec<Box<dyn Meter>> =
+            discovery.meters.into_iter().map(|meter| Box::new(meter) as Box<dyn Meter>).collect();
+        let mut found = discovery.found;
+        let counted = discovery.complete && !meters.is_empty();
+        found.push(model(counted));
+        Self { found, meters, complete: discovery.complete, other_root: *root != Root::default() }
+    }
+
+    /// Meters of any kind that together are the whole.
+    pub fn of_meters(meters: Vec<Box<dyn Meter>>) -> Self {
+        Self { found: Vec::new(), meters, complete: true, other_root: false }
+    }
+
+    /// What was found.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// True if every domain of the sum can be read now; whether its counter counts is only known
+    /// after a [`Window`].
+    pub fn can_measure(&mut self) -> bool {
+        let readable = self.meters.iter_mut().all(|meter| meter.sample().value.is_ok());
+        self.complete && !self.meters.is_empty() && readable
+    }
+
+    /// Runs `work` while all meters are watched: read before, after, and often enough that no
+    /// counter wraps unseen.
+    ///
+    /// # Errors
+    /// That the thread which watches could not be started; then nothing was run.
+    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Window), Error> {
+        let tick = self.tick();
+        let started = Instant::now();
+        let mut accounts: Vec<_> =
+            self.meters.iter_mut().map(|meter| Account::open(meter.as_mut())).collect();
+        let done = thread::scope(|scope| {
+            // Dropped when the work ends, by a panic too, and then the guard ends.
+            let (working, ended) = mpsc::channel::<()>();
+            let accounts = &mut accounts;
+            let guard = move || {
+                while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
+                    accounts.iter_mut().for_each(Account::tick);
+                }
+            };
+            thread::Builder::new()
+                .name("energy guard".into())
+                .spawn_scoped(scope, guard)
+                .map_err(Error::Guard)?;
+            let done = work();
+            drop(working);
+            Ok(done)
+        })?;
+        let mut domains: Vec<_> = accounts.into_iter().map(Account::close).collect();
+        if self.other_root {
+            for (_, energy) in &mut domains {
+                *energy = energy.clone().with_caveat(Caveat::OtherRoot);
+            }
+        }
+        let window = Window { wall: started.elapsed(), domains, complete: self.complete };
+        Ok((done, window))
+    }
+
+    /// How often the guard reads.
+    fn tick(&self) -> Duration {
+        let wraps = self.meters.iter().map(|meter| meter.info().counter.wrap_time() / 8);
+        wraps.fold(LONGEST_TICK, Duration::min)
+    }
+}
+
+fn model(counted: bool) -> Found {
+    let (status, why) = match counted {
+        true => (Status::Ignored, "counters are there, and a model is worth less"),
+        false => {
+            (Status::Used, "nothing counts joules here; an interval from time and utilisation")
+        }
+    };
+    Found {
+        source: "model",
+        domain: "cpu".into(),
+        path: None,
+        status,
+        why: why.into(),
+        fix: (!counted).then(|| "a sensor; a model cannot tell one cipher from another".into()),
+    }
+}
+
+/// Counters that software extends, as perf's, have to be read this often.
+const LONGEST_TICK: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeMeter;
+    use crate::{Microjoules, Watts};
+
+    #[test]
+    fn the_guard_reads_often_enough() {
+        let quick = FakeMeter::new("a", []);
+        let mut sources = Sources::of_meters(vec![Box::new(quick)]);
+        assert_eq!(sources.tick(), LONGEST_TICK);
+        let mut small = crate::meter::Info {
+            domain: "b".into(),
+            source: "fake",
+            counter: sources.meters[0].info().counter,
+        };
+        small.counter.range = Some(Microjoules(8_000_000));
+        small.counter.p_max = Watts(100.0);
+        sources.meters.push(Box::new(Counting { info: small, start: Instant::now() }));
+        assert_eq!(sources.tick(), Duration::from_millis(10));
+        sources.meters.remove(0);
+        // 50 W for 0.4 s go through 8 J twice and a half.
+        let (_, window) = sources.measure(|| thread::sleep(Duration::from_millis(400))).unwrap();
+        let (lo, hi) = match window.sum().interval() {
+            Some(interval) => interval,
+            None => {
+                // A machine so busy that the guard slept through a wrap must say so.
+                assert!(window.sum().caveats().any(|caveat| caveat == Caveat::Ambiguous));
+                println!("skipped: the guard was not run for 64 ms");
+                return;
+            }
+        };
+        let truth = Watts(50.0).during(window.wall);
+        assert!(lo.0 < truth.0 && truth.0 < hi.0 + truth.0 / 5, "{lo:?} {hi:?} {truth:?}");
+    }
+
+    #[test]
+    fn a_panic_in_the_work_ends_the_guard() {
+        let mut sources = Sources::of_meters(vec![Box::new(FakeMeter::new("a", []))]);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = sources.measure(|| panic!("of the work"));
+        }));
+        assert!(panicked.is_err());
+    }
+
+    /// A counter that rises with the time, at 50 W.
+    struct Counting {
+        info: crate::Info,
+        start: Instant,
+    }
+
+    impl Meter for Counting {
+        fn info(&self) -> &crate::Info {
+            &self.info
+        }
+
+        fn sample(&mut self) -> crate::Sample {
+            let range = self.info.counter.range.map_or(u64::MAX, |range| range.0);
+            let counted = Watts(50.0).during(self.start.elapsed());
+            crate::Sample::take(|| Ok(Microjoules(counted.0 % range)))
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Machines made of files: what is read of each, what is left out, and what is said about it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wattlock_energy::{Caveat, Class, Root, Sources, Status, Window};
+
+const RANGE: u64 = 262_143_328_850;
+
+/// A machine that is a directory.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Adds a zone as the kernel does: a directory elsewhere, and a link to it.
+    fn zone(self, zone: &str, name: &str, uj: &str) -> Self {
+        let real = self.0.path().join("sys/devices/virtual/powercap").join(zone);
+        fs::create_dir_all(&real).unwrap();
+        fs::create_dir_all(self.file("")).unwrap();
+        symlink(&real, self.file(zone)).unwrap();
+        fs::write(real.join("name"), format!("{name}\n")).unwrap();
+        fs::write(real.join("energy_uj"), format!("{uj}\n")).unwrap();
+        fs::write(real.join("max_energy_range_uj"), format!("{RANGE}\n")).unwrap();
+        self
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.0.path().join("sys/class/powercap").join(path)
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::open(&Root::new(self.0.path()))
+    }
+
+    /// Adds to counters while they are measured.
+    fn measure(&self, add: &[(&str, u64)]) -> Window {
+        let work = || {
+            std::thread::sleep(Duration::from_millis(50));
+            for (zone, delta) in add {
+                let file = self.file(zone).join("energy_uj");
+                let old: u64 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+                fs::write(file, format!("{}\n", (old + delta) % RANGE)).unwrap();
+            }
+        };
+        self.sources().measure(work).unwrap().1
+    }
+
+    fn statuses(&self) -> Vec<(String, &'static str)> {
+        let sources = self.sources();
+        let powercap = sources.found().iter().filter(|found| found.source == "powercap");
+        powercap.map(|found| (found.domain.clone(), found.status.name())).collect()
+    }
+}
+
+fn best(window: &Window) -> Option<u64> {
+    window.sum().best().map(|best| best.0)
+}
+
+fn two_sockets() -> Machine {
+    Machine::new()
+        .zone("intel-rapl:0", "package-1", "1000")
+        .zone("intel-rapl:0:0", "dram", "2000")
+        .zone("intel-rapl:0:1", "core", "3000")
+        .zone("intel-rapl:1", "package-0", "4000")
+        .zone("intel-rapl:1:0", "dram", "5000")
+}
+
+#[test]
+fn two_sockets_in_swapped_order() {
+    let machine = two_sockets();
+    let statuses = machine.statuses();
+    let expected = [
+        ("core of package-1", "ignored"),
+        ("dram of package-0", "used"),
+        ("dram of package-1", "used"),
+        ("package-0", "used"),
+        ("package-1", "used"),
+    ];
+    assert_eq!(statuses, expected.map(|(domain, status)| (domain.to_owned(), status)));
+    let window = machine.measure(&[
+        ("intel-rapl:0", 1_000_000),
+        ("intel-rapl:0:0", 200_000),
+        ("intel-rapl:0:1", 700_000),
+        ("intel-rapl:1", 3_000_000),
+        ("intel-rapl:1:0", 400_000),
+    ]);
+    assert_eq!(best(&window), Some(4_600_000));
+    let of = |domain: &str| {
+        let (_, energy) = window.domains.iter().find(|(name, _)| name == domain).unwrap();
+        energy.best().unwrap().0
+    };
+    assert_eq!((of("package-0"), of("package-1")), (3_000_000, 1_000_000));
+    assert_eq!((of("dram of package-0"), of("dram of package-1")), (400_000, 200_000));
+    assert!(window.sum().caveats().any(|caveat| caveat == Caveat::OtherRoot));
+}
+
+#[test]
+fn dies_are_added_up() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0-die-0", "0").zone(
+        "intel-rapl:1",
+        "package-0-die-1",
+        "0",
+    );
+    let window = machine.measure(&[("intel-rapl:0", 1_000_000), ("intel-rapl:1", 500_000)]);
+    assert_eq!(best(&window), Some(1_500_000));
+}
+
+#[test]
+fn an_amd_machine_has_a_package_and_a_core() {
+    let machine =
+        Machine::new().zone("intel-rapl:0", "package-0", "7").zone("intel-rapl:0:0", "core", "7");
+    let window = machine.measure(&[("intel-rapl:0", 2_000_000), ("intel-rapl:0:0", 900_000)]);
+    assert_eq!(best(&window), Some(2_000_000));
+    assert!(window.sum().covers().eq(["package-0"]));
+}
+
+#[test]
+fn psys_stands_alone() {
+    let machine = two_sockets().zone("intel-rapl:2", "psys", "9");
+    let window = machine.measure(&[("intel-rapl:2", 5_000_000), ("intel-rapl:0", 1_000_000)]);
+    assert_eq!(best(&window), Some(5_000_000));
+    assert!(window.sum().covers().eq(["psys"]));
+}
+
+#[test]
+fn a_psys_that_cannot_be_read_leaves_the_packages() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", "0").zone(
+        "intel-rapl:1",
+        "psys",
+        "garbage",
+    );
+    let window = machine.measure(&[("intel-rapl:0", 1_000_000)]);
+    assert_eq!(best(&window), Some(1_000_000));
+}
+
+#[test]
+fn the_mmio_duplicate_is_not_added() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", "0").zone(
+        "intel-rapl-mmio:0",
+        "package-0",
+        "0",
+    );
+    let window = machine.measure(&[("intel-rapl:0", 1_000_000), ("intel-rapl-mmio:0", 1_000_000)]);
+    assert_eq!(best(&window), Some(1_000_000));
+    let alone = Machine::new().zone("intel-rapl-mmio:0", "package-0", "0");
+    assert_eq!(best(&alone.measure(&[("intel-rapl-mmio:0", 700_000)])), Some(700_000));
+}
+
+#[test]
+fn a_counter_that_wraps_is_followed() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", &(RANGE - 300_000).to_string());
+    assert_eq!(best(&machine.measure(&[("intel-rapl:0", 1_000_000)])), Some(1_000_000));
+}
+
+#[test]
+fn without_its_range_a_counter_is_used_until_it_goes_back() {
+    for range in [None, Some("0\n"), Some("garbage\n")] {
+        let machine =
+            Machine::new().zone("intel-rapl:0", "package-0", &(RANGE - 300_000).to_string());
+        let file = machine.file("intel-rapl:0/max_energy_range_uj");
+        match range {
+            None => fs::remove_file(file).unwrap(),
+            Some(text) => fs::write(file, text).unwrap(),
+        }
+        assert_eq!(best(&machine.measure(&[("intel-rapl:0", 100_000)])), Some(100_000));
+        let wrapped = machine.measure(&[("intel-rapl:0", 1_000_000)]).sum();
+        assert_eq!((wrapped.class(), wrapped.interval()), (Class::Unavailable, None));
+        assert!(wrapped.caveats().any(|caveat| caveat == Caveat::Ambiguous));
+    }
+}
+
+#[test]
+fn a_dead_counter_is_no_zero() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", "0");
+    let mut sources = machine.sources();
+    let (_, window) = sources.measure(|| std::thread::sleep(Duration::from_millis(310))).unwrap();
+    assert_eq!(window.sum().interval(), None);
+    assert!(window.sum().caveats().any(|caveat| caveat == Caveat::Stuck));
+}
+
+#[test]
+fn garbage_in_one_domain_leaves_no_sum() {
+    for garbage in ["garbage", "", "-5", "1.5", "99999999999999999999999"] {
+        let machine = Machine::new().zone("intel-rapl:0", "package-0", "0").zone(
+            "intel-rapl:0:0",
+            "dram",
+            garbage,
+        );
+        assert!(!machine.sources().can_measure());
+        let window = machine.measure(&[("intel-rapl:0", 1_000_000)]);
+        assert_eq!(window.domains[0].1.best().unwrap().0, 1_000_000);
+        assert_eq!((window.sum().class(), window.sum().interval()), (Class::Unavailable, None));
+        assert!(window.sum().caveats().any(|caveat| caveat == Caveat::DomainMissing));
+    }
+}
+
+#[test]
+fn a_zone_without_a_name_may_be_a_package() {
+    let machine =
+        Machine::new().zone("intel-rapl:0", "package-0", "0").zone("intel-rapl:1", "", "0");
+    assert!(!machine.sources().can_measure());
+    assert_eq!(best(&machine.measure(&[("intel-rapl:0", 1_000_000)])), None);
+}
+
+#[test]
+fn memory_alone_is_no_sum() {
+    let machine = Machine::new().zone("intel-rapl:0:0", "dram", "0");
+    assert!(!machine.sources().can_measure());
+}
+
+#[test]
+fn a_counter_that_vanishes_meanwhile_is_a_gap() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", "5");
+    let file = machine.file("intel-rapl:0/energy_uj");
+    let (_, window) = machine.sources().measure(|| fs::remove_file(file).unwrap()).unwrap();
+    let sum = window.sum();
+    assert_eq!(sum.interval(), None);
+    assert!(sum.gaps()[0].contains("cannot read") && sum.gaps()[0].contains("energy_uj"));
+}
+
+#[test]
+fn an_unreadable_counter_says_why_and_never_asks_to_open_it_to_all() {
+    let machine = Machine::new().zone("intel-rapl:0", "package-0", "0");
+    let file = machine.file("intel-rapl:0/energy_uj");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read_to_string(&file).is_ok() {
+        println!("skipped: root reads every file");
+        return;
+    }
+    assert!(!machine.sources().can_measure());
+    let sources = machine.sources();
+    let found = &sources.found()[0];
+    assert_eq!(found.status, Status::Unavailable);
+    assert!(found.why.contains("ermission denied"), "{}", found.why);
+    let fix = found.fix.as_deref().unwrap();
+    assert!(fix.contains("root") && fix.contains("group") && fix.contains("0440"), "{fix}");
+    assert!(!fix.contains("444") && !fix.contains("a+r") && !fix.contains("o+r"), "{fix}");
+}
+
+#[test]
+fn a_machine_without_zones_says_why() {
+    let machine = Machine::new();
+    let why = |machine: &Machine| machine.sources().found()[0].why.clone();
+    assert_eq!(why(&machine), "the kernel shows no RAPL zones");
+    fs::create_dir(machine.0.path().join("proc")).unwrap();
+    fs::write(machine.0.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor aes\n").unwrap();
+    assert_eq!(why(&machine), "a virtual machine, whose host shows it no counters");
+    let statuses: Vec<_> =
+        machine.sources().found().iter().map(|found| (found.source, found.status)).collect();
+    assert_eq!(statuses, [("powercap", Status::Unavailable), ("model", Status::Used)]);
+}
