@@ -544,6 +544,12 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+/// Threads to work with: those asked for, or one for each CPU.
+pub fn threads(wanted: Option<u16>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.map_or_else(all, usize::from)
+}
+
 /// "A..B" with either end left out; the end is not included.
 fn parse_range(text: &str) -> Result<(u64, u64), String> {
     let (start, end) = text.split_once("..").ok_or("a range is written A..B, in bytes")?;

@@ -186,8 +186,7 @@ struct Invocation {
 
 impl Invocation {
     fn new(run: &args::Run) -> Self {
-        let available = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = run.threads.map_or(available, usize::from);
+        let threads = args::threads(run.threads);
         Self {
             engine: Engine::new(threads),
             progress: Arc::default(),

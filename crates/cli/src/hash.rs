@@ -66,8 +66,7 @@ impl Hasher {
                 usage(format!("{error}; kernels are {}", KeccakKernel::NAMES.join(", ")))
             })?,
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let engine = Engine::new(args.threads.map_or(threads, usize::from));
+        let engine = Engine::new(args::threads(args.threads));
         Ok(Self { engine, kernel, algorithm })
     }
 

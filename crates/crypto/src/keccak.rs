@@ -19,6 +19,9 @@ pub enum KeccakKernel {
 }
 
 impl KeccakKernel {
+    /// Messages or chunks that are hashed at once.
+    pub const LANES: usize = LANES;
+
     /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 2] = ["keccak-soft", "keccak-avx512"];
 

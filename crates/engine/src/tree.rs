@@ -23,7 +23,7 @@ impl TreeStream {
     /// The length of windows that suits all lanes of all workers: whole chunks, about `wanted`
     /// bytes.
     pub fn window_len(&self, wanted: usize) -> usize {
-        let lanes = LANES * self.hash.chunk_len();
+        let lanes = KeccakKernel::LANES * self.hash.chunk_len();
         wanted.div_ceil(lanes).max(1) * lanes
     }
 
@@ -69,14 +69,11 @@ impl TreeStream {
 
     /// Bytes that a worker takes: whole groups of lanes, several for each worker.
     fn piece_len(&self, engine: &Engine, len: usize) -> usize {
-        let lanes = LANES * self.hash.chunk_len();
+        let lanes = KeccakKernel::LANES * self.hash.chunk_len();
         let each = len.div_ceil(4 * engine.threads()).div_ceil(lanes).max(1);
         each.min(MOST_LANE_GROUPS) * lanes
     }
 }
-
-/// Chunks that a kernel hashes at once.
-const LANES: usize = 8;
 
 /// Groups of lanes that a worker takes at most: 512 KiB of KT128's chunks.
 const MOST_LANE_GROUPS: usize = 8;

@@ -49,7 +49,7 @@ const LANE_WINDOW: usize = 136 * 1024;
 const TREE_WINDOW: usize = 8 << 20;
 
 /// Files that a worker has open: the lanes of a kernel.
-const LANES: usize = 8;
+const LANES: usize = KeccakKernel::LANES;
 
 fn open(input: &Input) -> io::Result<Box<dyn Read>> {
     match input {

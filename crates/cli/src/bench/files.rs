@@ -53,7 +53,6 @@ struct Settings {
 
 impl Settings {
     fn new(args: &args::BenchFiles) -> Self {
-        let all = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = |usual, quick| if args.quick { quick } else { usual };
         Self {
             size: if args.quick { args.size.min(64 << 20) } else { args.size },
@@ -61,7 +60,7 @@ impl Settings {
             files: args.files.min(quick(usize::MAX, 100)),
             file_size: args.file_size,
             dir: args.dir.clone(),
-            threads: args.threads.unwrap_or(all),
+            threads: args.threads.unwrap_or_else(|| args::threads(None)),
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fs;
 
 use serde::Serialize;
 
+use crate::args;
+
 /// The machine that a result was measured on.
 #[derive(Debug, Serialize)]
 pub struct Machine {
@@ -46,7 +48,7 @@ impl Machine {
                 field("model"),
                 field("stepping")
             ),
-            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            cpus: args::threads(None),
             memory_bytes: kib.map_or(0, |kib: u64| kib * 1024),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
                 .unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_engine::crypto::{AesKernel, Algorithm, KeccakKernel};
+use wattlock_engine::crypto::{self, AesKernel, Algorithm, KeccakKernel};
 
 use crate::exit::{self, Ended};
 
@@ -55,18 +55,16 @@ fn entry(algorithm: Algorithm) -> Entry {
 
 /// All kernels.
 pub fn kernels() -> Vec<Kernel> {
-    let aes = AesKernel::NAMES.map(|name| Kernel {
+    let kernel = |name, best: &str, found: Result<(), crypto::Error>| Kernel {
         name,
-        runs_here: AesKernel::named(name).is_ok(),
-        chosen: AesKernel::best().name() == name,
-        why_not: AesKernel::named(name).err().map(|error| error.to_string()),
-    });
-    let keccak = KeccakKernel::NAMES.map(|name| Kernel {
-        name,
-        runs_here: KeccakKernel::named(name).is_ok(),
-        chosen: KeccakKernel::best().name() == name,
-        why_not: KeccakKernel::named(name).err().map(|error| error.to_string()),
-    });
+        runs_here: found.is_ok(),
+        chosen: name == best,
+        why_not: found.err().map(|error| error.to_string()),
+    };
+    let aes = AesKernel::NAMES
+        .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(drop)));
+    let keccak = KeccakKernel::NAMES
+        .map(|name| kernel(name, KeccakKernel::best().name(), KeccakKernel::named(name).map(drop)));
     let always = |name| Kernel { name, runs_here: true, chosen: true, why_not: None };
     aes.into_iter().chain(keccak).chain([always("aws-lc"), always("portable")]).collect()
 }

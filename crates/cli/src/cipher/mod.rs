@@ -49,8 +49,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
         .map_err(|error| usage(error.to_string()))?
         .with_grain(args.block_size.map(|bytes| bytes as usize));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let engine = Engine::new(args.threads.map_or(threads, usize::from));
+    let engine = Engine::new(args::threads(args.threads));
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
     cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)

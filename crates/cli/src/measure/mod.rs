@@ -115,7 +115,7 @@ fn code(status: ExitStatus) -> u8 {
 impl Run {
     /// What the models say of it: all CPUs, busy for as long as the command kept them busy.
     fn modelled(&self, tdp: Option<f64>) -> Energy {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpus = args::threads(None);
         let possible = self.wall.as_secs_f64() * cpus as f64;
         let utilisation = self.cpu.as_secs_f64() / possible.max(f64::MIN_POSITIVE);
         let tdp = tdp.map_or(Tdp::Assumed, |watts| Tdp::Given(Watts(watts)));

@@ -10,8 +10,8 @@ use std::arch::x86_64::{
 };
 
 use super::cpu::AesNi;
-use super::round_keys::MOST_ROUNDS;
-use super::{BLOCK_LEN, BlockKernel, RoundKeys};
+use super::round_keys::{MOST_ROUNDS, for_rounds};
+use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
 
 /// An expanded key, of a CPU that was seen to have AES-NI.
 pub(crate) struct Key {
@@ -83,18 +83,6 @@ impl BlockKernel for Key {
 /// Blocks in flight: the latency of a round times the rounds that start in a cycle.
 const WIDE: usize = 8;
 
-/// Loops that are the same for 10, 12 and 14 rounds, compiled for each: round keys then stay in
-/// registers and the rounds are unrolled.
-macro_rules! for_rounds {
-    ($keys:expr, $body:ident $([$generic:ident])? ( $($argument:expr),* )) => {
-        match $keys.rounds() {
-            10 => $body::<11 $(, $generic)?>(&load_keys($keys), $($argument),*),
-            12 => $body::<13 $(, $generic)?>(&load_keys($keys), $($argument),*),
-            _ => $body::<15 $(, $generic)?>(&load_keys($keys), $($argument),*),
-        }
-    };
-}
-
 #[target_feature(enable = "aes,sse4.1")]
 fn ecb<const ENCRYPT: bool>(keys: &RoundKeys, blocks: &mut [[u8; BLOCK_LEN]]) {
     for_rounds!(keys, ecb_run[ENCRYPT](blocks));
@@ -123,11 +111,7 @@ fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
     for (state, block) in state.iter_mut().zip(&*blocks) {
         *state = load(block);
     }
-    if ENCRYPT {
-        encrypt(keys, &mut state);
-    } else {
-        decrypt(keys, &mut state);
-    }
+    apply::<KEYS, ENCRYPT, N>(keys, &mut state);
     for (state, block) in state.iter().zip(blocks) {
         store(block, *state);
     }
@@ -135,13 +119,10 @@ fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
 
 #[target_feature(enable = "aes,sse4.1")]
 fn ctr(keys: &RoundKeys, counter: u128, in_out: &mut [u8]) {
-    // Counters are counted in 64 bits, so a run is cut where those wrap.
-    let blocks_to_wrap = u128::from(u64::MAX) + 1 - u128::from(counter as u64);
-    let bytes_to_wrap = usize::try_from(blocks_to_wrap * BLOCK_LEN as u128).unwrap_or(usize::MAX);
-    let (before, after) = in_out.split_at_mut(bytes_to_wrap.min(in_out.len()));
+    let (before, after, wrapped) = split_at_wrap(counter, in_out);
     for_rounds!(keys, ctr_run(counter, before));
     if !after.is_empty() {
-        for_rounds!(keys, ctr_run(counter.wrapping_add(blocks_to_wrap), after));
+        for_rounds!(keys, ctr_run(wrapped, after));
     }
 }
 
@@ -159,7 +140,7 @@ fn ctr_run<const KEYS: usize>(keys: &[__m128i; KEYS], counter: u128, in_out: &mu
             *state = _mm_shuffle_epi8(next, big_endian);
             next = _mm_add_epi64(next, one);
         }
-        encrypt(keys, &mut state);
+        apply::<KEYS, true, _>(keys, &mut state);
         for (state, block) in state.iter().zip(group) {
             store(block, _mm_xor_si128(*state, load(block)));
         }
@@ -167,12 +148,12 @@ fn ctr_run<const KEYS: usize>(keys: &[__m128i; KEYS], counter: u128, in_out: &mu
     for block in rest {
         let mut state = [_mm_shuffle_epi8(next, big_endian)];
         next = _mm_add_epi64(next, one);
-        encrypt(keys, &mut state);
+        apply::<KEYS, true, _>(keys, &mut state);
         store(block, _mm_xor_si128(state[0], load(block)));
     }
     if !tail.is_empty() {
         let mut state = [_mm_shuffle_epi8(next, big_endian)];
-        encrypt(keys, &mut state);
+        apply::<KEYS, true, _>(keys, &mut state);
         let mut keystream = [0; BLOCK_LEN];
         store(&mut keystream, state[0]);
         super::xor(tail, &keystream);
@@ -210,7 +191,7 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
     for (state, block) in state.iter_mut().zip(&*blocks) {
         *state = load(block);
     }
-    decrypt(keys, &mut state);
+    apply::<KEYS, false, _>(keys, &mut state);
     for (state, block) in state.iter().zip(blocks) {
         let ciphertext = load(block);
         store(block, _mm_xor_si128(*state, previous));
@@ -257,7 +238,7 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
         for (state, lane) in state.iter_mut().zip(&*lanes) {
             *state = _mm_xor_si128(*state, load(&lane[index]));
         }
-        encrypt(keys, &mut state);
+        apply::<KEYS, true, _>(keys, &mut state);
         for (state, lane) in state.iter().zip(&mut *lanes) {
             store(&mut lane[index], *state);
         }
@@ -269,33 +250,28 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
 
 #[inline]
 #[target_feature(enable = "aes,sse4.1")]
-fn encrypt<const KEYS: usize, const N: usize>(keys: &[__m128i; KEYS], state: &mut [__m128i; N]) {
+fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
+    keys: &[__m128i; KEYS],
+    state: &mut [__m128i; N],
+) {
     for state in &mut *state {
         *state = _mm_xor_si128(*state, keys[0]);
     }
     for key in &keys[1..KEYS - 1] {
         for state in &mut *state {
-            *state = _mm_aesenc_si128(*state, *key);
+            *state = if ENCRYPT {
+                _mm_aesenc_si128(*state, *key)
+            } else {
+                _mm_aesdec_si128(*state, *key)
+            };
         }
     }
     for state in state {
-        *state = _mm_aesenclast_si128(*state, keys[KEYS - 1]);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "aes,sse4.1")]
-fn decrypt<const KEYS: usize, const N: usize>(keys: &[__m128i; KEYS], state: &mut [__m128i; N]) {
-    for state in &mut *state {
-        *state = _mm_xor_si128(*state, keys[0]);
-    }
-    for key in &keys[1..KEYS - 1] {
-        for state in &mut *state {
-            *state = _mm_aesdec_si128(*state, *key);
-        }
-    }
-    for state in state {
-        *state = _mm_aesdeclast_si128(*state, keys[KEYS - 1]);
+        *state = if ENCRYPT {
+            _mm_aesenclast_si128(*state, keys[KEYS - 1])
+        } else {
+            _mm_aesdeclast_si128(*state, keys[KEYS - 1])
+        };
     }
 }
 

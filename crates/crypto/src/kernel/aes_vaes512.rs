@@ -15,9 +15,9 @@ use zeroize::Zeroize;
 
 use super::aes_vaes512_lanes::cbc_encrypt_lanes;
 use super::cpu::Vaes512;
-use super::round_keys::MOST_ROUNDS;
+use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::vector512::{WIDTH, fetch_ahead, load, store};
-use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni};
+use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni, split_at_wrap};
 
 /// An expanded key, of a CPU that was seen to have VAES and AVX-512.
 pub(crate) struct Key {
@@ -86,19 +86,6 @@ const WIDE: usize = 8;
 
 /// Bytes of CTR from which a table of the first round pays for itself.
 const WORTH_A_TABLE: usize = 4096;
-
-/// Loops that are the same for 10, 12 and 14 rounds, compiled for each: round keys then stay in
-/// registers and the rounds are unrolled.
-macro_rules! for_rounds {
-    ($keys:expr, $body:ident $([$generic:ident])? ( $($argument:expr),* )) => {
-        match $keys.rounds() {
-            10 => $body::<11 $(, $generic)?>(&load_keys($keys), $($argument),*),
-            12 => $body::<13 $(, $generic)?>(&load_keys($keys), $($argument),*),
-            _ => $body::<15 $(, $generic)?>(&load_keys($keys), $($argument),*),
-        }
-    };
-}
-pub(super) use for_rounds;
 
 // ECB
 
@@ -180,16 +167,13 @@ impl Drop for FirstRound {
 
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
 fn ctr(keys: &RoundKeys, first_round: Option<&FirstRound>, counter: u128, in_out: &mut [u8]) {
-    // Counters are counted in 64 bits, so a run is cut where those wrap.
-    let blocks_to_wrap = u128::from(u64::MAX) + 1 - u128::from(counter as u64);
-    let bytes_to_wrap = usize::try_from(blocks_to_wrap * BLOCK_LEN as u128).unwrap_or(usize::MAX);
-    let (before, after) = in_out.split_at_mut(bytes_to_wrap.min(in_out.len()));
+    let (before, after, wrapped) = split_at_wrap(counter, in_out);
     match first_round {
         Some(first_round) => for_rounds!(keys, ctr_cached(first_round, counter, before)),
         None => for_rounds!(keys, ctr_plain(counter, before)),
     }
     if !after.is_empty() {
-        for_rounds!(keys, ctr_plain(counter.wrapping_add(blocks_to_wrap), after));
+        for_rounds!(keys, ctr_plain(wrapped, after));
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn cbc_encrypt_records<'r>(
 }
 
 /// Lanes of the widest kernel.
-const MOST_LANES: usize = 64;
+const MOST_LANES: usize = 32;
 
 /// Blocks that lanes without a record go along with.
 const IDLE_BLOCKS: usize = 16;

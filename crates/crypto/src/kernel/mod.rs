@@ -89,8 +89,18 @@ pub(crate) trait BlockKernel: Sync {
     }
 }
 
-/// Blocks that the provided methods hand to a kernel at once: what the widest of them takes.
+/// Blocks that the provided methods hand to a kernel at once: a multiple of what each takes.
 const BATCH: usize = 64;
+
+/// Cuts a run of CTR where the lower 64 bits of its counters wrap, for kernels that count in 64
+/// bits; and the counter of the second part.
+#[cfg(target_arch = "x86_64")]
+fn split_at_wrap(counter: u128, in_out: &mut [u8]) -> (&mut [u8], &mut [u8], u128) {
+    let blocks = u128::from(u64::MAX) + 1 - u128::from(counter as u64);
+    let bytes = usize::try_from(blocks * BLOCK_LEN as u128).unwrap_or(usize::MAX);
+    let (before, after) = in_out.split_at_mut(bytes.min(in_out.len()));
+    (before, after, counter.wrapping_add(blocks))
+}
 
 fn xor(onto: &mut [u8], from: &[u8]) {
     for (onto, from) in onto.iter_mut().zip(from) {

@@ -75,3 +75,19 @@ impl Drop for RoundKeys {
         self.keys.zeroize();
     }
 }
+
+/// Loops that are the same for 10, 12 and 14 rounds, compiled for each: round keys then stay in
+/// registers and the rounds are unrolled. The kernel that calls it has a `load_keys` for its
+/// registers.
+#[cfg(target_arch = "x86_64")]
+macro_rules! for_rounds {
+    ($keys:expr, $body:ident $([$generic:ident])? ( $($argument:expr),* )) => {
+        match $keys.rounds() {
+            10 => $body::<11 $(, $generic)?>(&load_keys($keys), $($argument),*),
+            12 => $body::<13 $(, $generic)?>(&load_keys($keys), $($argument),*),
+            _ => $body::<15 $(, $generic)?>(&load_keys($keys), $($argument),*),
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use for_rounds;

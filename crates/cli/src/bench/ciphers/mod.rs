@@ -82,8 +82,7 @@ struct Bench {
 
 impl Bench {
     fn new(args: &args::BenchCiphers) -> Self {
-        let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = args.threads.map_or(all, usize::from);
+        let most = args::threads(args.threads);
         let mut threads: Vec<_> = (0..).map(|i| 1 << i).take_while(|n| *n < most).collect();
         threads.push(most);
         let (peers, absent) = wattlock_peers::all();
