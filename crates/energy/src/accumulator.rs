@@ -23,6 +23,11 @@ impl Counter {
     pub fn wrap_time(&self) -> Duration {
         self.p_max.spends(self.range.unwrap_or(LEAST_RANGE))
     }
+
+    /// A counter of a domain that runs does not rest for longer.
+    pub(crate) fn longest_rest(&self) -> Duration {
+        LONGEST_REST.max(self.refresh * 3).max(LEAST_POWER.spends(self.resolution) * 2)
+    }
 }
 
 /// What happened from one reading to the next.
@@ -94,7 +99,7 @@ impl Accumulator {
 
     fn judge(&self, elapsed: Duration, value: Microjoules) -> (Step, Microjoules) {
         let nothing = Microjoules(0);
-        if value == self.value && elapsed >= LONGEST_REST {
+        if value == self.value && elapsed >= self.counter.longest_rest() {
             return (Step::Stuck, nothing);
         }
         if elapsed >= self.counter.wrap_time().mul_f64(SHARE_OF_WRAP) {
@@ -137,8 +142,11 @@ const LEAST_RANGE: Microjoules = Microjoules(65_535_999_984);
 const SHARE_OF_WRAP: f64 = 0.8;
 
 /// No domain of a machine that runs draws so little that its counter rests for so long: with a
-/// unit of 61 µJ that would be 0.2 mW.
+/// unit of 61 µJ that would be 0.2 mW. Counters of large units rest longer.
 const LONGEST_REST: Duration = Duration::from_millis(300);
+
+/// Less power than a machine draws that runs.
+pub(crate) const LEAST_POWER: Watts = Watts(0.5);
 
 #[cfg(test)]
 mod tests {

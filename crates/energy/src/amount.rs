@@ -160,6 +160,46 @@ impl Energy {
         self
     }
 
+    /// What is left of it without `idle`, what the same domains would have taken at rest: at best
+    /// attributed. Where the two do not cover the same domains, nothing is known.
+    #[must_use]
+    pub fn above(mut self, idle: Self) -> Self {
+        self.caveats.extend(idle.caveats.iter().copied());
+        if self.covers != idle.covers {
+            return Self { caveats: self.caveats, ..Self::nothing(Class::Unavailable) }
+                .with_caveat(Caveat::DomainMissing);
+        }
+        if idle.lo > self.hi {
+            // Whatever the machine did at rest, it was not what it did at work.
+            return Self { caveats: self.caveats, ..Self::nothing(Class::Unavailable) }
+                .with_caveat(Caveat::IdleDrift);
+        }
+        let less =
+            |whole: Microjoules, part: Microjoules| Microjoules(whole.0.saturating_sub(part.0));
+        self.class = self.class.min(idle.class).min(Class::Attributed);
+        self.gaps.extend(idle.gaps);
+        (self.lo, self.hi) = (less(self.lo, idle.hi), less(self.hi, idle.lo));
+        let both = self.best.zip(idle.best).map(|(whole, part)| less(whole, part));
+        self.best = both.filter(|_| self.class > Class::Modelled);
+        self
+    }
+
+    /// As much for another time: `times` as long, under the same power.
+    #[must_use]
+    pub fn scaled(mut self, times: f64) -> Self {
+        let of = |whole: Microjoules| Microjoules::from_joules(whole.joules() * times.max(0.0));
+        (self.lo, self.best, self.hi) = (of(self.lo), self.best.map(of), of(self.hi));
+        self
+    }
+
+    /// The mean of two of the same domains. That they differ is added to what it may be off by.
+    #[must_use]
+    pub fn mean(self, other: Self) -> Self {
+        let (lo, hi) = (self.lo.min(other.lo), self.hi.max(other.hi));
+        let both = (self + other).scaled(0.5);
+        Self { lo, hi, ..both }
+    }
+
     /// The same, with a doubt.
     #[must_use]
     pub fn with_caveat(mut self, caveat: Caveat) -> Self {
@@ -336,6 +376,26 @@ mod tests {
         let modelled = Energy::modelled("cpu", uj(2.0), uj(4.0)).share(0.5);
         assert_eq!((modelled.class(), modelled.best()), (Class::Modelled, None));
         assert_eq!(modelled.interval(), Some((uj(1.0), uj(2.0))));
+    }
+
+    #[test]
+    fn what_is_above_idle_is_attributed_too() {
+        let gross = Energy::measured("package-0", uj(10.0), uj(1.0));
+        let idle = Energy::measured("package-0", uj(4.0), uj(0.5));
+        let net = gross.clone().above(idle.clone());
+        assert_eq!((net.class(), net.best()), (Class::Attributed, Some(uj(6.0))));
+        assert_eq!(net.interval(), Some((uj(4.5), uj(7.5))));
+        let more = idle.clone().mean(Energy::measured("package-0", uj(5.0), uj(0.5)));
+        assert_eq!((more.best(), more.interval()), (Some(uj(4.5)), Some((uj(3.5), uj(5.5)))));
+        assert_eq!(more.class(), Class::Measured);
+        // More at rest than at work is no zero.
+        let none = idle.clone().above(gross.clone());
+        assert_eq!((none.class(), none.interval()), (Class::Unavailable, None));
+        assert!(none.caveats().any(|caveat| caveat == Caveat::IdleDrift));
+        let other = Energy::measured("package-1", uj(4.0), uj(0.5));
+        assert_eq!(gross.clone().above(other).interval(), None);
+        let modelled = gross.above(Energy::modelled("package-0", uj(1.0), uj(2.0)));
+        assert_eq!((modelled.class(), modelled.best()), (Class::Modelled, None));
     }
 
     #[test]

@@ -10,6 +10,12 @@ pub enum Caveat {
     BelowResolution,
     /// A domain that belongs to the sum could not be read.
     DomainMissing,
+    /// A GPU's energy could not be read, and is not in the sum.
+    AcceleratorMissing,
+    /// Power was sampled.
+    Sampled,
+    /// The idle power before was not that after.
+    IdleDrift,
     /// A read failed.
     Gap,
     /// The counter may have wrapped more than once between two reads.
@@ -35,6 +41,9 @@ impl Caveat {
             Self::WholeMachine => "whole-machine",
             Self::BelowResolution => "below-resolution",
             Self::DomainMissing => "domain-missing",
+            Self::AcceleratorMissing => "accelerator-missing",
+            Self::Sampled => "sampled",
+            Self::IdleDrift => "idle-drift",
             Self::Gap => "gap",
             Self::Ambiguous => "ambiguous",
             Self::Reset => "reset",
@@ -57,6 +66,13 @@ impl Caveat {
             }
             Self::DomainMissing => {
                 "a domain could not be read, so there is no sum; see wattlock doctor"
+            }
+            Self::AcceleratorMissing => {
+                "a GPU is here whose energy cannot be read, and the sum is without it"
+            }
+            Self::Sampled => "power was sampled: what it did between two samples is not known",
+            Self::IdleDrift => {
+                "the idle power before and after differ by more than a tenth; let the machine rest"
             }
             Self::Gap => "a read of the counter failed; see wattlock doctor, and measure again",
             Self::Ambiguous => {

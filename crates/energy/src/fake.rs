@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::{Counter, Gap, Info, Meter, Microjoules, Sample, Watts};
+use crate::{Counter, Extent, Gap, Info, Kind, Meter, Microjoules, Reading, Sample, Watts};
 
 /// Gives the readings it was made with, one a sample; after the last, gaps.
 pub struct FakeMeter {
@@ -26,7 +26,12 @@ impl FakeMeter {
             p_max: Watts(1000.0),
         };
         Self {
-            info: Info { domain: domain.to_owned(), source: "fake", counter },
+            info: Info {
+                domain: domain.to_owned(),
+                source: "fake",
+                extent: Extent::Package,
+                kind: Kind::Counter(counter),
+            },
             start: Instant::now(),
             readings: readings.into_iter().collect(),
         }
@@ -42,6 +47,6 @@ impl Meter for FakeMeter {
         let (after, value) = self.readings.pop_front().unwrap_or_default();
         let at = self.start + after;
         let gap = || Gap { why: "this read was to fail".into() };
-        Sample { before: at, after: at, value: value.ok_or_else(gap) }
+        Sample { before: at, after: at, value: value.map(Reading::Energy).ok_or_else(gap) }
     }
 }

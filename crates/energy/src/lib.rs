@@ -21,25 +21,38 @@
 
 mod accumulator;
 mod amount;
+mod battery;
+mod candidate;
 mod caveat;
+pub mod external;
 pub mod fake;
 mod figure;
+mod hwmon;
+mod idle;
+mod integrator;
 mod meter;
 mod model;
+mod nvml;
+mod perf;
 pub mod powercap;
+mod probe;
 mod sources;
 mod window;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use accumulator::{Accumulator, Counter, Step};
 pub use amount::{Class, Energy, Microjoules, Watts};
 pub use caveat::Caveat;
+pub use external::External;
 pub use figure::Figure;
-pub use meter::{Gap, Info, Meter, Sample};
-pub use model::{Model, Tdp, modelled};
+pub use idle::Idle;
+pub use integrator::{Integrator, Sensor};
+pub use meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+pub use model::{Load, Model, Tdp, modelled, modelled_net};
 pub use sources::{Found, Sources, Status};
-pub use window::Window;
+pub use window::{Domain, Window};
 
 /// Where the files of the machine begin: `/`, or a tree that stands for a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,4 +104,11 @@ pub enum Error {
     /// The thread that watches counters could not be started.
     #[error("cannot start the thread that watches the counters")]
     Guard(#[source] std::io::Error),
+}
+
+/// True if the CPU says that a hypervisor runs it.
+fn is_virtual(root: &Root) -> bool {
+    let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    flags.split_whitespace().any(|flag| flag == "hypervisor")
 }

@@ -2,26 +2,86 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Counter, Error, Microjoules};
+use crate::{Counter, Error, Microjoules, Sensor, Watts};
 
 /// What a meter is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// What it meters: `package-0`, `dram of package-0`, `psys`.
     pub domain: String,
-    /// Where it reads: `powercap`.
+    /// Where it reads: `powercap`, `perf`, `hwmon`, `battery`, `nvml`, `external`.
     pub source: &'static str,
-    /// How it counts.
-    pub counter: Counter,
+    /// What of the machine that is.
+    pub extent: Extent,
+    /// How it tells.
+    pub kind: Kind,
 }
 
-/// Reads the energy of one domain.
+/// What of a machine a meter sees, the most first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// What the mains deliver.
+    Wall,
+    /// The whole platform behind its power supply.
+    Platform,
+    /// One socket or die.
+    Package,
+    /// Memory.
+    Memory,
+    /// What a battery delivers to a whole machine that is not plugged in.
+    Battery,
+    /// A GPU or another accelerator: a domain of its own.
+    Accelerator,
+}
+
+/// How a meter tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Its energy rises.
+    Counter(Counter),
+    /// It tells the power of the moment.
+    Sensor(Sensor),
+}
+
+impl Kind {
+    /// More power than the domain ever draws.
+    pub fn p_max(&self) -> Watts {
+        match self {
+            Self::Counter(counter) => counter.p_max,
+            Self::Sensor(sensor) => sensor.p_max,
+        }
+    }
+
+    /// How often it has to be read.
+    pub fn period(&self) -> Duration {
+        match self {
+            Self::Counter(counter) => (counter.wrap_time() / 8).min(LONGEST_PERIOD),
+            Self::Sensor(sensor) => sensor.refresh.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
+        }
+    }
+}
+
+/// What a meter shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reading {
+    /// A counter: the energy since its beginning.
+    Energy(Microjoules),
+    /// A sensor: the power of the moment.
+    Power(Watts),
+}
+
+/// Reads one domain.
 pub trait Meter: Send {
     /// What it is.
     fn info(&self) -> &Info;
 
     /// Reads it once.
     fn sample(&mut self) -> Sample;
+
+    /// True if what it tells is counted, and not sampled.
+    fn counts(&self) -> bool {
+        matches!(self.info().kind, Kind::Counter(_))
+    }
 }
 
 /// A read that failed, and why. Never a zero.
@@ -31,20 +91,20 @@ pub struct Gap {
     pub why: String,
 }
 
-/// One read of a counter, between two looks at the clock.
+/// One read, between two looks at the clock.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Before it was read.
     pub before: Instant,
     /// After it was read.
     pub after: Instant,
-    /// What the counter showed.
-    pub value: Result<Microjoules, Gap>,
+    /// What the meter showed.
+    pub value: Result<Reading, Gap>,
 }
 
 impl Sample {
     /// Reads with `read`, between two looks at the clock.
-    pub fn take(read: impl FnOnce() -> Result<Microjoules, Error>) -> Self {
+    pub fn take(read: impl FnOnce() -> Result<Reading, Error>) -> Self {
         let before = Instant::now();
         let value = read().map_err(|error| Gap { why: error.to_string() });
         Self { before, after: Instant::now(), value }
@@ -60,3 +120,9 @@ impl Sample {
         self.before + self.width() / 2
     }
 }
+
+/// Counters that software extends, as perf's, have to be read this often.
+const LONGEST_PERIOD: Duration = Duration::from_secs(10);
+
+/// Reading more often would cost more than it tells.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(50);

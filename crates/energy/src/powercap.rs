@@ -8,9 +8,11 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
-use crate::{Counter, Error, Found, Info, Meter, Microjoules, Root, Sample, Status, Watts};
+use crate::candidate::{Candidate, Obstacle};
+use crate::{Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts};
 
 /// Where the kernel shows them.
 pub const DIRECTORY: &str = "sys/class/powercap";
@@ -23,7 +25,7 @@ pub struct Powercap {
 }
 
 impl Powercap {
-    fn new(domain: String, zone: &Path) -> Self {
+    fn new(domain: String, extent: Extent, zone: &Path) -> Self {
         let range = read(&zone.join("max_energy_range_uj")).ok().filter(|range| range.0 > 0);
         // A counter of 32 bits; units in use are 2^-14 and 2^-16 J.
         let resolution = range.map_or(61, |range| range.0 >> 32) + 1;
@@ -31,9 +33,9 @@ impl Powercap {
             range,
             resolution: Microjoules(resolution),
             refresh: Duration::from_millis(1),
-            p_max: P_MAX,
+            p_max: p_max(zone),
         };
-        let info = Info { domain, source: SOURCE, counter };
+        let info = Info { domain, source: SOURCE, extent, kind: Kind::Counter(counter) };
         Self { info, file: zone.join("energy_uj") }
     }
 }
@@ -44,65 +46,26 @@ impl Meter for Powercap {
     }
 
     fn sample(&mut self) -> Sample {
-        Sample::take(|| read(&self.file))
+        let first = Sample::take(|| read(&self.file).map(Reading::Energy));
+        if first.value.is_ok() {
+            return first;
+        }
+        // Some drivers have no data for a moment; who fails twice has none.
+        thread::sleep(Duration::from_millis(1));
+        Sample::take(|| read(&self.file).map(Reading::Energy))
     }
-}
-
-/// What was found: all zones with their status, and the meters that together are the sum.
-pub(crate) struct Discovery {
-    pub found: Vec<Found>,
-    pub meters: Vec<Powercap>,
-    /// True if no zone that belongs to the sum is missing.
-    pub complete: bool,
 }
 
 /// Looks at every zone.
-pub(crate) fn discover(root: &Root) -> Discovery {
+pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let mut zones = zones(root);
     let first_hand = zones.iter().any(|zone| !zone.mmio);
     zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
-    let psys = |zone: &Zone| zone.is("psys") && !zone.duplicate && zone.read.is_ok();
-    let has_psys = zones.iter().any(psys);
-    let mut discovery = Discovery { found: Vec::new(), meters: Vec::new(), complete: true };
     zones.sort_by(|one, other| one.domain.cmp(&other.domain));
-    let mut has_whole = false;
-    for zone in zones {
-        let part = if has_psys { zone.is("psys") } else { zone.is("package") || zone.is("dram") };
-        let (status, why, fix) = match &zone.read {
-            _ if zone.duplicate => {
-                (Status::Ignored, "shows counters that intel-rapl shows too".into(), None)
-            }
-            Ok(_) if part => (Status::Used, zone.role(), None),
-            Ok(_) if zone.is("package") || zone.is("dram") => {
-                (Status::Ignored, "its energy is in psys already".into(), None)
-            }
-            Ok(_) if zone.is("core") || zone.is("uncore") => {
-                (Status::Ignored, "its energy is in its package already".into(), None)
-            }
-            // It may be a package, without which there is no sum.
-            Ok(_) if zone.name.is_empty() => {
-                discovery.complete &= has_psys;
-                let fix = "see what the kernel says: dmesg | grep -i rapl";
-                (Status::Unavailable, "its file `name` cannot be read".into(), Some(fix.into()))
-            }
-            Ok(_) => (Status::Ignored, "what it meters is not known".into(), None),
-            Err(error) => (Status::Unavailable, error.to_string(), Some(fix(error).to_owned())),
-        };
-        if part && !zone.duplicate {
-            discovery.complete &= zone.read.is_ok();
-            has_whole |= !zone.is("dram");
-            if zone.read.is_ok() {
-                discovery.meters.push(Powercap::new(zone.domain.clone(), &zone.path));
-            }
-        }
-        let path = Some(zone.path);
-        discovery.found.push(Found { source: SOURCE, domain: zone.domain, path, status, why, fix });
+    if zones.is_empty() {
+        return vec![nothing(root)];
     }
-    discovery.complete &= has_whole;
-    if discovery.found.is_empty() {
-        discovery.found.push(nothing(root));
-    }
-    discovery
+    zones.into_iter().map(Zone::candidate).collect()
 }
 
 /// One zone.
@@ -123,8 +86,38 @@ impl Zone {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 
-    fn role(&self) -> String {
-        if self.is("psys") { "the whole platform" } else { "a part of the sum" }.into()
+    fn extent(&self) -> Option<Extent> {
+        match () {
+            () if self.duplicate => None,
+            () if self.is("psys") => Some(Extent::Platform),
+            // Without a name it may be a package, without which there is no sum.
+            () if self.is("package") || self.name.is_empty() => Some(Extent::Package),
+            () if self.is("dram") => Some(Extent::Memory),
+            () => None,
+        }
+    }
+
+    fn candidate(self) -> Candidate {
+        let extent = self.extent();
+        let meter = match (&self.read, extent) {
+            _ if self.duplicate => {
+                Err(Obstacle::ignored("shows counters that intel-rapl shows too"))
+            }
+            (Err(error), _) => Err(Obstacle::unavailable(error.to_string()).fix(fix(error))),
+            _ if self.name.is_empty() => {
+                Err(Obstacle::unavailable("its file `name` cannot be read")
+                    .fix("see what the kernel says: dmesg | grep -i rapl"))
+            }
+            (Ok(_), Some(extent)) => {
+                let meter = Powercap::new(self.domain.clone(), extent, &self.path);
+                Ok(Box::new(meter) as Box<dyn Meter>)
+            }
+            (Ok(_), None) if self.is("core") || self.is("uncore") => {
+                Err(Obstacle::ignored("its energy is in its package already"))
+            }
+            (Ok(_), None) => Err(Obstacle::ignored("what it meters is not known")),
+        };
+        Candidate { source: SOURCE, domain: self.domain, path: Some(self.path), extent, meter }
     }
 }
 
@@ -160,26 +153,21 @@ fn zones(root: &Root) -> Vec<Zone> {
 }
 
 /// What is said where there is no zone at all.
-fn nothing(root: &Root) -> Found {
-    let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let (why, fix) = match flags.split_whitespace().any(|flag| flag == "hypervisor") {
-        true => {
-            ("a virtual machine, whose host shows it no counters", "measure on the host itself")
-        }
-        false => (
-            "the kernel shows no RAPL zones",
+fn nothing(root: &Root) -> Candidate {
+    let obstacle = match crate::is_virtual(root) {
+        true => Obstacle::unavailable("a virtual machine, whose host shows it no counters")
+            .fix("measure on the host itself"),
+        false => Obstacle::unavailable("the kernel shows no RAPL zones").fix(
             "load the kernel's module: modprobe intel_rapl_msr, which serves AMD too; \
              in a container, measure on the host itself",
         ),
     };
-    Found {
+    Candidate {
         source: SOURCE,
         domain: "package, dram, psys".into(),
         path: Some(root.path(DIRECTORY)),
-        status: Status::Unavailable,
-        why: why.into(),
-        fix: Some(fix.into()),
+        extent: None,
+        meter: Err(obstacle),
     }
 }
 
@@ -203,10 +191,24 @@ fn read(path: &Path) -> Result<Microjoules, Error> {
     })
 }
 
-const SOURCE: &str = "powercap";
+pub(crate) const SOURCE: &str = "powercap";
 
-/// More than any socket draws, so that a jump beyond it is no energy; 262 kJ last 4 minutes of it.
-const P_MAX: Watts = Watts(1000.0);
+/// More than the zone draws: 1000 W, through which 262 kJ last 4 minutes, or twice the highest limit
+/// that the zone is given, where that is more.
+fn p_max(zone: &Path) -> Watts {
+    let limits = (0..3).flat_map(|n| {
+        ["max_power_uw", "power_limit_uw"].map(|name| zone.join(format!("constraint_{n}_{name}")))
+    });
+    // A microwatt is a microjoule a second.
+    let limits = limits.filter_map(|file| read(&file).ok()).map(|limit| 2.0 * limit.joules());
+    Watts(limits.filter(|watts| *watts < MOST_P_MAX).fold(LEAST_P_MAX, f64::max))
+}
+
+/// More than any socket of today draws.
+const LEAST_P_MAX: f64 = 1000.0;
+
+/// What is above this is no limit, but a register that nobody set.
+const MOST_P_MAX: f64 = 5000.0;
 
 #[cfg(test)]
 mod tests {

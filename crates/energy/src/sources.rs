@@ -5,8 +5,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::candidate::{Candidate, Chosen, choose};
+use crate::external::External;
+use crate::probe::{probe, spin};
 use crate::window::Account;
-use crate::{Caveat, Error, Meter, Root, Window, powercap};
+use crate::{Caveat, Error, Meter, Root, Window, battery, external, hwmon, nvml, perf, powercap};
 
 /// What is done with a source that was found, or is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,26 +53,40 @@ pub struct Found {
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
     found: Vec<Found>,
-    meters: Vec<Box<dyn Meter>>,
-    complete: bool,
+    meters: Vec<(Box<dyn Meter>, bool)>,
+    missing: Option<Caveat>,
     other_root: bool,
 }
 
 impl Sources {
-    /// Looks for them below `root`; nothing fails, every obstacle is a [`Found`].
+    /// Looks for them below `root`, and keeps a CPU busy for 0.3 s to see whether those that were
+    /// found move; nothing fails, every obstacle is a [`Found`].
     pub fn open(root: &Root) -> Self {
-        let discovery = powercap::discover(root);
-        let meters: Vec<Box<dyn Meter>> =
-            discovery.meters.into_iter().map(|meter| Box::new(meter) as Box<dyn Meter>).collect();
-        let mut found = discovery.found;
-        let counted = discovery.complete && !meters.is_empty();
-        found.push(model(counted));
-        Self { found, meters, complete: discovery.complete, other_root: *root != Root::default() }
+        Self::open_with(root, None)
+    }
+
+    /// The same with a meter that is beside the machine.
+    pub fn open_with(root: &Root, external: Option<&External>) -> Self {
+        let other_root = *root != Root::default();
+        let mut candidates: Vec<Candidate> = external.into_iter().map(external::discover).collect();
+        candidates.extend(perf::discover(root));
+        candidates.extend(powercap::discover(root));
+        candidates.extend(nvml::discover(root));
+        candidates.extend(hwmon::discover(root));
+        candidates.extend(battery::discover(root));
+        // What this machine does moves no counter of another.
+        if !other_root {
+            probe(&mut candidates, root, spin);
+        }
+        let Chosen { mut found, meters, missing } = choose(candidates);
+        found.push(model(!meters.is_empty() && missing != Some(Caveat::DomainMissing)));
+        Self { found, meters, missing, other_root }
     }
 
     /// Meters of any kind that together are the whole.
     pub fn of_meters(meters: Vec<Box<dyn Meter>>) -> Self {
-        Self { found: Vec::new(), meters, complete: true, other_root: false }
+        let meters = meters.into_iter().map(|meter| (meter, true)).collect();
+        Self { found: Vec::new(), meters, missing: None, other_root: false }
     }
 
     /// What was found.
@@ -77,11 +94,11 @@ impl Sources {
         &self.found
     }
 
-    /// True if every domain of the sum can be read now; whether its counter counts is only known
-    /// after a [`Window`].
+    /// True if every domain of the sum has a counter that can be read now.
     pub fn can_measure(&mut self) -> bool {
-        let readable = self.meters.iter_mut().all(|meter| meter.sample().value.is_ok());
-        self.complete && !self.meters.is_empty() && readable
+        let whole = self.missing != Some(Caveat::DomainMissing) && !self.meters.is_empty();
+        let mut summed = self.meters.iter_mut().filter(|(_, in_sum)| *in_sum);
+        whole && summed.all(|(meter, _)| meter.counts() && meter.sample().value.is_ok())
     }
 
     /// Runs `work` while all meters are watched: read before, after, and often enough that no
@@ -92,8 +109,9 @@ impl Sources {
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Window), Error> {
         let tick = self.tick();
         let started = Instant::now();
+        let meters = self.meters.iter_mut();
         let mut accounts: Vec<_> =
-            self.meters.iter_mut().map(|meter| Account::open(meter.as_mut())).collect();
+            meters.map(|(meter, in_sum)| Account::open(meter.as_mut(), *in_sum)).collect();
         let done = thread::scope(|scope| {
             // Dropped when the work ends, by a panic too, and then the guard ends.
             let (working, ended) = mpsc::channel::<()>();
@@ -113,24 +131,24 @@ impl Sources {
         })?;
         let mut domains: Vec<_> = accounts.into_iter().map(Account::close).collect();
         if self.other_root {
-            for (_, energy) in &mut domains {
-                *energy = energy.clone().with_caveat(Caveat::OtherRoot);
+            for domain in &mut domains {
+                domain.energy = domain.energy.clone().with_caveat(Caveat::OtherRoot);
             }
         }
-        let window = Window { wall: started.elapsed(), domains, complete: self.complete };
+        let window = Window { wall: started.elapsed(), domains, missing: self.missing };
         Ok((done, window))
     }
 
-    /// How often the guard reads.
+    /// How often the guard looks whether a meter is due.
     fn tick(&self) -> Duration {
-        let wraps = self.meters.iter().map(|meter| meter.info().counter.wrap_time() / 8);
-        wraps.fold(LONGEST_TICK, Duration::min)
+        let periods = self.meters.iter().map(|(meter, _)| meter.info().kind.period());
+        periods.min().unwrap_or(Duration::MAX)
     }
 }
 
 fn model(counted: bool) -> Found {
     let (status, why) = match counted {
-        true => (Status::Ignored, "counters are there, and a model is worth less"),
+        true => (Status::Ignored, "meters are there, and a model is worth less"),
         false => {
             (Status::Used, "nothing counts joules here; an interval from time and utilisation")
         }
@@ -144,29 +162,30 @@ fn model(counted: bool) -> Found {
         fix: (!counted).then(|| "a sensor; a model cannot tell one cipher from another".into()),
     }
 }
-
-/// Counters that software extends, as perf's, have to be read this often.
-const LONGEST_TICK: Duration = Duration::from_secs(10);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fake::FakeMeter;
-    use crate::{Microjoules, Watts};
+    use crate::{Extent, Kind, Microjoules, Reading, Watts};
 
     #[test]
     fn the_guard_reads_often_enough() {
         let quick = FakeMeter::new("a", []);
         let mut sources = Sources::of_meters(vec![Box::new(quick)]);
-        assert_eq!(sources.tick(), LONGEST_TICK);
-        let mut small = crate::meter::Info {
+        assert_eq!(sources.tick(), Duration::from_secs(10));
+        let small = crate::Counter {
+            range: Some(Microjoules(8_000_000)),
+            resolution: Microjoules(62),
+            refresh: Duration::from_millis(1),
+            p_max: Watts(100.0),
+        };
+        let info = crate::Info {
             domain: "b".into(),
             source: "fake",
-            counter: sources.meters[0].info().counter,
+            extent: Extent::Package,
+            kind: Kind::Counter(small),
         };
-        small.counter.range = Some(Microjoules(8_000_000));
-        small.counter.p_max = Watts(100.0);
-        sources.meters.push(Box::new(Counting { info: small, start: Instant::now() }));
+        sources.meters.push((Box::new(Counting { info, start: Instant::now() }), true));
         assert_eq!(sources.tick(), Duration::from_millis(10));
         sources.meters.remove(0);
         // 50 W for 0.4 s go through 8 J twice and a half.
@@ -205,9 +224,8 @@ mod tests {
         }
 
         fn sample(&mut self) -> crate::Sample {
-            let range = self.info.counter.range.map_or(u64::MAX, |range| range.0);
             let counted = Watts(50.0).during(self.start.elapsed());
-            crate::Sample::take(|| Ok(Microjoules(counted.0 % range)))
+            crate::Sample::take(|| Ok(Reading::Energy(Microjoules(counted.0 % 8_000_000))))
         }
     }
 }

@@ -2,37 +2,68 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Accumulator, Caveat, Class, Energy, Meter, Microjoules, Sample, Watts};
+use crate::{
+    Accumulator, Caveat, Class, Energy, Extent, Info, Integrator, Kind, Meter, Microjoules,
+    Reading, Sample, Watts,
+};
 
 /// What the meters saw between a beginning and an end.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// How long it was.
     pub wall: Duration,
-    /// Each domain that was metered, by name.
-    pub domains: Vec<(String, Energy)>,
-    /// True if all domains are there that the sum is made of.
-    pub(crate) complete: bool,
+    /// Each domain that was metered.
+    pub domains: Vec<Domain>,
+    /// Why the sum is less than it seems, or none at all.
+    pub(crate) missing: Option<Caveat>,
+}
+
+/// A domain in a window.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// What was metered: `package-0`.
+    pub name: String,
+    /// Where it was read: `powercap`.
+    pub source: &'static str,
+    /// What it took.
+    pub energy: Energy,
+    /// False if its energy is in another domain, too.
+    pub in_sum: bool,
 }
 
 impl Window {
     /// All domains together; unavailable if one that belongs to them is.
     pub fn sum(&self) -> Energy {
-        let sum: Energy = self.domains.iter().map(|(_, energy)| energy.clone()).sum();
-        if self.complete { sum } else { sum + Energy::unavailable(Caveat::DomainMissing) }
+        let parts = self.domains.iter().filter(|domain| domain.in_sum);
+        let sum: Energy = parts.map(|domain| domain.energy.clone()).sum();
+        match self.missing {
+            Some(Caveat::DomainMissing) => sum + Energy::unavailable(Caveat::DomainMissing),
+            Some(doubt) => sum.with_caveat(doubt),
+            None => sum,
+        }
     }
 
     /// True if the sum was counted.
     pub fn is_measured(&self) -> bool {
         self.sum().class() == Class::Measured
     }
+
+    /// The same window with other energies, by domain.
+    pub(crate) fn map(&self, energy: impl Fn(&Domain) -> Energy) -> Self {
+        let domains = self.domains.iter();
+        let domains = domains.map(|domain| Domain { energy: energy(domain), ..domain.clone() });
+        Self { domains: domains.collect(), ..self.clone() }
+    }
 }
 
 /// The account of one meter while a window is open.
 pub(crate) struct Account<'a> {
     meter: &'a mut dyn Meter,
-    accumulator: Option<Accumulator>,
-    /// The last reading: when, and what.
+    in_sum: bool,
+    tally: Option<Tally>,
+    /// When it is to be read again.
+    due: Instant,
+    /// The last reading that was added up: when, and what was there before it.
     last: Option<(Instant, Microjoules)>,
     /// The highest power of any step.
     peak: Watts,
@@ -42,83 +73,162 @@ pub(crate) struct Account<'a> {
     ends_in_a_gap: bool,
 }
 
+/// What adds up, by what the meter tells.
+enum Tally {
+    Counted(Accumulator),
+    Sampled(Integrator),
+}
+
+impl Tally {
+    fn new(kind: Kind, at: Instant, reading: Reading) -> Option<Self> {
+        match (kind, reading) {
+            (Kind::Counter(counter), Reading::Energy(value)) => {
+                Some(Self::Counted(Accumulator::new(counter, at, value)))
+            }
+            (Kind::Sensor(sensor), Reading::Power(power)) => {
+                Some(Self::Sampled(Integrator::new(sensor, at, power)))
+            }
+            _ => None,
+        }
+    }
+
+    /// False if that is not what this meter told before.
+    fn step(&mut self, at: Instant, reading: Reading) -> bool {
+        match (self, reading) {
+            (Self::Counted(accumulator), Reading::Energy(value)) => {
+                accumulator.step(at, value);
+                true
+            }
+            (Self::Sampled(integrator), Reading::Power(power)) => {
+                integrator.step(at, power);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn total(&self) -> Result<(Microjoules, Microjoules), Caveat> {
+        match self {
+            Self::Counted(accumulator) => accumulator.total(),
+            Self::Sampled(integrator) => integrator.total(),
+        }
+    }
+}
+
 impl<'a> Account<'a> {
     /// Opens the window with a first sample.
-    pub fn open(meter: &'a mut dyn Meter) -> Self {
+    pub fn open(meter: &'a mut dyn Meter, in_sum: bool) -> Self {
         let sample = meter.sample();
         let mut account = Self {
             meter,
-            accumulator: None,
+            in_sum,
+            tally: None,
+            due: sample.after,
             last: None,
             peak: Watts(0.0),
             edges: sample.width(),
             gaps: Vec::new(),
             ends_in_a_gap: false,
         };
-        match sample.value {
-            Ok(value) => {
-                let counter = account.meter.info().counter;
-                account.accumulator = Some(Accumulator::new(counter, sample.at(), value));
-                account.last = Some((sample.at(), value));
+        match &sample.value {
+            Ok(reading) => {
+                account.tally = Tally::new(account.meter.info().kind, sample.at(), *reading);
+                match account.tally {
+                    Some(_) => account.last = Some((sample.at(), Microjoules(0))),
+                    None => account.gaps.push(OTHER_UNIT.into()),
+                }
             }
-            Err(gap) => account.gaps.push(gap.why),
+            Err(gap) => account.gaps.push(gap.why.clone()),
         }
+        account.due = sample.after + account.meter.info().kind.period();
         account
     }
 
-    /// Reads on, so that no wrap goes by unseen.
+    /// What of the machine it sees.
+    pub fn extent(&self) -> Extent {
+        self.meter.info().extent
+    }
+
+    /// Reads on if it is time, so that no wrap goes by unseen.
     pub fn tick(&mut self) {
+        if Instant::now() < self.due {
+            return;
+        }
         let sample = self.meter.sample();
         self.take(&sample);
+        self.due = sample.after + self.meter.info().kind.period();
     }
 
     fn take(&mut self, sample: &Sample) {
-        self.ends_in_a_gap = sample.value.is_err();
-        match (&sample.value, &mut self.accumulator, self.last) {
-            (Ok(value), Some(accumulator), Some((at, _))) => {
-                let before = accumulator.total().map_or(Microjoules(0), |(total, _)| total);
-                accumulator.step(sample.at(), *value);
-                let after = accumulator.total().map_or(Microjoules(0), |(total, _)| total);
-                let elapsed = sample.at().saturating_duration_since(at);
-                if !elapsed.is_zero() && after > before {
-                    let watts = Microjoules(after.0 - before.0).over(elapsed);
-                    self.peak = if watts > self.peak { watts } else { self.peak };
-                }
-                self.last = Some((sample.at(), *value));
+        let reading = match &sample.value {
+            Ok(reading) => *reading,
+            Err(gap) => {
+                self.gaps.push(gap.why.clone());
+                self.ends_in_a_gap = true;
+                return;
             }
-            // Without a first reading there is nothing to count from.
-            (Ok(_), ..) => {}
-            (Err(gap), ..) => self.gaps.push(gap.why.clone()),
+        };
+        // Without a first reading there is nothing to count from.
+        let (Some(tally), Some((at, before))) = (&mut self.tally, self.last) else { return };
+        self.ends_in_a_gap = !tally.step(sample.at(), reading);
+        if self.ends_in_a_gap {
+            self.gaps.push(OTHER_UNIT.into());
+            return;
         }
+        let after = tally.total().map_or(before, |(total, _)| total);
+        let elapsed = sample.at().saturating_duration_since(at);
+        if !elapsed.is_zero() && after > before {
+            let watts = Microjoules(after.0 - before.0).over(elapsed);
+            self.peak = if watts > self.peak { watts } else { self.peak };
+        }
+        self.last = Some((sample.at(), after));
     }
 
     /// Closes the window with a last sample.
-    pub fn close(mut self) -> (String, Energy) {
+    pub fn close(mut self) -> Domain {
         let sample = self.meter.sample();
         self.edges += sample.width();
         self.take(&sample);
         let info = self.meter.info();
-        let energy = match self.accumulator.as_ref().map(Accumulator::total) {
+        let energy = match self.tally.as_ref().map(Tally::total) {
             None => Energy::unavailable(Caveat::Gap),
             Some(_) if self.ends_in_a_gap => Energy::unavailable(Caveat::Gap),
             Some(Err(caveat)) => Energy::unavailable(caveat),
             // A counter that did not move says nothing: the time was short, or it is dead.
             Some(Ok((Microjoules(0), _))) => Energy::unavailable(Caveat::BelowResolution),
-            Some(Ok((total, uncertainty))) => {
-                // Each end is known to a refresh of the counter and to the time of its read.
-                let blurred = info.counter.refresh * 2 + self.edges;
-                let uncertainty = uncertainty + self.peak.during(blurred);
-                let energy = Energy::measured(&info.domain, total, uncertainty);
-                let energy = energy.with_caveat(Caveat::WholeMachine);
-                match uncertainty.0.saturating_mul(10) > total.0 {
-                    true => energy.with_caveat(Caveat::BelowResolution),
-                    false => energy,
-                }
+            Some(Ok((total, uncertainty))) => self.told(total, uncertainty),
+        };
+        Domain {
+            name: info.domain.clone(),
+            source: info.source,
+            energy: energy.with_gaps(std::mem::take(&mut self.gaps)),
+            in_sum: self.in_sum,
+        }
+    }
+
+    fn told(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {
+        let Info { domain, kind, .. } = self.meter.info();
+        // Each end is known to a refresh of the meter and to the time of its read.
+        let refresh = match kind {
+            Kind::Counter(counter) => counter.refresh,
+            Kind::Sensor(sensor) => sensor.refresh,
+        };
+        let uncertainty = uncertainty + self.peak.during(refresh * 2 + self.edges);
+        let energy = match kind {
+            Kind::Counter(_) => Energy::measured(domain, total, uncertainty),
+            Kind::Sensor(_) => {
+                Energy::integrated(domain, total, uncertainty).with_caveat(Caveat::Sampled)
             }
         };
-        (info.domain.clone(), energy.with_gaps(self.gaps))
+        let energy = energy.with_caveat(Caveat::WholeMachine);
+        match uncertainty.0.saturating_mul(10) > total.0 {
+            true => energy.with_caveat(Caveat::BelowResolution),
+            false => energy,
+        }
     }
 }
+
+const OTHER_UNIT: &str = "the meter told joules once and watts another time";
 
 #[cfg(test)]
 mod tests {
@@ -129,9 +239,10 @@ mod tests {
         let readings =
             readings.iter().map(|(ms, value)| (Duration::from_millis(*ms), value.map(Microjoules)));
         let mut meter = FakeMeter::new("package-0", readings);
-        let mut account = Account::open(&mut meter);
-        account.tick();
-        account.close().1
+        let mut account = Account::open(&mut meter, true);
+        let sample = account.meter.sample();
+        account.take(&sample);
+        account.close().energy
     }
 
     #[test]
@@ -169,15 +280,19 @@ mod tests {
     #[test]
     fn one_void_domain_voids_the_sum() {
         let good = energy(&[(0, Some(0)), (1000, Some(9_000_000)), (2000, Some(20_000_000))]);
+        let domain =
+            |name: &str, energy| Domain { name: name.into(), source: "fake", energy, in_sum: true };
         let domains = vec![
-            ("package-0".to_owned(), good),
-            ("package-1".to_owned(), Energy::unavailable(Caveat::Reset)),
+            domain("package-0", good),
+            domain("package-1", Energy::unavailable(Caveat::Reset)),
         ];
-        let mut window = Window { wall: Duration::from_secs(2), domains, complete: true };
+        let mut window = Window { wall: Duration::from_secs(2), domains, missing: None };
         assert_eq!(window.sum().class(), Class::Unavailable);
         window.domains.pop();
         assert!(window.is_measured());
-        window.complete = false;
+        window.missing = Some(Caveat::AcceleratorMissing);
+        assert!(window.is_measured());
+        window.missing = Some(Caveat::DomainMissing);
         assert!(!window.is_measured());
     }
 }

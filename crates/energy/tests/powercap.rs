@@ -92,8 +92,8 @@ fn two_sockets_in_swapped_order() {
     ]);
     assert_eq!(best(&window), Some(4_600_000));
     let of = |domain: &str| {
-        let (_, energy) = window.domains.iter().find(|(name, _)| name == domain).unwrap();
-        energy.best().unwrap().0
+        let found = window.domains.iter().find(|found| found.name == domain).unwrap();
+        found.energy.best().unwrap().0
     };
     assert_eq!((of("package-0"), of("package-1")), (3_000_000, 1_000_000));
     assert_eq!((of("dram of package-0"), of("dram of package-1")), (400_000, 200_000));
@@ -194,7 +194,7 @@ fn garbage_in_one_domain_leaves_no_sum() {
         );
         assert!(!machine.sources().can_measure());
         let window = machine.measure(&[("intel-rapl:0", 1_000_000)]);
-        assert_eq!(window.domains[0].1.best().unwrap().0, 1_000_000);
+        assert_eq!(window.domains[0].energy.best().unwrap().0, 1_000_000);
         assert_eq!((window.sum().class(), window.sum().interval()), (Class::Unavailable, None));
         assert!(window.sum().caveats().any(|caveat| caveat == Caveat::DomainMissing));
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wait4::Wait4;
-use wattlock_energy::{Energy, Root, Sources, Tdp, Watts, Window, modelled};
+use wattlock_energy::{Energy, Load, Root, Sources, Tdp, Watts, Window, modelled};
 use wattlock_file::Shown;
 
 use crate::args;
@@ -119,6 +119,6 @@ impl Run {
         let possible = self.wall.as_secs_f64() * cpus as f64;
         let utilisation = self.cpu.as_secs_f64() / possible.max(f64::MIN_POSITIVE);
         let tdp = tdp.map_or(Tdp::Assumed, |watts| Tdp::Given(Watts(watts)));
-        modelled(self.wall, utilisation, tdp)
+        modelled(Load { wall: self.wall, utilisation, clock: 1.0 }, tdp)
     }
 }

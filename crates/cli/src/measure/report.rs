@@ -106,7 +106,8 @@ impl<'a> Report<'a> {
     fn caveats(&self) -> BTreeSet<Caveat> {
         let mut caveats = BTreeSet::new();
         for told in &self.runs {
-            caveats.extend(told.run.window.domains.iter().flat_map(|(_, energy)| energy.caveats()));
+            caveats
+                .extend(told.run.window.domains.iter().flat_map(|domain| domain.energy.caveats()));
             // That a machine without any counter lacks a domain is said better.
             let counted = !told.run.window.domains.is_empty();
             caveats.extend(told.sum.caveats().filter(|_| counted));
@@ -129,8 +130,8 @@ fn middle(runs: &[Told<'_>]) -> usize {
 
 impl Told<'_> {
     fn rows(&self, bytes: Option<u64>, mut row: impl FnMut(&str, String)) {
-        for (name, energy) in &self.run.window.domains {
-            row(&Shown(Path::new(name)).to_string(), described(energy));
+        for domain in &self.run.window.domains {
+            row(&Shown(Path::new(&domain.name)).to_string(), described(&domain.energy));
         }
         let covers: Vec<_> = self.sum.covers().collect();
         match self.sum.class() {
@@ -165,7 +166,7 @@ impl Told<'_> {
             exit_code: code(self.run.status),
             wall_ns: nanoseconds(self.run.wall),
             cpu_ns: nanoseconds(self.run.cpu),
-            domains: domains.map(|(name, energy)| (name.clone(), json!(energy))).collect(),
+            domains: domains.map(|domain| (domain.name.clone(), json!(domain.energy))).collect(),
             sum: &self.sum,
             model: self.model.as_ref(),
             figures: figures.collect(),
