@@ -281,9 +281,13 @@ pub struct Measure {
     /// Bytes that one run works through, with K, M, G or T, for joules per byte
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     pub bytes: Option<u64>,
-    /// Design power of the CPU, for the model [default: 15 to 500]
-    #[arg(long, value_name = "WATTS", value_parser = parse_watts)]
-    pub tdp: Option<f64>,
+    /// Look at the machine at rest for so many seconds before and after, and tell joules net of
+    /// that, too
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "3", value_parser = parse_seconds)]
+    pub idle_baseline: Option<f64>,
+    #[command(flatten)]
+    pub meters: Meters,
     /// Report as JSON, in one line: the last of standard error
     #[arg(long)]
     pub json: bool,
@@ -291,6 +295,20 @@ pub struct Measure {
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// How joules are had.
+#[derive(Debug, Args)]
+pub struct Meters {
+    /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
+    #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
+    pub meter: Option<String>,
+    /// Design power of the CPU, for the model [default: 15 to 500]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
+    pub tdp: Option<f64>,
+    /// Write metrics for Prometheus to FILE, as node_exporter's textfile collector reads them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ENERGY)]
+    pub prometheus: Option<PathBuf>,
 }
 
 /// What a number has to be worth.
@@ -333,6 +351,8 @@ pub struct BenchCiphers {
     /// The most threads of cases that use several [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+    #[command(flatten)]
+    pub meters: Meters,
     /// A quick look: one length, 3 rounds
     #[arg(long)]
     pub quick: bool,
@@ -358,6 +378,8 @@ pub struct BenchBlocks {
     /// Samples of each contender
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: u16,
+    #[command(flatten)]
+    pub meters: Meters,
     /// A quick look: 1 MB, 3 rounds
     #[arg(long)]
     pub quick: bool,
@@ -393,6 +415,8 @@ pub struct BenchFiles {
     /// CPU threads of wattlock
     #[arg(long)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub meters: Meters,
     /// A quick look: 64M, 3 rounds, 100 files
     #[arg(long)]
     pub quick: bool,
@@ -514,6 +538,8 @@ pub enum ContainerFormat {
 
 const KEYS: &str = "Keys";
 
+const ENERGY: &str = "Energy";
+
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
                           input, 4 a required measurement is not available, 128 + n ended by \
                           signal n.";
@@ -532,6 +558,7 @@ Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds
 const MEASURE_HELP: &str = "Examples:
   wattlock measure -- make
   wattlock measure --require measured --repeat 5 --bytes 1G -- wattlock protect -i key.txt file
+  wattlock measure --idle-baseline=10 --meter http://plug/status#/apower=W -- make
 
 Exit codes: that of the command; 126 it cannot be run, 127 it is not there, 128 + n it was ended by
 signal n; 4 a required measurement is not available.
@@ -585,6 +612,15 @@ fn parse_size_above_zero(text: &str) -> Result<u64, String> {
 fn parse_watts(text: &str) -> Result<f64, String> {
     let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
     if (1e-3..=1e6).contains(&watts) { Ok(watts) } else { Err("no CPU draws that".into()) }
+}
+
+/// At least a tenth of a second, and at most an hour.
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    match (0.1..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("from 0.1 to 3600 seconds".into()),
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use wattlock_file::Shown;
 
 use crate::args;
 use crate::cipher::list::{Kernel, kernels};
+use crate::energy::{other, root};
 use crate::exit::{Ended, print};
-use crate::measure;
 
 /// The report in JSON.
 #[derive(Serialize)]
@@ -37,18 +37,18 @@ struct Source<'a> {
 
 /// `wattlock doctor`.
 pub fn run(args: &args::Doctor) -> Ended {
-    let root = measure::root();
+    let root = root();
     let sources = Sources::open(&root);
     let text = if args.json {
         let document = Document {
             schema: "wattlock-doctor/1",
-            root: measure::other(&root).map(|root| root.display().to_string()),
+            root: other(&root).map(|root| root.display().to_string()),
             energy: sources.found().iter().map(source).collect(),
             kernels: kernels(),
         };
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        energy(sources.found()) + "\n" + &kernels_here()
+        energy_rows(sources.found()) + "\n" + &kernels_here()
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -65,7 +65,7 @@ fn source(found: &Found) -> Source<'_> {
     }
 }
 
-fn energy(found: &[Found]) -> String {
+fn energy_rows(found: &[Found]) -> String {
     let mut text = String::from("energy\n");
     for source in found {
         // A domain's name is a file's text, which a terminal might obey.

@@ -9,7 +9,9 @@ use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::iterator::{Signals, SignalsInfo};
+use signal_hook::low_level::siginfo::{Cause, Origin};
 
 /// Starts a thread that ends the program with 128 + n at signal n, once every temporary file is
 /// gone and the terminal is as it was.
@@ -33,16 +35,20 @@ pub fn leave_to_child() -> anyhow::Result<Arc<AtomicI32>> {
     let child = Arc::new(AtomicI32::new(0));
     let ignored = ignored_signals();
     let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
-    let mut signals = Signals::new(wanted.iter().filter(|n| ignored & (1 << (**n - 1)) == 0))
-        .context("cannot watch for signals")?;
+    let watched = wanted.iter().filter(|n| ignored & (1 << (**n - 1)) == 0);
+    let mut signals =
+        SignalsInfo::<WithOrigin>::new(watched).context("cannot watch for signals")?;
     let pid = Arc::clone(&child);
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            for number in signals.forever() {
+            for Origin { signal: number, cause, .. } in signals.forever() {
                 let passed_on = match number {
                     SIGTERM => Some(Signal::TERM),
                     SIGHUP => Some(Signal::HUP),
+                    // Whoever sent this sent it to nobody else; the terminal's comes from the kernel.
+                    SIGINT if matches!(cause, Cause::Sent(_)) => Some(Signal::INT),
+                    SIGQUIT if matches!(cause, Cause::Sent(_)) => Some(Signal::QUIT),
                     _ => None,
                 };
                 match (Pid::from_raw(pid.load(Ordering::SeqCst)), passed_on) {

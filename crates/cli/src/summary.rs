@@ -238,7 +238,7 @@ fn reason(skip: Skip) -> &'static str {
 }
 
 /// User and system time of the whole process so far.
-fn process_cpu_time() -> Duration {
+pub fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

@@ -200,6 +200,12 @@ impl Energy {
         Self { lo, hi, ..both }
     }
 
+    /// The same domains, doubts and gaps with another value, which is no model's.
+    pub(crate) fn replaced(self, class: Class, best: f64, (lo, hi): (f64, f64)) -> Self {
+        let (lo, hi) = (Microjoules::from_joules(lo.max(0.0)), Microjoules::from_joules(hi));
+        Self { class, lo, best: Some(Microjoules::from_joules(best)), hi, ..self }
+    }
+
     /// The same, with a doubt.
     #[must_use]
     pub fn with_caveat(mut self, caveat: Caveat) -> Self {

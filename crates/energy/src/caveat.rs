@@ -14,7 +14,7 @@ pub enum Caveat {
     AcceleratorMissing,
     /// Power was sampled.
     Sampled,
-    /// The idle power before was not that after.
+    /// The idle power before was not that after, or more than the power at work.
     IdleDrift,
     /// A read failed.
     Gap,
@@ -72,7 +72,8 @@ impl Caveat {
             }
             Self::Sampled => "power was sampled: what it did between two samples is not known",
             Self::IdleDrift => {
-                "the idle power before and after differ by more than a tenth; let the machine rest"
+                "the idle power before and after differ by more than a tenth, or exceed that of the \
+                 work; let the machine rest, and measure again"
             }
             Self::Gap => "a read of the counter failed; see wattlock doctor, and measure again",
             Self::Ambiguous => {

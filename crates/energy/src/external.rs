@@ -14,6 +14,13 @@ pub enum External {
     Url(String),
 }
 
+impl External {
+    /// A URL if it looks like one, else a command.
+    pub fn new(text: &str) -> Self {
+        Self::Command(text.to_owned())
+    }
+}
+
 pub(crate) fn discover(external: &External) -> Candidate {
     let _ = external;
     Candidate {

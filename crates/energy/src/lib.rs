@@ -36,6 +36,7 @@ mod nvml;
 mod perf;
 pub mod powercap;
 mod probe;
+pub mod repeat;
 mod sources;
 mod window;
 

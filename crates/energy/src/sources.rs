@@ -96,9 +96,15 @@ impl Sources {
 
     /// True if every domain of the sum has a counter that can be read now.
     pub fn can_measure(&mut self) -> bool {
+        let mut summed = self.meters.iter().filter(|(_, in_sum)| *in_sum);
+        summed.all(|(meter, _)| meter.counts()) && self.can_read()
+    }
+
+    /// True if every domain of the sum has a counter or a sensor that can be read now.
+    pub fn can_read(&mut self) -> bool {
         let whole = self.missing != Some(Caveat::DomainMissing) && !self.meters.is_empty();
         let mut summed = self.meters.iter_mut().filter(|(_, in_sum)| *in_sum);
-        whole && summed.all(|(meter, _)| meter.counts() && meter.sample().value.is_ok())
+        whole && summed.all(|(meter, _)| meter.sample().value.is_ok())
     }
 
     /// Runs `work` while all meters are watched: read before, after, and often enough that no

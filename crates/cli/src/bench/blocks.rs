@@ -8,8 +8,10 @@ use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
 
+use super::joules;
+use super::lab::{Lab, Windows};
 use super::paper;
-use super::rates::{Buffer, Case, Contender, Effort, measure};
+use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::{Ratio, Results, Row};
 use crate::args;
 use crate::exit::Ended;
@@ -37,24 +39,13 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     {
         results.settings.insert(name.into(), value);
     }
-    for &megabytes in &megabytes {
-        let len = megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3];
-        let mut buffer = Buffer::new(len);
-        for granularity in
-            [Granularity::Coarse].into_iter().chain(EXTENDED.map(Granularity::Extended))
-        {
-            let case = case(granularity, megabytes, len);
-            tell!("{}", case.name);
-            let contenders = contenders(granularity, &threads);
-            results.rows.extend(measure(effort, &case, buffer.bytes(), contenders));
-        }
-    }
-    // Eleven waits for each block: a message of the study's size would take minutes.
-    let case = case(Granularity::Fine, 0, FINE_LEN);
-    tell!("{}", case.name);
-    let mut buffer = Buffer::new(FINE_LEN);
-    let contenders = contenders(Granularity::Fine, &threads);
-    results.rows.extend(measure(effort, &case, buffer.bytes(), contenders));
+    let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let mut lab = Lab::new(results, &args.meters, windows);
+    lab.run(|lab| {
+        rows(lab, effort, &megabytes, &threads);
+        Ok(())
+    })?;
+    let mut results = lab.results;
     results
         .skipped
         .push("the study's Tables II and III are a GPU's, and no GPU device takes part yet".into());
@@ -67,6 +58,25 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     }
     results.write(args.json.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every granularity at every length.
+fn rows(lab: &mut Lab<'_>, effort: Effort, megabytes: &[usize], threads: &[usize]) {
+    let mut one = |granularity, megabytes, len| {
+        let case = case(granularity, megabytes, len);
+        tell!("{}", case.name);
+        let mut buffer = Buffer::new(len);
+        lab.measure(effort, &case, buffer.bytes(), contenders(granularity, threads));
+    };
+    for &megabytes in megabytes {
+        let len = megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3];
+        one(Granularity::Coarse, megabytes, len);
+        for block in EXTENDED {
+            one(Granularity::Extended(block), megabytes, len);
+        }
+    }
+    // Eleven waits for each block: a message of the study's size would take minutes.
+    one(Granularity::Fine, 0, FINE_LEN);
 }
 
 /// What fine granularity is measured on.
@@ -150,21 +160,28 @@ fn ratios(results: &mut Results, megabytes: &[usize], threads: &[usize]) {
 
 fn table(results: &Results) -> String {
     let mut text = format!(
-        "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8}\n",
-        "granularity", "kernel", "threads", "wall s", "CPU s", "MB/s"
+        "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8} {}\n",
+        "granularity",
+        "kernel",
+        "threads",
+        "wall s",
+        "CPU s",
+        "MB/s",
+        joules::HEAD
     );
     for row in &results.rows {
         let seconds = |sample: &super::sample::Sample| {
             format!("{:.5} ({:.5})", sample.median as f64 / 1e9, sample.mad as f64 / 1e9)
         };
         text += &format!(
-            "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8.2}\n",
+            "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8.2} {}\n",
             row.case,
             row.kernel.as_deref().unwrap_or_default(),
             row.threads.unwrap_or(1),
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
             1000.0 * row.rate(),
+            row.joules.cells(),
         );
     }
     text + &results.foot()

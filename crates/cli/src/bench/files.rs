@@ -10,8 +10,11 @@ use std::process::{Command, ExitCode};
 use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
+use wattlock_energy::Window;
 
 use super::child::{self, Cost};
+use super::joules::{self, Counted};
+use super::lab::{Lab, Windows};
 use super::results::{Ratio, Results, Row};
 use super::sample::Sample;
 use super::tools::{self, Keys, Tool};
@@ -29,10 +32,14 @@ pub fn run(args: &args::BenchFiles) -> Ended {
         )?;
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let bench = Bench::new(settings, directory.path())?;
-    let mut results = bench.results();
-    bench.large_file(&mut results)?;
-    bench.small_files(&mut results)?;
-    bench.cold_start(&mut results)?;
+    let windows = if args.quick { Windows::QUICK } else { Windows::LONG };
+    let mut lab = Lab::new(bench.results(), &args.meters, windows);
+    lab.run(|lab| {
+        bench.large_file(lab)?;
+        bench.small_files(lab)?;
+        bench.cold_start(lab)
+    })?;
+    let mut results = lab.results;
     bench.ratios(&mut results);
     if args.json.as_deref() != Some(Path::new("-")) {
         print(&results);
@@ -123,7 +130,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Every tool protects and unprotects one large file, in turn, round after round.
-    fn large_file(&self, results: &mut Results) -> anyhow::Result<()> {
+    fn large_file(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
         let plain = self.path("plain");
         random_file(&plain, self.settings.size)?;
         let mut costs = vec![(Vec::new(), Vec::new()); self.tools.len()];
@@ -133,7 +140,8 @@ impl<'a> Bench<'a> {
             // host's memory must not always meet the same one.
             for turn in 0..self.tools.len() {
                 let index = (round + turn) % self.tools.len();
-                let (there, back) = self.there_and_back(&self.tools[index], &plain, round == 0)?;
+                let tool = &self.tools[index];
+                let (there, back) = self.there_and_back(lab, tool, &plain, round == 0)?;
                 if round > 0 {
                     costs[index].0.push(there);
                     costs[index].1.extend(back);
@@ -143,9 +151,9 @@ impl<'a> Bench<'a> {
         }
         for (tool, (there, back)) in self.tools.iter().zip(costs) {
             let first = if back.is_empty() { "copy" } else { "protect" };
-            results.rows.push(row(tool.name, first, self.settings.size, &there));
+            add(lab, tool.name, first, self.settings.size, there);
             if !back.is_empty() {
-                results.rows.push(row(tool.name, "unprotect", self.settings.size, &back));
+                add(lab, tool.name, "unprotect", self.settings.size, back);
             }
         }
         fs::remove_file(plain)?;
@@ -154,14 +162,16 @@ impl<'a> Bench<'a> {
 
     fn there_and_back(
         &self,
+        lab: &mut Lab<'_>,
         tool: &Tool,
         plain: &Path,
         check: bool,
-    ) -> anyhow::Result<(Cost, Option<Cost>)> {
+    ) -> anyhow::Result<(Watched, Option<Watched>)> {
         let (sealed, opened) = (self.path("sealed"), self.path("opened"));
-        let there = child::run(&mut tool.protect(&self.keys, plain, &sealed))?;
+        let mut protect = tool.protect(&self.keys, plain, &sealed);
+        let there = watched(lab, || child::run(&mut protect))?;
         let back = tool.unprotect(&self.keys, &sealed, &opened);
-        let back = back.map(|mut command| child::run(&mut command)).transpose()?;
+        let back = back.map(|mut command| watched(lab, || child::run(&mut command))).transpose()?;
         let result = if back.is_some() { &opened } else { &sealed };
         if check && !same(plain, result)? {
             bail!("{} did not give back what it was given", tool.name);
@@ -174,7 +184,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Many small files: wattlock in one run, age once for each.
-    fn small_files(&self, results: &mut Results) -> anyhow::Result<()> {
+    fn small_files(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
         if self.settings.files == 0 {
             return Ok(());
         }
@@ -191,9 +201,9 @@ impl<'a> Bench<'a> {
         let (mut there, mut back, mut once_each) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..=self.settings.rounds {
             let costs = (
-                self.many("protect", recipient, &plain, &sealed)?,
-                self.many("unprotect", identity, &sealed.join("many"), &opened)?,
-                age.map(|age| self.one_by_one(age, &files)).transpose()?,
+                watched(lab, || self.many("protect", recipient, &plain, &sealed))?,
+                watched(lab, || self.many("unprotect", identity, &sealed.join("many"), &opened))?,
+                age.map(|age| watched(lab, || self.one_by_one(age, &files))).transpose()?,
             );
             if round > 0 {
                 there.push(costs.0);
@@ -210,10 +220,10 @@ impl<'a> Bench<'a> {
             tell!("small files: round {round} of {}", self.settings.rounds);
         }
         let bytes = self.settings.file_size * files.len() as u64;
-        results.rows.push(row("wattlock", "protect many, one run", bytes, &there));
-        results.rows.push(row("wattlock", "unprotect many, one run", bytes, &back));
+        add(lab, "wattlock", "protect many, one run", bytes, there);
+        add(lab, "wattlock", "unprotect many, one run", bytes, back);
         if !once_each.is_empty() {
-            results.rows.push(row("age", "protect many, once each", bytes, &once_each));
+            add(lab, "age", "protect many, once each", bytes, once_each);
         }
         fs::remove_dir_all(plain)?;
         Ok(())
@@ -242,15 +252,15 @@ impl<'a> Bench<'a> {
     }
 
     /// `wattlock inspect` of a small container, from nothing to the end.
-    fn cold_start(&self, results: &mut Results) -> anyhow::Result<()> {
+    fn cold_start(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
         let (plain, sealed) = (self.path("small"), self.path("small.wlk"));
         random_file(&plain, 20_000)?;
         child::run(&mut self.tools[0].protect(&self.keys, &plain, &sealed))?;
         let own = std::env::current_exe()?;
         let costs = (0..50)
-            .map(|_| child::run(Command::new(&own).arg("inspect").arg(&sealed)))
+            .map(|_| Ok((child::run(Command::new(&own).arg("inspect").arg(&sealed))?, None)))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        results.rows.push(row("wattlock", "inspect, cold start", 0, &costs));
+        add(lab, "wattlock", "inspect, cold start", 0, costs);
         Ok(())
     }
 
@@ -292,25 +302,36 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn row(tool: &str, case: &str, bytes: u64, costs: &[Cost]) -> Row {
+/// What something cost, and what the meters saw of it.
+type Watched = (Cost, Option<Window>);
+
+fn watched(
+    lab: &mut Lab<'_>,
+    work: impl FnOnce() -> anyhow::Result<Cost>,
+) -> anyhow::Result<Watched> {
+    let (cost, window) = lab.watch(work)?;
+    Ok((cost?, window))
+}
+
+fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Watched>) {
     let nanoseconds = |what: fn(&Cost) -> std::time::Duration| {
-        let values = costs.iter().map(|cost| what(cost).as_nanos().try_into().unwrap_or(u64::MAX));
-        Sample::of(values.collect())
+        let values = costs.iter().map(|(cost, _)| what(cost).as_nanos());
+        Sample::of(values.map(|ns| ns.try_into().unwrap_or(u64::MAX)).collect())
     };
-    Row {
+    let row = Row {
         tool: tool.to_owned(),
         case: case.to_owned(),
-        kernel: None,
-        threads: None,
-        call_bytes: None,
         bytes,
         wall_ns: nanoseconds(|cost| cost.wall),
         cpu_ns: nanoseconds(|cost| cost.cpu),
-        peak_rss_bytes: costs.iter().map(|cost| cost.peak_rss_bytes).max(),
-        cycles_per_byte: None,
-        fraction_of_bound: None,
-        fraction_of_memory: None,
+        peak_rss_bytes: costs.iter().map(|(cost, _)| cost.peak_rss_bytes).max(),
+        ..Row::default()
+    };
+    let mut counted = Counted::default();
+    for window in costs.into_iter().filter_map(|(_, window)| window) {
+        counted.push(window, bytes);
     }
+    lab.add(row, counted);
 }
 
 /// Bytes that no tool can compress or share.
@@ -349,8 +370,14 @@ fn print(results: &Results) {
         format!("{median:.digits$} ({mad:.digits$})")
     };
     println!(
-        "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12}",
-        "tool", "case", "wall s", "CPU s", "GB/s", "peak memory"
+        "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
+        "tool",
+        "case",
+        "wall s",
+        "CPU s",
+        "GB/s",
+        "peak memory",
+        joules::HEAD
     );
     for row in &results.rows {
         let rate = match row.bytes {
@@ -358,13 +385,14 @@ fn print(results: &Results) {
             bytes => format!("{:.2}", bytes as f64 / row.wall_ns.median as f64),
         };
         println!(
-            "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12}",
+            "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
             row.tool,
             row.case,
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
             rate,
-            row.peak_rss_bytes.map_or_else(String::new, |peak| human(peak as f64))
+            row.peak_rss_bytes.map_or_else(String::new, |peak| human(peak as f64)),
+            row.joules.cells()
         );
     }
     print!("{}", results.foot());

@@ -5,6 +5,8 @@ pub mod ciphers;
 pub mod files;
 
 mod child;
+mod joules;
+mod lab;
 mod machine;
 mod paper;
 mod rates;

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::results::Row;
 use super::sample::Sample;
+use crate::summary::process_cpu_time;
 
 /// One thing that a contender does again and again.
 pub struct Case {
@@ -67,6 +66,15 @@ pub fn measure(
     buffer: &mut [u8],
     contenders: Vec<Contender<'_>>,
 ) -> Vec<Row> {
+    take_turns(effort, buffer, contenders).into_iter().map(|turns| turns.row(case)).collect()
+}
+
+/// The same, and they can go on.
+pub fn take_turns<'a>(
+    effort: Effort,
+    buffer: &mut [u8],
+    contenders: Vec<Contender<'a>>,
+) -> Vec<Turns<'a>> {
     let mut turns: Vec<_> =
         contenders.into_iter().map(|c| Turns::warm_up(effort, c, buffer)).collect();
     for round in 0..effort.rounds {
@@ -75,11 +83,11 @@ pub fn measure(
             turns[index].sample(buffer);
         }
     }
-    turns.into_iter().map(|turns| turns.row(case)).collect()
+    turns
 }
 
 /// A contender and what was measured of it.
-struct Turns<'a> {
+pub struct Turns<'a> {
     contender: Contender<'a>,
     calls: u64,
     bytes: u64,
@@ -109,12 +117,18 @@ impl<'a> Turns<'a> {
     fn sample(&mut self, buffer: &mut [u8]) {
         let cpu = cpu_ns();
         let started = Instant::now();
-        self.bytes = (0..self.calls).map(|_| (self.contender.run)(buffer)).sum();
+        self.bytes = self.work(buffer);
         self.wall_ns.push(started.elapsed().as_nanos() as u64);
         self.cpu_ns.push(cpu_ns() - cpu);
     }
 
-    fn row(self, case: &Case) -> Row {
+    /// As much as one sample is. Returns the bytes done.
+    pub fn work(&mut self, buffer: &mut [u8]) -> u64 {
+        (0..self.calls).map(|_| (self.contender.run)(buffer)).sum()
+    }
+
+    /// What was measured.
+    pub fn row(self, case: &Case) -> Row {
         Row {
             tool: self.contender.tool,
             case: case.name.clone(),
@@ -124,18 +138,13 @@ impl<'a> Turns<'a> {
             bytes: self.bytes,
             wall_ns: Sample::of(self.wall_ns),
             cpu_ns: Sample::of(self.cpu_ns),
-            peak_rss_bytes: None,
-            cycles_per_byte: None,
-            fraction_of_bound: None,
-            fraction_of_memory: None,
+            ..Row::default()
         }
     }
 }
 
-/// User and system time of this process so far.
 fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    process_cpu_time().as_nanos() as u64
 }
 
 /// A buffer of `len` bytes that starts at a line of the cache.

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use serde::Serialize;
 
+use super::joules::Joules;
 use super::machine::Machine;
 use super::sample::Sample;
 use crate::exit;
@@ -37,7 +38,7 @@ pub struct Results {
 }
 
 /// One tool doing one thing.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Row {
     /// Key of `tools`.
     pub tool: String,
@@ -70,6 +71,12 @@ pub struct Row {
     /// Median rate over that of a pass over the same memory with as many threads, in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction_of_memory: Option<f64>,
+    /// The clock, where it was varied: "default", "low", "1400 MHz".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<String>,
+    /// What it cost.
+    #[serde(flatten)]
+    pub joules: Joules,
 }
 
 /// A quotient of two medians of one run.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The statistics of a row of measurements.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Sample {
     /// Half of the values are below.
     pub median: u64,

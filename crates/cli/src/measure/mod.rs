@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -11,68 +12,60 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wait4::Wait4;
-use wattlock_energy::{Energy, Load, Root, Sources, Tdp, Watts, Window, modelled};
+use wattlock_energy::{Idle, Sources, Window};
 use wattlock_file::Shown;
 
 use crate::args;
+use crate::energy;
 use crate::exit::{Ended, FAILURE, UNAVAILABLE};
+use crate::metrics::Metrics;
 use crate::signals;
-
-/// The variable that names another root than `/`.
-const ROOT_VARIABLE: &str = "WATTLOCK_ROOT";
+use crate::summary::process_cpu_time;
 
 /// What one run of the command took.
 struct Run {
     status: ExitStatus,
     wall: Duration,
     cpu: Duration,
+    /// CPU time of the measuring itself, while the command ran.
+    own_cpu: Duration,
     window: Window,
 }
 
-/// Where the sensors are read; said aloud if that is not this machine.
-pub fn root() -> Root {
-    let Some(path) = std::env::var_os(ROOT_VARIABLE).filter(|path| !path.is_empty()) else {
-        return Root::default();
-    };
-    let root = Root::new(path);
-    if let Some(path) = other(&root) {
-        tell!(
-            "wattlock: {ROOT_VARIABLE} is set: sensors are read below {}, NOT from this machine",
-            Shown(path)
-        );
-    }
-    root
-}
-
-/// The root, if it is not this machine's.
-pub fn other(root: &Root) -> Option<&Path> {
-    (*root != Root::default()).then(|| root.as_path())
+/// How the command ended, when, and with what CPU time.
+struct Done {
+    status: ExitStatus,
+    wall: Duration,
+    cpu: Duration,
 }
 
 /// `wattlock measure`.
 pub fn run(args: &args::Measure) -> Ended {
-    let root = root();
-    let mut sources = Sources::open(&root);
+    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    let root = energy::root();
+    let mut sources = energy::sources(&root, &args.meters);
     if args.require.is_some() && !sources.can_measure() {
         tell!("wattlock: joules cannot be measured here, so the command was not run");
         tell!("  `wattlock doctor` says why, and what would help");
         return Ok(UNAVAILABLE.into());
     }
     let child = signals::leave_to_child()?;
+    let before = args.idle_baseline.map(|seconds| rest(&mut sources, seconds)).transpose()?;
     let mut runs = Vec::new();
     while runs.len() < usize::from(args.repeat) {
-        let (ran, window) = sources.measure(|| once(&args.command, &child))?;
-        let (status, wall, cpu) = match ran? {
-            Ok(ran) => ran,
+        match once(&args.command, &mut sources, &child)? {
+            Ok(run) => runs.push(run),
             Err(error) => return Ok(say_not_started(&args.command[0], &error)),
-        };
-        runs.push(Run { status, wall, cpu, window });
-        if !status.success() {
+        }
+        if runs.last().is_some_and(|run| !run.status.success()) {
             break;
         }
     }
-    let report = report::Report::new(args, &root, &runs);
+    let after = args.idle_baseline.map(|seconds| rest(&mut sources, seconds)).transpose()?;
+    let idle = before.zip(after).map(|(before, after)| Idle::new(before, after));
+    let report = report::Report::new(args, &root, &runs, idle.as_ref());
     tell!("{}", if args.json { report.json()? } else { report.text() });
+    report.metrics().write(args.meters.prometheus.as_deref())?;
     let code = runs.last().map_or(FAILURE, |run| code(run.status));
     let void = args.require.is_some() && !runs.iter().all(|run| run.window.is_measured());
     if code == 0 && void {
@@ -82,11 +75,26 @@ pub fn run(args: &args::Measure) -> Ended {
     Ok(code.into())
 }
 
-/// Runs the command once; the inner error is that it could not be started.
+/// Looks at the machine while nothing is done.
+fn rest(sources: &mut Sources, seconds: f64) -> anyhow::Result<Window> {
+    let ((), window) = sources.measure(|| std::thread::sleep(Duration::from_secs_f64(seconds)))?;
+    Ok(window)
+}
+
+/// Runs the command once under the meters; the inner error is that it could not be started.
 fn once(
-    command: &[std::ffi::OsString],
-    running: &AtomicI32,
-) -> anyhow::Result<std::io::Result<(ExitStatus, Duration, Duration)>> {
+    command: &[OsString],
+    sources: &mut Sources,
+    child: &AtomicI32,
+) -> anyhow::Result<std::io::Result<Run>> {
+    let own_cpu = process_cpu_time();
+    let (done, window) = sources.measure(|| to_its_end(command, child))?;
+    let own_cpu = process_cpu_time().saturating_sub(own_cpu);
+    let run = |Done { status, wall, cpu }| Run { status, wall, cpu, own_cpu, window };
+    Ok(done?.map(run))
+}
+
+fn to_its_end(command: &[OsString], running: &AtomicI32) -> anyhow::Result<std::io::Result<Done>> {
     let started = Instant::now();
     let child = match Command::new(&command[0]).args(&command[1..]).spawn() {
         Ok(child) => child,
@@ -97,7 +105,7 @@ fn once(
     running.store(0, Ordering::SeqCst);
     let used = used.context("cannot wait for the command")?;
     let cpu = used.rusage.utime + used.rusage.stime;
-    Ok(Ok((used.status, started.elapsed(), cpu)))
+    Ok(Ok(Done { status: used.status, wall: started.elapsed(), cpu }))
 }
 
 /// The codes of a shell.
@@ -110,15 +118,4 @@ fn say_not_started(program: &std::ffi::OsStr, error: &std::io::Error) -> ExitCod
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILURE)
-}
-
-impl Run {
-    /// What the models say of it: all CPUs, busy for as long as the command kept them busy.
-    fn modelled(&self, tdp: Option<f64>) -> Energy {
-        let cpus = args::threads(None);
-        let possible = self.wall.as_secs_f64() * cpus as f64;
-        let utilisation = self.cpu.as_secs_f64() / possible.max(f64::MIN_POSITIVE);
-        let tdp = tdp.map_or(Tdp::Assumed, |watts| Tdp::Given(Watts(watts)));
-        modelled(Load { wall: self.wall, utilisation, clock: 1.0 }, tdp)
-    }
 }

@@ -1,16 +1,20 @@
-//! What `wattlock measure` tells, for people and as JSON. Modelled figures have other names than
-//! measured ones in both, so that nobody adds them up.
+//! What `wattlock measure` tells, for people, as JSON and as metrics. Modelled figures have other
+//! names than measured ones in all, so that nobody adds them up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wattlock_energy::{Caveat, Class, Energy, Figure, Root};
+use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Root, Window};
 use wattlock_file::Shown;
 
-use super::{Run, code, other};
+use super::{Run, code};
 use crate::args;
+use crate::energy::{interval, model, other};
+use crate::exit::redact;
+use crate::metrics::Metrics;
 
 /// All runs, and the one in the middle.
 pub struct Report<'a> {
@@ -25,8 +29,19 @@ pub struct Report<'a> {
 struct Told<'a> {
     run: &'a Run,
     sum: Energy,
-    /// Where the sum is not known.
-    model: Option<Energy>,
+    /// Without what the machine takes at rest, where that was looked at.
+    net: Option<Window>,
+    /// Gross and net, where the sum is not known.
+    model: Option<(Energy, Energy)>,
+}
+
+/// An energy that figures follow from, and what their names begin with in text and JSON.
+struct Priced {
+    words: &'static str,
+    key: &'static str,
+    energy: Energy,
+    /// How long it was counted.
+    time: Duration,
 }
 
 /// One run in JSON.
@@ -35,35 +50,42 @@ struct Entry<'a> {
     exit_code: u8,
     wall_ns: u64,
     cpu_ns: u64,
+    overhead_wall_ns: u64,
+    overhead_cpu_ns: u64,
     domains: Map<String, Value>,
     sum: &'a Energy,
     #[serde(skip_serializing_if = "Option::is_none")]
+    net_domains: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    net: Option<Energy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a Energy>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_net: Option<&'a Energy>,
     #[serde(flatten)]
     figures: Map<String, Value>,
 }
 
 impl<'a> Report<'a> {
-    pub fn new(args: &'a args::Measure, root: &Root, runs: &'a [Run]) -> Self {
-        let runs: Vec<_> = runs
-            .iter()
-            .map(|run| {
-                let sum = run.window.sum();
-                let unknown = sum.class() == Class::Unavailable;
-                Told { run, model: unknown.then(|| run.modelled(args.tdp)), sum }
-            })
-            .collect();
+    pub fn new(args: &'a args::Measure, root: &Root, runs: &'a [Run], idle: Option<&Idle>) -> Self {
+        let runs = runs.iter().map(|run| {
+            let sum = run.window.sum();
+            let unknown = sum.class() == Class::Unavailable;
+            let model = unknown.then(|| model(&args.meters, run.wall, run.cpu, 1.0));
+            let net = idle.filter(|_| !run.window.domains.is_empty());
+            Told { run, sum, net: net.map(|idle| idle.net(&run.window)), model }
+        });
+        let runs: Vec<_> = runs.collect();
         let root = other(root).map(|root| root.display().to_string());
         Self { args, root, median: middle(&runs), runs }
     }
 
     /// One line of JSON.
     pub fn json(&self) -> anyhow::Result<String> {
-        let command: Vec<_> = self.args.command.iter().map(|word| word.to_string_lossy()).collect();
         let runs = self.runs.iter().map(|told| told.entry(self.args.bytes));
         let mut document = json!({
             "schema": "wattlock-measure/1",
-            "command": command,
+            "command": self.command(),
             "runs": runs.collect::<Vec<_>>(),
             "median_run": self.median,
         });
@@ -86,7 +108,7 @@ impl<'a> Report<'a> {
         let mut text = format!("wattlock: {program}");
         if self.runs.len() > 1 {
             for (index, told) in self.runs.iter().enumerate() {
-                let energy = told.model.as_ref().unwrap_or(&told.sum);
+                let energy = told.model.as_ref().map_or(&told.sum, |(gross, _)| gross);
                 let wall = told.run.wall.as_secs_f64();
                 text += &format!("\n  run {:<15} {wall:.3} s, {energy}", index + 1);
             }
@@ -99,19 +121,56 @@ impl<'a> Report<'a> {
         }
         if told.model.is_some() {
             text += "\n  no joules were measured; `wattlock doctor` says why, and what would help";
+        } else if told.net.is_none() {
+            text += "\n  note: gross, with what the machine takes at rest; --idle-baseline tells net, too";
         }
         text
+    }
+
+    /// What the run in the middle took.
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        let Some(told) = self.runs.get(self.median) else { return metrics };
+        // Arguments are nobody's business: a collector shows them to everybody.
+        let command = self.args.command[0].to_string_lossy();
+        let mut gauge = |name: &str, help: &str, value| {
+            metrics.gauge(name, help, &[("command", &*command)], value);
+        };
+        gauge("wattlock_wall_seconds", "Wall time of the command", told.run.wall.as_secs_f64());
+        gauge("wattlock_cpu_seconds", "User and system time", told.run.cpu.as_secs_f64());
+        gauge("wattlock_exit_code", "As a shell tells it", code(told.run.status).into());
+        if let Some(bytes) = self.args.bytes {
+            gauge("wattlock_worked_bytes", "What one run works through", bytes as f64);
+        }
+        let joules = |energy: &Energy| energy.figure("J", |joules| joules);
+        for domain in &told.run.window.domains {
+            let labels = [("command", &*command), ("domain", domain.name.as_str())];
+            metrics.figure(("domain_energy", "joules"), &labels, joules(&domain.energy).as_ref());
+        }
+        let labels = [("command", &*command)];
+        for priced in told.priced() {
+            let stem = if priced.key.ends_with("net_") { "net_energy" } else { "energy" };
+            metrics.figure((stem, "joules"), &labels, joules(&priced.energy).as_ref());
+        }
+        metrics
+    }
+
+    fn command(&self) -> Vec<String> {
+        // What looks like a key is not shown.
+        self.args.command.iter().map(|word| redact(&word.to_string_lossy())).collect()
     }
 
     fn caveats(&self) -> BTreeSet<Caveat> {
         let mut caveats = BTreeSet::new();
         for told in &self.runs {
-            caveats
-                .extend(told.run.window.domains.iter().flat_map(|domain| domain.energy.caveats()));
+            let windows = [Some(&told.run.window), told.net.as_ref()];
+            for window in windows.into_iter().flatten() {
+                caveats.extend(window.domains.iter().flat_map(|domain| domain.energy.caveats()));
+            }
             // That a machine without any counter lacks a domain is said better.
             let counted = !told.run.window.domains.is_empty();
             caveats.extend(told.sum.caveats().filter(|_| counted));
-            caveats.extend(told.model.iter().flat_map(Energy::caveats));
+            caveats.extend(told.model.iter().flat_map(|(gross, _)| gross.caveats()));
         }
         caveats
     }
@@ -130,58 +189,103 @@ fn middle(runs: &[Told<'_>]) -> usize {
 
 impl Told<'_> {
     fn rows(&self, bytes: Option<u64>, mut row: impl FnMut(&str, String)) {
-        for domain in &self.run.window.domains {
-            row(&Shown(Path::new(&domain.name)).to_string(), described(&domain.energy));
+        for (index, domain) in self.run.window.domains.iter().enumerate() {
+            let apart = if domain.in_sum { "" } else { ", not in the sum" };
+            let value = described(&domain.energy) + apart;
+            row(&Shown(Path::new(&domain.name)).to_string(), value);
+            if let Some(net) = self.net.as_ref().and_then(|net| net.domains.get(index)) {
+                row("  net of idle", net.energy.to_string());
+            }
         }
         let covers: Vec<_> = self.sum.covers().collect();
         match self.sum.class() {
             Class::Unavailable => row("energy", "unavailable".into()),
             _ => row("energy", format!("{}: {}", described(&self.sum), covers.join(" + "))),
         }
-        if let Some(model) = &self.model {
-            row("model", model.to_string());
+        if let Some(net) = &self.net {
+            row("  net of idle", net.sum().to_string());
+        }
+        if let Some((gross, net)) = &self.model {
+            row("model", gross.to_string());
+            row("  net of idle", net.to_string());
         }
         row("wall", format!("{:.3} s", self.run.wall.as_secs_f64()));
         row("CPU", format!("{:.3} s", self.run.cpu.as_secs_f64()));
-        let prefix = if self.model.is_some() { "model " } else { "" };
-        for (name, _, _, figure) in self.figures(bytes) {
-            row(&format!("{prefix}{name}"), figure.to_string());
+        if let Some(bytes) = bytes {
+            let gigabytes = bytes as f64 / 1e9;
+            row("CPU per GB", format!("{:.3} s", self.run.cpu.as_secs_f64() / gigabytes));
         }
+        for priced in self.priced() {
+            for (name, _, _, figure) in priced.figures(self.run.wall, bytes) {
+                row(&format!("{}{name}", priced.words), figure.to_string());
+            }
+        }
+        let (wall, cpu) = self.overhead();
+        let milliseconds = |time: Duration| 1e3 * time.as_secs_f64();
+        let overhead = format!("{:.1} ms, {:.1} ms of CPU", milliseconds(wall), milliseconds(cpu));
+        row("measuring itself", overhead);
+    }
+
+    /// What measuring added: to the time from the first read to the last, and to the CPU's.
+    fn overhead(&self) -> (Duration, Duration) {
+        (self.run.window.wall.saturating_sub(self.run.wall), self.run.own_cpu)
+    }
+
+    /// The energies that figures are told of: gross, and net where that is known.
+    fn priced(&self) -> Vec<Priced> {
+        // The counters ran from before the command was started until after it had ended.
+        let (window, wall) = (self.run.window.wall, self.run.wall);
+        let priced =
+            |words, key, energy: &Energy, time| Priced { words, key, energy: energy.clone(), time };
+        if let Some((gross, net)) = &self.model {
+            let net = priced("model net ", "model_net_", net, wall);
+            return vec![priced("model ", "model_", gross, wall), net];
+        }
+        let net = self.net.as_ref().map(|net| priced("net ", "net_", &net.sum(), window));
+        [priced("", "", &self.sum, window)].into_iter().chain(net).collect()
     }
 
     fn entry(&self, bytes: Option<u64>) -> Entry<'_> {
-        let nanoseconds =
-            |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let domains = self.run.window.domains.iter();
-        let prefix = if self.model.is_some() { "model_" } else { "" };
-        let figures = self.figures(bytes).into_iter().map(|(_, key, scale, figure)| {
-            let (lo, hi) = figure.interval();
-            let mut value = json!({ "lo": whole(lo * scale), "hi": whole(hi * scale) });
-            if let Some(best) = figure.best() {
-                value["best"] = whole(best * scale).into();
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let by_name = |window: &Window| -> Map<String, Value> {
+            let domains = window.domains.iter();
+            domains.map(|domain| (domain.name.clone(), json!(domain.energy))).collect()
+        };
+        let net_sum = self.net.as_ref().map(Window::sum);
+        let mut figures = Map::new();
+        for priced in self.priced() {
+            for (_, key, scale, figure) in priced.figures(self.run.wall, bytes) {
+                figures.insert(format!("{}{key}", priced.key), interval(&figure, scale));
             }
-            (format!("{prefix}{key}"), value)
-        });
+        }
+        let (overhead_wall, overhead_cpu) = self.overhead();
         Entry {
             exit_code: code(self.run.status),
             wall_ns: nanoseconds(self.run.wall),
             cpu_ns: nanoseconds(self.run.cpu),
-            domains: domains.map(|domain| (domain.name.clone(), json!(domain.energy))).collect(),
+            overhead_wall_ns: nanoseconds(overhead_wall),
+            overhead_cpu_ns: nanoseconds(overhead_cpu),
+            domains: by_name(&self.run.window),
             sum: &self.sum,
-            model: self.model.as_ref(),
-            figures: figures.collect(),
+            net_domains: self.net.as_ref().map(by_name),
+            net: net_sum,
+            model: self.model.as_ref().map(|(gross, _)| gross),
+            model_net: self.model.as_ref().map(|(_, net)| net),
+            figures,
         }
     }
+}
 
+impl Priced {
     /// What follows from the joules: name, key in JSON, units of the key in one of the figure's.
-    fn figures(&self, bytes: Option<u64>) -> Vec<(&'static str, &'static str, f64, Figure)> {
-        let energy = self.model.as_ref().unwrap_or(&self.sum);
-        // The counters ran from before the command was started until after it had ended.
-        let window = self.run.window.wall.as_secs_f64();
-        let wall = self.run.wall.as_secs_f64();
-        let power_time = if self.model.is_some() { wall } else { window };
+    fn figures(
+        &self,
+        wall: Duration,
+        bytes: Option<u64>,
+    ) -> Vec<(&'static str, &'static str, f64, Figure)> {
+        let (energy, time, wall) = (&self.energy, self.time.as_secs_f64(), wall.as_secs_f64());
         let mut figures = vec![
-            ("mean power", "mean_mw", 1e3, energy.figure("W", |joules| joules / power_time)),
+            ("mean power", "mean_mw", 1e3, energy.figure("W", |joules| joules / time)),
             ("energy × wall", "edp_ujs", 1e6, energy.figure("J·s", |joules| joules * wall)),
         ];
         if let Some(bytes) = bytes {
@@ -204,9 +308,4 @@ fn described(energy: &Energy) -> String {
         Class::Measured => format!("{energy}  measured"),
         _ => energy.to_string(),
     }
-}
-
-/// The nearest integer, as all numbers of the JSON are.
-fn whole(value: f64) -> u64 {
-    value.round() as u64
 }

@@ -16,8 +16,9 @@ use wattlock_engine::crypto::{
 };
 use wattlock_peers::{Absent, Operation, Peer};
 
+use super::lab::{Lab, Windows};
 use super::paper;
-use super::rates::{Buffer, Case, Contender, Effort, measure};
+use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::Results;
 use crate::args;
 use crate::exit::{Ended, usage};
@@ -30,13 +31,18 @@ use contenders::{
 pub fn run(args: &args::BenchCiphers) -> Ended {
     Results::can_write(args.json.as_deref())?;
     let bench = Bench::new(args);
-    let mut results = bench.results();
-    bench.aes(&mut results);
-    bench.records(&mut results);
-    bench.gcm(&mut results);
-    bench.hashes(&mut results);
-    bench.threads(&mut results);
-    bench.study(&mut results);
+    let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let mut lab = Lab::new(bench.results(), &args.meters, windows);
+    lab.run(|lab| {
+        bench.aes(lab);
+        bench.records(lab);
+        bench.gcm(lab);
+        bench.hashes(lab);
+        bench.threads(lab);
+        bench.study(lab);
+        Ok(())
+    })?;
+    let mut results = lab.results;
     if results.rows.is_empty() {
         return Err(usage("no case has that in its name; without --only, every name is shown"));
     }
@@ -123,7 +129,7 @@ impl Bench {
     /// Measures one case, unless it is not asked for.
     fn case(
         &self,
-        results: &mut Results,
+        lab: &mut Lab<'_>,
         name: &str,
         call_bytes: usize,
         buffer: usize,
@@ -135,7 +141,7 @@ impl Bench {
         tell!("{name}, {call_bytes} bytes");
         let case = Case { name: name.to_owned(), call_bytes };
         let mut buffer = Buffer::new(buffer);
-        results.rows.extend(measure(self.effort, &case, buffer.bytes(), contenders()));
+        lab.measure(self.effort, &case, buffer.bytes(), contenders());
     }
 
     /// The peers that offer an operation.
@@ -152,7 +158,7 @@ impl Bench {
     }
 
     /// ECB, CBC and CTR with each kernel, beside the bound of its rounds.
-    fn aes(&self, results: &mut Results) {
+    fn aes(&self, lab: &mut Lab<'_>) {
         let modes: [(&str, Operation, fn(&AesKey, &mut [u8])); 5] = [
             ("ctr", Operation::AesCtr, |key, b| key.ctr(&IV, 0, b)),
             ("ecb encrypt", Operation::AesEcbEncrypt, |key, b| whole(key.ecb_encrypt(b))),
@@ -164,7 +170,7 @@ impl Bench {
             let key = &KEY[..bits / 8];
             for (mode, operation, run) in modes {
                 for &call in &self.calls {
-                    self.case(results, &format!("aes-{bits}-{mode}"), call, call, || {
+                    self.case(lab, &format!("aes-{bits}-{mode}"), call, call, || {
                         let ours = AesKernel::all().into_iter().map(|kernel| {
                             let key = aes_key(kernel, key);
                             Contender::new("wattlock", move |buffer| run(&key, buffer))
@@ -182,12 +188,12 @@ impl Bench {
     }
 
     /// CBC of many records at once, beside one message of a peer.
-    fn records(&self, results: &mut Results) {
+    fn records(&self, lab: &mut Lab<'_>) {
         for bits in [128, 256] {
             let key = &KEY[..bits / 8];
             for records in [8, 16, 32] {
                 let name = format!("aes-{bits}-cbc encrypt, {records} records");
-                self.case(results, &name, RECORD, records * RECORD_STRIDE, || {
+                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
                     let ours = AesKernel::all().into_iter().map(|kernel| {
                         let key = aes_key(kernel, key);
                         records_contender(move |records| whole(key.cbc_encrypt_records(records)))
@@ -211,12 +217,12 @@ impl Bench {
     }
 
     /// AES-GCM: one message, and the chunks of a file as the engine deals them.
-    fn gcm(&self, results: &mut Results) {
+    fn gcm(&self, lab: &mut Lab<'_>) {
         let sizes = [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
         for (bits, algorithm) in sizes {
             let key = &KEY[..bits / 8];
             for &call in &self.calls {
-                self.case(results, &format!("aes-{bits}-gcm seal"), call, call, || {
+                self.case(lab, &format!("aes-{bits}-gcm seal"), call, call, || {
                     [gcm_message(algorithm, key)]
                         .into_iter()
                         .chain(bounds(bits))
@@ -227,16 +233,16 @@ impl Bench {
             }
             let name = format!("aes-{bits}-gcm seal, 16 KiB chunks through the engine");
             let len = self.large / (RECORD + TAG_LEN) * (RECORD + TAG_LEN);
-            self.case(results, &name, len, len, || {
+            self.case(lab, &name, len, len, || {
                 let ours = self.threads.iter().map(|n| gcm_chunks(algorithm, key, *n));
                 ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
         }
     }
 
-    fn hashes(&self, results: &mut Results) {
+    fn hashes(&self, lab: &mut Lab<'_>) {
         for &call in &self.calls {
-            self.case(results, "sha3-256", call, call, || {
+            self.case(lab, "sha3-256", call, call, || {
                 let ours = Contender::new("wattlock", |buffer| {
                     let mut hasher = Sha3_256::new();
                     hasher.update(buffer);
@@ -246,7 +252,7 @@ impl Bench {
                 ours.into_iter().chain(self.peers(Operation::Sha3_256, &[])).collect()
             });
             // Messages one cache line further than a power of two, as records are.
-            self.case(results, "sha3-256, 8 messages", call, 8 * (call + 64), || {
+            self.case(lab, "sha3-256, 8 messages", call, 8 * (call + 64), || {
                 let ours = KeccakKernel::all().into_iter().map(|kernel| {
                     let mut contender = Contender::new("wattlock", |_| {});
                     contender.run = Box::new(move |buffer| {
@@ -264,7 +270,7 @@ impl Bench {
         }
         for (name, hash) in TREES {
             for &call in self.calls.iter().chain([&self.large]) {
-                self.case(results, name, call, call, || {
+                self.case(lab, name, call, call, || {
                     let ours = KeccakKernel::all().into_iter().map(|kernel| {
                         Contender::new("wattlock", move |buffer| {
                             let mut hasher = Hasher::new(hash, kernel, b"");
@@ -287,7 +293,7 @@ impl Bench {
     }
 
     /// Long messages through the engine, with 1, 2, 4, … threads, beside a pass over memory.
-    fn threads(&self, results: &mut Results) {
+    fn threads(&self, lab: &mut Lab<'_>) {
         use Mode::{Cbc, Ctr, Ecb};
         for (bits, mode) in [128, 192, 256].into_iter().flat_map(|b| [(b, Ctr), (b, Ecb), (b, Cbc)])
         {
@@ -295,14 +301,14 @@ impl Bench {
             let what = if mode == Cbc { " decrypt" } else { "" };
             let name = format!("aes-{bits}-{mode}{what}, through the engine");
             let algorithm = Algorithm::Aes { bits, mode };
-            self.case(results, &name, self.large, self.large, || {
+            self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
                 ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
         }
         for (name, hash) in TREES {
             let name = format!("{name}, through the engine");
-            self.case(results, &name, self.large, self.large, || {
+            self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| tree(hash, *n));
                 ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
@@ -310,7 +316,7 @@ impl Bench {
     }
 
     /// The six ciphers of the energy study: serial, and parallel on every number of threads.
-    fn study(&self, results: &mut Results) {
+    fn study(&self, lab: &mut Lab<'_>) {
         let call = self.large.min(8 << 20);
         let ecb = Mode::Ecb;
         let pairs = [
@@ -323,17 +329,17 @@ impl Bench {
             ),
         ];
         for (serial, parallel, operation) in pairs {
-            self.case(results, &serial.name(), call, call, || {
+            self.case(lab, &serial.name(), call, call, || {
                 let peers = operation.map(|operation| self.peers(operation, &KEY[..16]));
                 let ours = raw(serial, Direction::Encrypt, 1);
                 [ours].into_iter().chain(peers.unwrap_or_default()).collect()
             });
-            self.case(results, &parallel.name(), call, call, || {
+            self.case(lab, &parallel.name(), call, call, || {
                 let threads = self.threads.iter();
                 threads.map(|&threads| raw(parallel, Direction::Encrypt, threads)).collect()
             });
         }
-        self.case(results, "parc4-reuse (no encryption)", call, call, || {
+        self.case(lab, "parc4-reuse (no encryption)", call, call, || {
             self.threads.iter().map(|&threads| parc4_reuse(threads)).collect()
         });
     }

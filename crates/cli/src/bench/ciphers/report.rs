@@ -3,6 +3,7 @@
 use serde_json::json;
 use wattlock_engine::crypto::{AesKernel, KeccakKernel, roofline};
 
+use super::super::joules;
 use super::super::rates::{Case, Contender, Effort, measure};
 use super::super::results::{Ratio, Results, Row};
 use super::contenders::{BOUND, MEMORY};
@@ -136,13 +137,14 @@ pub fn table(results: &Results) -> String {
             before = (row.case.clone(), row.call_bytes);
             let call = row.call_bytes.unwrap_or(0);
             text += &format!(
-                "\n{:<52} {:>7} {:>15} {:>7} {:>7} {:>7}\n",
+                "\n{:<52} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
                 format!("{}, {call} bytes a call", row.case),
                 "threads",
                 "GB/s",
                 "c/B",
                 "bound",
-                "memory"
+                "memory",
+                joules::HEAD
             );
         }
         let tool = match &row.kernel {
@@ -154,12 +156,13 @@ pub fn table(results: &Results) -> String {
         };
         let spread = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
         text += &format!(
-            "  {tool:<50} {:>7} {:>15} {:>7} {:>7} {:>7}\n",
+            "  {tool:<50} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
             row.threads.map_or_else(String::new, |threads| threads.to_string()),
             format!("{:.3} ({spread:.0} %)", row.rate()),
             row.cycles_per_byte.map_or_else(String::new, |cycles| format!("{cycles:.2}")),
             percent(row.fraction_of_bound),
             percent(row.fraction_of_memory),
+            row.joules.cells(),
         );
     }
     if let Some(clock) = results.settings.get("clock_ghz") {

@@ -1,0 +1,156 @@
+//! Metrics in Prometheus' text form, as node_exporter's textfile collector reads them.
+//!
+//! What was measured and what was modelled have different *names*: a label would be lost in the
+//! first `sum()`. What is not known has no metric, rather than a zero.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Context;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use wattlock_energy::{Class, Figure};
+
+use crate::exit::usage;
+
+/// Gauges by name and labels.
+#[derive(Default)]
+pub struct Metrics {
+    registry: Registry,
+    families: BTreeMap<String, Family<Vec<(String, String)>, Gauge<f64, AtomicU64>>>,
+}
+
+impl Metrics {
+    /// One value.
+    pub fn gauge(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: f64) {
+        let family = self.families.entry(name.to_owned()).or_insert_with(|| {
+            let family = Family::default();
+            self.registry.register(name, help, family.clone());
+            family
+        });
+        let labels: Vec<_> =
+            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        family.get_or_create(&labels).set(value);
+    }
+
+    /// A figure of an energy, under the name of its class: one value and how far off it may be of
+    /// what was measured, two ends of what was modelled.
+    pub fn figure(
+        &mut self,
+        (stem, unit): (&str, &str),
+        labels: &[(&str, &str)],
+        figure: Option<&Figure>,
+    ) {
+        let Some(figure) = figure.filter(|figure| figure.class() > Class::Unavailable) else {
+            return;
+        };
+        let class = figure.class();
+        let (lo, hi) = figure.interval();
+        let mut gauge = |what: &str, help: String, value| {
+            self.gauge(&format!("wattlock_{class}_{stem}{what}_{unit}"), &help, labels, value);
+        };
+        let words = stem.replace('_', " ");
+        match figure.best() {
+            Some(best) => {
+                gauge("", format!("The {words}, {class}"), best);
+                let off = (best - lo).max(hi - best);
+                gauge("_uncertainty", format!("How far off the {words} may be"), off);
+            }
+            None => {
+                gauge("_lower", format!("The least {words} by any model; not measured"), lo);
+                gauge("_upper", format!("The most {words} by any model; not measured"), hi);
+            }
+        }
+    }
+
+    /// Fails early where [`Metrics::write`] would fail late.
+    ///
+    /// # Errors
+    /// That the file cannot be written.
+    pub fn can_write(to: Option<&Path>) -> anyhow::Result<()> {
+        let Some(path) = to else { return Ok(()) };
+        if path.is_dir() || path.file_name().is_none() {
+            return Err(usage(format!("--prometheus: {} is no file", path.display())));
+        }
+        temporary(path).map(drop)
+    }
+
+    /// Replaces the file, in one step, so that nobody reads half of it.
+    ///
+    /// # Errors
+    /// That it could not be written.
+    pub fn write(&self, to: Option<&Path>) -> anyhow::Result<()> {
+        let Some(path) = to else { return Ok(()) };
+        let mut text = String::new();
+        encode(&mut text, &self.registry).context("cannot write metrics")?;
+        let mut file = temporary(path)?;
+        let written = file.write_all(text.as_bytes()).map_err(anyhow::Error::from);
+        written
+            .and_then(|()| file.persist(path).map(drop).map_err(anyhow::Error::from))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// A file beside `path` that others may read: the collector is somebody else.
+fn temporary(path: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(".wattlock-")
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(directory.unwrap_or_else(|| Path::new(".")))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattlock_energy::{Energy, Microjoules};
+
+    use super::*;
+
+    fn text(metrics: &Metrics) -> String {
+        let mut text = String::new();
+        encode(&mut text, &metrics.registry).expect("a string takes everything");
+        text
+    }
+
+    #[test]
+    fn classes_never_share_a_name() {
+        let measured = Energy::measured("package-0", Microjoules(2_000_000), Microjoules(40_000));
+        let modelled = Energy::modelled("cpu", Microjoules(2_000_000), Microjoules(5_000_000));
+        let mut metrics = Metrics::default();
+        let labels = [("domain", "package-0")];
+        for energy in [&measured, &modelled, &measured.clone().share(0.5)] {
+            let figure = energy.figure("J", |joules| joules);
+            metrics.figure(("energy", "joules"), &labels, figure.as_ref());
+        }
+        assert_eq!(
+            text(&metrics),
+            "\
+# HELP wattlock_measured_energy_joules The energy, measured.
+# TYPE wattlock_measured_energy_joules gauge
+wattlock_measured_energy_joules{domain=\"package-0\"} 2.0
+# HELP wattlock_measured_energy_uncertainty_joules How far off the energy may be.
+# TYPE wattlock_measured_energy_uncertainty_joules gauge
+wattlock_measured_energy_uncertainty_joules{domain=\"package-0\"} 0.04
+# HELP wattlock_modelled_energy_lower_joules The least energy by any model; not measured.
+# TYPE wattlock_modelled_energy_lower_joules gauge
+wattlock_modelled_energy_lower_joules{domain=\"package-0\"} 2.0
+# HELP wattlock_modelled_energy_upper_joules The most energy by any model; not measured.
+# TYPE wattlock_modelled_energy_upper_joules gauge
+wattlock_modelled_energy_upper_joules{domain=\"package-0\"} 5.0
+# HELP wattlock_attributed_energy_joules The energy, attributed.
+# TYPE wattlock_attributed_energy_joules gauge
+wattlock_attributed_energy_joules{domain=\"package-0\"} 1.0
+# HELP wattlock_attributed_energy_uncertainty_joules How far off the energy may be.
+# TYPE wattlock_attributed_energy_uncertainty_joules gauge
+wattlock_attributed_energy_uncertainty_joules{domain=\"package-0\"} 0.02
+# EOF
+"
+        );
+    }
+}
