@@ -23,7 +23,8 @@ check: prepare
 # bench/results. Takes a quarter of an hour.
 bench: prepare
 	cargo build --release --locked --features wattlock/openssl-vendored
-	target/release/wattlock bench ciphers --paper --json bench/results/ciphers.json | tee bench/results/ciphers.txt
+	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
+	target/release/wattlock bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
 	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 

@@ -356,12 +356,19 @@ pub struct BenchCiphers {
     /// A quick look: one length, 3 rounds
     #[arg(long)]
     pub quick: bool,
-    /// Set the energy study's printed rates beside ours
-    #[arg(long)]
-    pub paper: bool,
+    /// Only what a study measured, and its printed numbers beside ours
+    #[arg(long, value_enum, value_name = "STUDY")]
+    pub paper: Option<Study>,
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// A study whose numbers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Study {
+    /// Joules per byte of six serial and parallel ciphers
+    Energy,
 }
 
 /// Measure AES-CTR dealt to threads in columns, blocks, and extended blocks.

@@ -8,13 +8,14 @@ use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
 
+use super::extended_block;
 use super::joules;
 use super::lab::{Lab, Windows};
-use super::paper;
 use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::{Ratio, Results, Row};
 use crate::args;
 use crate::exit::Ended;
+use crate::metrics::Metrics;
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";
@@ -25,6 +26,7 @@ pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
 /// `wattlock bench blocks`.
 pub fn run(args: &args::BenchBlocks) -> Ended {
     Results::can_write(args.json.as_deref())?;
+    Metrics::can_write(args.meters.prometheus.as_deref())?;
     let sizes = args.sizes.iter().map(|size| usize::from(*size));
     let megabytes: Vec<usize> = if args.quick { vec![1] } else { sizes.collect() };
     let mut threads: Vec<usize> = args.threads.iter().map(|n| usize::from(*n)).collect();
@@ -53,10 +55,11 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     if args.json.as_deref() != Some(Path::new("-")) {
         crate::exit::print(&table(&results))?;
         if args.paper {
-            crate::exit::print(&paper::extended_block(&results))?;
+            crate::exit::print(&extended_block::text(&results))?;
         }
     }
     results.write(args.json.as_deref())?;
+    results.metrics().write(args.meters.prometheus.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -20,11 +20,14 @@ use super::sample::Sample;
 use super::tools::{self, Keys, Tool};
 use crate::args;
 use crate::exit::Ended;
+use crate::metrics::Metrics;
 use crate::signals;
 use crate::summary::human;
 
 /// `wattlock bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {
+    Results::can_write(args.json.as_deref())?;
+    Metrics::can_write(args.meters.prometheus.as_deref())?;
     let settings = Settings::new(args);
     let directory =
         tempfile::Builder::new().prefix("wattlock-bench-").tempdir_in(&settings.dir).with_context(
@@ -45,6 +48,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
         print(&results);
     }
     results.write(args.json.as_deref())?;
+    results.metrics().write(args.meters.prometheus.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use wattlock_energy::{Energy, Figure, Idle, Window};
+use wattlock_energy::{Class, Energy, Figure, Idle, Window};
 
 use super::results::Row;
 use super::sample::Sample;
@@ -105,22 +105,25 @@ impl Joules {
             (&net, &mut joules.net_pj_per_byte, &mut joules.model_net_pj_per_byte),
         ] {
             let Some(energy) = energy.as_ref().filter(|_| bytes > 0) else { continue };
-            let is_model = energy.class() == wattlock_energy::Class::Modelled;
+            let is_model = energy.class() == Class::Modelled;
             *(if is_model { modelled } else { counted }) = per_byte(energy);
         }
         Self { energy, net, ..joules }
     }
 
-    /// The energy for a byte, as its class allows.
-    pub fn per_byte(&self) -> Option<Figure> {
+    /// The energy for a byte, as its class allows, in units of which a joule has `scale`.
+    pub fn per_byte(&self, unit: &'static str, scale: f64) -> Option<Figure> {
         let bytes = self.energy_bytes.filter(|bytes| *bytes > 0)? as f64;
-        self.energy.as_ref()?.figure("nJ/B", |joules| joules * 1e9 / bytes)
+        self.energy.as_ref()?.figure(unit, |joules| joules * scale / bytes)
     }
 
     /// CPU seconds for a gigabyte and energy for a byte, for the last columns of a table.
     pub fn cells(&self) -> String {
         let cpu = self.cpu_s_per_gb.map_or_else(String::new, |cpu| format!("{cpu:.3}"));
-        let energy = match (&self.energy, self.per_byte()) {
+        let energy = match (&self.energy, self.per_byte("nJ/B", 1e9)) {
+            (_, Some(figure)) if figure.class() == Class::Measured => {
+                format!("{figure} measured")
+            }
             (_, Some(figure)) => figure.to_string(),
             (Some(energy), None) => energy.to_string(),
             (None, None) => String::new(),

@@ -46,8 +46,11 @@ pub struct Lab<'a> {
 impl<'a> Lab<'a> {
     /// Looks for what counts joules.
     pub fn new(results: Results, meters: &'a args::Meters, windows: Windows) -> Self {
-        let mut sources = energy::sources(&energy::root(), meters);
+        let root = energy::root();
+        let mut sources = energy::sources(&root, meters);
         let counts = sources.can_read();
+        let mut results = results;
+        results.root = energy::other(&root).map(|root| root.display().to_string());
         Self { results, meters, sources, counts, windows, counted: Vec::new() }
     }
 
@@ -131,6 +134,10 @@ impl<'a> Lab<'a> {
                 row.joules = Joules::modelled(row, self.meters, 1.0);
             }
         }
+        let energies =
+            self.results.rows.iter().flat_map(|row| [&row.joules.energy, &row.joules.net]);
+        let caveats = energies.flatten().flat_map(wattlock_energy::Energy::caveats);
+        self.results.advice = caveats.map(|caveat| (caveat.name(), caveat.advice())).collect();
         Ok(())
     }
 

@@ -5,10 +5,11 @@ pub mod ciphers;
 pub mod files;
 
 mod child;
+mod energy_study;
+mod extended_block;
 mod joules;
 mod lab;
 mod machine;
-mod paper;
 mod rates;
 mod results;
 mod sample;

@@ -12,6 +12,7 @@ use super::joules::Joules;
 use super::machine::Machine;
 use super::sample::Sample;
 use crate::exit;
+use crate::metrics::Metrics;
 
 /// One run of a bench.
 #[derive(Debug, Serialize)]
@@ -28,6 +29,9 @@ pub struct Results {
     pub tools: BTreeMap<String, String>,
     /// What was asked for.
     pub settings: BTreeMap<String, serde_json::Value>,
+    /// Where sensors were read, if that is not this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
     /// What was measured.
     pub rows: Vec<Row>,
     /// What follows from it, beside what was aimed at.
@@ -35,6 +39,9 @@ pub struct Results {
     /// What could not be measured, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
+    /// The doubts about joules, by name, and what can be done.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub advice: BTreeMap<&'static str, &'static str>,
 }
 
 /// One tool doing one thing.
@@ -104,9 +111,11 @@ impl Results {
             machine: Machine::here(),
             tools: BTreeMap::new(),
             settings: BTreeMap::new(),
+            root: None,
             rows: Vec::new(),
             ratios: Vec::new(),
             skipped: Vec::new(),
+            advice: BTreeMap::new(),
         }
     }
 
@@ -141,6 +150,35 @@ impl Results {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
+    /// The same as metrics.
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
+        for row in &self.rows {
+            let threads = row.threads.map_or_else(String::new, |threads| threads.to_string());
+            let call = row.call_bytes.map_or_else(String::new, |call| call.to_string());
+            let labels = [
+                ("bench", self.kind),
+                ("tool", &row.tool),
+                ("case", &row.case),
+                ("kernel", row.kernel.as_deref().unwrap_or_default()),
+                ("threads", &threads),
+                ("call_bytes", &call),
+                ("clocks", row.clocks.as_deref().unwrap_or("default")),
+            ];
+            if row.bytes > 0 {
+                let help = "Plaintext a second, the median";
+                metrics.gauge("wattlock_rate_bytes_per_second", help, &labels, 1e9 * row.rate());
+            }
+            if let Some(cpu) = row.joules.cpu_s_per_gb {
+                let help = "User and system time for a byte of plaintext";
+                metrics.gauge("wattlock_cpu_seconds_per_byte", help, &labels, cpu / 1e9);
+            }
+            let unit = ("energy", "joules_per_byte");
+            metrics.figure(unit, &labels, row.joules.per_byte("J/B", 1.0).as_ref());
+        }
+        metrics
+    }
+
     /// Ratios, machine and versions, for the end of a table.
     pub fn foot(&self) -> String {
         let mut text = String::from("\n");
@@ -158,6 +196,9 @@ impl Results {
         }
         for what in &self.skipped {
             text += &format!("skipped: {what}\n");
+        }
+        for advice in self.advice.values() {
+            text += &format!("note: {advice}\n");
         }
         text
     }

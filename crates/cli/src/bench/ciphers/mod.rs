@@ -16,12 +16,13 @@ use wattlock_engine::crypto::{
 };
 use wattlock_peers::{Absent, Operation, Peer};
 
+use super::energy_study;
 use super::lab::{Lab, Windows};
-use super::paper;
 use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::Results;
-use crate::args;
+use crate::args::{self, Study};
 use crate::exit::{Ended, usage};
+use crate::metrics::Metrics;
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
     records_contender, tree, whole,
@@ -30,15 +31,22 @@ use contenders::{
 /// `wattlock bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
     Results::can_write(args.json.as_deref())?;
+    Metrics::can_write(args.meters.prometheus.as_deref())?;
     let bench = Bench::new(args);
-    let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
-    let mut lab = Lab::new(bench.results(), &args.meters, windows);
+    let windows = match (args.quick, args.paper) {
+        (true, _) => Windows::QUICK,
+        (false, None) => Windows::SHORT,
+        (false, Some(Study::Energy)) => Windows::LONG,
+    };
+    let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows);
     lab.run(|lab| {
-        bench.aes(lab);
-        bench.records(lab);
-        bench.gcm(lab);
-        bench.hashes(lab);
-        bench.threads(lab);
+        if args.paper.is_none() {
+            bench.aes(lab);
+            bench.records(lab);
+            bench.gcm(lab);
+            bench.hashes(lab);
+            bench.threads(lab);
+        }
         bench.study(lab);
         Ok(())
     })?;
@@ -53,11 +61,12 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     }
     if args.json.as_deref() != Some(Path::new("-")) {
         crate::exit::print(&report::table(&results))?;
-        if args.paper {
-            crate::exit::print(&paper::energy_study(&results))?;
+        if args.paper == Some(Study::Energy) {
+            crate::exit::print(&energy_study::text(&results))?;
         }
     }
     results.write(args.json.as_deref())?;
+    results.metrics().write(args.meters.prometheus.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -104,8 +113,11 @@ impl Bench {
         }
     }
 
-    fn results(&self) -> Results {
-        let mut results = Results::new("ciphers");
+    fn results(&self, study: Option<Study>) -> Results {
+        let mut results = Results::new(match study {
+            None => "ciphers",
+            Some(Study::Energy) => "energy",
+        });
         results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
         for peer in &self.peers {
             results.tools.insert(peer.name().into(), peer.version());

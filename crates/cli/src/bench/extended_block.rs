@@ -1,13 +1,12 @@
-//! The numbers that the papers print, beside ours.
+//! What the study of extended blocks prints, beside ours.
 
 use std::fmt::Write;
 
 use wattlock_engine::crypto::AesKernel;
 
 use super::blocks::{EXTENDED, LISTING, row};
-use super::results::{Results, Row};
+use super::results::Results;
 
-const ENERGY_STUDY: &str = include_str!("../../../../vectors/papers/energy_study_tables2_3.csv");
 const BLOCKS_CPU: &str =
     include_str!("../../../../vectors/papers/extended_block_table1_cpu_seconds.csv");
 const BLOCKS_GPU: &str =
@@ -15,64 +14,8 @@ const BLOCKS_GPU: &str =
 const BLOCKS_SPEEDUP: &str =
     include_str!("../../../../vectors/papers/extended_block_table3_gpu_speedup.csv");
 
-/// Tables 2 and 3 of the study of joules per byte: rates, and what being parallel gains.
-pub fn energy_study(results: &Results) -> String {
-    let mut text = format!(
-        "\nThe study of serial and parallel ciphers, Tables 2 and 3, MB/s (p1: Core 2 Duo 1.4 GHz, \
-         p2: FX-8320 3.5 GHz)\n{:<10} {:>12} {:>12} {:>12} {:>9}\n",
-        "cipher", "printed p1", "printed p2", "here", "threads"
-    );
-    let ours = |cipher: &str| -> Option<&Row> {
-        let case = match cipher {
-            "Blowfish" => "blowfish-ecb".to_owned(),
-            other => other.to_lowercase(),
-        };
-        results.rows.iter().rfind(|row| row.case == case && row.tool == "wattlock")
-    };
-    let printed = |cipher: &str, column: usize| -> Option<f64> {
-        let line = ENERGY_STUDY.lines().find(|line| line.split(',').next() == Some(cipher))?;
-        line.split(',').nth(column)?.parse().ok()
-    };
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    for line in ENERGY_STUDY.lines().skip(1) {
-        let cipher = line.split(',').next().unwrap_or_default();
-        let here = ours(cipher);
-        let _ = writeln!(
-            text,
-            "{cipher:<10} {:>12} {:>12} {:>12} {:>9}",
-            number(printed(cipher, 2), 2),
-            number(printed(cipher, 4), 2),
-            number(here.map(|row| 1000.0 * row.rate()), 1),
-            here.and_then(|row| row.threads).map_or_else(|| "-".into(), |n| n.to_string()),
-        );
-    }
-    let _ = writeln!(text, "\nparallel / serial");
-    for (parallel, serial) in [("PBlock", "Blowfish"), ("PARC4", "RC4"), ("PARC4-I", "RC4A")] {
-        let of = |column| Some(printed(parallel, column)? / printed(serial, column)?);
-        let here = ours(parallel).zip(ours(serial)).map(|(many, one)| many.rate() / one.rate());
-        let _ = writeln!(
-            text,
-            "{:<10} {:>12} {:>12} {:>12}",
-            format!("{parallel}"),
-            number(of(2), 2),
-            number(of(4), 2),
-            number(here, 2),
-        );
-    }
-    text + "\n\
-What differs: the study ran on 2 and 8 cores under Windows, and does not say its block sizes or \
-how it counted time; its text claims 1.5 and 2.5 for PBlock where its table gives 1.76 and 2.88. \
-PARC4's key stream is serial by construction, so only the XOR is shared out: it pays for a pass over \
-memory that RC4 does not need, and cannot gain \
-what the study prints, unless one block of key stream is reused for all of the data, which is no \
-encryption. PARC4-I is our reconstruction (parc4i-r1), as its inner order was not published. \
-Joules are not measured here.\n"
-}
-
 /// Tables I to III of the study of extended blocks.
-pub fn extended_block(results: &Results) -> String {
+pub fn text(results: &Results) -> String {
     let best = AesKernel::best().name();
     let mut text = String::from(
         "\nExtended blocks, Table I: seconds, 16 bytes against 1 KB (4-core Core 2 at 2.2 GHz, \
@@ -161,8 +104,6 @@ mod tests {
         assert_eq!(printed_speedup(512), Some(6.03));
         assert_eq!(printed_speedup(4096), Some(8.53));
         let empty = Results::new("blocks");
-        assert!(extended_block(&empty).contains("1.9900 / 1.5600 / 1.28"));
-        assert!(energy_study(&empty).contains("1.76"));
-        assert!(energy_study(&empty).contains("131.28"));
+        assert!(text(&empty).contains("1.9900 / 1.5600 / 1.28"));
     }
 }
