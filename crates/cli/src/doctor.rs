@@ -1,10 +1,11 @@
 //! `wattlock doctor`: what can be used on this machine, why the rest cannot, and what would help.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_energy::{Found, Sources};
+use wattlock_energy::{Found, Root, Sources, Status};
 use wattlock_file::Shown;
 
 use crate::args;
@@ -14,68 +15,105 @@ use crate::exit::{Ended, print};
 
 /// The report in JSON.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     schema: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<String>,
-    energy: Vec<Source<'a>>,
+    energy: Vec<Source>,
+    knobs: Vec<Source>,
+    cpu_features: Vec<Feature>,
     kernels: Vec<Kernel>,
+    gpu_runtimes: Vec<Source>,
+    openssl: Vec<Source>,
 }
 
-/// A source of energy in JSON.
+/// Something that can be used, or not.
 #[derive(Serialize)]
-struct Source<'a> {
+struct Source {
     source: &'static str,
-    domain: &'a str,
+    domain: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     status: &'static str,
-    why: &'a str,
+    why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<&'a str>,
+    fix: Option<String>,
+}
+
+/// An instruction set.
+#[derive(Serialize)]
+struct Feature {
+    name: &'static str,
+    here: bool,
+    /// What it is for.
+    used_by: &'static str,
 }
 
 /// `wattlock doctor`.
 pub fn run(args: &args::Doctor) -> Ended {
     let root = root();
-    let sources = Sources::open(&root);
+    let document = Document {
+        schema: "wattlock-doctor/1",
+        root: other(&root).map(|root| root.display().to_string()),
+        energy: Sources::open(&root).found().iter().map(source).collect(),
+        knobs: wattlock_energy::knob::found(&root).iter().map(source).collect(),
+        cpu_features: features(),
+        kernels: kernels(),
+        gpu_runtimes: gpu_runtimes(&root).iter().map(source).collect(),
+        openssl: openssl().iter().map(source).collect(),
+    };
     let text = if args.json {
-        let document = Document {
-            schema: "wattlock-doctor/1",
-            root: other(&root).map(|root| root.display().to_string()),
-            energy: sources.found().iter().map(source).collect(),
-            kernels: kernels(),
-        };
         serde_json::to_string_pretty(&document)? + "\n"
     } else {
-        energy_rows(sources.found()) + "\n" + &kernels_here()
+        document.text()
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn source(found: &Found) -> Source<'_> {
+fn source(found: &Found) -> Source {
     Source {
         source: found.source,
-        domain: &found.domain,
+        domain: found.domain.clone(),
         path: found.path.as_ref().map(|path| path.display().to_string()),
         status: found.status.name(),
-        why: &found.why,
-        fix: found.fix.as_deref(),
+        why: found.why.clone(),
+        fix: found.fix.clone(),
     }
 }
 
-fn energy_rows(found: &[Found]) -> String {
-    let mut text = String::from("energy\n");
-    for source in found {
+impl Document {
+    fn text(&self) -> String {
+        let mut text = rows("energy", &self.energy);
+        text += &rows("\nknobs", &self.knobs);
+        text += "\nCPU features\n";
+        for Feature { name, here, used_by } in &self.cpu_features {
+            let status = if *here { "here" } else { "not here" };
+            text += &format!("  {name:<20} {status:<9} {used_by}\n");
+        }
+        text += "\nkernels\n";
+        for kernel in &self.kernels {
+            let here = match &kernel.why_not {
+                Some(why) => format!("unavailable: {why}"),
+                None if kernel.chosen => "used".into(),
+                None => "available, not the fastest or not constant in time".into(),
+            };
+            text += &format!("  {:<32} {here}\n", kernel.name);
+        }
+        text + &rows("\nGPU runtimes", &self.gpu_runtimes) + &rows("\nOpenSSL", &self.openssl)
+    }
+}
+
+fn rows(title: &str, sources: &[Source]) -> String {
+    let mut text = format!("{title}\n");
+    for source in sources {
         // A domain's name is a file's text, which a terminal might obey.
         let domain = Shown(Path::new(&source.domain)).to_string();
-        let status = source.status.name();
-        text += &format!("  {:<9} {domain:<22} {status}\n", source.source);
+        text += &format!("  {:<9} {domain:<30} {}\n", source.source, source.status);
         if let Some(path) = &source.path {
-            text += &format!("    where: {}\n", Shown(path));
+            text += &format!("    where: {}\n", Shown(Path::new(path)));
         }
-        text += &format!("    why:   {}\n", source.why);
+        text += &format!("    why:   {}\n", Shown(Path::new(&source.why)));
         if let Some(fix) = &source.fix {
             text += &format!("    fix:   {fix}\n");
         }
@@ -83,15 +121,99 @@ fn energy_rows(found: &[Found]) -> String {
     text
 }
 
-fn kernels_here() -> String {
-    let mut text = String::from("kernels\n");
-    for kernel in kernels() {
-        let here = match &kernel.why_not {
-            Some(why) => format!("unavailable: {why}"),
-            None if kernel.chosen => "used".into(),
-            None => "available, not the fastest or not constant in time".into(),
+/// The instruction sets that kernels are written in.
+fn features() -> Vec<Feature> {
+    macro_rules! features {
+        ($($name:tt $used_by:literal,)*) => {
+            vec![$(Feature { name: $name, here: detected!($name), used_by: $used_by },)*]
         };
-        text += &format!("  {:<32} {here}\n", kernel.name);
     }
-    text
+    #[cfg(target_arch = "x86_64")]
+    macro_rules! detected {
+        ($name:tt) => {
+            std::arch::is_x86_feature_detected!($name)
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    macro_rules! detected {
+        ($name:tt) => {
+            false
+        };
+    }
+    features! {
+        "aes" "AES rounds of 16 bytes: aes-ni",
+        "pclmulqdq" "GHASH of AWS-LC's AES-GCM",
+        "avx2" "ChaCha20-Poly1305 of AWS-LC",
+        "vaes" "AES rounds of 64 bytes: aes-vaes512",
+        "vpclmulqdq" "GHASH of AWS-LC's AES-GCM, 64 bytes at once",
+        "avx512f" "aes-vaes512, keccak-avx512",
+        "avx512bw" "counters of aes-vaes512",
+        "avx512vl" "SHA-3 of one message: keccak-avx512",
+        "sha" "nothing of Wattlock yet: SHA-256",
+        "gfni" "nothing of Wattlock yet",
+    }
+}
+
+/// The libraries through which GPUs are reached.
+fn gpu_runtimes(root: &Root) -> Vec<Found> {
+    let runtimes = [
+        ("cuda", "CUDA driver API", "libcuda.so.1", "install NVIDIA's driver"),
+        (
+            "opencl",
+            "OpenCL loader",
+            "libOpenCL.so.1",
+            "install ocl-icd-libopencl1 and a driver; pocl-opencl-icd runs on the CPU",
+        ),
+    ];
+    let found = runtimes.map(|(source, domain, library, fix)| {
+        let path = library_below(root, library);
+        let (why, fix) = match path {
+            Some(_) => (format!("{library} is here; this version of Wattlock uses no GPU"), None),
+            None => (format!("{library} is not here"), Some(fix.to_owned())),
+        };
+        let status = if path.is_some() { Status::Ignored } else { Status::Unavailable };
+        Found { source, domain: domain.into(), path, status, why, fix }
+    });
+    found.into()
+}
+
+/// Where the dynamic linker of Debian, Fedora or a container with NVIDIA's tools would find it.
+fn library_below(root: &Root, name: &str) -> Option<PathBuf> {
+    const FOLDERS: [&str; 6] = [
+        "usr/lib/x86_64-linux-gnu",
+        "usr/lib/aarch64-linux-gnu",
+        "usr/lib64",
+        "usr/lib",
+        "usr/local/nvidia/lib64",
+        "usr/local/cuda/compat",
+    ];
+    FOLDERS.iter().map(|folder| root.path(folder).join(name)).find(|file| fs::exists(file).is_ok_and(|is| is))
+}
+
+/// Whether programs that use OpenSSL can use Wattlock.
+fn openssl() -> Vec<Found> {
+    let (peers, absent) = wattlock_peers::all();
+    let peer = peers.iter().find(|peer| peer.name() == "openssl");
+    let library = match peer {
+        Some(peer) => (Status::Used, format!("{}; a peer of wattlock bench", peer.version()), None),
+        None => {
+            let absent = absent.iter().find(|absent| absent.name == "openssl");
+            let why = absent.map_or_else(|| "it is not here".into(), |absent| absent.why.to_string());
+            (Status::Unavailable, why, Some("install libssl3".to_owned()))
+        }
+    };
+    let (status, why, fix) = library;
+    let found = |domain: &str, status, why, fix| Found {
+        source: "openssl",
+        domain: domain.into(),
+        path: None,
+        status,
+        why,
+        fix,
+    };
+    let provider = "this version of Wattlock has no provider, so nginx and its kin cannot use it";
+    vec![
+        found("libcrypto", status, why, fix),
+        found("provider", Status::Unavailable, provider.into(), None),
+    ]
 }

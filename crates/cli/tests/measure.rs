@@ -165,7 +165,14 @@ fn without_sensors_there_is_a_model_that_says_so() {
         "model_bytes_per_j",
         "model_edp_ujs",
         "model_mean_mw",
+        "model_net",
+        "model_net_bytes_per_j",
+        "model_net_edp_ujs",
+        "model_net_mean_mw",
+        "model_net_pj_per_byte",
         "model_pj_per_byte",
+        "overhead_cpu_ns",
+        "overhead_wall_ns",
         "sum",
         "wall_ns",
     ];
@@ -173,6 +180,71 @@ fn without_sensors_there_is_a_model_that_says_so() {
     assert!(!report.to_string().contains("\"energy_uj\""), "{report}");
     assert!(report["advice"]["utilisation-only"].is_string());
     assert!(report["advice"].get("tdp-assumed").is_none());
+}
+
+#[test]
+fn joules_net_of_idle_are_attributed() {
+    let machine = Machine::with_a_counter();
+    // 2 W at rest, and 1 J more for the work, from a process beside it.
+    let file = machine.zone().join("energy_uj").display().to_string();
+    let other = machine.zone().join("new").display().to_string();
+    let add = |joules: &str| {
+        format!("read v < {file}; echo $(((v + {joules}) % {RANGE})) > {other}; mv {other} {file}")
+    };
+    let rest = format!("while sleep 0.05; do {}; done", add("100000"));
+    let mut resting = Command::new("sh").args(["-c", &rest]).spawn().unwrap();
+    let work = format!("sleep 0.5; {}; sleep 0.5", add("90000000"));
+    let prometheus = machine.0.path().join("out.prom");
+    let args = [
+        "--idle-baseline=1",
+        "--json",
+        "--prometheus",
+        prometheus.to_str().unwrap(),
+        "--bytes=1M",
+        "--",
+        "sh",
+        "-c",
+        &work,
+    ];
+    let ran = machine.measure(&args).output().unwrap();
+    resting.kill().unwrap();
+    resting.wait().unwrap();
+    assert_exit(&ran, 0);
+    let run = &json(&ran)["runs"][0];
+    let of = |energy: &Value| energy["energy_uj"]["best"].as_u64().unwrap();
+    assert_eq!(run["sum"]["class"], "measured");
+    assert_eq!(run["net"]["class"], "attributed");
+    assert_eq!(run["net_domains"]["package-0"]["class"], "attributed");
+    assert!(of(&run["net"]) < of(&run["sum"]), "{run}");
+    assert!(of(&run["sum"]) >= 90_000_000, "{run}");
+    assert!(run["net_pj_per_byte"]["best"].as_u64() < run["pj_per_byte"]["best"].as_u64());
+    assert!(run["overhead_wall_ns"].is_u64() && run["overhead_cpu_ns"].is_u64());
+    let metrics = fs::read_to_string(prometheus).unwrap();
+    for name in ["measured_energy", "attributed_net_energy", "measured_domain_energy"] {
+        assert!(metrics.contains(&format!("\nwattlock_{name}_joules{{")), "{name}: {metrics}");
+    }
+    assert!(!metrics.contains("modelled") && !metrics.contains("sleep"), "{metrics}");
+}
+
+#[test]
+fn metrics_of_models_have_names_of_their_own() {
+    let machine = Machine::without_sensors();
+    let file = machine.0.path().join("out.prom");
+    let args = ["--prometheus", file.to_str().unwrap(), "--", "sleep", "0.1"];
+    assert_exit(&machine.measure(&args).output().unwrap(), 0);
+    let metrics = fs::read_to_string(&file).unwrap();
+    assert!(metrics.contains("\nwattlock_modelled_energy_lower_joules{"), "{metrics}");
+    assert!(metrics.contains("\nwattlock_modelled_energy_upper_joules{"), "{metrics}");
+    assert!(!metrics.contains("measured_energy"), "{metrics}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o444, 0o444, "the collector is somebody else");
+    let mark = machine.0.path().join("mark");
+    for wrong in ["/no/such/folder/x.prom", "/tmp"] {
+        let args = ["--prometheus", wrong, "--", "touch", mark.to_str().unwrap()];
+        let refused = machine.measure(&args).output().unwrap();
+        assert!(matches!(refused.status.code(), Some(1 | 2)), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(wrong) && !mark.exists());
+    }
 }
 
 #[test]
@@ -222,16 +294,24 @@ fn repetitions_are_all_told_and_end_at_a_failure() {
 
 #[test]
 fn a_signal_is_passed_on_and_the_report_still_comes() {
+    for signal in ["TERM", "INT", "HUP"] {
+        passed_on(signal);
+    }
+}
+
+fn passed_on(signal: &str) {
     let machine = Machine::without_sensors();
     let started = machine.0.path().join("started");
-    let work =
-        format!("trap 'exit 5' TERM; touch {}; while :; do sleep 0.05; done", started.display());
+    let work = format!(
+        "trap 'exit 5' {signal}; touch {}; while :; do sleep 0.05; done",
+        started.display()
+    );
     let mut command = machine.measure(&["--", "sh", "-c", &work]);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     while !started.exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    let kill = Command::new("sh").args(["-c", &format!("kill -TERM {}", child.id())]).status();
+    let kill = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
     assert!(kill.unwrap().success());
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(5), "{}", stderr(&ended));
