@@ -174,3 +174,207 @@ impl Written {
         self.asked != self.read_back
     }
 }
+
+#[cfg(test)]
+impl Lease {
+    /// One that nobody watches, and that is put back only by [`Lease::restore`].
+    pub(crate) fn unguarded(root: &Root) -> Self {
+        let lock = State::create(root).and_then(|state| state.lock(Role::Lease)).expect("a lock");
+        let (journal, leftover) = (Journal::new(root, &lock), Replay::Nothing);
+        Self { root: root.clone(), journal, knobs: Vec::new(), leftover, guardian: None, lock }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::restore::End;
+
+    /// A knob that makes of what is written whatever a test wants.
+    struct Odd {
+        id: &'static str,
+        value: Arc<Mutex<u32>>,
+        bend: fn(u32, u32) -> Option<u32>,
+    }
+
+    impl Knob for Odd {
+        fn id(&self) -> &str {
+            self.id
+        }
+
+        fn check(&self, setting: &Setting) -> Result<(), Error> {
+            let no = || Error::NoSetting { knob: self.id.into(), text: setting.to_string() };
+            setting.number().map(drop).ok_or_else(no)
+        }
+
+        fn read(&self) -> Result<Setting, Error> {
+            Ok((*self.value.lock().unwrap()).into())
+        }
+
+        fn write(&self, setting: &Setting) -> Result<(), Error> {
+            let mut value = self.value.lock().unwrap();
+            let refused = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+            let bent = (self.bend)(*value, setting.number().unwrap());
+            *value =
+                bent.ok_or_else(|| Error::Write { path: self.id.into(), source: refused() })?;
+            Ok(())
+        }
+    }
+
+    /// A lease, and three knobs that read 3000.
+    struct Bench {
+        lease: Lease,
+        values: [Arc<Mutex<u32>>; 3],
+        _machine: tempfile::TempDir,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let machine = tempfile::tempdir().unwrap();
+            let lease = Lease::unguarded(&Root::new(machine.path()));
+            let values = std::array::from_fn(|_| Arc::new(Mutex::new(3000)));
+            Self { lease, values, _machine: machine }
+        }
+
+        fn set_first(
+            &mut self,
+            knob: usize,
+            asked: u32,
+            bend: fn(u32, u32) -> Option<u32>,
+        ) -> Result<Written, Error> {
+            let value = self.values[knob].clone();
+            let odd = Odd { id: ["a", "b", "c"][knob], value, bend };
+            self.lease.set_first(Box::new(odd), &asked.into())
+        }
+
+        fn value(&self, knob: usize) -> u32 {
+            *self.values[knob].lock().unwrap()
+        }
+
+        fn change(&self, knob: usize, value: u32) {
+            *self.values[knob].lock().unwrap() = value;
+        }
+
+        fn on_disk(&self) -> Vec<Entry> {
+            Journal::load(&self.lease.lock).unwrap().map_or(Vec::new(), |journal| journal.entries)
+        }
+    }
+
+    const OBEYS: fn(u32, u32) -> Option<u32> = |_, asked| Some(asked);
+    const CLAMPS: fn(u32, u32) -> Option<u32> = |_, asked| Some(asked.max(1200));
+
+    #[test]
+    fn the_journal_is_written_before_the_knob() {
+        let mut bench = Bench::new();
+        let refuses = |_, _| None;
+        assert!(matches!(bench.set_first(0, 1000, refuses), Err(Error::Write { .. })));
+        let entry = &bench.on_disk()[0];
+        assert_eq!((&entry.old, &entry.new), (&3000.into(), &1000.into()));
+        assert_eq!(entry.read_back, None);
+        // It was never changed, so there is nothing to put back.
+        let restored = bench.lease.restore().unwrap();
+        assert!(matches!(restored.knobs[0].1, End::Restored { .. }));
+    }
+
+    #[test]
+    fn what_the_kernel_makes_of_a_setting_is_ours_too() {
+        let mut bench = Bench::new();
+        let written = bench.set_first(0, 1000, CLAMPS).unwrap();
+        assert_eq!((written.asked, written.read_back), (1000.into(), 1200.into()));
+        assert_eq!(bench.on_disk()[0].read_back, Some(1200.into()));
+        let again = bench.lease.set("a", &2000.into()).unwrap();
+        assert!(!again.is_adjusted());
+        bench.lease.restore().unwrap();
+        assert_eq!(*bench.values[0].lock().unwrap(), 3000);
+    }
+
+    #[test]
+    fn a_setting_that_does_nothing_is_an_error() {
+        let mut bench = Bench::new();
+        let error = bench.set_first(0, 1000, |old, _| Some(old)).unwrap_err();
+        assert_eq!(error.to_string(), "a was set to 1000 and stayed at 3000");
+        // A setting that is there already is none that must take effect, or be put back.
+        bench.set_first(1, 3000, |old, _| Some(old)).unwrap();
+        assert_eq!(bench.on_disk().len(), 1);
+    }
+
+    #[test]
+    fn the_last_change_is_put_back_first_and_the_first_value_last() {
+        let mut bench = Bench::new();
+        for knob in 0..3 {
+            bench.set_first(knob, 1000, OBEYS).unwrap();
+        }
+        bench.lease.set("a", &1500.into()).unwrap();
+        assert_eq!(bench.on_disk()[0].old, 3000.into());
+        let journal = bench.lease.lock.journal();
+        let values = bench.values.clone();
+        let restored = bench.lease.restore().unwrap();
+        let ids: Vec<_> = restored.knobs.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["c", "b", "a"]);
+        assert!(values.iter().all(|value| *value.lock().unwrap() == 3000));
+        assert!(!journal.exists());
+    }
+
+    #[test]
+    fn the_wish_of_somebody_else_is_left_alone() {
+        let mut bench = Bench::new();
+        bench.set_first(0, 1000, OBEYS).unwrap();
+        bench.set_first(1, 1000, OBEYS).unwrap();
+        bench.change(0, 2222);
+        let error = bench.lease.set("a", &1500.into()).unwrap_err();
+        assert_eq!(error.to_string(), "a was changed to 2222 by somebody else");
+        let values = bench.values.clone();
+        let text = bench.lease.restore().unwrap().to_string();
+        let said = "a: changed to 2222 by somebody else, left alone (it was 3000)";
+        assert_eq!(text, format!("b: restored to 3000\n{said}"));
+        assert_eq!((*values[0].lock().unwrap(), *values[1].lock().unwrap()), (2222, 3000));
+    }
+
+    #[test]
+    fn everything_is_tried_and_the_journal_keeps_the_rest() {
+        let mut bench = Bench::new();
+        bench.set_first(0, 1000, OBEYS).unwrap();
+        bench.set_first(1, 1000, |_, asked| (asked < 3000).then_some(asked)).unwrap();
+        bench.set_first(2, 1000, OBEYS).unwrap();
+        let values = bench.values.clone();
+        let journal = bench.lease.lock.journal();
+        let error = bench.lease.restore().unwrap_err();
+        assert_eq!(values.map(|value| *value.lock().unwrap()), [3000, 1000, 3000]);
+        let text = error.to_string();
+        assert!(text.contains("b: not restored to 3000: cannot write b"), "{text}");
+        assert!(text.contains("a: restored") && text.contains("c: restored"), "{text}");
+        let kept = std::fs::read_to_string(journal).unwrap();
+        assert!(kept.contains("\"b\"") && !kept.contains("\"a\"") && !kept.contains("\"c\""));
+    }
+
+    #[test]
+    fn a_value_the_kernel_will_not_have_back_is_reported() {
+        let mut bench = Bench::new();
+        bench.set_first(0, 1000, |_, asked| Some(asked.min(2800))).unwrap();
+        let text = bench.lease.restore().unwrap().to_string();
+        assert_eq!(text, "a: restored to 3000, of which the kernel made 2800");
+    }
+
+    #[test]
+    fn a_write_that_is_still_on_its_way_is_overtaken() {
+        let mut bench = Bench::new();
+        // As after a death between the journal and the kernel's obeying.
+        let refuses_once = |old: u32, asked: u32| (asked == 3000).then_some(old + 1);
+        bench.set_first(0, 1000, refuses_once).unwrap_err();
+        assert_eq!(bench.value(0), 3000);
+        let values = bench.values.clone();
+        bench.lease.restore().unwrap();
+        // The old value was written, though it was read.
+        assert_eq!(*values[0].lock().unwrap(), 3001);
+    }
+
+    #[test]
+    fn only_knobs_with_a_name_can_be_leased() {
+        let mut bench = Bench::new();
+        let error = bench.lease.set("cpufreq/../../etc/passwd", &1.into()).unwrap_err();
+        assert!(matches!(error, Error::UnknownKnob(_)));
+        assert!(bench.on_disk().is_empty());
+    }
+}
