@@ -4,8 +4,10 @@
 //! the one knob that every driver has. The mode of a driver is never switched: `intel_pstate` loses
 //! all its settings by that.
 //!
-//! What the kernel prints as `scaling_max_freq` is the cap in force: while heat or firmware hold
-//! the clock lower still, it shows theirs.
+//! What the kernel prints as `scaling_max_freq` is the cap in force, not the one that was written
+//! last: while heat or firmware hold the clock lower still, it shows theirs, and a lease takes that
+//! for the setting it found, or for somebody else's wish. Nothing tells the two apart, so clocks
+//! should be leased while the machine is cool.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -155,7 +157,7 @@ pub fn preference_id(number: u32) -> String {
 
 /// One file of a policy that can be set.
 #[derive(Clone, Debug)]
-pub struct Attribute {
+pub(crate) struct Attribute {
     id: String,
     file: PathBuf,
     is_clock: bool,

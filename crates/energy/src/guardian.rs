@@ -60,9 +60,9 @@ fn restore_after_death(root: &Root) -> Result<Replay, Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match replay(root) {
-            Err(Error::Held { .. }) if Instant::now() < deadline => {
-                thread::sleep(Duration::from_millis(5));
-            }
+            // Another lease came first, and has restored what it found.
+            Err(Error::Held { .. }) if Instant::now() > deadline => return Ok(Replay::Nothing),
+            Err(Error::Held { .. }) => thread::sleep(Duration::from_millis(5)),
             done => return done,
         }
     }

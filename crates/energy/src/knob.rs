@@ -43,14 +43,19 @@ pub fn by_id(root: &Root, id: &str) -> Option<Box<dyn Knob>> {
     }
 }
 
-/// Sets a knob, and reads what became of it. The kernel bends clocks to their limits in a work
-/// queue, after the write has returned, so what is not as asked is looked at again for a moment.
-pub(crate) fn write_and_read(knob: &dyn Knob, asked: &Setting) -> Result<Setting, Error> {
+/// Sets a knob that reads `before`, and reads what became of it. The kernel applies clocks in a
+/// work queue, after the write has returned, so what is not as asked is looked at for a moment.
+pub(crate) fn write_and_read(
+    knob: &dyn Knob,
+    before: &Setting,
+    asked: &Setting,
+) -> Result<Setting, Error> {
     knob.write(asked)?;
-    let deadline = Instant::now() + SETTLING;
+    let written = Instant::now();
     loop {
         let found = knob.read()?;
-        if found == *asked || Instant::now() > deadline {
+        let patience = if found == *before { SETTLING } else { BENDING };
+        if found == *asked || written.elapsed() > patience {
             return Ok(found);
         }
         thread::sleep(Duration::from_millis(2));
@@ -112,6 +117,9 @@ impl From<Setting> for String {
 
 /// Far longer than a work queue takes.
 const SETTLING: Duration = Duration::from_millis(250);
+
+/// How long a value that is neither the old nor the new one may still become the new one.
+const BENDING: Duration = Duration::from_millis(25);
 
 #[cfg(test)]
 mod tests {

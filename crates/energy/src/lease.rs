@@ -131,7 +131,7 @@ impl Lease {
     fn write(&mut self, entry: usize, current: &Setting) -> Result<Written, Error> {
         let knob = &self.knobs[entry];
         let asked = self.journal.entries[entry].new.clone();
-        let read_back = knob::write_and_read(knob.as_ref(), &asked)?;
+        let read_back = knob::write_and_read(knob.as_ref(), current, &asked)?;
         if read_back == *current {
             return Err(Error::NoEffect { knob: knob.id().to_owned(), asked, found: read_back });
         }

@@ -171,7 +171,7 @@ fn put_one_back(entry: &Entry, knob: &dyn Knob) -> Result<End, Error> {
     if !entry.is_ours(&current) {
         return Ok(End::Foreign { found: current, old });
     }
-    let found = knob::write_and_read(knob, &old)?;
+    let found = knob::write_and_read(knob, &current, &old)?;
     if found == old {
         return Ok(End::Restored { old });
     }

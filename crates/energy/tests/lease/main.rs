@@ -52,6 +52,28 @@ fn after_sigkill_the_guardian_restores() {
 }
 
 #[test]
+fn after_sigkill_of_the_whole_group_too() {
+    let machine = Machine::new();
+    let mut holder = Holder::start(&machine);
+    holder.send_to_group(Signal::KILL);
+    machine.eventually_restored();
+    holder.end();
+}
+
+#[test]
+fn what_a_drop_cannot_restore_is_told_by_the_guardian() {
+    let machine = Machine::new();
+    let mut holder = Holder::start(&machine);
+    fs::remove_file(machine.file(1, "scaling_max_freq")).unwrap();
+    holder.tell("drop");
+    let stderr = holder.end();
+    assert!(stderr.contains("guardian: not all settings could be put back"), "{stderr}");
+    assert!(stderr.contains(&format!("{MAX_1}: not restored to 2000000: cannot read")), "{stderr}");
+    assert_eq!(machine.clock(0), 3_000_000);
+    assert!(machine.journal().exists());
+}
+
+#[test]
 fn after_an_exit_that_drops_nothing_the_guardian_restores() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
