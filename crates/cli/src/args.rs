@@ -28,6 +28,7 @@ pub enum Command {
     Hash(Hash),
     Measure(Measure),
     Doctor(Doctor),
+    Restore(Restore),
     #[command(subcommand)]
     Bench(Bench),
     Completions(Completions),
@@ -328,6 +329,40 @@ pub struct Doctor {
     pub json: bool,
 }
 
+/// Put back clocks that a program which was killed had set.
+///
+/// Whoever sets a clock keeps a journal of what it was, and puts it back at its end, however that
+/// comes; what even that could not is put back by the next that sets one, or by this. What somebody
+/// else has set meanwhile is left alone.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// Wait for the end of the program that holds the other end of standard input
+    #[arg(long, hide = true)]
+    pub guardian: bool,
+}
+
+/// At which clocks of the CPU.
+#[derive(Debug, Args)]
+pub struct Clocks {
+    /// Measure at these clocks, separated by commas: "default" is what the machine does by itself,
+    /// "low" about half of the highest, "ladder" all from the lowest to the highest, or so many MHz
+    #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
+    #[arg(value_parser = parse_clock, help_heading = ENERGY)]
+    pub clocks: Vec<Clock>,
+    /// Set the clocks; without it, only what would be set is told. They are put back at the end
+    #[arg(long, help_heading = ENERGY)]
+    pub set_clocks: bool,
+}
+
+/// A clock of the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    Default,
+    Low,
+    Ladder,
+    Megahertz(u32),
+}
+
 /// Measure, beside the tools that are installed.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -351,6 +386,8 @@ pub struct BenchCiphers {
     /// The most threads of cases that use several [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+    #[command(flatten)]
+    pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
     /// A quick look: one length, 3 rounds
@@ -385,6 +422,8 @@ pub struct BenchBlocks {
     /// Samples of each contender
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: u16,
+    #[command(flatten)]
+    pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
     /// A quick look: 1 MB, 3 rounds
@@ -422,6 +461,8 @@ pub struct BenchFiles {
     /// CPU threads of wattlock
     #[arg(long)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
     /// A quick look: 64M, 3 rounds, 100 files
@@ -619,6 +660,19 @@ fn parse_size_above_zero(text: &str) -> Result<u64, String> {
 fn parse_watts(text: &str) -> Result<f64, String> {
     let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
     if (1e-3..=1e6).contains(&watts) { Ok(watts) } else { Err("no CPU draws that".into()) }
+}
+
+/// A clock by its name or in MHz.
+fn parse_clock(text: &str) -> Result<Clock, String> {
+    match text {
+        "default" => Ok(Clock::Default),
+        "low" => Ok(Clock::Low),
+        "ladder" => Ok(Clock::Ladder),
+        other => match other.trim_end_matches("MHz").parse() {
+            Ok(megahertz @ 100..=10_000) => Ok(Clock::Megahertz(megahertz)),
+            _ => Err("a clock is default, low, ladder, or from 100 to 10000 MHz".into()),
+        },
+    }
 }
 
 /// At least a tenth of a second, and at most an hour.

@@ -62,11 +62,8 @@ pub fn run(args: &args::Doctor) -> Ended {
         gpu_runtimes: gpu_runtimes(&root).iter().map(source).collect(),
         openssl: openssl().iter().map(source).collect(),
     };
-    let text = if args.json {
-        serde_json::to_string_pretty(&document)? + "\n"
-    } else {
-        document.text()
-    };
+    let text =
+        if args.json { serde_json::to_string_pretty(&document)? + "\n" } else { document.text() };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -187,7 +184,10 @@ fn library_below(root: &Root, name: &str) -> Option<PathBuf> {
         "usr/local/nvidia/lib64",
         "usr/local/cuda/compat",
     ];
-    FOLDERS.iter().map(|folder| root.path(folder).join(name)).find(|file| fs::exists(file).is_ok_and(|is| is))
+    FOLDERS
+        .iter()
+        .map(|folder| root.path(folder).join(name))
+        .find(|file| fs::exists(file).is_ok_and(|is| is))
 }
 
 /// Whether programs that use OpenSSL can use Wattlock.
@@ -198,7 +198,8 @@ fn openssl() -> Vec<Found> {
         Some(peer) => (Status::Used, format!("{}; a peer of wattlock bench", peer.version()), None),
         None => {
             let absent = absent.iter().find(|absent| absent.name == "openssl");
-            let why = absent.map_or_else(|| "it is not here".into(), |absent| absent.why.to_string());
+            let why =
+                absent.map_or_else(|| "it is not here".into(), |absent| absent.why.to_string());
             (Status::Unavailable, why, Some("install libssl3".to_owned()))
         }
     };

@@ -17,10 +17,7 @@ const ROOT_VARIABLE: &str = "WATTLOCK_ROOT";
 
 /// Where the sensors are read; said aloud if that is not this machine.
 pub fn root() -> Root {
-    let Some(path) = std::env::var_os(ROOT_VARIABLE).filter(|path| !path.is_empty()) else {
-        return Root::default();
-    };
-    let root = Root::new(path);
+    let root = quiet_root();
     if let Some(path) = other(&root) {
         tell!(
             "wattlock: {ROOT_VARIABLE} is set: sensors are read below {}, NOT from this machine",
@@ -28,6 +25,12 @@ pub fn root() -> Root {
         );
     }
     root
+}
+
+/// The same for who is started by somebody that has said it.
+pub fn quiet_root() -> Root {
+    let named = std::env::var_os(ROOT_VARIABLE).filter(|path| !path.is_empty());
+    named.map_or_else(Root::default, Root::new)
 }
 
 /// The root, if it is not this machine's.

@@ -15,6 +15,7 @@ macro_rules! tell {
 mod args;
 mod bench;
 mod cipher;
+mod clocks;
 mod doctor;
 mod documents;
 mod energy;
@@ -28,6 +29,7 @@ mod measure;
 mod metrics;
 mod progress;
 mod rekey;
+mod restore;
 mod signals;
 mod summary;
 
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Hash(args) => hash::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Restore(args) => restore::run(&args),
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),

@@ -43,7 +43,7 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     }
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut lab = Lab::new(results, &args.meters, windows);
-    lab.run(|lab| {
+    lab.run(&args.clocks, |lab| {
         rows(lab, effort, &megabytes, &threads);
         Ok(())
     })?;

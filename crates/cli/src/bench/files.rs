@@ -37,7 +37,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     let bench = Bench::new(settings, directory.path())?;
     let windows = if args.quick { Windows::QUICK } else { Windows::LONG };
     let mut lab = Lab::new(bench.results(), &args.meters, windows);
-    lab.run(|lab| {
+    lab.run(&args.clocks, |lab| {
         bench.large_file(lab)?;
         bench.small_files(lab)?;
         bench.cold_start(lab)

@@ -6,12 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Idle, Sources, Window};
+use wattlock_energy::{Energy, Idle, Sources, Window};
 
 use super::joules::{Counted, Joules};
 use super::rates::{Case, Contender, Effort, Turns, take_turns};
 use super::results::{Results, Row};
 use crate::args;
+use crate::clocks::{Plan, Step};
 use crate::energy;
 
 /// How joules are counted, where they can be.
@@ -114,31 +115,49 @@ impl<'a> Lab<'a> {
         self.results.rows.push(row);
     }
 
-    /// Lets `bench` add rows, between two looks at the machine at rest, and gives each of them its
-    /// joules.
+    /// Lets `bench` add rows at each of the clocks that were asked for, between two looks at the
+    /// machine at rest, and gives each row its joules.
     pub fn run(
         &mut self,
-        bench: impl FnOnce(&mut Self) -> anyhow::Result<()>,
+        clocks: &args::Clocks,
+        mut bench: impl FnMut(&mut Self) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let first = self.results.rows.len();
-        let before = self.rest()?;
-        bench(self)?;
-        let after = self.rest()?;
-        let idle = before.zip(after).map(|(before, after)| Idle::new(before, after));
+        let mut plan = Plan::new(&energy::quiet_root(), clocks, &mut self.results.skipped)?;
+        for step in plan.steps() {
+            if let Some(why) = plan.set(&step)? {
+                self.results.skipped.push(why);
+                continue;
+            }
+            let first = self.results.rows.len();
+            let before = self.rest()?;
+            bench(self)?;
+            let after = self.rest()?;
+            self.price(first, &step, before.zip(after));
+            if plan.varies() {
+                let rows = &mut self.results.rows[first..];
+                rows.iter_mut().for_each(|row| row.clocks = Some(step.name.clone()));
+            }
+        }
+        plan.end()?;
+        let rows = self.results.rows.iter();
+        let energies = rows.flat_map(|row| [&row.joules.energy, &row.joules.net]).flatten();
+        let caveats = energies.flat_map(Energy::caveats);
+        self.results.advice = caveats.map(|caveat| (caveat.name(), caveat.advice())).collect();
+        Ok(())
+    }
+
+    /// Gives the rows from `first` on their joules: what was counted, or what models say.
+    fn price(&mut self, first: usize, step: &Step, rest: Option<(Window, Window)>) {
+        let idle = rest.map(|(before, after)| Idle::new(before, after));
         for (index, counted) in self.counted.drain(..) {
             let row = &mut self.results.rows[index];
             row.joules = counted.joules(row, idle.as_ref());
         }
         for row in &mut self.results.rows[first..] {
             if row.joules.energy.is_none() {
-                row.joules = Joules::modelled(row, self.meters, 1.0);
+                row.joules = Joules::modelled(row, self.meters, step.share);
             }
         }
-        let energies =
-            self.results.rows.iter().flat_map(|row| [&row.joules.energy, &row.joules.net]);
-        let caveats = energies.flatten().flat_map(wattlock_energy::Energy::caveats);
-        self.results.advice = caveats.map(|caveat| (caveat.name(), caveat.advice())).collect();
-        Ok(())
     }
 
     fn rest(&mut self) -> anyhow::Result<Option<Window>> {

@@ -39,7 +39,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         (false, Some(Study::Energy)) => Windows::LONG,
     };
     let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows);
-    lab.run(|lab| {
+    lab.run(&args.clocks, |lab| {
         if args.paper.is_none() {
             bench.aes(lab);
             bench.records(lab);

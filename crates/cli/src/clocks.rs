@@ -1,0 +1,196 @@
+//! The clocks that a bench was asked to measure at: set on lease, with `--set-clocks` only, and
+//! verified while the CPUs work.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use wattlock_energy::{Applied, Governor, Kilohertz, Lease, Root, cpufreq};
+
+use crate::args::{self, Clock};
+
+/// What has to be measured, one after the other.
+pub struct Plan {
+    steps: Vec<Step>,
+    governor: Option<Governor>,
+}
+
+/// One clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its name in rows.
+    pub name: String,
+    /// `None` is what the machine does by itself.
+    rung: Option<Kilohertz>,
+    /// The share of the highest clock.
+    pub share: f64,
+}
+
+impl Plan {
+    /// Looks at what can be set. Where nothing can, or nothing may, what is left is the default, and
+    /// `skipped` says why.
+    ///
+    /// # Errors
+    /// That clocks were to be set and cannot be: somebody else holds them, or their files cannot be
+    /// written.
+    pub fn new(
+        root: &Root,
+        args: &args::Clocks,
+        skipped: &mut Vec<String>,
+    ) -> anyhow::Result<Self> {
+        let ladder = ladder(root);
+        let (steps, absent) = steps(&args.clocks, &ladder);
+        skipped.extend(absent);
+        let lowered = steps.iter().filter(|step| step.rung.is_some());
+        let lowered: Vec<_> = lowered.map(|step| step.name.clone()).collect();
+        if lowered.is_empty() {
+            return Ok(Self { steps, governor: None });
+        }
+        if !args.set_clocks {
+            let names = lowered.join(", ");
+            skipped.push(format!("clocks: --set-clocks would cap all CPUs at {names}"));
+            let steps = steps.into_iter().filter(|step| step.rung.is_none());
+            let steps = steps.chain([Step::default()]).take(1).collect();
+            return Ok(Self { steps, governor: None });
+        }
+        let mut guardian = Command::new(std::env::current_exe()?);
+        guardian.args(["restore", "--guardian"]);
+        let governor = Governor::new(root, Lease::acquire(root, guardian)?)?;
+        Ok(Self { steps, governor: Some(governor) })
+    }
+
+    /// The clocks.
+    pub fn steps(&self) -> Vec<Step> {
+        self.steps.clone()
+    }
+
+    /// True if rows have to name their clock.
+    pub fn varies(&self) -> bool {
+        self.steps.len() > 1 || self.steps.iter().any(|step| step.rung.is_some())
+    }
+
+    /// Sets a clock, and looks whether the CPUs keep to it. Returns why it must not be measured.
+    ///
+    /// # Errors
+    /// That it could not be set.
+    pub fn set(&mut self, step: &Step) -> anyhow::Result<Option<String>> {
+        let (Some(rung), Some(governor)) = (step.rung, &mut self.governor) else {
+            return Ok(None);
+        };
+        let Applied { observed, verified, .. } = working(|| governor.apply(rung))?;
+        let seen = match observed {
+            Some(clock) => format!("{} MHz were seen", clock.0 / 1000),
+            None => "no driver tells the clock".into(),
+        };
+        Ok((!verified).then(|| format!("clocks: {} was set, and {seen}", step.name)))
+    }
+
+    /// Puts the clocks back, and says what was not as it had been left.
+    ///
+    /// # Errors
+    /// That something could not be put back.
+    pub fn end(self) -> anyhow::Result<()> {
+        let Some(governor) = self.governor else { return Ok(()) };
+        let restored = governor.restore()?;
+        for (knob, end) in &restored.knobs {
+            if !matches!(end, wattlock_energy::End::Restored { .. }) {
+                tell!("wattlock: {knob}: {end}");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self { name: "default".into(), rung: None, share: 1.0 }
+    }
+}
+
+/// The rungs of the fastest CPUs, in ascending order.
+fn ladder(root: &Root) -> Vec<Kilohertz> {
+    let policies = cpufreq::policies(root);
+    let fastest = policies.iter().max_by_key(|policy| policy.range().1);
+    fastest.map_or_else(Vec::new, cpufreq::Policy::ladder)
+}
+
+/// The default first, so that what is compared with it is compared with a machine that was left
+/// alone; and why a clock is not among them.
+fn steps(clocks: &[Clock], ladder: &[Kilohertz]) -> (Vec<Step>, Option<String>) {
+    let mut steps = Vec::new();
+    if clocks.contains(&Clock::Default) || ladder.is_empty() {
+        steps.push(Step::default());
+    }
+    let Some(highest) = ladder.last() else {
+        let lowered = clocks.iter().any(|clock| *clock != Clock::Default);
+        let why = "clocks: none can be set here, so only the default was measured; wattlock doctor \
+                   says why";
+        return (steps, lowered.then(|| why.to_owned()));
+    };
+    let rung = |name: Option<&str>, clock: Kilohertz| Step {
+        name: match name {
+            Some(name) => format!("{name} ({} MHz)", clock.0 / 1000),
+            None => format!("{} MHz", clock.0 / 1000),
+        },
+        rung: Some(clock),
+        share: f64::from(clock.0) / f64::from(highest.0),
+    };
+    for clock in clocks {
+        match clock {
+            Clock::Default => {}
+            Clock::Low => steps.push(rung(Some("low"), low(ladder, *highest))),
+            Clock::Ladder => steps.extend(ladder.iter().map(|clock| rung(None, *clock))),
+            Clock::Megahertz(megahertz) => steps.push(rung(None, Kilohertz(megahertz * 1000))),
+        }
+    }
+    (steps, None)
+}
+
+/// The lowest rung that is at least half of the highest: below, leakage takes most of what a
+/// lower voltage saves.
+fn low(ladder: &[Kilohertz], highest: Kilohertz) -> Kilohertz {
+    let half = |clock: &&Kilohertz| 2 * u64::from(clock.0) >= u64::from(highest.0);
+    ladder.iter().find(half).copied().unwrap_or(highest)
+}
+
+/// Keeps all CPUs busy meanwhile: one that idles shows a clock that nobody asked for.
+fn working<T>(act: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..args::threads(None) {
+            // Fewer is no harm.
+            let spin = || {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
+            let _ = thread::Builder::new().name("working".into()).spawn_scoped(scope, spin);
+        }
+        let acted = act();
+        done.store(true, Ordering::Relaxed);
+        acted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_at_which_clocks() {
+        let ladder = [800, 1600, 2000, 3600].map(|megahertz| Kilohertz(megahertz * 1000));
+        let names = |clocks: &[Clock], ladder: &[Kilohertz]| {
+            let (steps, why) = steps(clocks, ladder);
+            (steps.into_iter().map(|step| step.name).collect::<Vec<_>>(), why.is_some())
+        };
+        let (low, ladder_of_all) = (Clock::Low, Clock::Ladder);
+        assert_eq!(
+            names(&[low, Clock::Default], &ladder),
+            (vec!["default".into(), "low (2000 MHz)".into()], false)
+        );
+        assert_eq!(names(&[ladder_of_all], &ladder).0.len(), 4);
+        assert_eq!(names(&[Clock::Megahertz(1234)], &ladder).0, ["1234 MHz"]);
+        assert_eq!(names(&[low], &[]), (vec!["default".into()], true));
+        assert_eq!(names(&[Clock::Default], &[]), (vec!["default".into()], false));
+    }
+}

@@ -1,0 +1,371 @@
+//! Clocks of the processor as the kernel shows them below `/sys/devices/system/cpu/cpufreq`.
+//!
+//! A policy is a group of CPUs that share a clock. Its clock is capped through `scaling_max_freq`,
+//! the one knob that every driver has. The mode of a driver is never switched: `intel_pstate` loses
+//! all its settings by that.
+//!
+//! What the kernel prints as `scaling_max_freq` is the cap in force, not the one that was written
+//! last: while heat or firmware hold the clock lower still, it shows theirs, and a lease takes that
+//! for the setting it found, or for somebody else's wish. Nothing tells the two apart, so clocks
+//! should be leased while the machine is cool.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Found, Knob, Lease, Root, Setting, Status};
+
+/// Where the kernel shows them.
+pub const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
+
+/// A clock rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kilohertz(pub u32);
+
+impl fmt::Display for Kilohertz {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} GHz", f64::from(self.0) / 1e6)
+    }
+}
+
+impl From<Kilohertz> for Setting {
+    fn from(clock: Kilohertz) -> Self {
+        clock.0.into()
+    }
+}
+
+/// CPUs that share a clock.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    number: u32,
+    directory: PathBuf,
+    min: Kilohertz,
+    max: Kilohertz,
+    /// The lower bound as it was found.
+    floor: Option<Kilohertz>,
+    lowest_nonlinear: Option<Kilohertz>,
+    /// The clocks of a driver that knows only these, in ascending order.
+    table: Vec<Kilohertz>,
+}
+
+impl Policy {
+    fn open(number: u32, directory: PathBuf) -> Result<Self, Error> {
+        let clock = |name: &str| clock(&directory.join(name));
+        let words = fs::read_to_string(directory.join("scaling_available_frequencies"));
+        let words = words.unwrap_or_default();
+        let mut table: Vec<_> =
+            words.split_whitespace().filter_map(|word| word.parse().ok().map(Kilohertz)).collect();
+        table.sort_unstable();
+        table.dedup();
+        let (min, max) = (clock("cpuinfo_min_freq")?, clock("cpuinfo_max_freq")?);
+        let floor = clock("scaling_min_freq").ok();
+        let inside = |clock: &Kilohertz| min < *clock && *clock < max;
+        let lowest_nonlinear = clock("amd_pstate_lowest_nonlinear_freq").ok().filter(inside);
+        Ok(Self { number, min, max, floor, lowest_nonlinear, table, directory })
+    }
+
+    /// Its number, which is that of its first CPU.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The slowest and the fastest clock of these CPUs.
+    pub fn range(&self) -> (Kilohertz, Kilohertz) {
+        (self.min, self.max)
+    }
+
+    /// Clocks that are worth a try, in ascending order: those that the driver has, or where it has
+    /// any, steps between the slowest and the fastest. Where the kernel tells below which clock
+    /// less speed saves no more voltage (`amd_pstate_lowest_nonlinear_freq`), that is a rung.
+    pub fn ladder(&self) -> Vec<Kilohertz> {
+        if !self.table.is_empty() {
+            return self.table.clone();
+        }
+        let step = (self.max.0.saturating_sub(self.min.0)) / STEPS;
+        let mut ladder = vec![self.min, self.max];
+        for rung in (1..STEPS).map(|rung| self.min.0 + rung * step) {
+            let rounded = Kilohertz(rung / RATIO * RATIO);
+            let close = |other: Kilohertz| other.0.abs_diff(rounded.0) < step / 2;
+            if rounded > self.min && !self.lowest_nonlinear.is_some_and(close) {
+                ladder.push(rounded);
+            }
+        }
+        ladder.extend(self.lowest_nonlinear);
+        ladder.sort_unstable();
+        ladder.dedup();
+        ladder
+    }
+
+    /// The clock in force now, as the driver tells it.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn observed(&self) -> Result<Kilohertz, Error> {
+        clock(&self.directory.join("scaling_cur_freq"))
+    }
+
+    /// Caps the clock at `rung`, or at what this policy has that is nearest below. The lower bound
+    /// gives way, and comes back when the cap is above it again.
+    ///
+    /// # Errors
+    /// A knob could not be read or set; dropping the lease puts back what was set before it.
+    pub fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
+        let target = self.nearest(rung);
+        let max = self.id("scaling_max_freq");
+        let floor = self.floor.map(|floor| (self.id("scaling_min_freq"), floor.min(target)));
+        // At no time may the lower bound be above the cap, which the kernel would bend or refuse.
+        let going_down = target < clock(&self.directory.join("scaling_max_freq"))?;
+        if !going_down {
+            lease.set(&max, &target.into())?;
+        }
+        if let Some((min, floor)) = floor {
+            lease.set(&min, &floor.into())?;
+        }
+        if going_down {
+            lease.set(&max, &target.into())?;
+        }
+        Ok(())
+    }
+
+    /// What of this policy's own clocks stands for `rung`.
+    fn nearest(&self, rung: Kilohertz) -> Kilohertz {
+        let below = self.table.iter().copied().rfind(|clock| *clock <= rung);
+        match self.table.first() {
+            Some(first) => below.unwrap_or(*first),
+            None => rung.max(self.min).min(self.max),
+        }
+    }
+
+    fn id(&self, attribute: &str) -> String {
+        format!("cpufreq/policy{}/{attribute}", self.number)
+    }
+}
+
+/// Every policy that can be read, by number.
+pub fn policies(root: &Root) -> Vec<Policy> {
+    directories(root)
+        .into_iter()
+        .filter_map(|(number, directory)| Policy::open(number, directory).ok())
+        .collect()
+}
+
+/// The name of the knob by which policy `number` is told how to weigh energy against performance.
+pub fn preference_id(number: u32) -> String {
+    format!("cpufreq/policy{number}/energy_performance_preference")
+}
+
+/// One file of a policy that can be set.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribute {
+    id: String,
+    file: PathBuf,
+    is_clock: bool,
+}
+
+impl Attribute {
+    /// The one of that name, `policy0/scaling_max_freq`, if the name is exactly that of one.
+    pub(crate) fn by_name(root: &Root, name: &str) -> Option<Self> {
+        let (policy, attribute) = name.split_once('/')?;
+        policy_number(policy)?;
+        ATTRIBUTES.contains(&attribute).then(|| Self {
+            id: format!("cpufreq/{name}"),
+            file: root.path(DIRECTORY).join(policy).join(attribute),
+            is_clock: attribute != PREFERENCE,
+        })
+    }
+
+    /// The words that the driver knows, where it lists them.
+    fn choices(&self) -> Vec<String> {
+        let list = self.file.with_file_name("energy_performance_available_preferences");
+        let list = fs::read_to_string(list).unwrap_or_default();
+        list.split_whitespace().map(str::to_owned).collect()
+    }
+}
+
+impl Knob for Attribute {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Error> {
+        let fits = match (self.is_clock, setting.number()) {
+            (true, number) => number.is_some_and(|clock| clock > 0),
+            // Drivers take the raw byte, too.
+            (false, Some(number)) => number <= 255,
+            (false, None) => {
+                let word = setting.as_str();
+                PREFERENCES.contains(&word) || self.choices().iter().any(|choice| choice == word)
+            }
+        };
+        if fits { Ok(()) } else { Err(no_setting(&self.id, setting.as_str())) }
+    }
+
+    fn read(&self) -> Result<Setting, Error> {
+        let text = read(&self.file)?;
+        let setting = Setting::new(&text).ok_or_else(|| no_setting(&self.id, &text))?;
+        self.check(&setting)?;
+        Ok(setting)
+    }
+
+    fn write(&self, setting: &Setting) -> Result<(), Error> {
+        self.check(setting)?;
+        // Truncated for trees of plain files; the kernel does not care.
+        let file = OpenOptions::new().write(true).truncate(true).open(&self.file);
+        file.and_then(|mut file| file.write_all(format!("{setting}\n").as_bytes()))
+            .map_err(|source| Error::Write { path: self.file.clone(), source })
+    }
+}
+
+/// What can be set and what cannot, for people: one row for all policies of which the same is true.
+pub fn found(root: &Root) -> Vec<Found> {
+    let directories = directories(root);
+    if directories.is_empty() {
+        return vec![nothing(root)];
+    }
+    let mut rows: Vec<(Found, Vec<u32>)> = Vec::new();
+    for attribute in ATTRIBUTES {
+        for (number, directory) in &directories {
+            let row = row(directory, attribute);
+            let same = |(other, _): &&mut (Found, Vec<u32>)| {
+                (&other.domain, other.status, &other.why) == (&row.domain, row.status, &row.why)
+            };
+            match rows.iter_mut().find(same) {
+                Some((_, numbers)) => numbers.push(*number),
+                None => rows.push((row, vec![*number])),
+            }
+        }
+    }
+    let named = |(mut found, numbers): (Found, Vec<u32>)| {
+        let policies = match numbers[..] {
+            [number] => format!("policy{number}"),
+            _ => format!("{} policies", numbers.len()),
+        };
+        found.domain = format!("{} of {policies}", found.domain);
+        found
+    };
+    rows.into_iter().map(named).collect()
+}
+
+fn row(directory: &Path, attribute: &str) -> Found {
+    let path = directory.join(attribute);
+    let text = |name: &str| read(&directory.join(name)).unwrap_or_default();
+    let driver = Some(text("scaling_driver")).filter(|driver| !driver.is_empty());
+    let driver = driver.unwrap_or_else(|| "unknown".into());
+    let preference = attribute == PREFERENCE;
+    // Opening writes nothing, and asks the kernel all the same.
+    let open = read(&path).and_then(|_| {
+        let file = OpenOptions::new().write(true).open(&path);
+        file.map_err(|source| Error::Write { path: path.clone(), source })
+    });
+    let (status, why, fix) = match open {
+        Err(Error::Read { source, .. }) if preference && source.kind() == ErrorKind::NotFound => {
+            (Status::Unavailable, format!("the driver {driver} knows no preference"), None)
+        }
+        Err(error) => (Status::Unavailable, error_in_short(&error), Some(fix(&error).to_owned())),
+        Ok(_) if preference && text("scaling_governor") == "performance" => (
+            Status::Unavailable,
+            "the governor performance allows no other preference".into(),
+            Some("choose another governor: cpupower frequency-set -g powersave".into()),
+        ),
+        Ok(_) => (Status::Used, format!("can be set and put back; the driver is {driver}"), None),
+    };
+    Found { source: SOURCE, domain: attribute.into(), path: Some(path), status, why, fix }
+}
+
+/// Without the path, which is another for each policy.
+fn error_in_short(error: &Error) -> String {
+    match error {
+        Error::Read { source, .. } => format!("cannot be read: {source}"),
+        Error::Write { source, .. } => format!("cannot be written: {source}"),
+        error => error.to_string(),
+    }
+}
+
+fn fix(error: &Error) -> &'static str {
+    match error {
+        Error::Read { source, .. } | Error::Write { source, .. } => match source.kind() {
+            ErrorKind::PermissionDenied => "run as root",
+            ErrorKind::ReadOnlyFilesystem => {
+                "outside the container, where /sys is not mounted read-only"
+            }
+            _ => "see what the kernel says: dmesg | grep -i -e cpufreq -e pstate",
+        },
+        _ => "this is nothing that the kernel writes; see what made the file",
+    }
+}
+
+/// What is said where there is no policy at all.
+fn nothing(root: &Root) -> Found {
+    let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let (why, fix) = match flags.split_whitespace().any(|flag| flag == "hypervisor") {
+        true => (
+            "no cpufreq: a virtual machine, the host sets its clocks",
+            "set clocks on the host itself",
+        ),
+        false => (
+            "no cpufreq: the kernel has no driver for these clocks",
+            "see whether the firmware keeps them to itself, and what the kernel says: \
+             dmesg | grep -i -e cpufreq -e pstate",
+        ),
+    };
+    Found {
+        source: SOURCE,
+        domain: "clock of the CPUs".into(),
+        path: Some(root.path(DIRECTORY)),
+        status: Status::Unavailable,
+        why: why.into(),
+        fix: Some(fix.into()),
+    }
+}
+
+/// The directories of all policies, by number.
+fn directories(root: &Root) -> Vec<(u32, PathBuf)> {
+    let Ok(entries) = fs::read_dir(root.path(DIRECTORY)) else { return Vec::new() };
+    let numbered = entries.flatten().filter_map(|entry| {
+        let number = policy_number(entry.file_name().to_str()?)?;
+        Some((number, entry.path()))
+    });
+    let mut directories: Vec<_> = numbered.collect();
+    directories.sort_unstable();
+    directories
+}
+
+/// The number in `policy7`, in its one form.
+fn policy_number(name: &str) -> Option<u32> {
+    Setting::new(name.strip_prefix("policy")?)?.number()
+}
+
+fn clock(path: &Path) -> Result<Kilohertz, Error> {
+    let text = read(path)?;
+    let number = Setting::new(&text).and_then(|setting| setting.number());
+    number.map(Kilohertz).ok_or_else(|| no_setting(&path.display().to_string(), &text))
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path)
+        .map(|text| text.trim().to_owned())
+        .map_err(|source| Error::Read { path: path.to_owned(), source })
+}
+
+fn no_setting(knob: &str, text: &str) -> Error {
+    Error::NoSetting { knob: knob.to_owned(), text: text.chars().take(40).collect() }
+}
+
+const SOURCE: &str = "cpufreq";
+
+const PREFERENCE: &str = "energy_performance_preference";
+
+/// The files of a policy that may be set.
+const ATTRIBUTES: [&str; 3] = ["scaling_max_freq", "scaling_min_freq", PREFERENCE];
+
+/// The words that drivers have in common.
+const PREFERENCES: [&str; 5] =
+    ["default", "performance", "balance_performance", "balance_power", "power"];
+
+/// A ladder that no driver gives has about as many rungs, and one.
+const STEPS: u32 = 5;
+
+/// Multipliers of the usual base clock, in kHz: drivers round to them.
+const RATIO: u32 = 100_000;
