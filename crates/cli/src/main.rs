@@ -14,7 +14,9 @@ macro_rules! tell {
 
 mod args;
 mod bench;
+mod calibrate;
 mod cipher;
+mod devices;
 mod doctor;
 mod documents;
 mod exit;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
