@@ -317,7 +317,8 @@ pub struct Devices {
 /// Measure how fast this machine encrypts, and keep it for `wattlock devices`.
 ///
 /// Takes 10 s, and where joules are counted 2 s more for each operation but `open`, with one worker
-/// and with all. On a machine that does nothing else: what others take is missing in the figures.
+/// and with all. Best done while the machine does nothing else: what other programs take of it is
+/// missing from the figures.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Calibrate {

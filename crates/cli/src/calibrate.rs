@@ -42,7 +42,7 @@ pub fn run(args: &args::Calibrate) -> Ended {
             "wattlock: no joules were counted beyond doubt; `wattlock doctor` says what would help"
         );
     }
-    if let Some(aside) = store.save(profiles.clone())? {
+    if let Some(aside) = store.save(&profiles)? {
         tell!("wattlock: profiles that could not be used are kept as {}", Shown(&aside));
     }
     let report = Report::new(&store, &cases, Ok(profiles.into_iter().collect()));

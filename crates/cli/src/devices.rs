@@ -217,7 +217,55 @@ fn utc(unix_s: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use wattlock_energy::{Energy, Microjoules};
+    use wattlock_engine::Joules;
+
     use super::*;
+
+    #[test]
+    fn joules_stand_in_rows_of_their_own() {
+        let cpu_id = "family 6 model 143 stepping 8".to_owned();
+        let processor = Processor { cpu: "A CPU".into(), cpu_id, cpus: 8, virtual_machine: false };
+        let store = Store::new(Path::new("nowhere"), processor);
+        let case = Case::named("aes-256-gcm seal").unwrap();
+        let energy = Energy::measured("package-0", Microjoules(20_000_000), Microjoules(50_000));
+        let profile = Profile {
+            device: "cpu".into(),
+            case,
+            kernel: case.kernel().into(),
+            workers: 1,
+            residency: Residency::Host,
+            startup: Duration::from_nanos(250),
+            bytes_per_second: 15.2e9,
+            spread: 0.013,
+            samples: 1200,
+            joules: Joules::new(energy, 30_000_000_000),
+            created_unix_s: 1_709_251_200,
+            wattlock: env!("CARGO_PKG_VERSION").into(),
+        };
+        let report = Report::new(&store, &[case], Ok([profile].into_iter().collect()));
+        let text = report.text();
+        for line in [
+            "cpu   A CPU (family 6 model 143 stepping 8), 8 CPUs\n",
+            concat!(
+                "calibrated 2024-03-01 00:00 UTC by wattlock ",
+                env!("CARGO_PKG_VERSION"),
+                "\n"
+            ),
+            "  aes-256-gcm seal         aws-lc            15.20   2 %    0.25 µs",
+            "  energy, gross: all that the counters saw meanwhile\n",
+            "  aes-256-gcm seal         1 worker        0.667 nJ/B ± 0.002\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        let json = report.json().unwrap();
+        assert!(
+            json.contains("\"energy_uj\"") && json.contains("\"bytes\": 30000000000"),
+            "{json}"
+        );
+    }
 
     #[test]
     fn minutes_of_the_calendar() {

@@ -99,7 +99,9 @@ impl Calibration<'_> {
             if round >= FEWEST_ROUNDS && started.elapsed() >= self.budget {
                 break;
             }
-            progress(started.elapsed().min(self.budget));
+            // Whichever ends it.
+            let rounds = self.budget / MOST_ROUNDS as u32 * round as u32;
+            progress(started.elapsed().max(rounds).min(self.budget));
             for subject in &mut *subjects {
                 subject.time(self.engine, buffer)?;
                 if round == 0 {

@@ -120,7 +120,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Cache`].
-    pub fn save(&self, profiles: Vec<Profile>) -> Result<Option<PathBuf>, Error> {
+    pub fn save(&self, profiles: &[Profile]) -> Result<Option<PathBuf>, Error> {
         let aside = match self.load() {
             Err(Uncalibrated::Damaged(_) | Uncalibrated::Schema(_)) => {
                 Some(self.set_aside().map_err(|source| self.failed(source))?)
@@ -134,7 +134,7 @@ impl Store {
             Err(other) => return Err(self.failed(io::Error::other(other))),
         };
         let machine = document.machine(&self.processor);
-        for profile in &profiles {
+        for profile in profiles {
             machine.add(Entry::from(profile));
         }
         self.write(&document).map_err(|source| self.failed(source))?;

@@ -36,7 +36,7 @@ fn what_is_saved_is_loaded() {
     with_joules.joules = Joules::new(energy.with_caveat(Caveat::WholeMachine), 1 << 30);
     assert!(with_joules.joules.is_some());
     let saved = vec![profile("aes-256-gcm seal", 1, 2), with_joules];
-    assert_eq!(store.save(saved.clone()).unwrap(), None);
+    assert_eq!(store.save(&saved).unwrap(), None);
     assert_eq!(store.load().unwrap(), saved.into_iter().collect());
     let names: Vec<_> = fs::read_dir(store.path().parent().unwrap()).unwrap().collect();
     assert_eq!(names.len(), 1, "no temporary file is left: {names:?}");
@@ -46,12 +46,12 @@ fn what_is_saved_is_loaded() {
 fn machines_stand_beside_each_other() {
     let (place, store) = cache();
     let other = Store::new(&place.path().join("a/b"), processor("another one"));
-    other.save(vec![profile("aes-128-ctr", 1, 7)]).unwrap();
+    other.save(&[profile("aes-128-ctr", 1, 7)]).unwrap();
     let reason = store.load().unwrap_err();
     assert!(matches!(reason, Uncalibrated::OtherMachine(_)));
     assert!(reason.to_string().contains("another one (family 6"), "{reason}");
-    store.save(vec![profile("aes-128-ctr", 1, 1), profile("aes-256-ctr", 1, 3)]).unwrap();
-    store.save(vec![profile("aes-128-ctr", 1, 2)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 1), profile("aes-256-ctr", 1, 3)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 2)]).unwrap();
     let startup = |store: &Store, case: &str| {
         let found = store.load().unwrap().predict("cpu", Case::named(case).unwrap(), 1, 0);
         found.map(|startup| startup.as_micros())
@@ -64,10 +64,10 @@ fn machines_stand_beside_each_other() {
 #[test]
 fn what_this_version_does_not_know_stays() {
     let (_place, store) = cache();
-    store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap();
     change(&store, |document| document["machines"][0]["profiles"][0]["operation"] = "sm4".into());
     assert!(store.load().unwrap().is_empty());
-    store.save(vec![profile("aes-128-ctr", 1, 2)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 2)]).unwrap();
     assert_eq!(store.load().unwrap().iter().count(), 1);
     assert!(fs::read_to_string(store.path()).unwrap().contains("sm4"));
 }
@@ -90,7 +90,7 @@ fn damaged_files_are_told_and_kept() {
     ];
     for (key, value) in entries {
         let (_place, store) = cache();
-        store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap();
+        store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap();
         change(&store, |document| {
             document["machines"][0]["profiles"][0][key] = value.clone();
         });
@@ -102,7 +102,7 @@ fn damaged_files_are_told_and_kept() {
     for (n, damaged) in ["", "{", "[]", "{\"schema\": 1}", "\u{0}"].iter().enumerate() {
         fs::write(store.path(), damaged).unwrap();
         assert!(matches!(store.load(), Err(Uncalibrated::Damaged(_))), "{damaged:?}");
-        let aside = store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap().unwrap();
+        let aside = store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap().unwrap();
         assert_eq!(aside.file_name().unwrap(), format!("profiles.{}.json", n + 1).as_str());
         assert_eq!(fs::read_to_string(aside).unwrap(), *damaged);
         assert_eq!(store.load().unwrap().iter().count(), 1);
@@ -114,10 +114,10 @@ fn damaged_files_are_told_and_kept() {
 #[test]
 fn an_entry_that_is_damaged_is_replaced() {
     let (_place, store) = cache();
-    store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap();
     change(&store, |document| document["machines"][0]["profiles"][0]["workers"] = 0.into());
     store.load().unwrap_err();
-    let aside = store.save(vec![profile("aes-128-ctr", 1, 2)]).unwrap();
+    let aside = store.save(&[profile("aes-128-ctr", 1, 2)]).unwrap();
     assert!(aside.is_some(), "it is kept");
     assert_eq!(store.load().unwrap().iter().count(), 1, "and another calibration is of use");
 }
@@ -125,12 +125,12 @@ fn an_entry_that_is_damaged_is_replaced() {
 #[test]
 fn a_newer_schema_is_told_and_kept() {
     let (_place, store) = cache();
-    store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap();
+    store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap();
     change(&store, |document| document["schema"] = "wattlock-profiles/2".into());
     let newer = fs::read(store.path()).unwrap();
     let reason = store.load().unwrap_err();
     assert!(matches!(&reason, Uncalibrated::Schema(schema) if schema == "wattlock-profiles/2"));
-    let aside = store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap().unwrap();
+    let aside = store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap().unwrap();
     assert_eq!(fs::read(aside).unwrap(), newer);
 }
 
@@ -139,14 +139,14 @@ fn where_nothing_can_be_written() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("file"), "").unwrap();
     let store = Store::new(&place.path().join("file/below"), processor("this one"));
-    for error in [store.prepare().unwrap_err(), store.save(Vec::new()).unwrap_err()] {
+    for error in [store.prepare().unwrap_err(), store.save(&[]).unwrap_err()] {
         let text = error.to_string();
         assert!(text.starts_with("cannot keep profiles in ") && text.contains("file/below"));
     }
     fs::create_dir_all(place.path().join("profiles.json")).unwrap();
     let store = Store::new(place.path(), processor("this one"));
     assert!(matches!(store.load(), Err(Uncalibrated::Unreadable(_))), "a directory");
-    store.save(vec![profile("aes-128-ctr", 1, 1)]).unwrap_err();
+    store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap_err();
 }
 
 #[test]
