@@ -27,6 +27,8 @@ pub enum Command {
     Cipher(Cipher),
     Hash(Hash),
     Measure(Measure),
+    Devices(Devices),
+    Calibrate(Calibrate),
     Doctor(Doctor),
     Restore(Restore),
     #[command(subcommand)]
@@ -317,6 +319,38 @@ pub struct Meters {
 pub enum Required {
     /// The difference of a counter
     Measured,
+}
+
+/// Show what can encrypt here, with which code, and how fast it was measured to be.
+///
+/// For one CPU worker and for all: the rate, and what a call takes before its first byte. What was
+/// not measured on this machine is not calibrated, and has no figures.
+#[derive(Debug, Args)]
+#[command(after_help = CACHE)]
+pub struct Devices {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measure how fast this machine encrypts, and keep it for `wattlock devices`.
+///
+/// Takes 10 s, and where joules are counted 2 s more for each operation but `open`, with one worker
+/// and with all. Best done while the machine does nothing else: what other programs take of it is
+/// missing from the figures.
+#[derive(Debug, Args)]
+#[command(after_help = CACHE)]
+pub struct Calibrate {
+    /// A quick look: 2 s, no joules
+    #[arg(long)]
+    pub quick: bool,
+    /// Only operations whose name contains this: "aes-256", "gcm seal"; what was measured of the
+    /// others before stays
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Print what was measured as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Show what can be used on this machine, and for what cannot: why, and what would help.
@@ -612,6 +646,12 @@ Exit codes: that of the command; 126 it cannot be run, 127 it is not there, 128 
 signal n; 4 a required measurement is not available.
 
 WATTLOCK_ROOT=DIR in the environment reads the sensors below DIR instead of /, for tests.";
+
+const CACHE: &str =
+    "Profiles are kept in $XDG_CACHE_HOME/wattlock/profiles.json, or else below ~/.cache.
+WATTLOCK_CACHE=DIR in the environment keeps them in DIR.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

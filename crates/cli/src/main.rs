@@ -14,8 +14,10 @@ macro_rules! tell {
 
 mod args;
 mod bench;
+mod calibrate;
 mod cipher;
 mod clocks;
+mod devices;
 mod doctor;
 mod documents;
 mod energy;
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Calibrate(args) => calibrate::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),

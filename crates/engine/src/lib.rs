@@ -4,7 +4,8 @@
 //! says what is to be done to them and where their bytes are. [`Device`]s *pull*: each takes
 //! pieces of the size it likes until none is left, and hands back what it could not finish. A
 //! [`Policy`] is a pure function that decides how many workers a job deserves; [`Engine::run`]
-//! does it and returns a [`Report`].
+//! does it and returns a [`Report`]. A [`Calibration`] measures what jobs take, and a [`Store`] keeps
+//! the [`Profiles`], from which the time of a job can be told before it is run.
 //!
 //! ```
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
@@ -28,32 +29,44 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod calibrate;
+mod case;
 mod cpu;
 mod device;
 mod engine;
 pub mod fake;
+mod fit;
 mod granularity;
 mod job;
 mod outlet;
 mod policy;
 mod pool;
+mod processor;
+mod profile;
 mod raw;
 mod report;
 mod run;
+mod store;
 mod tree;
 
 /// The primitives that a [`Job`] is made of, for the crates above this one.
 pub use wattlock_crypto as crypto;
 
+pub use calibrate::{Calibration, Step};
+pub use case::Case;
 pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
+pub use fit::{Fit, fit};
 pub use granularity::{Granularity, Rounds, granular_ctr};
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{Load, Plan, Policy};
+pub use processor::Processor;
+pub use profile::{Joules, Profile, Profiles, Residency};
 pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
+pub use store::{Store, Uncalibrated};
 pub use tree::TreeStream;
 
 /// Why a job was not finished.
@@ -104,4 +117,18 @@ pub enum Error {
         /// What the pool said.
         source: rayon::ThreadPoolBuildError,
     },
+    /// The environment names no directory to keep profiles in.
+    #[error("no directory for profiles: set WATTLOCK_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCache,
+    /// Profiles could not be kept.
+    #[error("cannot keep profiles in {}", path.display())]
+    Cache {
+        /// Where.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Joules could not be counted.
+    #[error("the meters cannot be watched")]
+    Energy(#[from] wattlock_energy::Error),
 }

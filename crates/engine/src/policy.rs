@@ -35,6 +35,13 @@ pub struct Plan {
 }
 
 impl Policy {
+    /// What [`Policy::Parallel`] does, for a job of any length: also one that it would do on one
+    /// thread, because of a belief about machines that `wattlock calibrate` is there to check.
+    pub(crate) fn spread(chunks: u64, slot_len: usize, available: usize) -> Self {
+        let piece_chunks = chunks.div_ceil(available.max(1) as u64).min(full_piece(slot_len));
+        Self::Dealt { piece_chunks: piece_chunks as usize }
+    }
+
     /// The plan for a job of this `load` on a machine with `available` workers.
     pub fn plan(self, load: Load, available: usize) -> Plan {
         if let Self::Dealt { piece_chunks } = self {
@@ -45,7 +52,7 @@ impl Policy {
             let workers = (available as u64).min(pieces).max(1) as usize;
             return Plan { workers, piece_chunks };
         }
-        let full_piece = (PIECE_BYTES / load.slot_len).max(1) as u64;
+        let full_piece = full_piece(load.slot_len);
         let Some(bytes) = load.bytes else {
             let workers = if self == Self::Serial { 1 } else { available.max(1) };
             return Plan { workers, piece_chunks: full_piece as usize };
@@ -59,6 +66,11 @@ impl Policy {
         let piece_chunks = chunks.div_ceil(workers as u64).min(full_piece) as usize;
         Plan { workers, piece_chunks }
     }
+}
+
+/// Chunks of the largest piece.
+fn full_piece(slot_len: usize) -> u64 {
+    (PIECE_BYTES / slot_len).max(1) as u64
 }
 
 /// A piece that fits a core's second-level cache. Measured: from 256 KiB to 1 MiB there is little
@@ -98,6 +110,18 @@ mod tests {
             let plan = policy.plan(Load { bytes, slot_len: SLOT }, available);
             assert_eq!(plan, Plan { workers, piece_chunks }, "{policy:?} {bytes:?} {available}");
         }
+    }
+
+    #[test]
+    fn spread_is_parallel_and_below_its_threshold_too() {
+        for bytes in [1 << 19, 1 << 20, 3 << 20, 1 << 30] {
+            let load = Load { bytes: Some(bytes), slot_len: SLOT };
+            let spread = Policy::spread(bytes.div_ceil(SLOT as u64), SLOT, 8);
+            assert_eq!(spread.plan(load, 8), Policy::Parallel.plan(load, 8), "{bytes}");
+        }
+        let load = Load { bytes: Some(2 * SLOT as u64), slot_len: SLOT };
+        let plan = Policy::spread(2, SLOT, 2).plan(load, 2);
+        assert_eq!(plan, Plan { workers: 2, piece_chunks: 1 });
     }
 
     #[test]

@@ -314,7 +314,7 @@ impl Error {
             | Self::Load { chunk, .. }
             | Self::Store { chunk, .. }
             | Self::Cipher { chunk, .. } => *chunk,
-            Self::Ivs(_) | Self::Layout(_) | Self::Pool { .. } => 0,
+            _ => 0,
         }
     }
 }

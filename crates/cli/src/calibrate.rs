@@ -1,0 +1,93 @@
+//! `wattlock calibrate`: measures how fast this machine encrypts, and keeps it.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use wattlock_energy::Sources;
+use wattlock_engine::{Calibration, Case, Engine, Step, Store};
+use wattlock_file::Shown;
+
+use crate::args;
+use crate::devices::Report;
+use crate::exit::{Ended, print, usage};
+use crate::measure;
+
+/// `wattlock calibrate`.
+pub fn run(args: &args::Calibrate) -> Ended {
+    let cases = cases(args.only.as_deref())?;
+    let store = Store::of_user()?;
+    store.prepare()?;
+    let mut sources = (!args.quick).then(|| Sources::open(&measure::root()));
+    let engine = Engine::new(args::threads(None));
+    let bar = bar();
+    let calibration = Calibration {
+        engine: &engine,
+        cases: &cases,
+        budget: if args.quick { QUICK } else { BUDGET },
+        sources: sources.as_mut(),
+        window: WINDOW,
+    };
+    let profiles = calibration.run(|step| show(&bar, step))?;
+    bar.finish_and_clear();
+    for case in &cases {
+        if !profiles.iter().any(|profile| profile.case == *case) {
+            tell!("wattlock: {case}: the times make no line, so there is no profile");
+            tell!("  calibrate again when the machine does nothing else");
+        }
+    }
+    if sources.is_some() && profiles.iter().all(|profile| profile.joules.is_none()) {
+        tell!(
+            "wattlock: no joules were counted beyond doubt; `wattlock doctor` says what would help"
+        );
+    }
+    if let Some(aside) = store.save(&profiles)? {
+        tell!("wattlock: profiles that could not be used are kept as {}", Shown(&aside));
+    }
+    let report = Report::new(&store, &cases, Ok(profiles.into_iter().collect()));
+    print(&if args.json { report.json()? } else { report.text() })?;
+    tell!("profiles are kept in {}", Shown(store.path()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The cases whose name contains `only`.
+fn cases(only: Option<&str>) -> anyhow::Result<Vec<Case>> {
+    let names = |case: &Case| only.is_none_or(|only| case.to_string().contains(only));
+    let cases: Vec<_> = Case::ALL.into_iter().filter(names).collect();
+    if cases.is_empty() {
+        let all: Vec<_> = Case::ALL.iter().map(Case::to_string).collect();
+        return Err(usage(format!(
+            "no operation has a name that contains {:?}; there are {}",
+            only.unwrap_or_default(),
+            all.join(", ")
+        )));
+    }
+    Ok(cases)
+}
+
+/// A bar on a terminal, and nothing elsewhere.
+fn bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(10));
+    match ProgressStyle::with_template("  {bar:30} {percent} %  {msg}") {
+        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Err(_) => bar,
+    }
+}
+
+fn show(bar: &ProgressBar, step: Step) {
+    bar.set_length(step.expected.as_millis() as u64);
+    bar.set_position(step.spent.as_millis() as u64);
+    bar.set_message(match step.counting {
+        None => "measuring times".into(),
+        Some(case) => format!("counting joules of {case}"),
+    });
+}
+
+const BUDGET: Duration = Duration::from_secs(10);
+const QUICK: Duration = Duration::from_secs(2);
+/// RAPL is refreshed each ms, so that 2 s are known to 0.1 %.
+const WINDOW: Duration = Duration::from_secs(2);

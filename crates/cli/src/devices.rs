@@ -1,0 +1,283 @@
+//! `wattlock devices`: what can encrypt here, with which code, and how fast it was measured to be.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use wattlock_engine::Uncalibrated;
+use wattlock_engine::{Case, Cpu, Device, Processor, Profile, Profiles, Residency, Store};
+use wattlock_file::Shown;
+
+use crate::args;
+use crate::exit::{Ended, print};
+
+/// `wattlock devices`.
+pub fn run(args: &args::Devices) -> Ended {
+    let store = Store::of_user()?;
+    let report = Report::new(&store, &Case::ALL, store.load());
+    print(&if args.json { report.json()? } else { report.text() })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is known of the devices.
+pub struct Report<'a> {
+    store: &'a Store,
+    cpu: Cpu,
+    rows: Vec<Row>,
+    /// Why nothing is known.
+    why_not: Option<String>,
+}
+
+/// What is known of one operation on the CPU.
+#[derive(Serialize)]
+struct Row {
+    operation: String,
+    kernel: &'static str,
+    /// With one worker and with all; none where it was not measured.
+    profiles: Vec<Profile>,
+}
+
+/// The report in JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    profiles_path: String,
+    devices: [DeviceDocument<'a>; 1],
+}
+
+/// A device in JSON.
+#[derive(Serialize)]
+struct DeviceDocument<'a> {
+    device: &'a str,
+    #[serde(flatten)]
+    processor: &'a Processor,
+    workers: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not_calibrated: Option<&'a str>,
+    operations: &'a [Row],
+}
+
+impl<'a> Report<'a> {
+    /// Of these cases.
+    pub fn new(store: &'a Store, cases: &[Case], loaded: Result<Profiles, Uncalibrated>) -> Self {
+        let cpu = Cpu::new(args::threads(None));
+        let (profiles, why_not) = match loaded {
+            Ok(profiles) => (profiles, None),
+            Err(why) => (Profiles::default(), Some(why.to_string())),
+        };
+        let row = |&case: &Case| {
+            let workers = BTreeSet::from([1, cpu.workers()]);
+            let find = |workers| profiles.find(cpu.name(), case, workers, Residency::Host).cloned();
+            Row {
+                operation: case.to_string(),
+                kernel: case.kernel(),
+                profiles: workers.into_iter().filter_map(find).collect(),
+            }
+        };
+        let rows = cases.iter().map(row).collect();
+        Self { store, cpu, rows, why_not }
+    }
+
+    /// For programs.
+    pub fn json(&self) -> anyhow::Result<String> {
+        let device = DeviceDocument {
+            device: self.cpu.name(),
+            processor: self.store.processor(),
+            workers: self.cpu.workers(),
+            why_not_calibrated: self.why_not.as_deref(),
+            operations: &self.rows,
+        };
+        let document = Document {
+            schema: "wattlock-devices/1",
+            profiles_path: self.store.path().display().to_string(),
+            devices: [device],
+        };
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let processor = self.store.processor().to_string();
+        let mut text = format!("{}   {}\n", self.cpu.name(), shown(&processor));
+        text += &format!("      {}\n\n", self.when());
+        text += &self.rates();
+        text += &self.joules();
+        text + "\ngpu   not looked for: this version of wattlock cannot use one yet\n"
+    }
+
+    fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.rows.iter().flat_map(|row| &row.profiles)
+    }
+
+    /// When it was calibrated and by whom, and what speaks for doing it again.
+    fn when(&self) -> String {
+        let times = BTreeSet::from_iter(self.profiles().map(|profile| profile.created_unix_s));
+        let (Some(&oldest), Some(&newest)) = (times.first(), times.last()) else {
+            let why = self.why_not.as_deref().unwrap_or("nothing of this was measured yet");
+            return format!("not calibrated: {}\n      run `wattlock calibrate`", shown(why));
+        };
+        let until = match newest - oldest < 60 {
+            true => String::new(),
+            false => format!(" to {}", utc(newest)),
+        };
+        let versions: BTreeSet<_> = self.profiles().map(|p| p.wattlock.as_str()).collect();
+        let versions = Vec::from_iter(versions).join(", ");
+        let by = shown(&versions);
+        let mut text = format!("calibrated {}{until} by wattlock {by}", utc(oldest));
+        let other_kernel = |row: &Row| row.profiles.iter().any(|p| p.kernel != row.kernel);
+        if versions != env!("CARGO_PKG_VERSION") || self.rows.iter().any(other_kernel) {
+            text += "\n      this version may differ: run `wattlock calibrate` again";
+        } else if self.rows.iter().any(|row| row.profiles.is_empty()) {
+            text += "\n      run `wattlock calibrate` for the rest";
+        }
+        text
+    }
+
+    /// The numbers of workers that there are columns for.
+    fn workers(&self) -> BTreeSet<usize> {
+        BTreeSet::from([1, self.cpu.workers()])
+    }
+
+    fn rates(&self) -> String {
+        let mut text = format!("  {:<24} {:<14}", "", "");
+        for workers in self.workers() {
+            text += &format!("  {:>24}", of_workers(workers));
+        }
+        text += &format!("\n  {:<24} {:<14}", "operation", "kernel");
+        for _ in self.workers() {
+            text += &format!("  {:>7} {:>5} {:>10}", "GB/s", "±", "start");
+        }
+        text.push('\n');
+        for row in &self.rows {
+            text += &format!("  {:<24} {:<14}", row.operation, row.kernel);
+            for workers in self.workers() {
+                let profile = row.profiles.iter().find(|profile| profile.workers == workers);
+                text += &profile.map_or(format!("  {:>24}", "not calibrated"), rate);
+            }
+            text.push('\n');
+        }
+        if self.profiles().next().is_some() {
+            text += "\n  A call of n bytes takes start + n / rate, give or take ±.\n";
+        }
+        text
+    }
+
+    /// Joules where they were counted, and nothing elsewhere.
+    fn joules(&self) -> String {
+        let mut text = String::new();
+        for profile in self.profiles() {
+            let Some(figure) = profile.joules.as_ref().and_then(|joules| joules.per_byte()) else {
+                continue;
+            };
+            let workers = of_workers(profile.workers);
+            text += &format!("  {:<24} {workers:<14}  {figure}\n", profile.case);
+        }
+        match text.is_empty() {
+            true => text,
+            false => format!("\n  energy, gross: all that the counters saw meanwhile\n{text}"),
+        }
+    }
+}
+
+/// Rate, spread and start-up in their columns.
+fn rate(profile: &Profile) -> String {
+    let rate = profile.bytes_per_second / 1e9;
+    let spread = format!("{:.0} %", (profile.spread * 100.0).ceil());
+    let start = format!("{:.2} µs", profile.startup.as_secs_f64() * 1e6);
+    format!("  {rate:>7.2} {spread:>5} {start:>10}")
+}
+
+fn of_workers(workers: usize) -> String {
+    format!("{workers} worker{}", if workers == 1 { "" } else { "s" })
+}
+
+/// Text of a file, which a terminal might obey.
+fn shown(text: &str) -> Shown<'_> {
+    Shown(Path::new(text))
+}
+
+/// The minute in the Gregorian calendar, of seconds since 1970.
+fn utc(unix_s: u64) -> String {
+    let (days, minutes) = (unix_s / 86_400, unix_s % 86_400 / 60);
+    // Years that begin in March end with the leap day: days in eras of 400 of them since the year
+    // 0. After Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wattlock_energy::{Energy, Microjoules};
+    use wattlock_engine::Joules;
+
+    use super::*;
+
+    #[test]
+    fn joules_stand_in_rows_of_their_own() {
+        let cpu_id = "family 6 model 143 stepping 8".to_owned();
+        let processor = Processor { cpu: "A CPU".into(), cpu_id, cpus: 8, virtual_machine: false };
+        let store = Store::new(Path::new("nowhere"), processor);
+        let case = Case::named("aes-256-gcm seal").unwrap();
+        let energy = Energy::measured("package-0", Microjoules(20_000_000), Microjoules(50_000));
+        let profile = Profile {
+            device: "cpu".into(),
+            case,
+            kernel: case.kernel().into(),
+            workers: 1,
+            residency: Residency::Host,
+            startup: Duration::from_nanos(250),
+            bytes_per_second: 15.2e9,
+            spread: 0.013,
+            samples: 1200,
+            joules: Joules::new(energy, 30_000_000_000),
+            created_unix_s: 1_709_251_200,
+            wattlock: env!("CARGO_PKG_VERSION").into(),
+        };
+        let report = Report::new(&store, &[case], Ok([profile].into_iter().collect()));
+        let text = report.text();
+        for line in [
+            "cpu   A CPU (family 6 model 143 stepping 8), 8 CPUs\n",
+            concat!(
+                "calibrated 2024-03-01 00:00 UTC by wattlock ",
+                env!("CARGO_PKG_VERSION"),
+                "\n"
+            ),
+            "  aes-256-gcm seal         aws-lc            15.20   2 %    0.25 µs",
+            "  energy, gross: all that the counters saw meanwhile\n",
+            "  aes-256-gcm seal         1 worker        0.667 nJ/B ± 0.002\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        let json = report.json().unwrap();
+        assert!(
+            json.contains("\"energy_uj\"") && json.contains("\"bytes\": 30000000000"),
+            "{json}"
+        );
+    }
+
+    #[test]
+    fn minutes_of_the_calendar() {
+        for (unix_s, text) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_709_251_200, "2024-03-01 00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(utc(unix_s), text);
+        }
+    }
+}

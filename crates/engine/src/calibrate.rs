@@ -1,0 +1,223 @@
+//! Measures what jobs take on this machine: through [`Engine`], as users have it, not through bare
+//! kernels.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use wattlock_energy::Sources;
+
+use crate::Error;
+use crate::case::Case;
+use crate::engine::Engine;
+use crate::fit::fit;
+use crate::profile::{Joules, Profile, Residency};
+use subject::Subject;
+
+mod subject;
+
+/// What is to be measured, and for how long.
+///
+/// Every case is measured with one worker and with all, at sizes from 4 KiB to 8 MiB and more. All
+/// of them take turns, round after round, so that a bad moment of a shared machine hits each a
+/// little and none much; the first round does not count.
+pub struct Calibration<'a> {
+    /// The engine, whose CPU is measured.
+    pub engine: &'a Engine,
+    /// What is measured.
+    pub cases: &'a [Case],
+    /// How long times are measured, about: a slow machine takes longer for the fewest rounds.
+    pub budget: Duration,
+    /// Where joules are counted; `None` leaves them out.
+    pub sources: Option<&'a mut Sources>,
+    /// How long joules are counted for each case and number of workers: counters need 2 s.
+    pub window: Duration,
+}
+
+/// How far a calibration has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// What was spent.
+    pub spent: Duration,
+    /// What will be spent in all, about.
+    pub expected: Duration,
+    /// Whose joules are counted; `None` while times are measured.
+    pub counting: Option<Case>,
+}
+
+impl Calibration<'_> {
+    /// Measures, and says now and then how far it has come. A case whose times are no line has no
+    /// profile among those that are returned.
+    ///
+    /// # Errors
+    /// What the engine or the guard of the meters say.
+    pub fn run(mut self, mut progress: impl FnMut(Step)) -> Result<Vec<Profile>, Error> {
+        let mut subjects = self.subjects()?;
+        let mut buffer = vec![0; subjects.iter().map(Subject::buffer_len).max().unwrap_or(0)];
+        crate::crypto::random::fill(&mut buffer)
+            .map_err(|source| Error::Cipher { chunk: 0, source })?;
+        self.sources.take_if(|sources| !sources.can_measure());
+        let counted = match self.sources {
+            Some(_) => subjects.iter().filter(|subject| subject.can_be_counted()).count(),
+            None => 0,
+        };
+        let expected = self.budget + self.window * counted as u32;
+        self.time(&mut subjects, &mut buffer, |spent| {
+            progress(Step { spent, expected, counting: None });
+        })?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut profiles = Vec::new();
+        let mut spent = self.budget;
+        for subject in &mut subjects {
+            let joules = match &mut self.sources {
+                Some(sources) if subject.can_be_counted() => {
+                    progress(Step { spent, expected, counting: Some(subject.case()) });
+                    spent += self.window;
+                    count(self.engine, subject, sources, self.window, &mut buffer)?
+                }
+                _ => None,
+            };
+            profiles.extend(profile(subject, joules, now));
+        }
+        Ok(profiles)
+    }
+
+    /// Each case with one worker, and with all where there are more.
+    fn subjects(&self) -> Result<Vec<Subject>, Error> {
+        let all = self.engine.threads();
+        let one = self.cases.iter().map(|&case| Subject::new(case, 1));
+        let many = self.cases.iter().filter(|_| all > 1).map(|&case| Subject::new(case, all));
+        one.chain(many).collect()
+    }
+
+    fn time(
+        &self,
+        subjects: &mut [Subject],
+        buffer: &mut [u8],
+        mut progress: impl FnMut(Duration),
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        for round in 0..MOST_ROUNDS {
+            if round >= FEWEST_ROUNDS && started.elapsed() >= self.budget {
+                break;
+            }
+            // Whichever ends it.
+            let rounds = self.budget / MOST_ROUNDS as u32 * round as u32;
+            progress(started.elapsed().max(rounds).min(self.budget));
+            for subject in &mut *subjects {
+                subject.time(self.engine, buffer)?;
+                if round == 0 {
+                    subject.forget();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts the joules of calls of the largest size for as long as `window`.
+fn count(
+    engine: &Engine,
+    subject: &mut Subject,
+    sources: &mut Sources,
+    window: Duration,
+    buffer: &mut [u8],
+) -> Result<Option<Joules>, Error> {
+    let (bytes, counted) = sources.measure(|| {
+        let started = Instant::now();
+        let mut bytes = 0;
+        while started.elapsed() < window {
+            bytes += subject.once(engine, buffer)?;
+        }
+        Ok::<_, Error>(bytes)
+    })?;
+    Ok(Joules::new(counted.sum(), bytes?))
+}
+
+fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profile> {
+    let fit = fit(subject.samples())?;
+    Some(Profile {
+        device: subject.device().to_owned(),
+        case: subject.case(),
+        kernel: subject.case().kernel().to_owned(),
+        workers: subject.workers(),
+        residency: Residency::Host,
+        startup: fit.startup,
+        bytes_per_second: fit.bytes_per_second,
+        spread: fit.spread,
+        samples: subject.samples().len(),
+        joules,
+        created_unix_s: now,
+        wattlock: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+/// Below this, a bad moment could be most of what a size is judged by.
+const FEWEST_ROUNDS: usize = 4;
+/// Above this, more of them tell nothing new.
+const MOST_ROUNDS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use wattlock_energy::Microjoules;
+    use wattlock_energy::fake::FakeMeter;
+
+    use super::*;
+    use crate::profile::Profiles;
+
+    fn calibration<'a>(engine: &'a Engine, cases: &'a [Case]) -> Calibration<'a> {
+        let (budget, window) = (Duration::from_millis(50), Duration::from_millis(5));
+        Calibration { engine, cases, budget, sources: None, window }
+    }
+
+    #[test]
+    fn every_case_gets_its_profiles() {
+        let engine = Engine::new(3);
+        let mut steps = Vec::new();
+        let calibration = calibration(&engine, &Case::ALL);
+        let profiles = calibration.run(|step| steps.push(step)).unwrap();
+        let profiles: Profiles = profiles.into_iter().collect();
+        for case in Case::ALL {
+            for workers in [1, 3] {
+                let found = profiles.find("cpu", case, workers, Residency::Host).unwrap();
+                assert!(found.bytes_per_second > 0.0 && found.joules.is_none(), "{found:?}");
+                assert_eq!(found.kernel, case.kernel());
+            }
+        }
+        assert_eq!(profiles.iter().count(), 2 * Case::ALL.len());
+        assert!(steps.iter().all(|step| step.spent <= step.expected && step.counting.is_none()));
+    }
+
+    #[test]
+    fn one_worker_is_all() {
+        let cases = [Case::named("aes-128-ctr").unwrap()];
+        let profiles = calibration(&Engine::new(1), &cases).run(drop).unwrap();
+        assert_eq!(profiles.iter().map(|profile| profile.workers).collect::<Vec<_>>(), [1]);
+    }
+
+    /// Whether there are joules when a counter shows these readings, the first for whoever asks
+    /// whether it can be read.
+    fn joules(case: &str, readings: [Option<u64>; 3]) -> Option<String> {
+        let readings = readings
+            .into_iter()
+            .enumerate()
+            .map(|(second, value)| (Duration::from_secs(second as u64), value.map(Microjoules)));
+        let meter = FakeMeter::new("package-0", readings);
+        let mut sources = Sources::of_meters(vec![Box::new(meter)]);
+        let (engine, cases) = (Engine::new(1), [Case::named(case).unwrap()]);
+        let mut calibration = calibration(&engine, &cases);
+        calibration.sources = Some(&mut sources);
+        let profiles = calibration.run(drop).unwrap();
+        let joules = profiles[0].joules.as_ref()?;
+        assert!(joules.bytes() > 0);
+        Some(joules.energy().to_string())
+    }
+
+    #[test]
+    fn joules_only_where_they_were_counted() {
+        let counted = joules("aes-256-gcm seal", [Some(0), Some(0), Some(20_000_000)]);
+        assert_eq!(counted.as_deref(), Some("20.00 J ± 0.05"));
+        assert_eq!(joules("aes-256-gcm seal", [None; 3]), None, "unreadable");
+        assert_eq!(joules("aes-256-gcm seal", [Some(0), Some(7), Some(7)]), None, "at rest");
+        let open = joules("aes-256-gcm open", [Some(0), Some(0), Some(20_000_000)]);
+        assert_eq!(open, None, "an open has to seal, which costs joules of its own");
+    }
+}
