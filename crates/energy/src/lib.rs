@@ -33,6 +33,7 @@ mod integrator;
 mod meter;
 mod model;
 mod nvml;
+mod nvml_knob;
 mod perf;
 pub mod powercap;
 mod probe;
@@ -51,6 +52,8 @@ pub use idle::Idle;
 pub use integrator::{Integrator, Sensor};
 pub use meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
 pub use model::{Load, Model, Tdp, modelled, modelled_net};
+pub use nvml::Gpu;
+pub use nvml_knob::{LockedClocks, Megahertz, PowerLimit};
 pub use sources::{Found, Sources, Status};
 pub use window::{Domain, Window};
 
@@ -104,6 +107,30 @@ pub enum Error {
     /// The thread that watches counters could not be started.
     #[error("cannot start the thread that watches the counters")]
     Guard(#[source] std::io::Error),
+    /// This machine has no library of NVIDIA's driver.
+    #[error("no NVIDIA driver library (libnvidia-ml.so.1)")]
+    NoNvml,
+    /// NVIDIA's driver takes longer than it ever should.
+    #[error("the NVIDIA driver did not answer within {} s", nvml::PATIENCE.as_secs())]
+    NvmlSilent,
+    /// NVIDIA's driver refused.
+    #[error("{call} of {gpu}: {source}")]
+    Nvml {
+        /// What was asked, by NVML's name.
+        call: &'static str,
+        /// The GPU's UUID, or the driver.
+        gpu: String,
+        /// What the driver said.
+        source: nvml_wrapper::error::NvmlError,
+    },
+    /// A word that a knob cannot be set to.
+    #[error("{text:?} is no setting of {knob}")]
+    NoSetting {
+        /// The knob.
+        knob: String,
+        /// The word, its beginning at least.
+        text: String,
+    },
 }
 
 /// True if the CPU says that a hypervisor runs it.
