@@ -37,10 +37,8 @@ impl Gpu {
     /// There is no driver, or it refuses.
     pub fn all(root: &Root) -> Result<Vec<Self>, Error> {
         let nvml = open(root)?;
-        let refused = |call| move |source| Error::Nvml { call, gpu: DRIVER.into(), source };
-        let count = nvml.device_count().map_err(refused("nvmlDeviceGetCount_v2"))?;
         let uuid = |index| nvml.device_by_index(index).and_then(|device| device.uuid());
-        let uuids = (0..count).filter_map(|index| uuid(index).ok());
+        let uuids = (0..count(&nvml)?).filter_map(|index| uuid(index).ok());
         Ok(uuids.map(|uuid| Self::opened(root, uuid, &nvml)).collect())
     }
 
@@ -97,27 +95,27 @@ impl Gpu {
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let there = root.clone();
     let look = move || {
-        let nvml = open(&there)?;
-        let gpus = nvml.device_count().map(|count| {
-            (0..count).map(|index| candidate(&there, &nvml, index)).collect::<Vec<_>>()
-        });
-        gpus.map_err(|source| Error::Nvml {
-            call: "nvmlDeviceGetCount_v2",
-            gpu: DRIVER.into(),
-            source,
-        })
+        let nvml = init(&there)?;
+        let gpus = (0..count(&nvml)?).map(|index| candidate(&there, &nvml, index));
+        Ok(gpus.collect::<Vec<_>>())
     };
-    match answer(look).unwrap_or(Err(Error::NvmlSilent)) {
+    match answer(PATIENCE, look).unwrap_or(Err(Error::NvmlSilent)) {
         Ok(gpus) if !gpus.is_empty() => gpus,
-        Ok(_) => vec![nothing(is_here(root), &NvmlError::NotFound.into())],
-        Err(Error::Nvml { source, .. }) => vec![nothing(is_here(root), &Why::Refused(source))],
-        Err(Error::NvmlSilent) => vec![nothing(true, &Why::Silent)],
-        Err(_) => vec![nothing(is_here(root), &Why::NoLibrary)],
+        Ok(_) => vec![nothing(root, &Why::Refused(NvmlError::NotFound))],
+        Err(Error::Nvml { source, .. }) => vec![nothing(root, &Why::Refused(source))],
+        Err(Error::NvmlSilent) => vec![nothing(root, &Why::Silent)],
+        Err(_) => vec![nothing(root, &Why::NoLibrary)],
     }
 }
 
 /// Opens the driver's library and the driver; the library shuts down with the last who has it.
 fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
+    let root = root.clone();
+    answer(PATIENCE, move || init(&root)).unwrap_or(Err(Error::NvmlSilent))
+}
+
+/// The same, for as long as it takes.
+fn init(root: &Root) -> Result<Arc<Nvml>, Error> {
     let nvml = match *root == Root::default() {
         true => Nvml::init(),
         false => {
@@ -134,20 +132,29 @@ fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
     })
 }
 
+fn count(nvml: &Nvml) -> Result<u32, Error> {
+    let refused =
+        |source| Error::Nvml { call: "nvmlDeviceGetCount_v2", gpu: DRIVER.into(), source };
+    nvml.device_count().map_err(refused)
+}
+
 /// True if the loader says that it found no such library; it may miss one that this needs instead.
 fn is_missing(why: &str) -> bool {
     why.starts_with(&format!("{LIBRARY}: cannot open shared object file: No such file"))
 }
 
 /// What `ask` gives, unless the driver does not answer in time: one whose GPU has failed may not.
-fn answer<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+fn answer<T: Send + 'static>(
+    patience: Duration,
+    ask: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
     let (answer, answered) = mpsc::channel();
     let asking = move || {
         // If nobody waits any longer, the answer is dropped, and the library closed.
         let _ = answer.send(ask());
     };
     thread::Builder::new().name("nvml".into()).spawn(asking).ok()?;
-    answered.recv_timeout(PATIENCE).ok()
+    answered.recv_timeout(patience).ok()
 }
 
 fn candidate(root: &Root, nvml: &Arc<Nvml>, index: u32) -> Candidate {
@@ -226,18 +233,12 @@ enum Why {
     Refused(NvmlError),
 }
 
-impl From<NvmlError> for Why {
-    fn from(error: NvmlError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-/// What is said where the driver shows no GPU; `here` if something else tells of one.
-fn nothing(here: bool, why: &Why) -> Candidate {
+/// What is said where the driver shows no GPU.
+fn nothing(root: &Root, why: &Why) -> Candidate {
     use NvmlError::{DriverNotLoaded, NotFound};
     // A driver that answers at all, be it with an error, was loaded for a GPU.
     let asleep = matches!(why, Why::NoLibrary | Why::Refused(DriverNotLoaded | NotFound));
-    let here = here || !asleep;
+    let here = !asleep || is_here(root);
     let obstacle = match why {
         _ if !here => Obstacle::unavailable("no NVIDIA GPU is here")
             .fix("an NVIDIA GPU with its driver, if one is to be measured"),
@@ -343,3 +344,28 @@ const ABOVE_THE_LIMIT: f64 = 1.5;
 
 /// More than any GPU of today draws.
 const P_MAX: Watts = Watts(2000.0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_ever_for_the_driver() {
+        let (wake, asleep) = mpsc::channel::<()>();
+        assert_eq!(answer(Duration::from_millis(1), move || asleep.recv()), None);
+        drop(wake);
+        assert_eq!(answer(PATIENCE, || 5), Some(5));
+        let silent = nothing(&Root::new("/nowhere"), &Why::Silent);
+        assert_eq!(silent.extent, Some(Extent::Accelerator));
+        let why = silent.meter.err().unwrap().why;
+        assert_eq!(why, "the NVIDIA driver did not answer within 60 s");
+    }
+
+    #[test]
+    fn a_library_that_misses_another_is_not_missing() {
+        let missing = ": cannot open shared object file: No such file or directory";
+        assert!(is_missing(&format!("libnvidia-ml.so.1{missing}")));
+        assert!(!is_missing(&format!("libdl.so.2{missing}")));
+        assert!(!is_missing("libnvidia-ml.so.1: wrong ELF class: ELFCLASS32"));
+    }
+}
