@@ -133,8 +133,10 @@ fn stub() -> &'static Path {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(target).unwrap();
         let library = target.join("libnvml_stub.so");
-        // Another run of these tests may do the same: nobody loads what is half written.
-        let new = target.join(format!("libnvml_stub.so.{}", std::process::id()));
+        // Another run of these tests may do the same: nobody loads what is half written, and the
+        // compiler's own files lie beside its output.
+        let own = tempfile::tempdir_in(target).unwrap();
+        let new = own.path().join("libnvml_stub.so");
         let beside = Path::new(env!("CARGO")).with_file_name("rustc");
         let rustc = if beside.exists() { beside } else { "rustc".into() };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvml/stub.rs");
