@@ -12,14 +12,14 @@ use wattlock_file::Shown;
 use crate::args;
 use crate::devices::Report;
 use crate::exit::{Ended, print, usage};
-use crate::measure;
+use crate::energy;
 
 /// `wattlock calibrate`.
 pub fn run(args: &args::Calibrate) -> Ended {
     let cases = cases(args.only.as_deref())?;
     let store = Store::of_user()?;
     store.prepare()?;
-    let mut sources = (!args.quick).then(|| Sources::open(&measure::root()));
+    let mut sources = (!args.quick).then(|| Sources::open(&energy::root()));
     let engine = Engine::new(args::threads(None));
     let bar = bar();
     let calibration = Calibration {

@@ -297,9 +297,7 @@ fn fix(error: &Error) -> &'static str {
 
 /// What is said where there is no policy at all.
 fn nothing(root: &Root) -> Found {
-    let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    let (why, fix) = match flags.split_whitespace().any(|flag| flag == "hypervisor") {
+    let (why, fix) = match crate::is_virtual(root) {
         true => (
             "no cpufreq: a virtual machine, the host sets its clocks",
             "set clocks on the host itself",

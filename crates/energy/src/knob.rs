@@ -8,12 +8,18 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Found, Root, cpufreq};
+use crate::{Error, Found, LockedClocks, PowerLimit, Root, cpufreq, nvml_knob};
 
 /// A setting of the machine.
 pub trait Knob: Send {
     /// Its name, for good: `cpufreq/policy0/scaling_max_freq`.
     fn id(&self) -> &str;
+
+    /// True if [`Knob::read`] asks the machine. Where the machine would not tell, nobody can see
+    /// whether a setting is still ours, and it is put back in any case.
+    fn reads_back(&self) -> bool {
+        true
+    }
 
     /// Whether the knob can take this setting, seen without touching the machine.
     ///
@@ -38,14 +44,17 @@ pub trait Knob: Send {
 pub fn by_id(root: &Root, id: &str) -> Option<Box<dyn Knob>> {
     match id.split_once('/')? {
         ("cpufreq", rest) => Some(Box::new(cpufreq::Attribute::by_name(root, rest)?)),
-        // Other kinds of knobs come here, each with its own first word.
+        ("nvml", rest) => match LockedClocks::by_name(root, rest) {
+            Some(knob) => Some(Box::new(knob)),
+            None => Some(Box::new(PowerLimit::by_name(root, rest)?)),
+        },
         _ => None,
     }
 }
 
 /// What can be set and what cannot, for people.
 pub fn found(root: &Root) -> Vec<Found> {
-    cpufreq::found(root)
+    cpufreq::found(root).into_iter().chain(nvml_knob::found(root)).collect()
 }
 
 /// Sets a knob that reads `before`, and reads what became of it. The kernel applies clocks in a

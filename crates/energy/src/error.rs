@@ -1,0 +1,128 @@
+//! What goes wrong, and with what.
+
+use std::path::PathBuf;
+
+use crate::{Restored, Setting, nvml};
+
+/// Why something could not be read or measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of the machine could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file of the machine holds something else than a number.
+    #[error("{path} holds {text:?}, which is no number of microjoules")]
+    NotANumber {
+        /// Which.
+        path: PathBuf,
+        /// What it holds, its beginning at least.
+        text: String,
+    },
+    /// The thread that watches counters could not be started.
+    #[error("cannot start the thread that watches the counters")]
+    Guard(#[source] std::io::Error),
+    /// A file of the machine, or of a lease, could not be written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// This machine has no library of NVIDIA's driver.
+    #[error("no NVIDIA driver library (libnvidia-ml.so.1)")]
+    NoNvml,
+    /// NVIDIA's driver takes longer than it ever should.
+    #[error("the NVIDIA driver did not answer within {} s", nvml::PATIENCE.as_secs())]
+    NvmlSilent,
+    /// NVIDIA's driver refused.
+    #[error("{call} of {gpu}: {source}")]
+    Nvml {
+        /// What was asked, by NVML's name.
+        call: &'static str,
+        /// The GPU's UUID, or the driver.
+        gpu: String,
+        /// What the driver said.
+        source: nvml_wrapper::error::NvmlError,
+    },
+    /// A word that a knob cannot be set to.
+    #[error("{text:?} is no setting of {knob}")]
+    NoSetting {
+        /// The knob, or its file.
+        knob: String,
+        /// The word, its beginning at least.
+        text: String,
+    },
+    /// A name that no knob has.
+    #[error("there is no knob {0:?}")]
+    UnknownKnob(String),
+    /// No processor shows its clock.
+    #[error("no clock of this machine can be set: {path} has no policy that can be read")]
+    NoClock {
+        /// Where they would be.
+        path: PathBuf,
+    },
+    /// A knob was written without an error and stayed as it was.
+    #[error("{knob} was set to {asked} and stayed at {found}")]
+    NoEffect {
+        /// The knob.
+        knob: String,
+        /// What was written.
+        asked: Setting,
+        /// What it reads.
+        found: Setting,
+    },
+    /// A knob that is leased was changed by another program.
+    #[error("{knob} was changed to {found} by somebody else")]
+    Foreign {
+        /// The knob.
+        knob: String,
+        /// What it reads.
+        found: Setting,
+    },
+    /// Settings of this machine are leased already.
+    #[error("the settings of this machine are held by {}, says {path}", holder(*pid))]
+    Held {
+        /// The process that holds them, if it has said so.
+        pid: Option<u32>,
+        /// The lock, or the journal.
+        path: PathBuf,
+    },
+    /// A file of a lease that others could have written; nothing was restored from it.
+    #[error("{path} cannot be trusted: {why}; nothing was changed")]
+    Untrusted {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A journal that no lease wrote like this; nothing was restored from it.
+    #[error("the journal {path} was damaged or edited: {why}; nothing was changed, and it stays")]
+    Journal {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The process that restores settings after a crash could not be started, or has died.
+    #[error("no guardian, which restores settings after a crash: {0}")]
+    Guardian(#[source] std::io::Error),
+    /// Some settings could not be put back.
+    #[error("not all settings could be put back; {journal} keeps what is left\n{restored}")]
+    NotRestored {
+        /// What became of each.
+        restored: Restored,
+        /// Where the rest is kept.
+        journal: PathBuf,
+    },
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "another process".into(), |pid| format!("process {pid}"))
+}
