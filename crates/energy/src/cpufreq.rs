@@ -210,10 +210,15 @@ impl Knob for Attribute {
 
     fn write(&self, setting: &Setting) -> Result<(), Error> {
         self.check(setting)?;
-        // Truncated for trees of plain files; the kernel does not care.
-        let file = OpenOptions::new().write(true).truncate(true).open(&self.file);
-        file.and_then(|mut file| file.write_all(format!("{setting}\n").as_bytes()))
-            .map_err(|source| Error::Write { path: self.file.clone(), source })
+        let text = format!("{setting}\n");
+        let write = || {
+            let mut file = OpenOptions::new().write(true).open(&self.file)?;
+            file.write_all(text.as_bytes())?;
+            // Only a plain file that stands for the kernel's has a length, and may have held more.
+            file.set_len(text.len() as u64).ok();
+            Ok(())
+        };
+        write().map_err(|source| Error::Write { path: self.file.clone(), source })
     }
 }
 

@@ -132,6 +132,13 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would leave it to a child that another thread has forked, until that executes.
+        self.file.unlock().ok();
+    }
+}
+
 /// Opens a file of this user's own, that nobody else can write and that is no link.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> Result<File, Error> {
     // A pipe in its place would be waited for.

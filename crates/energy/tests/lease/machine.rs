@@ -154,7 +154,10 @@ pub fn send(process: u32, signal: Signal) {
 /// True unless it is dead, or has only not been waited for.
 pub fn runs(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+    // Its first thread may be dead before the others, and then it cannot be waited for yet.
+    let threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
+    let alive = |(_, state): (&str, &str)| !state.starts_with(['Z', 'X']);
+    threads > 1 || stat.rsplit_once(") ").is_some_and(alive)
 }
 
 /// Waits until it is so.
@@ -199,9 +202,16 @@ fn obey(mut lease: Lease) {
                 lease.restore().unwrap().to_string().lines().for_each(say);
                 return;
             }
+            ["spin"] => {
+                say("spinning");
+                for clock in (1_000_000..).step_by(1_000).take(1_900).cycle() {
+                    lease.set(MAX_0, &clock.into()).unwrap();
+                    lease.set(MAX_1, &clock.into()).unwrap();
+                }
+            }
             ["child"] => {
                 let mut sleep = Command::new("sleep");
-                sleep.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 say(sleep.spawn().unwrap().id());
             }
             ["set", id, word] => {

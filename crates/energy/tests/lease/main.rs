@@ -7,6 +7,8 @@ mod machine;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use machine::{Holder, MAX_0, MAX_1, Machine, eventually, guardian, process, runs, send};
 use rustix::process::Signal;
@@ -49,6 +51,21 @@ fn after_sigkill_the_guardian_restores() {
     let stderr = holder.end();
     assert!(stderr.contains(&format!("guardian: {MAX_1}: restored to 2000000")), "{stderr}");
     assert!(!machine.journal().exists());
+}
+
+#[test]
+fn sigkill_at_any_moment_leaves_nothing_changed() {
+    for moment in 0..12 {
+        let machine = Machine::new();
+        let mut holder = Holder::start(&machine);
+        holder.tell("spin");
+        assert_eq!(holder.hear(), "spinning");
+        thread::sleep(Duration::from_micros(700 * moment));
+        send(holder.pid(), Signal::KILL);
+        machine.eventually_restored();
+        let stderr = holder.end();
+        assert!(!stderr.contains("left alone"), "{stderr}");
+    }
 }
 
 #[test]
