@@ -1,0 +1,192 @@
+//! Figures of the bench of extended blocks: what it gains to deal more than 16 bytes a call.
+
+use super::amounts::three;
+use super::document::{Document, Row, Sample};
+use super::figure::{self, Bar, Figure, Group, Pick, Scales};
+use super::printed;
+use super::reading::Spread;
+use super::svg::{Look, Mark};
+
+/// Speedups beside the printed ones, rates by block size, rates by threads, and the columns.
+pub fn figures(document: &Document) -> Vec<Figure> {
+    let Some(largest) = dealt(document).map(|(_, block)| block.megabytes).max() else {
+        return rest(document);
+    };
+    let mut figures = vec![speedups(document, largest), by_size(document, largest)];
+    figures.extend(by_threads(document, largest));
+    figures.extend(rest(document));
+    figures
+}
+
+/// How a case deals its message.
+pub struct Dealt {
+    /// Bytes of a block.
+    pub block: u64,
+    /// Of the message.
+    pub megabytes: u64,
+}
+
+/// The rows of "coarse, 16 bytes, 4 MB" and "extended, 512 bytes, 4 MB".
+pub fn dealt(document: &Document) -> impl Iterator<Item = (&Row, Dealt)> {
+    document.rows.iter().filter_map(|row| {
+        let mut parts = row.case.split(", ");
+        if !matches!(parts.next(), Some("coarse" | "extended")) {
+            return None;
+        }
+        let block = parts.next()?.strip_suffix(" bytes")?.parse().ok()?;
+        let megabytes = parts.next()?.strip_suffix(" MB")?.parse().ok()?;
+        Some((row, Dealt { block, megabytes }))
+    })
+}
+
+/// The kernels, in the order of the document.
+pub fn kernels(document: &Document) -> Vec<&str> {
+    let mut kernels = Vec::new();
+    for kernel in dealt(document).filter_map(|(row, _)| row.kernel.as_deref()) {
+        if !kernels.contains(&kernel) {
+            kernels.push(kernel);
+        }
+    }
+    kernels
+}
+
+/// The wall time of one cell of the study's tables.
+pub fn wall(
+    document: &Document,
+    kernel: &str,
+    threads: u64,
+    block: u64,
+    mb: u64,
+) -> Option<Sample> {
+    let found = dealt(document).find(|(row, dealt)| {
+        row.kernel.as_deref() == Some(kernel)
+            && row.threads == Some(threads)
+            && (dealt.block, dealt.megabytes) == (block, mb)
+    });
+    found?.0.wall_ns.filter(|wall| wall.median > 0.0)
+}
+
+fn speedups(document: &Document, megabytes: u64) -> Figure {
+    let mut groups = Vec::new();
+    let mut sizes: Vec<u64> = dealt(document).map(|(_, dealt)| dealt.block).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for kernel in kernels(document) {
+        let sizes = sizes.iter().filter(|size| **size != 16);
+        let bars = sizes.filter_map(|size| {
+            let coarse = wall(document, kernel, 1, 16, megabytes)?;
+            let spread = quotient(coarse, wall(document, kernel, 1, *size, megabytes)?);
+            Some(bar(format!("{size} bytes"), Look::Ours, spread))
+        });
+        groups.push(group(kernel, "", bars.collect()));
+    }
+    let printed = printed::speedups(32).into_iter().map(|(size, speedup)| {
+        let spread = Spread { lo: speedup, best: speedup, hi: speedup };
+        bar(format!("{size} bytes"), Look::Printed, spread)
+    });
+    let machine = "printed, Table III: NVIDIA GT9500, 32 MB";
+    groups.push(group("the study's GPU", machine, printed.collect()));
+    let about = format!(
+        "How many times as fast as with a call for each 16 bytes; AES-128-CTR, {megabytes} MB, one \
+         thread of the CPU. Longer is better, 1 is no gain. Whiskers are one median absolute deviation \
+         of both times."
+    );
+    Figure::new("Speedup by block size", about, "times as fast", Scales::Shared, groups)
+}
+
+fn by_size(document: &Document, megabytes: u64) -> Figure {
+    let pick = |kernel| Pick {
+        name: format!("{kernel}"),
+        verdict: String::new(),
+        rows: rows(document, |row, dealt| {
+            row.kernel.as_deref() == Some(kernel)
+                && row.threads == Some(1)
+                && dealt.megabytes == megabytes
+        }),
+    };
+    let picks: Vec<Pick<'_>> = kernels(document).into_iter().map(pick).collect();
+    let about =
+        format!("AES-128-CTR, {megabytes} MB, one thread. Every kernel has an axis of its own.");
+    let figure = figure::rates("Rates by block size", &about, Scales::Each, &picks);
+    relabelled(figure, &picks, |row| {
+        row.case.rsplit_once(", ").map_or(&*row.case, |(size, _)| size).to_owned()
+    })
+}
+
+fn by_threads(document: &Document, megabytes: u64) -> Option<Figure> {
+    let pick = |kernel| Pick {
+        name: format!("{kernel}"),
+        verdict: String::new(),
+        rows: rows(document, |row, dealt| {
+            row.kernel.as_deref() == Some(kernel)
+                && dealt.block == 1024
+                && dealt.megabytes == megabytes
+        }),
+    };
+    let picks: Vec<Pick<'_>> = kernels(document).into_iter().map(pick).collect();
+    if picks.iter().all(|pick| pick.rows.len() < 2) {
+        return None;
+    }
+    let about = format!(
+        "AES-128-CTR, {megabytes} MB, blocks of 1024 bytes. Every kernel has an axis of its own."
+    );
+    let figure = figure::rates("Rates by threads", &about, Scales::Each, &picks);
+    Some(relabelled(figure, &picks, |row| match row.threads {
+        Some(1) | None => "1 thread".to_owned(),
+        Some(threads) => format!("{threads} threads"),
+    }))
+}
+
+/// What deals otherwise.
+fn rest(document: &Document) -> Vec<Figure> {
+    let mut picks: Vec<Pick<'_>> = Vec::new();
+    for row in &document.rows {
+        if dealt(document).any(|(dealt, _)| std::ptr::eq(dealt, row)) {
+            continue;
+        }
+        match picks.iter_mut().find(|pick| pick.name == row.case) {
+            Some(pick) => pick.rows.push(row),
+            None => {
+                picks.push(Pick { name: row.case.clone(), verdict: String::new(), rows: vec![row] })
+            }
+        }
+    }
+    if picks.is_empty() {
+        return Vec::new();
+    }
+    let about = "Threads that share a block wait for each other after every round.";
+    vec![figure::rates("Rates of other granularities", about, Scales::Each, &picks)]
+}
+
+fn rows<'a>(document: &'a Document, belongs: impl Fn(&Row, &Dealt) -> bool) -> Vec<&'a Row> {
+    dealt(document).filter(|(row, dealt)| belongs(row, dealt)).map(|(row, _)| row).collect()
+}
+
+fn relabelled(mut figure: Figure, picks: &[Pick<'_>], label: impl Fn(&Row) -> String) -> Figure {
+    for (group, pick) in figure.groups.iter_mut().zip(picks) {
+        for (bar, row) in group.bars.iter_mut().zip(&pick.rows) {
+            bar.label = label(row);
+        }
+    }
+    figure
+}
+
+fn group(name: &str, verdict: &str, bars: Vec<Bar>) -> Group {
+    Group { name: name.to_owned(), verdict: verdict.to_owned(), bars }
+}
+
+fn bar(label: String, look: Look, spread: Spread) -> Bar {
+    let printed = if look == Look::Printed { ", printed" } else { "" };
+    let value = format!("{} ×{printed}", three(spread.best));
+    Bar { label, value, mark: Mark::Bar(look, spread), sets_axis: true }
+}
+
+fn quotient(over: Sample, under: Sample) -> Spread {
+    let (above, below) = (over.spread(), under.spread());
+    let safe = |value: f64| if value > 0.0 { value } else { under.median };
+    Spread {
+        lo: above.0 / safe(below.1),
+        best: over.median / under.median,
+        hi: above.1 / safe(below.0),
+    }
+}

@@ -1,0 +1,298 @@
+//! Figures and tables of joules. What sensors counted and what models gave never stand on one axis,
+//! and quotients are taken of like with like only.
+
+use std::collections::BTreeMap;
+
+use super::amounts::{three, unit};
+use super::document::{Document, Row};
+use super::figure::{Bar, Figure, Pick, Scales};
+use super::html::Html;
+use super::reading::{Amount, MODEL, Reading, Spread};
+use super::table;
+
+/// Gross, or net of idle.
+#[derive(Clone, Copy)]
+enum Which {
+    Gross,
+    Net,
+}
+
+/// One figure for what was counted and one for what was modelled, gross and net.
+pub fn figures(picks: &[Pick<'_>]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for which in [Which::Gross, Which::Net] {
+        for modelled in [false, true] {
+            figures.extend(figure(picks, which, modelled));
+        }
+    }
+    figures
+}
+
+fn figure(picks: &[Pick<'_>], which: Which, modelled: bool) -> Option<Figure> {
+    // Joules per byte if all rows have bytes; else joules.
+    let rows = || picks.iter().flat_map(|pick| &pick.rows).copied();
+    let per_byte =
+        rows().filter(|row| which.of(row).is_some()).all(|row| row.energy_bytes.is_some());
+    let scale = |row: &Row| match row.energy_bytes {
+        Some(bytes) if per_byte => 1.0 / bytes as f64,
+        _ => 1.0,
+    };
+    // What is unavailable has its word beside what was counted.
+    let belongs = |row: &&Row| {
+        let reading = which.of(row);
+        reading.is_some_and(|reading| matches!(reading.amount, Amount::Modelled { .. }) == modelled)
+    };
+    let ends = rows().filter(belongs).filter_map(|row| Some(end(which.of(row)?) * scale(row)));
+    let (one, name) = unit(ends.fold(0.0, f64::max), if per_byte { "J/B" } else { "J" });
+    let mut groups = Vec::new();
+    for pick in picks {
+        let rows: Vec<&Row> = pick.rows.iter().copied().filter(belongs).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let pick = Pick { name: pick.name.clone(), verdict: String::new(), rows };
+        groups.push(pick.group(|row| match which.of(row) {
+            Some(reading) => Bar::joules(row, reading, scale(row) / one, &name),
+            None => Bar::words(row.label(), "unavailable"),
+        }));
+    }
+    if groups.is_empty() {
+        return None;
+    }
+    let what = if per_byte { "Joules per byte" } else { "Joules" };
+    let title = match modelled {
+        false => format!("{what}, {}", which.name()),
+        true => format!("{what}, {}: {MODEL}", which.name()),
+    };
+    let about = if modelled { MODELLED } else { COUNTED };
+    let mut figure = Figure::new(&title, about.to_owned(), &name, Scales::Shared, groups);
+    figure.classes =
+        rows().filter(belongs).filter_map(|row| Some(which.of(row)?.class())).collect();
+    Some(figure)
+}
+
+/// Every row's joules in words, gross first, and the doubts.
+pub fn write_table(html: &mut Html, document: &Document) {
+    let heads = [
+        "what",
+        "gross",
+        "per byte",
+        "bytes per joule",
+        "net of idle",
+        "net per byte",
+        "covers",
+        "doubts",
+    ];
+    table::write(html, "Joules of every row", &heads, |rows| {
+        for row in document.energy_rows() {
+            rows.row(&cells(row));
+        }
+    });
+    let mentioned = |name: &str| {
+        let readings = document.rows.iter().flat_map(|row| [&row.gross, &row.net]).flatten();
+        readings.into_iter().any(|reading| reading.caveats.iter().any(|caveat| caveat == name))
+    };
+    let advice: Vec<_> = document.advice.iter().filter(|(name, _)| mentioned(name)).collect();
+    if !advice.is_empty() {
+        html.element("ul", &[("class", "advice")], |html| {
+            for (name, text) in advice {
+                html.leaf("li", &[], &format!("{name}: {text}"));
+            }
+        });
+    }
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let name = format!("{}: {}", row.case, row.label());
+    let unavailable = || "unavailable".to_owned();
+    let told = |reading: &Option<Reading>| {
+        reading.as_ref().map_or_else(unavailable, |reading| reading.told(1.0, "J"))
+    };
+    let per_byte = |reading: &Option<Reading>| match (reading, row.energy_bytes) {
+        (Some(reading), Some(bytes)) => reading.told(1.0 / bytes as f64, "J/B"),
+        _ => unavailable(),
+    };
+    let per_joule = match (&row.gross, row.energy_bytes) {
+        (Some(reading), Some(bytes)) => bytes_per_joule(reading, bytes as f64),
+        _ => unavailable(),
+    };
+    let of_gross = |names: fn(&Reading) -> &Vec<String>, none: &str| match &row.gross {
+        Some(reading) if !names(reading).is_empty() => names(reading).join(", "),
+        _ => none.to_owned(),
+    };
+    let doubts = [of_gross(|reading| &reading.gaps, ""), of_gross(|reading| &reading.caveats, "")];
+    let doubts: Vec<String> = doubts.into_iter().filter(|text| !text.is_empty()).collect();
+    vec![
+        name,
+        told(&row.gross),
+        per_byte(&row.gross),
+        per_joule,
+        told(&row.net),
+        per_byte(&row.net),
+        of_gross(|reading| &reading.covers, "nothing"),
+        doubts.join("; "),
+    ]
+}
+
+fn bytes_per_joule(reading: &Reading, bytes: f64) -> String {
+    let of = |joules: f64| if joules > 0.0 { bytes / joules } else { 0.0 };
+    match &reading.amount {
+        Amount::Counted { class, joules } if joules.lo > 0.0 => {
+            let (one, name) = unit(of(joules.best), "B/J");
+            let [best, lo, hi] = [joules.best, joules.hi, joules.lo].map(|j| three(of(j) / one));
+            format!("{best} {name} ({lo}–{hi}), {class}")
+        }
+        Amount::Modelled { lo, hi } if *lo > 0.0 => {
+            let (one, name) = unit(of(*lo), "B/J");
+            let [from, to] = [of(*hi), of(*lo)].map(|value| super::amounts::two(value / one));
+            format!("~{from}–{to} {name} ({MODEL})")
+        }
+        _ => "unavailable".to_owned(),
+    }
+}
+
+/// Quotients of joules per byte of this document's rows; what cannot be compared is refused, and
+/// said.
+pub fn write_wins(html: &mut Html, document: &Document) {
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for (name, first, second) in pairs(document) {
+        match quotient(first, second) {
+            Ok(line) => lines.push([vec![name], line].concat()),
+            Err(why) => refused.entry(why).or_default().push(name),
+        }
+    }
+    if lines.is_empty() && refused.is_empty() {
+        return;
+    }
+    html.leaf("h3", &[], "Joules per byte, compared");
+    if !lines.is_empty() {
+        let heads = ["first / second", "quotient", "the first takes", "class", "covers"];
+        table::write(html, "", &heads, |rows| lines.iter().for_each(|line| rows.row(line)));
+    }
+    for (why, names) in refused {
+        html.element("p", &[("class", "refused")], |html| {
+            html.leaf("b", &[], &format!("Not compared, {}: ", names.len()));
+            html.text(&format!("{why}. {}.", names.join("; ")));
+        });
+    }
+}
+
+/// Names and rows of what a reader would compare: ours with each peer, parallel with serial, low
+/// clocks with the default.
+fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
+    let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
+    let mut pairs = Vec::new();
+    for first in rows.iter().filter(|row| row.is_ours()) {
+        for second in &rows {
+            if let Some(name) = comparable(first, second) {
+                pairs.push((name, *first, *second));
+            }
+        }
+    }
+    pairs
+}
+
+fn comparable(first: &Row, second: &Row) -> Option<String> {
+    let (case, clocks) = (first.case == second.case, first.clocks == second.clocks);
+    let same = first.call_bytes == second.call_bytes;
+    let serial = match first.case.as_str() {
+        "parc4" => "rc4",
+        "parc4-i" => "rc4a",
+        "pblock" => "blowfish-ecb",
+        _ => "",
+    };
+    let size = first.call_bytes.map(|bytes| format!(", {}", super::amounts::bytes(bytes)));
+    let size = size.unwrap_or_default();
+    if case
+        && clocks
+        && same
+        && !second.is_ours()
+        && second.threads.is_none_or(|threads| Some(threads) == first.threads)
+    {
+        return Some(format!("{}{size}: {} / {}", first.case, first.label(), second.label()));
+    }
+    if second.case == serial && second.is_ours() && clocks {
+        return Some(format!("{} / {}: {}", first.case, second.case, first.label()));
+    }
+    let defaults = second.clocks.as_deref() == Some("default");
+    if case
+        && same
+        && !clocks
+        && defaults
+        && first.tool == second.tool
+        && first.kernel == second.kernel
+        && first.threads == second.threads
+    {
+        return Some(format!("{}{size}: {} / clocks default", first.case, first.label()));
+    }
+    None
+}
+
+/// Quotient with its interval, verdict, class and coverage; or why there is none.
+fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
+    let (Some(one), Some(two)) = (&first.gross, &second.gross) else {
+        return Err("the energy of one of them is unavailable".to_owned());
+    };
+    if one.class() != two.class() {
+        return Err(format!("their classes differ: {} and {}", one.class(), two.class()));
+    }
+    let (Amount::Counted { class, joules: a }, Amount::Counted { joules: b, .. }) =
+        (&one.amount, &two.amount)
+    else {
+        return Err(match one.class() {
+            "modelled" => format!("both are a {MODEL}; it knows time only and ranks nothing"),
+            _ => "the energy of both is unavailable".to_owned(),
+        });
+    };
+    if one.covers != two.covers {
+        let (one, two) = (one.covers.join(" + "), two.covers.join(" + "));
+        return Err(format!("their coverage differs: {one} and {two}"));
+    }
+    let (Some(bytes_a), Some(bytes_b)) = (first.energy_bytes, second.energy_bytes) else {
+        return Err("the bytes of one of them are not told".to_owned());
+    };
+    let bytes = bytes_b as f64 / bytes_a as f64;
+    let Spread { lo, best, hi } = *b;
+    if lo <= 0.0 {
+        return Err("one of them is below what the counter resolves".to_owned());
+    }
+    let (from, to) = (a.lo / hi * bytes, a.hi / lo * bytes);
+    let verdict = match (from, to) {
+        (_, to) if to < 1.0 => "less",
+        (from, _) if from > 1.0 => "MORE",
+        _ => "cannot be told apart",
+    };
+    let value = format!("{} ({}–{})", three(a.best / best * bytes), three(from), three(to));
+    Ok(vec![value, verdict.to_owned(), (*class).to_owned(), one.covers.join(" + ")])
+}
+
+fn end(reading: &Reading) -> f64 {
+    match &reading.amount {
+        Amount::Counted { joules, .. } => joules.hi,
+        Amount::Modelled { hi, .. } => *hi,
+        Amount::Unavailable => 0.0,
+    }
+}
+
+impl Which {
+    fn of(self, row: &Row) -> Option<&Reading> {
+        match self {
+            Self::Gross => row.gross.as_ref(),
+            Self::Net => row.net.as_ref(),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gross => "gross",
+            Self::Net => "net of idle",
+        }
+    }
+}
+
+const COUNTED: &str = "From sensors, each with its class. Shorter is better. Whiskers are how far off \
+                       a reading may be.";
+const MODELLED: &str = "Formulas of time and utilisation, for every power that the CPU might have: the \
+                        truth may lie anywhere in a hatched band, or outside. Bands cannot be ranked; \
+                        they stand in the order of the document.";
