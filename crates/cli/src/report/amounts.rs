@@ -29,14 +29,17 @@ pub fn two(value: f64) -> String {
     digits(value, 2)
 }
 
-/// Bytes, in powers of 1024 where they are whole.
+/// Bytes, in powers of 1024 where they are whole or many.
 pub fn bytes(value: u64) -> String {
     for (shift, name) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if value >> shift > 0 && value.is_multiple_of(1 << shift) {
             return format!("{} {name}", value >> shift);
         }
     }
-    format!("{value} bytes")
+    match value >> 20 {
+        0 => format!("{value} bytes"),
+        _ => format!("{:.1} MiB", value as f64 / f64::from(1 << 20)),
+    }
 }
 
 /// Seconds, with the prefix that suits them.
@@ -64,7 +67,10 @@ fn digits(value: f64, count: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let exponent = value.abs().log10().floor();
+    let mut exponent = value.abs().log10().floor();
+    // 0.9996 is written as 1.00.
+    let rounded = (value / 10f64.powf(exponent + 1.0 - f64::from(count))).round();
+    exponent += f64::from(u8::from(rounded.abs() >= 10f64.powi(count)));
     if !(-4.0..6.0).contains(&exponent) {
         let decimals = usize::try_from(count - 1).unwrap_or(0);
         return format!("{value:.decimals$e}");
@@ -84,6 +90,7 @@ mod tests {
 
     #[test]
     fn digits_that_count() {
+        assert_eq!([three(0.9996), three(99.96), two(0.0996)], ["1.00", "100", "0.10"]);
         assert_eq!(
             [three(207.45), three(19.6), three(1.0), three(0.02512)],
             ["207", "19.6", "1.00", "0.0251"]
@@ -103,7 +110,7 @@ mod tests {
         assert_eq!(unit(3.2e-9, "J/B").1, "nJ/B");
         assert_eq!(unit(0.0, "J").1, "pJ");
         assert_eq!(bytes(16384), "16 KiB");
-        assert_eq!(bytes(67_108_800), "65535 KiB");
+        assert_eq!(bytes(67_108_801), "64.0 MiB");
         assert_eq!(bytes(1000), "1000 bytes");
         assert_eq!(seconds(0.00174), "1.74 ms");
     }

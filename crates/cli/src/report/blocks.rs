@@ -86,6 +86,12 @@ fn speedups(document: &Document, megabytes: u64) -> Figure {
     });
     let machine = "printed, Table III: NVIDIA GT9500, 32 MB";
     groups.push(group("the study's GPU", machine, printed.collect()));
+    if let Some(speedup) = printed::cpu_speedup(32) {
+        let spread = Spread { lo: speedup, best: speedup, hi: speedup };
+        let bars = vec![bar("1024 bytes".to_owned(), Look::Printed, spread)];
+        let machine = "printed, Table I: 4-core Intel, 2.2 GHz, 32 MB, 1 thread";
+        groups.push(group("the study's CPU", machine, bars));
+    }
     let about = format!(
         "How many times as fast as with a call for each 16 bytes; AES-128-CTR, {megabytes} MB, one \
          thread of the CPU. Longer is better, 1 is no gain. Whiskers are one median absolute deviation \
@@ -164,6 +170,7 @@ fn rows<'a>(document: &'a Document, belongs: impl Fn(&Row, &Dealt) -> bool) -> V
 
 fn relabelled(mut figure: Figure, picks: &[Pick<'_>], label: impl Fn(&Row) -> String) -> Figure {
     for (group, pick) in figure.groups.iter_mut().zip(picks) {
+        group.verdict.clear();
         for (bar, row) in group.bars.iter_mut().zip(&pick.rows) {
             bar.label = label(row);
         }
@@ -178,7 +185,7 @@ fn group(name: &str, verdict: &str, bars: Vec<Bar>) -> Group {
 fn bar(label: String, look: Look, spread: Spread) -> Bar {
     let printed = if look == Look::Printed { ", printed" } else { "" };
     let value = format!("{} ×{printed}", three(spread.best));
-    Bar { label, value, mark: Mark::Bar(look, spread), sets_axis: true }
+    Bar { label, value, mark: Mark::Bar(look, spread) }
 }
 
 fn quotient(over: Sample, under: Sample) -> Spread {

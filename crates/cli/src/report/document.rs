@@ -30,7 +30,7 @@ pub struct Document {
     pub tools: Vec<(String, String)>,
     /// What was asked for.
     pub settings: Vec<(String, String)>,
-    /// What was measured.
+    /// What was measured, at most [`MOST_ROWS`].
     pub rows: Vec<Row>,
     /// What follows from it.
     pub ratios: Vec<Ratio>,
@@ -43,6 +43,8 @@ pub struct Document {
 /// One tool doing one thing.
 #[derive(Debug, Default)]
 pub struct Row {
+    /// True if it is ours, and not a peer's or a bound.
+    pub ours: bool,
     pub tool: String,
     pub case: String,
     pub kernel: Option<String>,
@@ -109,6 +111,8 @@ impl Document {
             other => bail!("has schema {other:?}, of which no report can be made"),
         }?;
         ensure!(!document.rows.is_empty(), "has no rows: nothing was measured");
+        let rows = document.rows.len();
+        ensure!(rows <= MOST_ROWS, "has {rows} rows, and a report is made of {MOST_ROWS} at most");
         Ok(Self { text, ..document })
     }
 
@@ -130,25 +134,32 @@ impl Row {
         matches!(self.tool.as_str(), "registers only" | "memory only")
     }
 
-    /// True if it is ours.
-    pub fn is_ours(&self) -> bool {
-        self.tool == "wattlock" || self.tool.starts_with("wattlock ")
-    }
-
     /// Tool, kernel, threads and clocks.
     pub fn label(&self) -> String {
-        let mut label = self.tool.clone();
-        if let Some(kernel) = &self.kernel {
-            label += &format!(" {kernel}");
-        }
-        if let Some(threads) = self.threads.filter(|threads| *threads != 1) {
-            label += &format!(", {threads} threads");
-        }
-        if let Some(clocks) = &self.clocks {
-            label += &format!(", clocks {clocks}");
-        }
-        label
+        let [tool, kernel, threads, clocks] = self.parts();
+        let threads = if self.threads == Some(1) { String::new() } else { threads };
+        joined([tool, kernel, threads, clocks])
     }
+
+    /// What tells it from other rows of its case; empty where it has no such part.
+    pub fn parts(&self) -> [String; 4] {
+        let threads = match self.threads {
+            None => String::new(),
+            Some(1) => "1 thread".to_owned(),
+            Some(threads) => format!("{threads} threads"),
+        };
+        let clocks = self.clocks.as_ref().map(|clocks| format!("clocks {clocks}"));
+        let kernel = self.kernel.clone().unwrap_or_default();
+        [self.tool.clone(), kernel, threads, clocks.unwrap_or_default()]
+    }
+}
+
+/// The parts of a label, as far as there are any.
+pub fn joined([tool, kernel, threads, clocks]: [String; 4]) -> String {
+    let named = [tool, kernel].into_iter().filter(|part| !part.is_empty());
+    let named = named.collect::<Vec<_>>().join(" ");
+    let parts = [named, threads, clocks].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 impl Sample {
@@ -193,8 +204,10 @@ fn results(top: At<'_>) -> anyhow::Result<Document> {
 
 fn row(entry: &At<'_>) -> anyhow::Result<Row> {
     let written = entry.value.as_object().with_context(|| format!("{entry} is not an object"))?;
+    let tool = entry.text("tool")?.unwrap_or_else(|| "unnamed".to_owned());
     Ok(Row {
-        tool: entry.text("tool")?.unwrap_or_else(|| "unnamed".to_owned()),
+        ours: tool == "wattlock" || tool.starts_with("wattlock "),
+        tool,
         case: entry.text("case")?.unwrap_or_else(|| "unnamed".to_owned()),
         kernel: entry.text("kernel")?,
         threads: entry.whole("threads")?,
@@ -240,5 +253,7 @@ fn is_newer(schema: &str) -> bool {
     version.and_then(|version| version.parse::<u32>().ok()).is_some_and(|version| version > 1)
 }
 
+/// More than any bench writes, and as many as a page can show.
+const MOST_ROWS: usize = 10_000;
 /// More than any bench writes.
 const LARGEST: u64 = 64 << 20;

@@ -19,30 +19,56 @@ enum Which {
 
 /// One figure for what was counted and one for what was modelled, gross and net.
 pub fn figures(picks: &[Pick<'_>]) -> Vec<Figure> {
+    let rows = || picks.iter().flat_map(|pick| &pick.rows).copied();
+    let told = |which: Which, sort: Sort| rows().any(|row| sort_of(which.of(row)) == sort);
     let mut figures = Vec::new();
     for which in [Which::Gross, Which::Net] {
-        for modelled in [false, true] {
-            figures.extend(figure(picks, which, modelled));
+        if rows().all(|row| which.of(row).is_none()) {
+            continue;
+        }
+        let (counted, modelled) = (told(which, Sort::Counted), told(which, Sort::Modelled));
+        // The word for what is unavailable stands beside what was counted, if anything was.
+        if counted || !modelled {
+            figures.push(figure(picks, which, [Sort::Counted, Sort::Nothing]));
+        }
+        match (counted, modelled) {
+            (true, true) => figures.push(figure(picks, which, [Sort::Modelled; 2])),
+            (false, true) => figures.push(figure(picks, which, [Sort::Modelled, Sort::Nothing])),
+            (_, false) => {}
         }
     }
     figures
 }
 
-fn figure(picks: &[Pick<'_>], which: Which, modelled: bool) -> Option<Figure> {
-    // Joules per byte if all rows have bytes; else joules.
-    let rows = || picks.iter().flat_map(|pick| &pick.rows).copied();
-    let per_byte =
-        rows().filter(|row| which.of(row).is_some()).all(|row| row.energy_bytes.is_some());
+/// What can be drawn of a reading.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Counted,
+    Modelled,
+    Nothing,
+}
+
+fn sort_of(reading: Option<&Reading>) -> Sort {
+    match reading.map(|reading| &reading.amount) {
+        Some(Amount::Counted { .. }) => Sort::Counted,
+        Some(Amount::Modelled { .. }) => Sort::Modelled,
+        Some(Amount::Unavailable) | None => Sort::Nothing,
+    }
+}
+
+/// The rows of these sorts.
+fn figure(picks: &[Pick<'_>], which: Which, sorts: [Sort; 2]) -> Figure {
+    let told = |row: &&Row| row.gross.is_some() || row.net.is_some();
+    let belongs = |row: &&Row| told(row) && sorts.contains(&sort_of(which.of(row)));
+    let rows = || picks.iter().flat_map(|pick| &pick.rows).copied().filter(belongs);
+    // Joules per byte if the bytes of all rows are known; else joules.
+    let drawn = |row: &&Row| sort_of(which.of(row)) != Sort::Nothing;
+    let per_byte = rows().filter(drawn).all(|row| row.energy_bytes.is_some());
     let scale = |row: &Row| match row.energy_bytes {
         Some(bytes) if per_byte => 1.0 / bytes as f64,
         _ => 1.0,
     };
-    // What is unavailable has its word beside what was counted.
-    let belongs = |row: &&Row| {
-        let reading = which.of(row);
-        reading.is_some_and(|reading| matches!(reading.amount, Amount::Modelled { .. }) == modelled)
-    };
-    let ends = rows().filter(belongs).filter_map(|row| Some(end(which.of(row)?) * scale(row)));
+    let ends = rows().filter_map(|row| Some(end(which.of(row)?) * scale(row)));
     let (one, name) = unit(ends.fold(0.0, f64::max), if per_byte { "J/B" } else { "J" });
     let mut groups = Vec::new();
     for pick in picks {
@@ -56,19 +82,16 @@ fn figure(picks: &[Pick<'_>], which: Which, modelled: bool) -> Option<Figure> {
             None => Bar::words(row.label(), "unavailable"),
         }));
     }
-    if groups.is_empty() {
-        return None;
-    }
     let what = if per_byte { "Joules per byte" } else { "Joules" };
-    let title = match modelled {
-        false => format!("{what}, {}", which.name()),
-        true => format!("{what}, {}: {MODEL}", which.name()),
+    let (model, about) = match sorts[0] {
+        Sort::Modelled => (format!(": {MODEL}"), MODELLED),
+        _ => (String::new(), COUNTED),
     };
-    let about = if modelled { MODELLED } else { COUNTED };
+    let title = format!("{what}, {}{model}", which.name());
     let mut figure = Figure::new(&title, about.to_owned(), &name, Scales::Shared, groups);
     figure.classes =
-        rows().filter(belongs).filter_map(|row| Some(which.of(row)?.class())).collect();
-    Some(figure)
+        rows().map(|row| which.of(row).map_or("unavailable", Reading::class)).collect();
+    figure
 }
 
 /// Every row's joules in words, gross first, and the doubts.
@@ -183,7 +206,7 @@ pub fn write_wins(html: &mut Html, document: &Document) {
 fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
     let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
     let mut pairs = Vec::new();
-    for first in rows.iter().filter(|row| row.is_ours()) {
+    for first in rows.iter().filter(|row| row.ours) {
         for second in &rows {
             if let Some(name) = comparable(first, second) {
                 pairs.push((name, *first, *second));
@@ -207,12 +230,12 @@ fn comparable(first: &Row, second: &Row) -> Option<String> {
     if case
         && clocks
         && same
-        && !second.is_ours()
+        && !second.ours
         && second.threads.is_none_or(|threads| Some(threads) == first.threads)
     {
         return Some(format!("{}{size}: {} / {}", first.case, first.label(), second.label()));
     }
-    if second.case == serial && second.is_ours() && clocks {
+    if second.case == serial && second.ours && clocks {
         return Some(format!("{} / {}: {}", first.case, second.case, first.label()));
     }
     let defaults = second.clocks.as_deref() == Some("default");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::amounts::{self, three, unit};
-use super::document::{Document, Row};
+use super::document::{Document, Row, joined};
 use super::html::Html;
 use super::reading::{Amount, MODEL, Reading, Spread};
 use super::svg::{Axis, Look, Mark};
@@ -47,8 +47,6 @@ pub struct Bar {
     pub label: String,
     pub value: String,
     pub mark: Mark,
-    /// False if the axis need not reach it.
-    pub sets_axis: bool,
 }
 
 /// Rows that stand in one group, chosen once for all figures of them.
@@ -61,23 +59,25 @@ pub struct Pick<'a> {
 
 /// Rates of the rows that have one; the others say why they have none.
 pub fn rates(title: &str, about: &str, scales: Scales, picks: &[Pick<'_>]) -> Figure {
+    let largest = picks.iter().flat_map(|pick| &pick.rows).filter_map(|row| row.rate());
+    let small = largest.fold(0.0, f64::max) < 1e8;
+    let (one, name) = if small { (1e6, "MB/s") } else { (1e9, "GB/s") };
     let bar = |row: &Row| {
         let Some((rate, wall)) = row.rate().zip(row.wall_ns) else {
             return Bar::words(row.label(), "no rate: no bytes or no time");
         };
         let (lo, hi) = wall.spread();
-        let of = |ns: f64| if ns > 0.0 { row.bytes as f64 / ns } else { rate / 1e9 };
-        let spread = Spread { lo: of(hi), best: rate / 1e9, hi: of(lo) };
+        let of = |ns: f64| if ns > 0.0 { row.bytes as f64 / ns * 1e9 / one } else { rate / one };
+        let spread = Spread { lo: of(hi), best: rate / one, hi: of(lo) };
         Bar {
             label: row.label(),
-            value: format!("{} GB/s", three(spread.best)),
+            value: format!("{} {name}", three(spread.best)),
             mark: Mark::Bar(look(row), spread),
-            sets_axis: row.tool != "memory only",
         }
     };
-    let about = format!("{about} Longer is better. {WHISKERS}");
-    let groups = picks.iter().map(|pick| pick.group(bar)).collect();
-    Figure::new(title, about, "GB/s", scales, groups)
+    let groups: Vec<Group> = picks.iter().map(|pick| pick.group(bar)).collect();
+    let about = format!("{about} Longer is better. {}", whiskers(&groups));
+    Figure::new(title, about, name, scales, groups)
 }
 
 /// Times of the rows: `of` picks which.
@@ -98,11 +98,10 @@ pub fn times(
             label: row.label(),
             value: format!("{} {name}", three(spread.best)),
             mark: Mark::Bar(look(row), spread),
-            sets_axis: true,
         }
     };
-    let about = format!("{about} Shorter is better. {WHISKERS}");
-    let groups = picks.iter().map(|pick| pick.group(bar)).collect();
+    let groups: Vec<Group> = picks.iter().map(|pick| pick.group(bar)).collect();
+    let about = format!("{about} Shorter is better. {}", whiskers(&groups));
     Figure::new(title, about, &name, Scales::Shared, groups)
 }
 
@@ -110,7 +109,7 @@ pub fn times(
 pub fn look(row: &Row) -> Look {
     match row {
         row if row.is_bound() || row.tool == "cp" => Look::Bound,
-        row if row.is_ours() => Look::Ours,
+        row if row.ours => Look::Ours,
         _ => Look::Peer,
     }
 }
@@ -118,7 +117,7 @@ pub fn look(row: &Row) -> Look {
 impl Bar {
     /// A row of which there is nothing to draw.
     pub fn words(label: String, words: &str) -> Self {
-        Self { label, value: words.to_owned(), mark: Mark::Nothing, sets_axis: false }
+        Self { label, value: words.to_owned(), mark: Mark::Nothing }
     }
 
     /// Joules, each worth `scale` of `unit`.
@@ -132,19 +131,40 @@ impl Bar {
             Amount::Modelled { lo, hi } => Mark::Band { lo: lo * scale, hi: hi * scale },
             Amount::Unavailable => Mark::Nothing,
         };
-        Self { label: row.label(), value: reading.told_in(scale, unit), mark, sets_axis: true }
+        Self { label: row.label(), value: reading.told_in(scale, unit), mark }
     }
 }
 
 impl Pick<'_> {
-    /// The group of the bars that `bar` makes.
+    /// The group of the bars that `bar` makes. What all of its rows share is told once, and their
+    /// labels tell the rest.
     pub fn group(&self, bar: impl Fn(&Row) -> Bar) -> Group {
-        Group {
-            name: self.name.clone(),
-            verdict: self.verdict.clone(),
-            bars: self.rows.iter().map(|row| bar(row)).collect(),
+        let mut bars: Vec<Bar> = self.rows.iter().map(|row| bar(row)).collect();
+        let mut verdict = self.verdict.clone();
+        if self.rows.len() > 1 {
+            let parts: Vec<[String; 4]> = self.rows.iter().map(|row| row.parts()).collect();
+            let shared = shared(&parts);
+            for (bar, parts) in bars.iter_mut().zip(&parts) {
+                let label = joined(only(parts, |part| !shared[part]));
+                bar.label = if label.is_empty() { joined(parts.clone()) } else { label };
+            }
+            let common =
+                joined(only(&parts[0], |part| shared[part] && parts[0][part] != ONE_THREAD));
+            let told = [common, verdict].into_iter().filter(|text| !text.is_empty());
+            verdict = told.collect::<Vec<_>>().join(", ");
         }
+        Group { name: self.name.clone(), verdict, bars }
     }
+}
+
+/// Which parts of their labels all rows have alike. Peers have one thread and do not say so.
+fn shared(rows: &[[String; 4]]) -> [bool; 4] {
+    let told = |part: &str| if part == ONE_THREAD { String::new() } else { part.to_owned() };
+    [0, 1, 2, 3].map(|part| rows.iter().all(|row| told(&row[part]) == told(&rows[0][part])))
+}
+
+fn only(parts: &[String; 4], keep: impl Fn(usize) -> bool) -> [String; 4] {
+    [0, 1, 2, 3].map(|part| if keep(part) { parts[part].clone() } else { String::new() })
 }
 
 impl Figure {
@@ -158,7 +178,9 @@ impl Figure {
     pub fn write(&self, html: &mut Html, document: &Document) {
         let whole = self.groups.iter().flat_map(|group| &group.bars);
         let shared = (self.scales == Scales::Shared).then(|| axis(whole));
-        html.element("figure", &[], |html| {
+        // Joules need more room for their words.
+        let class = if self.classes.is_empty() { "" } else { "joules" };
+        html.element("figure", &[("class", class)], |html| {
             html.leaf("h3", &[], &self.title);
             html.leaf("p", &[("class", "about")], &self.about);
             self.legend(html);
@@ -184,6 +206,7 @@ impl Figure {
                 _ => None,
             })
             .collect();
+        let several = looks.len() > 1;
         let modelled = bars().any(|bar| matches!(bar.mark, Mark::Band { .. }));
         let sample = Axis::to(1.0);
         html.element("p", &[("class", "legend"), ("aria-hidden", "true")], |html| {
@@ -193,7 +216,8 @@ impl Figure {
                     html.text(text);
                 });
             };
-            for look in looks {
+            // One kind of bar needs no key.
+            for look in looks.into_iter().filter(|_| several) {
                 entry(&Mark::Bar(look, Spread { lo: 1.0, best: 1.0, hi: 1.0 }), look.legend());
             }
             if modelled {
@@ -261,14 +285,29 @@ impl Group {
     }
 }
 
+/// An axis that every contender fits on; a limit far beyond them all goes on past its end.
 fn axis<'a>(bars: impl Iterator<Item = &'a Bar>) -> Axis {
-    let ends = bars.filter(|bar| bar.sets_axis).map(|bar| match &bar.mark {
-        Mark::Bar(_, spread) => spread.best.max(spread.hi),
-        Mark::Band { hi, .. } => *hi,
-        Mark::Nothing => 0.0,
-    });
-    Axis::to(ends.fold(0.0, f64::max))
+    let (mut contenders, mut limits) = (0.0_f64, Vec::new());
+    for bar in bars {
+        match &bar.mark {
+            Mark::Bar(Look::Bound, spread) => limits.push(spread),
+            Mark::Bar(_, spread) => contenders = contenders.max(spread.best).max(spread.hi),
+            Mark::Band { hi, .. } => contenders = contenders.max(*hi),
+            Mark::Nothing => {}
+        }
+    }
+    let far = if contenders > 0.0 { 2.0 * contenders } else { f64::INFINITY };
+    let near = limits.into_iter().filter(|limit| limit.best <= far);
+    Axis::to(near.map(|limit| limit.best.max(limit.hi.min(far))).fold(contenders, f64::max))
 }
 
-const WHISKERS: &str =
-    "Bars are medians; whiskers are one median absolute deviation to either side.";
+/// What the whiskers are, if there are any.
+fn whiskers(groups: &[Group]) -> &'static str {
+    let spread = |bar: &Bar| matches!(bar.mark, Mark::Bar(_, Spread { lo, hi, .. }) if lo < hi);
+    if groups.iter().flat_map(|group| &group.bars).any(spread) {
+        return "Bars are medians; whiskers are one median absolute deviation to either side.";
+    }
+    ""
+}
+
+const ONE_THREAD: &str = "1 thread";

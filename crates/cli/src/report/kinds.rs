@@ -46,10 +46,10 @@ fn ciphers(document: &Document) -> Vec<Figure> {
 /// The fastest of our kernels, the peers, the bound of that kernel, and memory.
 fn at_16_kib(mut pick: Pick<'_>) -> Pick<'_> {
     pick.rows.retain(|row| is_one_call(row));
-    let fastest = fastest(pick.rows.iter().copied().filter(|row| row.is_ours()));
+    let fastest = fastest(pick.rows.iter().copied().filter(|row| row.ours));
     let peer = fastest_peer(&pick.rows);
     pick.rows.retain(|row| match row.tool.as_str() {
-        _ if row.is_ours() => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
+        _ if row.ours => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
         "registers only" => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
         _ => true,
     });
@@ -72,7 +72,7 @@ fn fastest<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<&'a Row> {
 }
 
 fn fastest_peer<'a>(rows: &[&'a Row]) -> Option<&'a Row> {
-    fastest(rows.iter().copied().filter(|row| !row.is_ours() && !row.is_bound()))
+    fastest(rows.iter().copied().filter(|row| !row.ours && !row.is_bound()))
 }
 
 fn files(document: &Document) -> Vec<Figure> {
@@ -121,10 +121,7 @@ fn files(document: &Document) -> Vec<Figure> {
 }
 
 fn measure(document: &Document) -> Vec<Figure> {
-    let rows = document.rows.iter();
-    let picks: Vec<Pick<'_>> = rows
-        .map(|row| Pick { name: row.case.clone(), verdict: String::new(), rows: vec![row] })
-        .collect();
+    let picks = by_case(document);
     let figures = vec![
         figure::times("Wall time", "Of the command, from its start to its end.", &picks, |row| {
             row.wall_ns

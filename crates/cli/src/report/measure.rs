@@ -41,14 +41,15 @@ fn row(run: &At<'_>, index: usize, command: &str, bytes: Option<u64>) -> anyhow:
         (sum, model) => sum.or(model),
     };
     let failed = run.whole("exit_code")?.filter(|code| *code != 0);
-    let mut case = format!("run {}", index + 1);
+    let mut name = format!("run {}", index + 1);
     if let Some(code) = failed {
-        case += &format!(", which failed with {code}");
+        name += &format!(", which failed with {code}");
     }
     let written = run.value.as_object().with_context(|| format!("{run} is not an object"))?;
     Ok(Row {
-        tool: command.to_owned(),
-        case,
+        ours: true,
+        tool: name,
+        case: command.to_owned(),
         bytes: bytes.unwrap_or(0),
         wall_ns: time("wall_ns")?,
         cpu_ns: time("cpu_ns")?,

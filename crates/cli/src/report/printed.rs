@@ -36,6 +36,13 @@ pub fn speedups(megabytes: u64) -> Vec<(u64, f64)> {
     speedups
 }
 
+/// Table I: what 1 KB gains over 16 bytes with one thread, for a message of so many MB.
+pub fn cpu_speedup(megabytes: u64) -> Option<f64> {
+    let line = line_of(BLOCKS_CPU, megabytes);
+    let seconds = |column: usize| line.get(column)?.parse::<f64>().ok();
+    Some(seconds(1)? / seconds(4)?)
+}
+
 fn write_table_1(html: &mut Html, document: &Document) {
     let kernels = blocks::kernels(document);
     let mut heads =
@@ -144,7 +151,7 @@ fn ours<'a>(document: &'a Document, cipher: &str) -> Vec<&'a Row> {
         other => other.to_lowercase(),
     };
     let mut rows: Vec<&Row> = Vec::new();
-    for row in document.rows.iter().filter(|row| row.case == case && row.is_ours()) {
+    for row in document.rows.iter().filter(|row| row.case == case && row.ours) {
         match rows.iter_mut().find(|known| known.clocks == row.clocks) {
             Some(known) if known.threads <= row.threads => *known = row,
             Some(_) => {}

@@ -65,10 +65,10 @@ impl Axis {
             return Self { end: 1.0, steps: 1 };
         }
         let power = 10f64.powf(largest.log10().floor());
-        // The smallest of these that needs at most five steps.
-        let step = [0.2, 0.25, 0.5, 1.0, 2.0, 2.5].map(|factor| factor * power);
-        let step = step.into_iter().find(|step| largest <= step * 5.0).unwrap_or(2.5 * power);
-        let steps = (largest / step).ceil().clamp(1.0, 5.0);
+        // The smallest of these that needs at most four steps: more numbers would touch.
+        let step = [0.25, 0.5, 1.0, 2.0, 2.5].map(|factor| factor * power);
+        let step = step.into_iter().find(|step| largest <= step * 4.0).unwrap_or(2.5 * power);
+        let steps = (largest / step).ceil().clamp(1.0, 4.0);
         Self { end: step * steps, steps: steps as u32 }
     }
 
@@ -119,7 +119,7 @@ impl Axis {
         let class = format!("bar {}", look.class());
         rect(html, &class, "0", &self.percent(spread.best));
         if spread.best > self.end {
-            let place = [("class", "beyond"), ("x", "99%"), ("y", "15"), ("text-anchor", "end")];
+            let place = [("class", "beyond"), ("x", "99%"), ("y", "13"), ("text-anchor", "end")];
             html.leaf("text", &place, "goes on »");
             return;
         }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn axes_end_at_round_numbers() {
         for (largest, end, steps) in
-            [(28.4, 30.0, 3), (1.0, 1.0, 5), (8.5, 10.0, 5), (0.67, 0.8, 4), (12.4, 12.5, 5)]
+            [(28.4, 30.0, 3), (1.0, 1.0, 4), (8.5, 10.0, 4), (0.67, 0.8, 4), (12.4, 15.0, 3)]
         {
             let axis = Axis::to(largest);
             assert!((axis.end - end).abs() < 1e-9 && axis.steps == steps, "{largest}: {axis:?}");

@@ -89,9 +89,9 @@ pub struct Loss<'a> {
 /// Every peer that is faster in a case, at a call size and number of threads.
 pub fn losses(document: &Document) -> Vec<Loss<'_>> {
     let mut losses = Vec::new();
-    for peer in document.rows.iter().filter(|row| !row.is_ours() && !row.is_bound()) {
+    for peer in document.rows.iter().filter(|row| !row.ours && !row.is_bound()) {
         let alike = |row: &&Row| {
-            row.is_ours()
+            row.ours
                 && row.case == peer.case
                 && row.call_bytes == peer.call_bytes
                 && row.clocks == peer.clocks
@@ -113,7 +113,7 @@ pub fn losses(document: &Document) -> Vec<Loss<'_>> {
 /// Where wattlock is slower; or that it is nowhere.
 pub fn write_losses(html: &mut Html, document: &Document) {
     let compared =
-        document.rows.iter().any(|row| !row.is_ours() && !row.is_bound() && row.rate().is_some());
+        document.rows.iter().any(|row| !row.ours && !row.is_bound() && row.rate().is_some());
     if !compared || document.kind == "measure" {
         return;
     }
