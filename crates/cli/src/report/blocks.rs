@@ -1,5 +1,7 @@
 //! Figures of the bench of extended blocks: what it gains to deal more than 16 bytes a call.
 
+use std::collections::BTreeMap;
+
 use super::amounts::three;
 use super::document::{Document, Row, Sample};
 use super::figure::{self, Bar, Figure, Group, Pick, Scales};
@@ -19,24 +21,26 @@ pub fn figures(document: &Document) -> Vec<Figure> {
 }
 
 /// How a case deals its message.
-pub struct Dealt {
+struct Dealt {
     /// Bytes of a block.
-    pub block: u64,
+    block: u64,
     /// Of the message.
-    pub megabytes: u64,
+    megabytes: u64,
 }
 
-/// The rows of "coarse, 16 bytes, 4 MB" and "extended, 512 bytes, 4 MB".
-pub fn dealt(document: &Document) -> impl Iterator<Item = (&Row, Dealt)> {
-    document.rows.iter().filter_map(|row| {
-        let mut parts = row.case.split(", ");
-        if !matches!(parts.next(), Some("coarse" | "extended")) {
-            return None;
-        }
-        let block = parts.next()?.strip_suffix(" bytes")?.parse().ok()?;
-        let megabytes = parts.next()?.strip_suffix(" MB")?.parse().ok()?;
-        Some((row, Dealt { block, megabytes }))
-    })
+/// Of "coarse, 16 bytes, 4 MB" and "extended, 512 bytes, 4 MB".
+fn how(row: &Row) -> Option<Dealt> {
+    let mut parts = row.case.split(", ");
+    if !matches!(parts.next(), Some("coarse" | "extended")) {
+        return None;
+    }
+    let block = parts.next()?.strip_suffix(" bytes")?.parse().ok()?;
+    let megabytes = parts.next()?.strip_suffix(" MB")?.parse().ok()?;
+    Some(Dealt { block, megabytes })
+}
+
+fn dealt(document: &Document) -> impl Iterator<Item = (&Row, Dealt)> {
+    document.rows.iter().filter_map(|row| Some((row, how(row)?)))
 }
 
 /// The kernels, in the order of the document.
@@ -50,34 +54,40 @@ pub fn kernels(document: &Document) -> Vec<&str> {
     kernels
 }
 
-/// The wall time of one cell of the study's tables.
-pub fn wall(
-    document: &Document,
-    kernel: &str,
-    threads: u64,
-    block: u64,
-    mb: u64,
-) -> Option<Sample> {
-    let found = dealt(document).find(|(row, dealt)| {
-        row.kernel.as_deref() == Some(kernel)
-            && row.threads == Some(threads)
-            && (dealt.block, dealt.megabytes) == (block, mb)
-    });
-    found?.0.wall_ns.filter(|wall| wall.median > 0.0)
+/// Wall times by kernel, MB, threads and bytes of a block.
+pub struct Walls<'a>(BTreeMap<(&'a str, u64, u64, u64), Sample>);
+
+impl<'a> Walls<'a> {
+    /// Those of a document that are above zero.
+    pub fn of(document: &'a Document) -> Self {
+        let entry = |(row, dealt): (&'a Row, Dealt)| {
+            let wall = row.wall_ns.filter(|wall| wall.median > 0.0)?;
+            let kernel = row.kernel.as_deref()?;
+            Some(((kernel, dealt.megabytes, row.threads?, dealt.block), wall))
+        };
+        Self(dealt(document).filter_map(entry).collect())
+    }
+
+    /// The time of one cell of the study's tables.
+    pub fn wall(&self, kernel: &str, megabytes: u64, threads: u64, block: u64) -> Option<Sample> {
+        self.0.get(&(kernel, megabytes, threads, block)).copied()
+    }
+
+    /// The sizes of blocks that were measured, and their times, the smallest first.
+    fn sizes(&self, kernel: &'a str, megabytes: u64) -> impl Iterator<Item = (u64, Sample)> + '_ {
+        let cells = self.0.range((kernel, megabytes, 1, 0)..=(kernel, megabytes, 1, u64::MAX));
+        cells.map(|((_, _, _, size), wall)| (*size, *wall))
+    }
 }
 
 fn speedups(document: &Document, megabytes: u64) -> Figure {
     let mut groups = Vec::new();
-    let mut sizes: Vec<u64> = dealt(document).map(|(_, dealt)| dealt.block).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let walls = Walls::of(document);
     for kernel in kernels(document) {
-        let sizes = sizes.iter().filter(|size| **size != 16);
-        let bars = sizes.filter_map(|size| {
-            let coarse = wall(document, kernel, 1, 16, megabytes)?;
-            let spread = quotient(coarse, wall(document, kernel, 1, *size, megabytes)?);
-            Some(bar(format!("{size} bytes"), Look::Ours, spread))
-        });
+        let Some(coarse) = walls.wall(kernel, megabytes, 1, 16) else { continue };
+        let extended = walls.sizes(kernel, megabytes).filter(|(size, _)| *size != 16);
+        let bars = extended
+            .map(|(size, wall)| bar(format!("{size} bytes"), Look::Ours, quotient(coarse, wall)));
         groups.push(group(kernel, "", bars.collect()));
     }
     let printed = printed::speedups(32).into_iter().map(|(size, speedup)| {
@@ -101,8 +111,8 @@ fn speedups(document: &Document, megabytes: u64) -> Figure {
 }
 
 fn by_size(document: &Document, megabytes: u64) -> Figure {
-    let pick = |kernel| Pick {
-        name: format!("{kernel}"),
+    let pick = |kernel: &str| Pick {
+        name: kernel.to_owned(),
         verdict: String::new(),
         rows: rows(document, |row, dealt| {
             row.kernel.as_deref() == Some(kernel)
@@ -120,8 +130,8 @@ fn by_size(document: &Document, megabytes: u64) -> Figure {
 }
 
 fn by_threads(document: &Document, megabytes: u64) -> Option<Figure> {
-    let pick = |kernel| Pick {
-        name: format!("{kernel}"),
+    let pick = |kernel: &str| Pick {
+        name: kernel.to_owned(),
         verdict: String::new(),
         rows: rows(document, |row, dealt| {
             row.kernel.as_deref() == Some(kernel)
@@ -147,7 +157,7 @@ fn by_threads(document: &Document, megabytes: u64) -> Option<Figure> {
 fn rest(document: &Document) -> Vec<Figure> {
     let mut picks: Vec<Pick<'_>> = Vec::new();
     for row in &document.rows {
-        if dealt(document).any(|(dealt, _)| std::ptr::eq(dealt, row)) {
+        if how(row).is_some() {
             continue;
         }
         match picks.iter_mut().find(|pick| pick.name == row.case) {

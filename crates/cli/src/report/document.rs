@@ -254,6 +254,6 @@ fn is_newer(schema: &str) -> bool {
 }
 
 /// More than any bench writes, and as many as a page can show.
-const MOST_ROWS: usize = 10_000;
+const MOST_ROWS: usize = 5000;
 /// More than any bench writes.
 const LARGEST: u64 = 64 << 20;

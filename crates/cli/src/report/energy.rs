@@ -1,9 +1,9 @@
 //! Figures and tables of joules. What sensors counted and what models gave never stand on one axis,
 //! and quotients are taken of like with like only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::amounts::{three, unit};
+use super::amounts::{bytes, three, two, unit};
 use super::document::{Document, Row};
 use super::figure::{Bar, Figure, Pick, Scales};
 use super::html::Html;
@@ -96,6 +96,7 @@ fn figure(picks: &[Pick<'_>], which: Which, sorts: [Sort; 2]) -> Figure {
 
 /// Every row's joules in words, gross first, and the doubts.
 pub fn write_table(html: &mut Html, document: &Document) {
+    let count = document.energy_rows().count();
     let heads = [
         "what",
         "gross",
@@ -106,23 +107,24 @@ pub fn write_table(html: &mut Html, document: &Document) {
         "covers",
         "doubts",
     ];
-    table::write(html, "Joules of every row", &heads, |rows| {
-        for row in document.energy_rows() {
-            rows.row(&cells(row));
+    html.leaf("h3", &[], "Joules of every row");
+    table::folded_if(count > MANY, html, &format!("{count} rows"), |html| {
+        table::write(html, "", &heads, |lines| {
+            document.energy_rows().for_each(|row| lines.row(&cells(row)));
+        });
+    });
+    let readings = || document.rows.iter().flat_map(|row| [&row.gross, &row.net]).flatten();
+    let mentioned: BTreeSet<&String> = readings().flat_map(|reading| &reading.caveats).collect();
+    let advice: Vec<_> =
+        document.advice.iter().filter(|(name, _)| mentioned.contains(name)).collect();
+    if advice.is_empty() {
+        return;
+    }
+    html.element("ul", &[("class", "advice")], |html| {
+        for (name, text) in advice {
+            html.leaf("li", &[], &format!("{name}: {text}"));
         }
     });
-    let mentioned = |name: &str| {
-        let readings = document.rows.iter().flat_map(|row| [&row.gross, &row.net]).flatten();
-        readings.into_iter().any(|reading| reading.caveats.iter().any(|caveat| caveat == name))
-    };
-    let advice: Vec<_> = document.advice.iter().filter(|(name, _)| mentioned(name)).collect();
-    if !advice.is_empty() {
-        html.element("ul", &[("class", "advice")], |html| {
-            for (name, text) in advice {
-                html.leaf("li", &[], &format!("{name}: {text}"));
-            }
-        });
-    }
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -167,7 +169,7 @@ fn bytes_per_joule(reading: &Reading, bytes: f64) -> String {
         }
         Amount::Modelled { lo, hi } if *lo > 0.0 => {
             let (one, name) = unit(of(*lo), "B/J");
-            let [from, to] = [of(*hi), of(*lo)].map(|value| super::amounts::two(value / one));
+            let [from, to] = [of(*hi), of(*lo)].map(|value| two(value / one));
             format!("~{from}–{to} {name} ({MODEL})")
         }
         _ => "unavailable".to_owned(),
@@ -177,79 +179,85 @@ fn bytes_per_joule(reading: &Reading, bytes: f64) -> String {
 /// Quotients of joules per byte of this document's rows; what cannot be compared is refused, and
 /// said.
 pub fn write_wins(html: &mut Html, document: &Document) {
+    let pairs = pairs(document);
+    if pairs.is_empty() {
+        return;
+    }
+    let all = pairs.len() < MOST_PAIRS;
     let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut lines = Vec::new();
-    for (name, first, second) in pairs(document) {
+    let (mut lost, mut others) = (Vec::new(), Vec::new());
+    for (name, first, second) in pairs {
         match quotient(first, second) {
-            Ok(line) => lines.push([vec![name], line].concat()),
+            Ok(line) if line[1] == MORE => lost.push([vec![name], line].concat()),
+            Ok(line) => others.push([vec![name], line].concat()),
             Err(why) => refused.entry(why).or_default().push(name),
         }
     }
-    if lines.is_empty() && refused.is_empty() {
-        return;
-    }
     html.leaf("h3", &[], "Joules per byte, compared");
-    if !lines.is_empty() {
-        let heads = ["first / second", "quotient", "the first takes", "class", "covers"];
-        table::write(html, "", &heads, |rows| lines.iter().for_each(|line| rows.row(line)));
-    }
+    // What is lost stands first and is never folded.
+    write_quotients(html, &lost);
+    let title = format!("{} comparisons that are not lost", others.len());
+    table::folded_if(others.len() > MANY, html, &title, |html| write_quotients(html, &others));
     for (why, names) in refused {
         html.element("p", &[("class", "refused")], |html| {
             html.leaf("b", &[], &format!("Not compared, {}: ", names.len()));
-            html.text(&format!("{why}. {}.", names.join("; ")));
+            html.text(&format!("{why}."));
+        });
+        let title = format!("These {}", names.len());
+        table::folded_if(names.len() > MANY, html, &title, |html| {
+            html.leaf("p", &[("class", "refused")], &format!("{}.", names.join("; ")));
         });
     }
+    if !all {
+        html.leaf(
+            "p",
+            &[],
+            &format!("There are more pairs; the first {MOST_PAIRS} were compared."),
+        );
+    }
+}
+
+fn write_quotients(html: &mut Html, lines: &[Vec<String>]) {
+    if lines.is_empty() {
+        return;
+    }
+    let heads = ["first / second", "quotient", "the first takes", "class", "covers"];
+    table::write(html, "", &heads, |rows| lines.iter().for_each(|line| rows.row(line)));
 }
 
 /// Names and rows of what a reader would compare: ours with each peer, parallel with serial, low
 /// clocks with the default.
 fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
     let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
-    let mut pairs = Vec::new();
-    for first in rows.iter().filter(|row| row.ours) {
-        for second in &rows {
-            if let Some(name) = comparable(first, second) {
-                pairs.push((name, *first, *second));
-            }
-        }
-    }
-    pairs
+    let ours = rows.iter().filter(|row| row.ours);
+    let all = ours.flat_map(|first| rows.iter().map(move |second| (*first, *second)));
+    let pairs = all.filter_map(|(first, second)| Some((comparable(first, second)?, first, second)));
+    pairs.take(MOST_PAIRS).collect()
 }
 
+/// What the comparison is called, if it is one.
 fn comparable(first: &Row, second: &Row) -> Option<String> {
-    let (case, clocks) = (first.case == second.case, first.clocks == second.clocks);
-    let same = first.call_bytes == second.call_bytes;
+    let same_call = first.case == second.case && first.call_bytes == second.call_bytes;
+    let same_clocks = first.clocks == second.clocks;
     let serial = match first.case.as_str() {
         "parc4" => "rc4",
         "parc4-i" => "rc4a",
         "pblock" => "blowfish-ecb",
         _ => "",
     };
-    let size = first.call_bytes.map(|bytes| format!(", {}", super::amounts::bytes(bytes)));
-    let size = size.unwrap_or_default();
-    if case
-        && clocks
-        && same
-        && !second.ours
-        && second.threads.is_none_or(|threads| Some(threads) == first.threads)
-    {
+    let size = first.call_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
+    let peers_threads = second.threads.is_none_or(|threads| Some(threads) == first.threads);
+    if same_call && same_clocks && !second.ours && peers_threads {
         return Some(format!("{}{size}: {} / {}", first.case, first.label(), second.label()));
     }
-    if second.case == serial && second.ours && clocks {
-        return Some(format!("{} / {}: {}", first.case, second.case, first.label()));
+    if second.case == serial && second.ours && same_clocks {
+        return Some(format!("{} / {serial}: {}", first.case, first.label()));
     }
-    let defaults = second.clocks.as_deref() == Some("default");
-    if case
-        && same
-        && !clocks
-        && defaults
-        && first.tool == second.tool
-        && first.kernel == second.kernel
-        && first.threads == second.threads
-    {
-        return Some(format!("{}{size}: {} / clocks default", first.case, first.label()));
-    }
-    None
+    let from_default = second.clocks.as_deref() == Some("default") && !same_clocks;
+    let same_code = (&first.tool, &first.kernel, first.threads)
+        == (&second.tool, &second.kernel, second.threads);
+    let name = || format!("{}{size}: {} / clocks default", first.case, first.label());
+    (same_call && from_default && same_code).then(name)
 }
 
 /// Quotient with its interval, verdict, class and coverage; or why there is none.
@@ -283,7 +291,7 @@ fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
     let (from, to) = (a.lo / hi * bytes, a.hi / lo * bytes);
     let verdict = match (from, to) {
         (_, to) if to < 1.0 => "less",
-        (from, _) if from > 1.0 => "MORE",
+        (from, _) if from > 1.0 => MORE,
         _ => "cannot be told apart",
     };
     let value = format!("{} ({}–{})", three(a.best / best * bytes), three(from), three(to));
@@ -314,6 +322,11 @@ impl Which {
     }
 }
 
+const MORE: &str = "MORE";
+/// Lines of a table that a reader takes in.
+const MANY: usize = 40;
+/// Pairs that a page can hold.
+const MOST_PAIRS: usize = 5000;
 const COUNTED: &str = "From sensors, each with its class. Shorter is better. Whiskers are how far off \
                        a reading may be.";
 const MODELLED: &str = "Formulas of time and utilisation, for every power that the CPU might have: the \

@@ -208,6 +208,9 @@ impl Figure {
             .collect();
         let several = looks.len() > 1;
         let modelled = bars().any(|bar| matches!(bar.mark, Mark::Band { .. }));
+        if !several && !modelled {
+            return;
+        }
         let sample = Axis::to(1.0);
         html.element("p", &[("class", "legend"), ("aria-hidden", "true")], |html| {
             let mut entry = |mark: &Mark, text: &str| {

@@ -96,7 +96,9 @@ impl Html {
 
     fn open(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
         let _ = write!(self.0, "<{name}");
-        for (attribute, value) in attributes {
+        // Attributes without a value say nothing, but for that something is unfolded.
+        let told = |(name, value): &&Attribute<'_>| !value.is_empty() || *name == "open";
+        for (attribute, value) in attributes.iter().filter(told) {
             let _ = write!(self.0, " {attribute}=\"");
             self.text(value);
             self.0.push('"');

@@ -1,7 +1,7 @@
 //! The numbers that the papers print, beside ours; each table says whose machine they are of.
 
 use super::amounts::{seconds, three};
-use super::blocks;
+use super::blocks::{self, Walls};
 use super::document::{Document, Row};
 use super::html::Html;
 use super::reading::Reading;
@@ -44,7 +44,7 @@ pub fn cpu_speedup(megabytes: u64) -> Option<f64> {
 }
 
 fn write_table_1(html: &mut Html, document: &Document) {
-    let kernels = blocks::kernels(document);
+    let (kernels, walls) = (blocks::kernels(document), Walls::of(document));
     let mut heads =
         vec!["message and threads".to_owned(), "printed: 4-core Intel, 2.2 GHz".to_owned()];
     heads.extend(kernels.iter().map(|kernel| format!("here: {kernel}")));
@@ -59,10 +59,8 @@ fn write_table_1(html: &mut Html, document: &Document) {
                 cells.push(both(number(1 + index), number(4 + index)));
                 for kernel in &kernels {
                     let wall = |block| {
-                        let megabytes = megabytes as u64;
-                        Some(
-                            blocks::wall(document, kernel, threads, block, megabytes)?.median / 1e9,
-                        )
+                        let wall = walls.wall(kernel, megabytes as u64, threads, block)?;
+                        Some(wall.median / 1e9)
                     };
                     cells.push(both(wall(16), wall(1024)));
                 }
@@ -76,7 +74,7 @@ fn write_table_1(html: &mut Html, document: &Document) {
 fn both(coarse: Option<f64>, extended: Option<f64>) -> String {
     match coarse.zip(extended) {
         Some((a, b)) => format!("{} → {}, {} ×", seconds(a), seconds(b), three(a / b)),
-        None => "not measured".to_owned(),
+        None => "not here".to_owned(),
     }
 }
 
@@ -129,7 +127,7 @@ fn write_energy_study(html: &mut Html, document: &Document) {
             for row in if some.is_empty() { &none[..] } else { &some[..] } {
                 let mut cells = vec![line[0].to_owned()];
                 cells.extend([2, 1, 4, 3].map(printed));
-                cells.extend(row.map_or_else(|| ["not measured"; 3].map(str::to_owned), here));
+                cells.extend(row.map_or_else(|| ["not here"; 3].map(str::to_owned), here));
                 rows.row(&cells);
             }
         }

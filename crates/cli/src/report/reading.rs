@@ -94,7 +94,8 @@ impl Reading {
         match &self.amount {
             Amount::Counted { class, joules } => {
                 let off = (joules.hi - joules.best).max(joules.best - joules.lo) * scale;
-                format!("{} {unit} ± {}, {class}", three(joules.best * scale), two(off))
+                let best = three(joules.best * scale);
+                format!("{best} {unit} ± {}, {class}", like(&best, off))
             }
             Amount::Modelled { lo, hi } => {
                 format!("~{}–{} {unit} ({MODEL})", two(lo * scale), two(hi * scale))
@@ -102,6 +103,14 @@ impl Reading {
             Amount::Unavailable => "unavailable".to_owned(),
         }
     }
+}
+
+/// With as many decimals as the number it belongs to, unless nothing would be left of it.
+fn like(best: &str, off: f64) -> String {
+    let decimals = best.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let text = format!("{off:.decimals$}");
+    let nothing = text.bytes().all(|digit| matches!(digit, b'0' | b'.'));
+    if best.contains('e') || (nothing && off > 0.0) { two(off) } else { text }
 }
 
 fn counted_as(class: &'static str, at: &At<'_>) -> anyhow::Result<Amount> {

@@ -221,6 +221,11 @@ fn written(row: &Map<String, Value>, key: &str) -> String {
     }
 }
 
+/// Folded, or as it is.
+pub fn folded_if(many: bool, html: &mut Html, title: &str, inside: impl FnOnce(&mut Html)) {
+    if many { folded(html, title, false, inside) } else { inside(html) }
+}
+
 /// Something that can be unfolded.
 pub fn folded(html: &mut Html, title: &str, open: bool, inside: impl FnOnce(&mut Html)) {
     let attributes = [("open", "")];
