@@ -84,7 +84,7 @@ fn a_browser_draws_bars_and_bands() {
         return;
     }
     let rows = vec![row("wattlock", "x", 100), row("openssl", "x", 150)];
-    let (picture, dom) = drawn(&document("later", rows));
+    let (picture, dom) = drawn(&document("later", &rows));
     assert_eq!((picture.width, picture.height), (1200, 3000));
     let colours = picture.colours_of_first_figure();
     let all: usize = colours.values().sum();
@@ -98,14 +98,14 @@ fn a_browser_draws_bars_and_bands() {
     // Without a time there is no other figure than that of joules.
     let mut rows = vec![with_energy(row("wattlock", "x", 100), &modelled(1_000_000, 9_000_000))];
     rows[0].as_object_mut().unwrap().remove("wall_ns");
-    let (picture, dom) = drawn(&document("later", rows.clone()));
+    let (picture, dom) = drawn(&document("later", &rows));
     let colours = picture.colours_of_first_figure();
     assert!(colours[&HATCH] > 100, "{} pixels of hatching", colours[&HATCH]);
     assert!(!colours.contains_key(&OURS), "a model has no bar");
     assert!(dom.contains("<pattern id=\"hatching\""));
 
     rows[0] = with_energy(rows[0].take(), &counted("measured", 2_000_000));
-    let (picture, _) = drawn(&document("later", rows));
+    let (picture, _) = drawn(&document("later", &rows));
     let colours = picture.colours_of_first_figure();
     assert!(colours[&OURS] > 1000 && !colours.contains_key(&HATCH));
 }

@@ -163,7 +163,11 @@ fn rest(document: &Document) -> Vec<Figure> {
         match picks.iter_mut().find(|pick| pick.name == row.case) {
             Some(pick) => pick.rows.push(row),
             None => {
-                picks.push(Pick { name: row.case.clone(), verdict: String::new(), rows: vec![row] })
+                picks.push(Pick {
+                    name: row.case.clone(),
+                    verdict: String::new(),
+                    rows: vec![row],
+                });
             }
         }
     }
@@ -174,7 +178,7 @@ fn rest(document: &Document) -> Vec<Figure> {
     vec![figure::rates("Rates of other granularities", about, Scales::Each, &picks)]
 }
 
-fn rows<'a>(document: &'a Document, belongs: impl Fn(&Row, &Dealt) -> bool) -> Vec<&'a Row> {
+fn rows(document: &Document, belongs: impl Fn(&Row, &Dealt) -> bool) -> Vec<&Row> {
     dealt(document).filter(|(row, dealt)| belongs(row, dealt)).map(|(row, _)| row).collect()
 }
 

@@ -102,8 +102,8 @@ impl Document {
         let value: Value = serde_json::from_str(&text).context("is not JSON")?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
         let document = match schema {
-            "wattlock-results/1" => results(At::top(&value)),
-            "wattlock-measure/1" => measure::document(At::top(&value)),
+            "wattlock-results/1" => results(&At::top(&value)),
+            "wattlock-measure/1" => measure::document(&At::top(&value)),
             "" => bail!("has no schema: it is not a result of wattlock"),
             newer if is_newer(newer) => {
                 bail!("has schema {newer:?}, which is newer than this program")
@@ -175,7 +175,7 @@ impl Sample {
 }
 
 /// `wattlock-results/1`.
-fn results(top: At<'_>) -> anyhow::Result<Document> {
+fn results(top: &At<'_>) -> anyhow::Result<Document> {
     let mut document = Document {
         kind: top.text("kind")?.unwrap_or_else(|| "unknown".to_owned()),
         created_unix_s: top.whole("created_unix_s")?,

@@ -1,13 +1,12 @@
-//! Figures and tables of joules. What sensors counted and what models gave never stand on one axis,
-//! and quotients are taken of like with like only.
+//! Figures and tables of joules. What sensors counted and what models gave never stand on one axis.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::amounts::{bytes, three, two, unit};
+use super::amounts::{three, two, unit};
 use super::document::{Document, Row};
-use super::figure::{Bar, Figure, Pick, Scales};
+use super::figure::{Bar, Figure, Group, Pick, Scales};
 use super::html::Html;
-use super::reading::{Amount, MODEL, Reading, Spread};
+use super::reading::{Amount, MODEL, Reading};
 use super::table;
 
 /// Gross, or net of idle.
@@ -29,11 +28,14 @@ pub fn figures(picks: &[Pick<'_>]) -> Vec<Figure> {
         let (counted, modelled) = (told(which, Sort::Counted), told(which, Sort::Modelled));
         // The word for what is unavailable stands beside what was counted, if anything was.
         if counted || !modelled {
-            figures.push(figure(picks, which, [Sort::Counted, Sort::Nothing]));
+            figures.push(Drawing::of(picks, which, [Sort::Counted, Sort::Nothing]).figure(picks));
         }
         match (counted, modelled) {
-            (true, true) => figures.push(figure(picks, which, [Sort::Modelled; 2])),
-            (false, true) => figures.push(figure(picks, which, [Sort::Modelled, Sort::Nothing])),
+            (true, true) => {
+                figures.push(Drawing::of(picks, which, [Sort::Modelled; 2]).figure(picks))
+            }
+            (false, true) => figures
+                .push(Drawing::of(picks, which, [Sort::Modelled, Sort::Nothing]).figure(picks)),
             (_, false) => {}
         }
     }
@@ -56,42 +58,88 @@ fn sort_of(reading: Option<&Reading>) -> Sort {
     }
 }
 
-/// The rows of these sorts.
-fn figure(picks: &[Pick<'_>], which: Which, sorts: [Sort; 2]) -> Figure {
-    let told = |row: &&Row| row.gross.is_some() || row.net.is_some();
-    let belongs = |row: &&Row| told(row) && sorts.contains(&sort_of(which.of(row)));
-    let rows = || picks.iter().flat_map(|pick| &pick.rows).copied().filter(belongs);
-    // Joules per byte if the bytes of all rows are known; else joules.
-    let drawn = |row: &&Row| sort_of(which.of(row)) != Sort::Nothing;
-    let per_byte = rows().filter(drawn).all(|row| row.energy_bytes.is_some());
-    let scale = |row: &Row| match row.energy_bytes {
-        Some(bytes) if per_byte => 1.0 / bytes as f64,
-        _ => 1.0,
-    };
-    let ends = rows().filter_map(|row| Some(end(which.of(row)?) * scale(row)));
-    let (one, name) = unit(ends.fold(0.0, f64::max), if per_byte { "J/B" } else { "J" });
-    let mut groups = Vec::new();
-    for pick in picks {
-        let rows: Vec<&Row> = pick.rows.iter().copied().filter(belongs).collect();
-        if rows.is_empty() {
-            continue;
-        }
-        let pick = Pick { name: pick.name.clone(), verdict: String::new(), rows };
-        groups.push(pick.group(|row| match which.of(row) {
-            Some(reading) => Bar::joules(row, reading, scale(row) / one, &name),
-            None => Bar::words(row.label(), "unavailable"),
-        }));
+/// The rows of a figure, and what all of them need.
+struct Drawing<'a> {
+    which: Which,
+    sorts: [Sort; 2],
+    rows: Vec<&'a Row>,
+    /// True if the bytes of all rows are known.
+    per_byte: bool,
+    covers: Vec<String>,
+}
+
+impl<'a> Drawing<'a> {
+    fn of(picks: &[Pick<'a>], which: Which, sorts: [Sort; 2]) -> Self {
+        let told = |row: &&Row| row.gross.is_some() || row.net.is_some();
+        let sort = |row: &Row| sort_of(which.of(row));
+        let rows = picks.iter().flat_map(|pick| &pick.rows).copied().filter(told);
+        let rows: Vec<&Row> = rows.filter(|row| sorts.contains(&sort(row))).collect();
+        let drawn = || rows.iter().filter(|row| sort(row) != Sort::Nothing);
+        let per_byte = drawn().all(|row| row.energy_bytes.is_some());
+        let covers = coverages(drawn().filter_map(|row| which.of(row)));
+        Self { which, sorts, rows, per_byte, covers }
     }
-    let what = if per_byte { "Joules per byte" } else { "Joules" };
-    let (model, about) = match sorts[0] {
-        Sort::Modelled => (format!(": {MODEL}"), MODELLED),
-        _ => (String::new(), COUNTED),
-    };
-    let title = format!("{what}, {}{model}", which.name());
-    let mut figure = Figure::new(&title, about.to_owned(), &name, Scales::Shared, groups);
-    figure.classes =
-        rows().map(|row| which.of(row).map_or("unavailable", Reading::class)).collect();
-    figure
+
+    /// What a joule is in the figure.
+    fn scale(&self, row: &Row) -> f64 {
+        match row.energy_bytes {
+            Some(bytes) if self.per_byte => 1.0 / bytes as f64,
+            _ => 1.0,
+        }
+    }
+
+    fn bar(&self, row: &Row, one: f64, unit: &str) -> Bar {
+        let Some(reading) = self.which.of(row) else {
+            return Bar::words(row.label(), "unavailable");
+        };
+        let mut bar = Bar::joules(row, reading, self.scale(row) / one, unit);
+        if self.covers.len() > 1 && sort_of(Some(reading)) != Sort::Nothing {
+            bar.value += &format!(", of {}", reading.covers.join(" + "));
+        }
+        bar
+    }
+
+    fn groups(&self, picks: &[Pick<'a>], one: f64, unit: &str) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for pick in picks {
+            let belongs = |row: &&Row| self.rows.iter().any(|known| std::ptr::eq(*known, *row));
+            let rows: Vec<&Row> = pick.rows.iter().copied().filter(belongs).collect();
+            if !rows.is_empty() {
+                let pick = Pick { name: pick.name.clone(), verdict: String::new(), rows };
+                groups.push(pick.group(|row| self.bar(row, one, unit)));
+            }
+        }
+        groups
+    }
+
+    fn figure(&self, picks: &[Pick<'a>]) -> Figure {
+        let (what, name) = if self.per_byte { ("Joules per byte", "J/B") } else { ("Joules", "J") };
+        let readings = || self.rows.iter().map(|row| self.which.of(row));
+        let ends = self.rows.iter().zip(readings());
+        let ends = ends.filter_map(|(row, reading)| Some(end(reading?) * self.scale(row)));
+        let (one, unit) = unit(ends.fold(0.0, f64::max), name);
+        let (model, about) = match self.sorts[0] {
+            Sort::Modelled => (format!(": {MODEL}"), MODELLED),
+            _ => (String::new(), COUNTED),
+        };
+        let about = match self.covers.as_slice() {
+            [] => about.to_owned(),
+            [one] => format!("{about} Of {one}."),
+            _ => format!("{about} Not all cover the same."),
+        };
+        let title = format!("{what}, {}{model}", self.which.name());
+        let groups = self.groups(picks, one, &unit);
+        let mut figure = Figure::new(&title, about, &unit, Scales::Shared, groups);
+        let class = |reading: Option<&Reading>| reading.map_or("unavailable", Reading::class);
+        figure.classes = readings().map(class).collect();
+        figure
+    }
+}
+
+/// Which domains are covered, each set once.
+fn coverages<'a>(readings: impl Iterator<Item = &'a Reading>) -> Vec<String> {
+    let covers: BTreeSet<String> = readings.map(|reading| reading.covers.join(" + ")).collect();
+    covers.into_iter().filter(|covers| !covers.is_empty()).collect()
 }
 
 /// Every row's joules in words, gross first, and the doubts.
@@ -176,128 +224,6 @@ fn bytes_per_joule(reading: &Reading, bytes: f64) -> String {
     }
 }
 
-/// Quotients of joules per byte of this document's rows; what cannot be compared is refused, and
-/// said.
-pub fn write_wins(html: &mut Html, document: &Document) {
-    let pairs = pairs(document);
-    if pairs.is_empty() {
-        return;
-    }
-    let all = pairs.len() < MOST_PAIRS;
-    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let (mut lost, mut others) = (Vec::new(), Vec::new());
-    for (name, first, second) in pairs {
-        match quotient(first, second) {
-            Ok(line) if line[1] == MORE => lost.push([vec![name], line].concat()),
-            Ok(line) => others.push([vec![name], line].concat()),
-            Err(why) => refused.entry(why).or_default().push(name),
-        }
-    }
-    html.leaf("h3", &[], "Joules per byte, compared");
-    // What is lost stands first and is never folded.
-    write_quotients(html, &lost);
-    let title = format!("{} comparisons that are not lost", others.len());
-    table::folded_if(others.len() > MANY, html, &title, |html| write_quotients(html, &others));
-    for (why, names) in refused {
-        html.element("p", &[("class", "refused")], |html| {
-            html.leaf("b", &[], &format!("Not compared, {}: ", names.len()));
-            html.text(&format!("{why}."));
-        });
-        let title = format!("These {}", names.len());
-        table::folded_if(names.len() > MANY, html, &title, |html| {
-            html.leaf("p", &[("class", "refused")], &format!("{}.", names.join("; ")));
-        });
-    }
-    if !all {
-        html.leaf(
-            "p",
-            &[],
-            &format!("There are more pairs; the first {MOST_PAIRS} were compared."),
-        );
-    }
-}
-
-fn write_quotients(html: &mut Html, lines: &[Vec<String>]) {
-    if lines.is_empty() {
-        return;
-    }
-    let heads = ["first / second", "quotient", "the first takes", "class", "covers"];
-    table::write(html, "", &heads, |rows| lines.iter().for_each(|line| rows.row(line)));
-}
-
-/// Names and rows of what a reader would compare: ours with each peer, parallel with serial, low
-/// clocks with the default.
-fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
-    let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
-    let ours = rows.iter().filter(|row| row.ours);
-    let all = ours.flat_map(|first| rows.iter().map(move |second| (*first, *second)));
-    let pairs = all.filter_map(|(first, second)| Some((comparable(first, second)?, first, second)));
-    pairs.take(MOST_PAIRS).collect()
-}
-
-/// What the comparison is called, if it is one.
-fn comparable(first: &Row, second: &Row) -> Option<String> {
-    let same_call = first.case == second.case && first.call_bytes == second.call_bytes;
-    let same_clocks = first.clocks == second.clocks;
-    let serial = match first.case.as_str() {
-        "parc4" => "rc4",
-        "parc4-i" => "rc4a",
-        "pblock" => "blowfish-ecb",
-        _ => "",
-    };
-    let size = first.call_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
-    let peers_threads = second.threads.is_none_or(|threads| Some(threads) == first.threads);
-    if same_call && same_clocks && !second.ours && peers_threads {
-        return Some(format!("{}{size}: {} / {}", first.case, first.label(), second.label()));
-    }
-    if second.case == serial && second.ours && same_clocks {
-        return Some(format!("{} / {serial}: {}", first.case, first.label()));
-    }
-    let from_default = second.clocks.as_deref() == Some("default") && !same_clocks;
-    let same_code = (&first.tool, &first.kernel, first.threads)
-        == (&second.tool, &second.kernel, second.threads);
-    let name = || format!("{}{size}: {} / clocks default", first.case, first.label());
-    (same_call && from_default && same_code).then(name)
-}
-
-/// Quotient with its interval, verdict, class and coverage; or why there is none.
-fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
-    let (Some(one), Some(two)) = (&first.gross, &second.gross) else {
-        return Err("the energy of one of them is unavailable".to_owned());
-    };
-    if one.class() != two.class() {
-        return Err(format!("their classes differ: {} and {}", one.class(), two.class()));
-    }
-    let (Amount::Counted { class, joules: a }, Amount::Counted { joules: b, .. }) =
-        (&one.amount, &two.amount)
-    else {
-        return Err(match one.class() {
-            "modelled" => format!("both are a {MODEL}; it knows time only and ranks nothing"),
-            _ => "the energy of both is unavailable".to_owned(),
-        });
-    };
-    if one.covers != two.covers {
-        let (one, two) = (one.covers.join(" + "), two.covers.join(" + "));
-        return Err(format!("their coverage differs: {one} and {two}"));
-    }
-    let (Some(bytes_a), Some(bytes_b)) = (first.energy_bytes, second.energy_bytes) else {
-        return Err("the bytes of one of them are not told".to_owned());
-    };
-    let bytes = bytes_b as f64 / bytes_a as f64;
-    let Spread { lo, best, hi } = *b;
-    if lo <= 0.0 {
-        return Err("one of them is below what the counter resolves".to_owned());
-    }
-    let (from, to) = (a.lo / hi * bytes, a.hi / lo * bytes);
-    let verdict = match (from, to) {
-        (_, to) if to < 1.0 => "less",
-        (from, _) if from > 1.0 => MORE,
-        _ => "cannot be told apart",
-    };
-    let value = format!("{} ({}–{})", three(a.best / best * bytes), three(from), three(to));
-    Ok(vec![value, verdict.to_owned(), (*class).to_owned(), one.covers.join(" + ")])
-}
-
 fn end(reading: &Reading) -> f64 {
     match &reading.amount {
         Amount::Counted { joules, .. } => joules.hi,
@@ -322,11 +248,8 @@ impl Which {
     }
 }
 
-const MORE: &str = "MORE";
 /// Lines of a table that a reader takes in.
 const MANY: usize = 40;
-/// Pairs that a page can hold.
-const MOST_PAIRS: usize = 5000;
 const COUNTED: &str = "From sensors, each with its class. Shorter is better. Whiskers are how far off \
                        a reading may be.";
 const MODELLED: &str = "Formulas of time and utilisation, for every power that the CPU might have: the \

@@ -92,14 +92,7 @@ fn files(document: &Document) -> Vec<Figure> {
     if whole.is_empty() {
         whole.extend(by_case(document).into_iter().filter(|pick| pick.name == "copy"));
     }
-    let size = |key: &str| {
-        let found = document.settings.iter().find(|(name, _)| name == key);
-        found.and_then(|(_, size)| size.parse().ok()).map_or_else(|| "unknown size".into(), bytes)
-    };
-    let count = document.settings.iter().find(|(name, _)| name == "files");
-    let count = count.map_or("several", |(_, count)| count);
-    let one_file = format!("One file of {}; cp only copies it.", size("size_bytes"));
-    let many_files = format!("{count} files of {}.", size("file_size_bytes"));
+    let (one_file, many_files) = sizes(document);
     let sets: [(&str, &[Pick<'_>], &str); 3] = [
         ("one file", &whole, &one_file),
         ("many small files", &many, &many_files),
@@ -118,6 +111,21 @@ fn files(document: &Document) -> Vec<Figure> {
         }));
     }
     with_energy(figures, &by_case(document))
+}
+
+/// What the settings say about one file, and about many.
+fn sizes(document: &Document) -> (String, String) {
+    let setting = |key: &str| {
+        let found = document.settings.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
+    };
+    let size = |key: &str| {
+        let size = setting(key).and_then(|size| size.parse().ok());
+        size.map_or_else(|| "unknown size".to_owned(), bytes)
+    };
+    let one = format!("One file of {}; cp only copies it.", size("size_bytes"));
+    let count = setting("files").unwrap_or("Several");
+    (one, format!("{count} files of {}.", size("file_size_bytes")))
 }
 
 fn measure(document: &Document) -> Vec<Figure> {

@@ -11,7 +11,7 @@ use super::reading::{Amount, Reading};
 ///
 /// # Errors
 /// That something in it is not what the schema says.
-pub fn document(top: At<'_>) -> anyhow::Result<Document> {
+pub fn document(top: &At<'_>) -> anyhow::Result<Document> {
     let command = top.child("command").map_or_else(|| "a command".to_owned(), |at| words(&at));
     let bytes = top.whole("bytes")?;
     let mut document = Document {

@@ -4,6 +4,7 @@
 mod amounts;
 mod at;
 mod blocks;
+mod compared;
 mod document;
 mod energy;
 mod figure;
@@ -38,7 +39,8 @@ pub fn run(args: &args::Report) -> Ended {
     let page = page::page(&documents);
     match place {
         Some(place) => {
-            write(&place, &page).with_context(|| format!("cannot write {}", Shown(&args.output)))?
+            write(&place, &page)
+                .with_context(|| format!("cannot write {}", Shown(&args.output)))?;
         }
         None => exit::print(&page)?,
     }

@@ -1,6 +1,7 @@
 //! The page: a head that sums up, a section for each document, and the documents as data.
 
 use super::amounts;
+use super::compared;
 use super::document::Document;
 use super::energy;
 use super::html::Html;
@@ -84,7 +85,7 @@ fn section(html: &mut Html, document: &Document) {
     }
     if document.energy_rows().next().is_some() {
         energy::write_table(html, document);
-        energy::write_wins(html, document);
+        compared::write(html, document);
     }
     printed::write(html, document);
     table::write_skipped(html, document);

@@ -212,9 +212,10 @@ fn written(row: &Map<String, Value>, key: &str) -> String {
         return format!("~{}–{} ({})", end("lo"), end("hi"), super::reading::MODEL);
     }
     let number = |name| value.get(name).and_then(Value::as_f64);
-    match (number("median"), number("min"), number("max")) {
-        (Some(median), Some(min), Some(max)) => {
-            format!("{} ({}–{})", three(median), three(min), three(max))
+    let middle = number("median").or(number("best"));
+    match (middle, number("min").or(number("lo")), number("max").or(number("hi"))) {
+        (Some(middle), Some(lo), Some(hi)) => {
+            format!("{} ({}–{})", three(middle), three(lo), three(hi))
         }
         _ if value.is_f64() => value.as_f64().map(three).unwrap_or_default(),
         _ => scalar(value),

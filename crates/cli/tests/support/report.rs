@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Results of a kind.
-pub fn document(kind: &str, rows: Vec<Value>) -> Value {
+pub fn document(kind: &str, rows: &[Value]) -> Value {
     json!({
         "schema": "wattlock-results/1",
         "kind": kind,
