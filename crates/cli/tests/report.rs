@@ -104,8 +104,9 @@ fn what_was_counted_has_bars_and_no_hatching() {
 
 #[test]
 fn what_was_modelled_is_hatched_and_never_a_point() {
-    let rows = ["rc4", "parc4", "rc4a"]
+    let mut rows = ["rc4", "parc4", "rc4a"]
         .map(|case| with_energy(row("wattlock", case, 100), &modelled(200_000, 5_000_000)));
+    rows[0]["energy_window_uj"] = json!({"median": 424_242, "min": 424_242, "max": 424_242});
     let page = page(&[&document("energy", &rows)]);
     let figures = pieces(&page, "<figure", "</figure>");
     let joules: Vec<_> =
@@ -116,6 +117,7 @@ fn what_was_modelled_is_hatched_and_never_a_point() {
         assert!(!figure.contains("class=\"bar "));
         assert!(figure.contains("~0.20–5.0 nJ/B (model, not measured)"), "{figure}");
     }
+    assert!(!seen(&page).contains("424242"), "a point of a model");
     let without = seen(&page).replace(MODEL, "");
     assert!(!without.contains("measured,") && !without.contains(", measured"));
     assert!(seen(&page).contains("ranks nothing"));

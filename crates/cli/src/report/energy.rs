@@ -32,7 +32,7 @@ pub fn figures(picks: &[Pick<'_>]) -> Vec<Figure> {
         }
         match (counted, modelled) {
             (true, true) => {
-                figures.push(Drawing::of(picks, which, [Sort::Modelled; 2]).figure(picks))
+                figures.push(Drawing::of(picks, which, [Sort::Modelled; 2]).figure(picks));
             }
             (false, true) => figures
                 .push(Drawing::of(picks, which, [Sort::Modelled, Sort::Nothing]).figure(picks)),
@@ -124,8 +124,8 @@ impl<'a> Drawing<'a> {
         };
         let about = match self.covers.as_slice() {
             [] => about.to_owned(),
-            [one] => format!("{about} Of {one}."),
-            _ => format!("{about} Not all cover the same."),
+            [one] => format!("{about} Covered: {one}."),
+            _ => format!("{about} Not all of them cover the same."),
         };
         let title = format!("{what}, {}{model}", self.which.name());
         let groups = self.groups(picks, one, &unit);

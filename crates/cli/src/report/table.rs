@@ -1,12 +1,12 @@
 //! Tables: ratios and whether they were met, what wattlock loses, what was skipped, and every row.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::amounts::{self, seconds, three};
 use super::at::{At, scalar};
 use super::document::{Document, Row};
 use super::html::Html;
-use super::reading::Reading;
+use super::reading::{MODEL, Reading};
 
 /// Writes the lines of a table.
 pub struct Lines<'a>(&'a mut Html);
@@ -39,7 +39,8 @@ pub fn write(html: &mut Html, title: &str, heads: &[&str], lines: impl FnOnce(&m
     let scrolls =
         [("class", "scrolls"), ("tabindex", "0"), ("role", "region"), ("aria-label", title)];
     html.element("div", &scrolls[..if title.is_empty() { 2 } else { 4 }], |html| {
-        html.element("table", &[("class", "cells")], |html| {
+        let class = if heads.len() > 4 { "cells wide" } else { "cells" };
+        html.element("table", &[("class", class)], |html| {
             html.element("thead", &[], |html| {
                 html.element("tr", &[], |html| {
                     heads.iter().for_each(|head| html.leaf("th", &[("scope", "col")], head));
@@ -179,7 +180,7 @@ pub fn write_rows(html: &mut Html, document: &Document) {
                 if clocked {
                     cells.extend(times(row));
                 }
-                cells.extend(keys.iter().map(|key| written(&row.written, key)));
+                cells.extend(keys.iter().map(|key| written(row, key)));
                 lines.row(&cells);
             }
         });
@@ -200,8 +201,12 @@ fn times(row: &Row) -> [String; 3] {
 }
 
 /// A value under its key: energies in words, samples as their median.
-fn written(row: &Map<String, Value>, key: &str) -> String {
-    let Some(value) = row.get(key) else { return String::new() };
+fn written(row: &Row, key: &str) -> String {
+    let Some(value) = row.written.get(key) else { return String::new() };
+    let modelled = row.gross.as_ref().is_some_and(|reading| reading.class() == "modelled");
+    if modelled && key.starts_with("energy_") && key != "energy_bytes" {
+        return format!("not told: {MODEL}");
+    }
     if value.get("class").is_some() {
         // It was read once already, unless it is of a key that this program does not know.
         let reading = Reading::read(&At::top(value));
@@ -209,7 +214,7 @@ fn written(row: &Map<String, Value>, key: &str) -> String {
     }
     if let Some(interval) = value.as_object().filter(|_| key.starts_with("model_")) {
         let end = |key| interval.get(key).and_then(Value::as_f64).map_or("?".into(), amounts::two);
-        return format!("~{}–{} ({})", end("lo"), end("hi"), super::reading::MODEL);
+        return format!("~{}–{} ({})", end("lo"), end("hi"), MODEL);
     }
     let number = |name| value.get(name).and_then(Value::as_f64);
     let middle = number("median").or(number("best"));
@@ -238,4 +243,4 @@ pub fn folded(html: &mut Html, title: &str, open: bool, inside: impl FnOnce(&mut
 }
 
 /// Keys that have columns of their own, or tables.
-const KNOWN: [&str; 7] = ["tool", "case", "wall_ns", "cpu_ns", "energy", "net", "bytes"];
+const KNOWN: [&str; 6] = ["tool", "case", "wall_ns", "cpu_ns", "energy", "net"];
