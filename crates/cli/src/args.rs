@@ -33,6 +33,7 @@ pub enum Command {
     Restore(Restore),
     #[command(subcommand)]
     Bench(Bench),
+    Report(Report),
     Completions(Completions),
     Man(Man),
 }
@@ -505,6 +506,20 @@ pub struct BenchFiles {
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Make one page of figures from results of `wattlock bench` and `wattlock measure`.
+///
+/// The page is a single HTML file, without scripts and without anything from elsewhere. Every figure
+/// names its machine and versions; what a model gave is hatched, and is never ranked.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Results: what `wattlock bench --json` wrote, or the JSON line of `wattlock measure --json`
+    #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Write the page to FILE, replacing it, or "-" for standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
 }
 
 /// Print the completions for a shell.

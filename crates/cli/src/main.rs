@@ -31,6 +31,7 @@ mod measure;
 mod metrics;
 mod progress;
 mod rekey;
+mod report;
 mod restore;
 mod signals;
 mod summary;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     };

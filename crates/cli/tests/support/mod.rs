@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod report;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
