@@ -21,6 +21,7 @@
 
 mod accumulator;
 mod amount;
+mod attribute;
 mod battery;
 mod candidate;
 mod caveat;
@@ -94,7 +95,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file of the machine holds something else than a number.
-    #[error("{path} holds {text:?}, which is no number of microjoules")]
+    #[error("{path} holds {text:?}, which is no value of its kind")]
     NotANumber {
         /// Which.
         path: PathBuf,
