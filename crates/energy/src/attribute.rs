@@ -1,9 +1,11 @@
 //! Attributes: the small files in which the kernel shows one value each.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::Error;
+use crate::candidate::Obstacle;
 
 /// What the file holds, without white space around it; `None` if it is missing, empty or cannot be
 /// read.
@@ -53,4 +55,43 @@ pub(crate) fn directories(path: &Path) -> Vec<PathBuf> {
 /// The last part of the path.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What is said of a file that could not be read.
+pub(crate) fn unreadable(error: &Error) -> Obstacle {
+    let obstacle = Obstacle::unavailable(error.to_string());
+    match error {
+        Error::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => obstacle.fix(
+            "run as root, or let the administrator give the file to a group of people who are \
+                 trusted: chgrp GROUP, chmod 0440. Not to everybody: power tells of others' keys",
+        ),
+        _ => obstacle,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_advised_to_open_a_sensor_to_all() {
+        let source = std::io::Error::from(ErrorKind::PermissionDenied);
+        let fix = unreadable(&Error::Read { path: "energy1_input".into(), source }).fix.unwrap();
+        assert!(fix.contains("root") && fix.contains("chgrp GROUP, chmod 0440"));
+        for everybody in ["444", "a+r", "o+r", "644"] {
+            assert!(!fix.contains(everybody));
+        }
+    }
+
+    #[test]
+    fn directories_are_in_the_order_of_their_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["hwmon10", "hwmon2", "hwmon0", "a1"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        fs::write(directory.path().join("hwmon1"), "a file").unwrap();
+        let names: Vec<_> =
+            directories(directory.path()).iter().map(|path| file_name(path)).collect();
+        assert_eq!(names, ["a1", "hwmon0", "hwmon2", "hwmon10"]);
+    }
 }

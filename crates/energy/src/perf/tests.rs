@@ -100,7 +100,7 @@ fn one_socket() -> Machine {
 /// What the only meter of the machine tells of two steps, with `between` done between them.
 fn told(machine: &Machine, between: impl FnOnce()) -> Energy {
     let mut meters = choose(machine.candidates()).meters;
-    let mut account = Account::open(meters[0].0.as_mut(), true);
+    let account = Account::open(meters[0].0.as_mut(), true);
     std::thread::sleep(Duration::from_millis(20));
     between();
     account.close().energy
