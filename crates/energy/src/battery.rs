@@ -10,7 +10,7 @@
 //! gone. `charge_now` is not used: its voltage falls while it is read.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::attribute::{amount, directories, file_name, number, text, unreadable};
 use crate::candidate::{Candidate, Obstacle};
@@ -43,9 +43,9 @@ impl Meter for Battery {
     }
 
     fn sample(&mut self) -> Sample {
-        let before = std::time::Instant::now();
+        let before = Instant::now();
         let value = self.read();
-        Sample { before, after: std::time::Instant::now(), value }
+        Sample { before, after: Instant::now(), value }
     }
 }
 
@@ -123,30 +123,39 @@ impl Shows {
 
 /// Looks for them.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
-    let supplies = directories(&root.path(DIRECTORY));
-    let kind = |supply: &Path| text(&supply.join("type")).unwrap_or_default();
-    // The batteries of mice and keyboards, which have a scope, are not the machine's.
-    let of_machine = |supply: &&PathBuf| text(&supply.join("scope")).as_deref() != Some("Device");
-    let batteries: Vec<_> =
-        supplies.iter().filter(of_machine).filter(|supply| kind(supply) == "Battery").collect();
-    let chargers = supplies.iter().filter(of_machine);
-    let chargers =
-        chargers.filter(|supply| matches!(kind(supply).as_str(), "Mains" | "USB" | "Wireless"));
-    let chargers: Vec<_> = chargers.cloned().collect();
+    let (batteries, chargers) = supplies(root);
     let one_delivers = batteries.iter().any(|battery| discharging(battery, &chargers).is_ok());
     let candidates = batteries.into_iter().map(|battery| {
-        let domain = file_name(battery);
+        let domain = file_name(&battery);
         // Where there are two, one often rests until the other is empty; then the other's window
         // ends in a gap.
-        let rests = one_delivers && resting(battery);
+        let rests = one_delivers && resting(&battery);
         let extent = (!rests).then_some(Extent::Battery);
         let meter = match rests {
             true => Err(Obstacle::ignored("it rests while another battery delivers")),
-            false => open(battery, &domain, &chargers),
+            false => open(&battery, &domain, &chargers),
         };
-        Candidate { source: SOURCE, domain, path: Some(battery.clone()), extent, meter }
+        Candidate { source: SOURCE, domain, path: Some(battery), extent, meter }
     });
     candidates.collect()
+}
+
+/// The batteries of the machine, and what may charge them.
+fn supplies(root: &Root) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let (mut batteries, mut chargers) = (Vec::new(), Vec::new());
+    for supply in directories(&root.path(DIRECTORY)) {
+        // Batteries of mice and keyboards, which have this scope, are not the machine's.
+        if text(&supply.join("scope")).as_deref() == Some("Device") {
+            continue;
+        }
+        match text(&supply.join("type")).as_deref() {
+            Some("Battery") => batteries.push(supply),
+            Some(kind) if kind.starts_with("USB") => chargers.push(supply),
+            Some("Mains" | "Wireless") => chargers.push(supply),
+            _ => {}
+        }
+    }
+    (batteries, chargers)
 }
 
 fn open(battery: &Path, domain: &str, chargers: &[PathBuf]) -> Result<Box<dyn Meter>, Obstacle> {

@@ -95,7 +95,7 @@ fn current_and_voltage_are_power() {
 #[test]
 fn what_is_gone_is_counted_where_nothing_else_is_told() {
     let machine = Machine::new().battery("BAT0", "Discharging", &[("energy_now", "50000000")]);
-    // 40 mWh in a moment are more than the laptop draws, but not than a value 30 s old hides.
+    // 1 mWh at once is what a value may hide that is up to 30 s old.
     let window =
         machine.measure(|| fs::write(machine.file("BAT0/energy_now"), "49999000\n").unwrap());
     let sum = window.sum();

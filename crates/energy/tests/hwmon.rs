@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Status, Window};
+use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Window};
 
 /// A machine that is a directory.
 struct Machine(tempfile::TempDir);
