@@ -389,7 +389,7 @@ mod tests {
         assert_eq!((more.best(), more.interval()), (Some(uj(4.5)), Some((uj(3.5), uj(5.5)))));
         assert_eq!(more.class(), Class::Measured);
         // More at rest than at work is no zero.
-        let none = idle.clone().above(gross.clone());
+        let none = idle.above(gross.clone());
         assert_eq!((none.class(), none.interval()), (Class::Unavailable, None));
         assert!(none.caveats().any(|caveat| caveat == Caveat::IdleDrift));
         let other = Energy::measured("package-1", uj(4.0), uj(0.5));

@@ -134,7 +134,7 @@ fn open(
     };
     let (event, scale) = event(path)?;
     let events = events.ok_or_else(|| Obstacle::unavailable(OTHER_MACHINE))?;
-    let counter = events.open(event, cpu).map_err(refused)?;
+    let counter = events.open(event, cpu).map_err(|error| refused(&error))?;
     // A platform holds several packages.
     let p_max = if extent == Extent::Platform { PLATFORM_P_MAX } else { COUNTER.p_max };
     let kind = Kind::Counter(Counter { p_max, ..COUNTER });
@@ -215,7 +215,7 @@ fn list(mask: &str) -> Vec<u32> {
     ranges.flatten().collect()
 }
 
-fn refused(error: io::Error) -> Obstacle {
+fn refused(error: &io::Error) -> Obstacle {
     match error.kind() {
         ErrorKind::PermissionDenied => Obstacle::unavailable(format!(
             "the kernel shows them only to those who have CAP_PERFMON: {error}"

@@ -206,7 +206,7 @@ fn whatever_is_missing_or_garbage_is_said() {
 #[test]
 fn a_refusal_says_what_would_help() {
     for code in [1, 13] {
-        let obstacle = refused(io::Error::from_raw_os_error(code));
+        let obstacle = refused(&io::Error::from_raw_os_error(code));
         assert!(obstacle.why.contains("CAP_PERFMON"), "{}", obstacle.why);
         let fix = obstacle.fix.unwrap();
         assert!(fix.contains("root") && fix.contains("setcap cap_perfmon=ep"), "{fix}");
