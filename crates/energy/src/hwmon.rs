@@ -168,10 +168,11 @@ fn channels(device: &Path) -> Vec<Channel> {
     let mut numbers: Vec<u32> = files(device).iter().filter_map(|file| number(file)).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    numbers.into_iter().map(|number| channel(device, &driver, number)).collect()
+    numbers.into_iter().filter_map(|number| channel(device, &driver, number)).collect()
 }
 
-fn channel(device: &Path, driver: &str, number: u32) -> Channel {
+/// One of them; `None` if its files went away meanwhile.
+fn channel(device: &Path, driver: &str, number: u32) -> Option<Channel> {
     let label = ["power", "energy"].iter().find_map(|kind| {
         let label = text(&device.join(format!("{kind}{number}_label")))?;
         Some(label.chars().filter(|c| !c.is_control()).take(40).collect::<String>())
@@ -204,9 +205,9 @@ fn channel(device: &Path, driver: &str, number: u32) -> Channel {
     let file = match (read, first_error) {
         (Some(file), _) => Ok(file),
         (None, Some(error)) => Err(error),
-        (None, None) => unreachable!("a channel is known by one of its files"),
+        (None, None) => return None,
     };
-    Channel { device, driver, label, name, extent, file, obstacle, number }
+    Some(Channel { device, driver, label, name, extent, file, obstacle, number })
 }
 
 /// The number of a channel by one of its files that show something: `power1_input`.

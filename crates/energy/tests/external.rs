@@ -345,3 +345,18 @@ fn secrets_of_a_url_are_not_repeated() {
     let why = Machine::new().why(&format!("http://admin:hunter2@{nobody}/?password=hunter2"));
     assert!(!why.contains("hunter2"), "{why}");
 }
+
+#[test]
+fn of_this_machine_no_meter_is_believed_that_tells_nothing() {
+    let opened = |command: &str| {
+        let external = External::Command(command.into());
+        Sources::open_with(&Root::default(), Some(&external)).found()[0].clone()
+    };
+    let found = opened("while :; do echo 50 W; sleep 0.05; done");
+    assert_eq!(found.status, Status::Used, "{}", found.why);
+    for (watts, why) in [("0", "stood still"), ("0.1", "while a CPU was busy")] {
+        let found = opened(&format!("while :; do echo {watts} W; sleep 0.05; done"));
+        assert_eq!(found.status, Status::Unavailable);
+        assert!(found.why.contains(why), "{}", found.why);
+    }
+}

@@ -256,6 +256,8 @@ fn whatever_is_not_known_is_not_used() {
     assert_eq!(statuses.len(), 2);
     assert!(statuses.iter().all(|(_, status)| *status == "ignored"));
     fs::remove_file(machine.file("hwmon0/name")).unwrap();
+    // A file that is a link to nothing is none.
+    symlink("/nowhere", machine.file("hwmon2/power1_input")).unwrap();
     assert_eq!(machine.statuses().len(), 2);
     assert_eq!(machine.measure(SHORT, || ()).sum().interval(), None);
 }

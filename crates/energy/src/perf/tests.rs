@@ -1,3 +1,5 @@
+//! Machines whose PMU is a directory, and whose counters are files.
+
 use std::fs;
 
 use super::*;
