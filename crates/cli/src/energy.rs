@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattlock_energy::{
-    Energy, External, Figure, Load, Root, Sources, Tdp, Watts, modelled, modelled_net,
+    Energy, External, Figure, Load, Root, Sources, Status, Tdp, Watts, modelled, modelled_net,
 };
 use wattlock_file::Shown;
 
 use crate::args;
+use crate::exit::unavailable;
 
 /// The variable that names another root than `/`.
 const ROOT_VARIABLE: &str = "WATTLOCK_ROOT";
@@ -39,9 +40,23 @@ pub fn other(root: &Root) -> Option<&Path> {
 }
 
 /// The sensors of `root`, and the meter that was asked for.
-pub fn sources(root: &Root, args: &args::Meters) -> Sources {
-    let external = args.meter.as_deref().map(External::new);
-    Sources::open_with(root, external.as_ref())
+///
+/// # Errors
+/// That this meter cannot be read: another must not stand in for it.
+pub fn sources(root: &Root, args: &args::Meters) -> anyhow::Result<Sources> {
+    let Some(meter) = &args.meter else { return Ok(Sources::open(root)) };
+    let Ok(external) = meter.parse::<External>();
+    let sources = Sources::open_with(root, Some(&external));
+    let refused = sources.found().iter().find(|found| {
+        found.source == "external" && found.status != Status::Used
+    });
+    match refused {
+        None => Ok(sources),
+        Some(found) => {
+            let fix = found.fix.as_ref().map_or_else(String::new, |fix| format!("\n  {fix}"));
+            Err(unavailable(format!("--meter cannot be read: {}{fix}", Shown(Path::new(&found.why)))))
+        }
+    }
 }
 
 /// What models say of work that kept CPUs busy: gross, and without what they would have taken at

@@ -18,38 +18,31 @@ pub const AUTHENTICATION: u8 = 3;
 /// 4: a measurement that was asked for cannot be had.
 pub const UNAVAILABLE: u8 = 4;
 
-/// An error that ends the program with [`USAGE`].
+/// An error that ends the program with a code of its own.
 #[derive(Debug)]
-struct Usage(String);
+struct Coded(u8, String);
 
-impl std::fmt::Display for Usage {
+impl std::fmt::Display for Coded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.1)
     }
 }
 
-impl std::error::Error for Usage {}
+impl std::error::Error for Coded {}
 
 /// An error that ends the program with [`USAGE`].
 pub fn usage(what: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Usage(what.into()))
+    anyhow::Error::new(Coded(USAGE, what.into()))
 }
-
-/// An error that ends the program with [`AUTHENTICATION`].
-#[derive(Debug)]
-struct Authentication(String);
-
-impl std::fmt::Display for Authentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Authentication {}
 
 /// An error that ends the program with [`AUTHENTICATION`].
 pub fn authentication(what: impl Into<String>) -> anyhow::Error {
-    anyhow::Error::new(Authentication(what.into()))
+    anyhow::Error::new(Coded(AUTHENTICATION, what.into()))
+}
+
+/// An error that ends the program with [`UNAVAILABLE`].
+pub fn unavailable(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Coded(UNAVAILABLE, what.into()))
 }
 
 /// Ends the program over flags that make no sense; or over `--help`, which is no error.
@@ -150,13 +143,7 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
         return code_of(error).into();
     }
     tell!("wattlock: {error:#}");
-    if error.is::<Usage>() {
-        USAGE.into()
-    } else if error.is::<Authentication>() {
-        AUTHENTICATION.into()
-    } else {
-        FAILURE.into()
-    }
+    error.downcast_ref::<Coded>().map_or(FAILURE, |coded| coded.0).into()
 }
 
 #[cfg(test)]

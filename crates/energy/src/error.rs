@@ -17,7 +17,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file of the machine holds something else than a number.
-    #[error("{path} holds {text:?}, which is no number of microjoules")]
+    #[error("{path} holds {text:?}, which is no value of its kind")]
     NotANumber {
         /// Which.
         path: PathBuf,

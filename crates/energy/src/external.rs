@@ -1,33 +1,188 @@
-//! A meter beside the machine, that a command or a URL tells of.
+//! A meter beside the machine, that a command or a URL tells of: `docs/spec/meter.md`.
+//!
+//! A thread listens, and keeps the latest reading with the time of its arrival. A sample shows that
+//! reading, held until the next; one that is too old is a gap. So the interval between two readings
+//! is how late this meter may tell, and it is found out when the meter is opened.
 
-use crate::Extent;
+mod command;
+mod feed;
+mod line;
+mod url;
+
+use std::convert::Infallible;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::feed::Feed;
+use self::line::Line;
 use crate::candidate::{Candidate, Obstacle};
+use crate::{Counter, Extent, Gap, Info, Kind, Meter, Microjoules, Reading, Sample, Sensor};
 
 pub(crate) const SOURCE: &str = "external";
 
 /// Where the readings come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum External {
-    /// A shell command whose output is readings.
+    /// A command for `sh -c`, whose output is readings.
     Command(String),
-    /// A URL whose content is a reading.
+    /// An `http://` URL whose content is a reading; its fragment may say where in JSON.
     Url(String),
 }
 
-impl External {
-    /// A URL if it looks like one, else a command.
-    pub fn new(text: &str) -> Self {
-        Self::Command(text.to_owned())
+impl FromStr for External {
+    type Err = Infallible;
+
+    /// Takes what begins as a URL for one, and everything else for a command.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let text = text.trim();
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        Ok(match scheme.as_deref() {
+            Some("http" | "https") => Self::Url(text.to_owned()),
+            _ => Self::Command(text.to_owned()),
+        })
     }
 }
 
+/// Listens to it for as long as its first readings take.
 pub(crate) fn discover(external: &External) -> Candidate {
-    let _ = external;
-    Candidate {
-        source: SOURCE,
-        domain: "wall".into(),
-        path: None,
-        extent: Some(Extent::Wall),
-        meter: Err(Obstacle::unavailable("not read yet")),
+    let meter = open(external).map(|wall| Box::new(wall) as Box<dyn Meter>);
+    let extent = Some(Extent::Wall);
+    Candidate { source: SOURCE, domain: DOMAIN.into(), path: None, extent, meter }
+}
+
+/// Shows what the thread heard last.
+struct Wall {
+    info: Info,
+    listening: Listening,
+    /// A reading that is older says nothing.
+    stale: Duration,
+}
+
+impl Wall {
+    fn read(&self, now: Instant) -> Result<Reading, Gap> {
+        let (at, line) = self.listening.0.latest().map_err(|why| Gap { why })?;
+        let age = now.saturating_duration_since(at);
+        match age > self.stale {
+            true => Err(Gap {
+                why: format!("the meter's last reading is {:.0} s old", age.as_secs_f64()),
+            }),
+            false => Ok(line.reading),
+        }
+    }
+}
+
+impl Meter for Wall {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn sample(&mut self) -> Sample {
+        let before = Instant::now();
+        let value = self.read(before);
+        Sample { before, after: Instant::now(), value }
+    }
+}
+
+/// Ends the thread, and the command with all that it started.
+struct Listening(Arc<Feed>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn open(external: &External) -> Result<Wall, Obstacle> {
+    let feed = Arc::new(Feed::default());
+    let ear = Arc::clone(&feed);
+    let listen: Box<dyn FnOnce() + Send> = match external {
+        External::Command(command) if command.trim().is_empty() => {
+            return Err(Obstacle::unavailable("no command is given"));
+        }
+        External::Command(command) => {
+            let command = command.clone();
+            Box::new(move || command::listen(&command, &ear))
+        }
+        External::Url(url) => {
+            let source = url::Source::parse(url)?;
+            Box::new(move || source.listen(&ear))
+        }
+    };
+    let listening = Listening(feed);
+    let thread = thread::Builder::new().name("external meter".into()).spawn(listen);
+    thread.map_err(|error| Obstacle::unavailable(format!("cannot listen to it: {error}")))?;
+    let feed = &listening.0;
+    let wrong = |why: String| Obstacle::unavailable(why).fix(FIX);
+    let first = feed.wait_for(1, FIRST_READING).map_err(wrong)?;
+    let Some(first) = first.last() else {
+        let seconds = FIRST_READING.as_secs();
+        return Err(wrong(format!("it gave no reading within {seconds} s")));
+    };
+    let two = feed.wait_for(2, SECOND_READING).map_err(wrong)?;
+    let refresh = match two[..] {
+        [(first, _), (second, _), ..] => second - first,
+        _ => UNKNOWN_REFRESH,
+    };
+    let kind = kind(first.1, two.last().map(|(_, line)| *line), refresh);
+    let info = Info { domain: DOMAIN.into(), source: SOURCE, extent: Extent::Wall, kind };
+    Ok(Wall { info, stale: LEAST_STALE.max(refresh * 5), listening })
+}
+
+/// How it tells, by its first readings.
+fn kind(first: Line, second: Option<Line>, refresh: Duration) -> Kind {
+    let second = second.unwrap_or(first);
+    match first.reading {
+        Reading::Energy(_) => Kind::Counter(Counter {
+            // Where it goes round is not known, and never soon: going back is a reset.
+            range: Some(Microjoules(u64::MAX)),
+            // A zero at the end may be left out, so the finer of the two is its last digit.
+            resolution: first.resolution.min(second.resolution),
+            refresh,
+            p_max: line::MOST_POWER,
+        }),
+        Reading::Power(_) => {
+            let share = |line: Line| line.accuracy.unwrap_or(ACCURACY);
+            let accuracy = share(first).max(share(second));
+            Kind::Sensor(Sensor { refresh, accuracy, p_max: line::MOST_POWER })
+        }
+    }
+}
+
+const DOMAIN: &str = "wall";
+
+const FIX: &str = "it has to print lines as \"231.5 W\" or \"0.125 kWh\": docs/spec/meter.md";
+
+/// So soon it has to tell something.
+const FIRST_READING: Duration = Duration::from_secs(5);
+
+/// And so soon again, for its interval to be known.
+const SECOND_READING: Duration = Duration::from_secs(5);
+
+/// The interval of a meter that has not told a second time by then.
+const UNKNOWN_REFRESH: Duration = Duration::from_secs(10);
+
+/// A reading holds at least so long.
+const LEAST_STALE: Duration = Duration::from_secs(5);
+
+/// Of a meter that does not tell its own: between a power analyser and a smart plug.
+const ACCURACY: f64 = 0.02;
+
+/// Between two runs of a command that ends, and two requests.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_commands() {
+        for url in ["http://plug/", "HTTPS://plug/meter#/watts=W", " http://plug "] {
+            assert_eq!(url.parse(), Ok(External::Url(url.trim().to_owned())));
+        }
+        for command in ["curl http://plug/", "./meter", "ftp://plug/", ""] {
+            assert_eq!(command.parse(), Ok(External::Command(command.to_owned())));
+        }
     }
 }

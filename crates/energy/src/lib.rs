@@ -21,6 +21,7 @@
 
 mod accumulator;
 mod amount;
+mod attribute;
 mod battery;
 mod candidate;
 mod caveat;

@@ -194,8 +194,11 @@ impl<'a> Account<'a> {
             None => Energy::unavailable(Caveat::Gap),
             Some(_) if self.ends_in_a_gap => Energy::unavailable(Caveat::Gap),
             Some(Err(caveat)) => Energy::unavailable(caveat),
-            // A counter that did not move says nothing: the time was short, or it is dead.
-            Some(Ok((Microjoules(0), _))) => Energy::unavailable(Caveat::BelowResolution),
+            // A counter that did not move says nothing: the time was short, or it is dead. A sensor
+            // that tells 0 W tells something.
+            Some(Ok((Microjoules(0), _))) if self.meter.counts() => {
+                Energy::unavailable(Caveat::BelowResolution)
+            }
             Some(Ok((total, uncertainty))) => self.told(total, uncertainty),
         };
         Domain {

@@ -42,7 +42,7 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         results.settings.insert(name.into(), value);
     }
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
-    let mut lab = Lab::new(results, &args.meters, windows);
+    let mut lab = Lab::new(results, &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         rows(lab, effort, &megabytes, &threads);
         Ok(())

@@ -36,7 +36,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let bench = Bench::new(settings, directory.path())?;
     let windows = if args.quick { Windows::QUICK } else { Windows::LONG };
-    let mut lab = Lab::new(bench.results(), &args.meters, windows);
+    let mut lab = Lab::new(bench.results(), &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         bench.large_file(lab)?;
         bench.small_files(lab)?;

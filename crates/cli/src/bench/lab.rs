@@ -46,13 +46,20 @@ pub struct Lab<'a> {
 
 impl<'a> Lab<'a> {
     /// Looks for what counts joules.
-    pub fn new(results: Results, meters: &'a args::Meters, windows: Windows) -> Self {
+    ///
+    /// # Errors
+    /// That the meter which was asked for cannot be read.
+    pub fn new(
+        results: Results,
+        meters: &'a args::Meters,
+        windows: Windows,
+    ) -> anyhow::Result<Self> {
         let root = energy::root();
-        let mut sources = energy::sources(&root, meters);
+        let mut sources = energy::sources(&root, meters)?;
         let counts = sources.can_read();
         let mut results = results;
         results.root = energy::other(&root).map(|root| root.display().to_string());
-        Self { results, meters, sources, counts, windows, counted: Vec::new() }
+        Ok(Self { results, meters, sources, counts, windows, counted: Vec::new() })
     }
 
     /// Lets the contenders take turns on one buffer, each round starting with another, and adds

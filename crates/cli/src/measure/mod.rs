@@ -43,7 +43,7 @@ struct Done {
 pub fn run(args: &args::Measure) -> Ended {
     Metrics::can_write(args.meters.prometheus.as_deref())?;
     let root = energy::root();
-    let mut sources = energy::sources(&root, &args.meters);
+    let mut sources = energy::sources(&root, &args.meters)?;
     if args.require.is_some() && !sources.can_measure() {
         tell!("wattlock: joules cannot be measured here, so the command was not run");
         tell!("  `wattlock doctor` says why, and what would help");

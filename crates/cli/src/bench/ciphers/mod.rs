@@ -38,7 +38,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         (false, None) => Windows::SHORT,
         (false, Some(Study::Energy)) => Windows::LONG,
     };
-    let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows);
+    let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         if args.paper.is_none() {
             bench.aes(lab);

@@ -1,0 +1,97 @@
+//! Attributes: the small files in which the kernel shows one value each.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+use crate::candidate::Obstacle;
+
+/// What the file holds, without white space around it; `None` if it is missing, empty or cannot be
+/// read.
+pub(crate) fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The number that the file holds.
+///
+/// # Errors
+/// What the system said, or what is there instead of a number.
+pub(crate) fn number(path: &Path) -> Result<i64, Error> {
+    let text =
+        fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = text.trim();
+    text.parse().map_err(|_| Error::NotANumber {
+        path: path.to_owned(),
+        text: text.chars().take(40).collect(),
+    })
+}
+
+/// The same where less than nothing is no value.
+///
+/// # Errors
+/// The same.
+pub(crate) fn amount(path: &Path) -> Result<u64, Error> {
+    let number = number(path)?;
+    number
+        .try_into()
+        .map_err(|_| Error::NotANumber { path: path.to_owned(), text: number.to_string() })
+}
+
+/// The directories in `path`, in the order of their names, numbers as numbers: `hwmon2` is before
+/// `hwmon10`.
+pub(crate) fn directories(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(path) else { return Vec::new() };
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.is_dir());
+    paths.sort_by_key(|path| {
+        let name = file_name(path);
+        (name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), name.len(), name)
+    });
+    paths
+}
+
+/// The last part of the path.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What is said of a file that could not be read.
+pub(crate) fn unreadable(error: &Error) -> Obstacle {
+    let obstacle = Obstacle::unavailable(error.to_string());
+    match error {
+        Error::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => obstacle.fix(
+            "run as root, or let the administrator give the file to a group of people who are \
+                 trusted: chgrp GROUP, chmod 0440. Not to everybody: power tells of others' keys",
+        ),
+        _ => obstacle,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_advised_to_open_a_sensor_to_all() {
+        let source = std::io::Error::from(ErrorKind::PermissionDenied);
+        let fix = unreadable(&Error::Read { path: "energy1_input".into(), source }).fix.unwrap();
+        assert!(fix.contains("root") && fix.contains("chgrp GROUP, chmod 0440"));
+        for everybody in ["444", "a+r", "o+r", "644"] {
+            assert!(!fix.contains(everybody));
+        }
+    }
+
+    #[test]
+    fn directories_are_in_the_order_of_their_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["hwmon10", "hwmon2", "hwmon0", "a1"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        fs::write(directory.path().join("hwmon1"), "a file").unwrap();
+        let names: Vec<_> =
+            directories(directory.path()).iter().map(|path| file_name(path)).collect();
+        assert_eq!(names, ["a1", "hwmon0", "hwmon2", "hwmon10"]);
+    }
+}

@@ -1,0 +1,362 @@
+//! Meters that are shell commands and a small web server: what they tell, and what is said of those
+//! that hang, fail, babble and lie.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wattlock_energy::{Caveat, Class, External, Found, Root, Sources, Status, Window};
+
+/// A machine without any other meter.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn sources(&self, meter: &str) -> Sources {
+        let external: External = meter.parse().unwrap();
+        Sources::open_with(&Root::new(self.0.path()), Some(&external))
+    }
+
+    /// What is said of a meter.
+    fn found(&self, meter: &str) -> Found {
+        self.sources(meter).found()[0].clone()
+    }
+
+    /// Why a meter is not read.
+    fn why(&self, meter: &str) -> String {
+        let found = self.found(meter);
+        assert_eq!((found.source, found.status), ("external", Status::Unavailable), "{meter}");
+        assert!(!found.why.contains(char::is_control), "{:?}", found.why);
+        assert!(found.why.chars().count() < 300, "{}", found.why);
+        found.why
+    }
+
+    /// A file whose path is put into a command.
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+}
+
+fn measure(sources: &mut Sources, time: Duration) -> Window {
+    sources.measure(|| thread::sleep(time)).unwrap().1
+}
+
+/// The energy of a steady power is time times power; the window is a little longer than what is
+/// between its samples.
+fn is_steady(window: &Window, watts: f64) -> bool {
+    let energy = window.sum();
+    let truth = watts * window.wall.as_secs_f64();
+    let best = energy.best().unwrap().joules();
+    let (lo, hi) = energy.interval().unwrap();
+    best <= truth && best > 0.3 * truth && lo.joules() <= truth && truth <= hi.joules()
+}
+
+/// Waits for something that another process does.
+fn comes_true(what: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        if what() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+#[test]
+fn a_command_that_goes_on_is_listened_to() {
+    let machine = Machine::new();
+    let mut sources =
+        machine.sources("echo '# watts of the wall'; while :; do echo 50 W; sleep 0.05; done");
+    assert_eq!(sources.found()[0].status, Status::Used);
+    assert_eq!(sources.found()[0].why, "all that the mains deliver");
+    let window = measure(&mut sources, Duration::from_millis(500));
+    assert!(is_steady(&window, 50.0), "{:?}", window.sum());
+    assert_eq!(window.sum().class(), Class::Integrated);
+    assert!(window.sum().covers().eq(["wall"]));
+}
+
+#[test]
+fn a_command_that_ends_is_run_again() {
+    let machine = Machine::new();
+    let count = machine.path("count");
+    let mut sources = machine.sources(&format!("printf x >> {count}; printf '120.5 W ± 1%%'"));
+    let runs = || fs::read(machine.path("count")).unwrap().len();
+    // Its interval is known by its second run.
+    assert!(runs() >= 2);
+    let window = measure(&mut sources, Duration::from_millis(200));
+    assert!(is_steady(&window, 120.5), "{:?}", window.sum());
+    let before = runs();
+    assert!(comes_true(|| runs() > before));
+}
+
+#[test]
+fn energy_is_counted() {
+    let machine = Machine::new();
+    let joules = machine.path("joules");
+    fs::write(&joules, "1000.00 J").unwrap();
+    let mut sources = machine.sources(&format!("while :; do cat {joules}; echo; sleep 0.03; done"));
+    assert!(sources.can_measure());
+    let mut after = |text: &str| {
+        let done = sources.measure(|| {
+            let new = format!("{joules}.new");
+            fs::write(&new, text).unwrap();
+            fs::rename(new, &joules).unwrap();
+            // No more than a meter may be late, on a machine however busy.
+            thread::sleep(Duration::from_millis(700));
+        });
+        done.unwrap().1.sum()
+    };
+    let sum = after("1007.50 J");
+    assert_eq!((sum.class(), sum.best().unwrap().0), (Class::Measured, 7_500_000));
+    // Where it goes back, it was set back.
+    let sum = after("3.00 J");
+    assert_eq!(sum.interval(), None);
+    assert!(sum.caveats().any(|caveat| caveat == Caveat::Reset));
+    let sum = after("900000000.00 J");
+    assert!(sum.caveats().any(|caveat| caveat == Caveat::Implausible));
+    // Another unit in the middle is no number of anything.
+    let sum = after("7 W");
+    assert_eq!(sum.interval(), None);
+    assert!(sum.gaps()[0].contains("watts another time"), "{:?}", sum.gaps());
+}
+
+#[test]
+fn a_command_that_says_nothing_of_use_is_quoted() {
+    let machine = Machine::new();
+    for (command, why) in [
+        ("echo hello", "\"hello\""),
+        ("printf 'time,watts\\n1,5\\n'", "time,watts"),
+        ("echo -- -5 W", "no number"),
+        ("printf '%s\\n' '-5 W'", "less than nothing"),
+        ("echo NaN W", "no number"),
+        ("echo 1e300 W", "more than any machine"),
+        ("printf '\\033[31mred\\a\\n'", "red"),
+        ("head -c 10000000 /dev/zero | tr '\\0' x", "longer than 256 bytes"),
+        ("head -c 10000000 /dev/urandom", "\""),
+        ("true", "without a reading"),
+        ("echo '# nothing'", "without a reading"),
+        ("echo no meter here >&2; exit 3", "no meter here"),
+        ("echo 5 W; echo no more >&2; exit 3", "exit status: 3"),
+        ("kill -9 $$", "signal: 9"),
+        ("/nowhere/meter", "nowhere"),
+        ("", "no command"),
+    ] {
+        let said = machine.why(command);
+        assert!(said.contains(why), "{command}: {said}");
+    }
+    let found = machine.found("echo hello");
+    assert!(found.fix.unwrap().contains("docs/spec/meter.md"));
+}
+
+#[test]
+fn a_command_that_hangs_is_killed_with_all_it_started() {
+    let machine = Machine::new();
+    let alive = machine.path("alive");
+    // A child and a grandchild that go on for as long as nobody kills them.
+    let touch = format!("while :; do date +%N > {alive}; sleep 0.05; done");
+    let hangs = format!("sh -c '{touch}' & sleep 1000");
+    assert!(machine.why(&hangs).contains("no reading within 5 s"));
+    let stands = || {
+        let before = fs::read(&alive).unwrap_or_default();
+        thread::sleep(Duration::from_millis(300));
+        before == fs::read(&alive).unwrap_or_default()
+    };
+    assert!(comes_true(stands));
+    // The same where it works, and its meter is no longer needed.
+    let works = format!("sh -c '{touch}' & while :; do echo 5 W; sleep 0.05; done");
+    let sources = machine.sources(&works);
+    assert_eq!(sources.found()[0].status, Status::Used);
+    assert!(comes_true(|| !stands()));
+    drop(sources);
+    assert!(comes_true(stands));
+}
+
+#[test]
+fn one_that_fails_at_its_third_reading_is_a_gap() {
+    let machine = Machine::new();
+    let go = machine.path("go");
+    let command = format!(
+        "echo 5 W; sleep 0.05; echo 5 W; while ! [ -e {go} ]; do sleep 0.02; done; echo broken >&2; exit 1"
+    );
+    let mut sources = machine.sources(&command);
+    assert_eq!(sources.found()[0].status, Status::Used);
+    let fails = || {
+        fs::write(&go, "").unwrap();
+        thread::sleep(Duration::from_secs(1));
+        // The next run fails, too, as soon as it has begun.
+        thread::sleep(Duration::from_millis(700));
+    };
+    let sum = sources.measure(fails).unwrap().1.sum();
+    assert!(sum.gaps().iter().any(|gap| gap.contains("broken")), "{:?}", sum.gaps());
+    assert!(sum.caveats().any(|caveat| caveat == Caveat::Gap));
+}
+
+#[test]
+fn nonsense_in_the_middle_is_a_gap_that_ends() {
+    let machine = Machine::new();
+    let line = machine.path("line");
+    fs::write(&line, "5 W\n").unwrap();
+    let mut sources = machine.sources(&format!("while :; do cat {line}; sleep 0.02; done"));
+    let said = |text: &str| {
+        let new = format!("{line}.new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, &line).unwrap();
+        thread::sleep(Duration::from_millis(500));
+    };
+    let sum = sources
+        .measure(|| {
+            said("out of range\n");
+            said("5 W\n");
+        })
+        .unwrap()
+        .1
+        .sum();
+    assert!(sum.gaps().iter().all(|gap| gap.contains("out of range")), "{:?}", sum.gaps());
+    assert!(!sum.gaps().is_empty() && sum.interval().is_some());
+    let sum = sources.measure(|| said("out of range\n")).unwrap().1.sum();
+    assert_eq!(sum.interval(), None);
+}
+
+#[test]
+fn a_reading_that_is_old_is_a_gap() {
+    let machine = Machine::new();
+    let mut sources = machine.sources("echo 5 W; sleep 0.1; echo 5 W; sleep 1000");
+    assert_eq!(sources.found()[0].status, Status::Used);
+    let sum = measure(&mut sources, Duration::from_millis(5500)).sum();
+    assert_eq!(sum.interval(), None);
+    assert!(sum.gaps().iter().any(|gap| gap.contains("s old")), "{:?}", sum.gaps());
+}
+
+/// A web server that answers each request so; where it is.
+fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/meter?id=0", listener.local_addr().unwrap());
+    // It ends with the test.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            answer(&mut stream);
+        }
+    });
+    url
+}
+
+fn body(text: &'static str) -> impl Fn(&mut TcpStream) + Send + 'static {
+    move |stream| {
+        let length = text.len();
+        let _ = write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"
+        );
+    }
+}
+
+#[test]
+fn a_url_is_asked() {
+    let machine = Machine::new();
+    let plain = serve(body("# plug\n42.5 W +- 1%\n"));
+    let json = serve(body(r#"{"id":0,"apower":42.5,"aenergy":{"total":10.25}}"#));
+    for meter in [plain, format!("{json}#/apower=W")] {
+        let mut sources = machine.sources(&meter);
+        assert_eq!(sources.found()[0].status, Status::Used, "{}", sources.found()[0].why);
+        let window = measure(&mut sources, Duration::from_millis(200));
+        assert!(is_steady(&window, 42.5), "{:?}", window.sum());
+    }
+    assert!(machine.sources(&format!("{json}#/aenergy/total=Wh")).can_measure());
+}
+
+#[test]
+fn a_url_that_does_not_answer_says_why() {
+    let machine = Machine::new();
+    let status = |code: &'static str| {
+        serve(move |stream| {
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {code}\r\nContent-Length: 3\r\nConnection: close\r\n\r\n5 W"
+            );
+        })
+    };
+    let slow = serve(|_| thread::sleep(Duration::from_secs(10)));
+    let drips = serve(|stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
+        while write!(stream, "5").is_ok() {
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let giant = serve(|stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+        while stream.write_all(&[b'5'; 65_536]).is_ok() {}
+    });
+    let cut = serve(|stream| {
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n5 W");
+    });
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let home = serve(body(r#"{"apower":"\u0007nothing"}"#));
+    for (url, why) in [
+        (status("404 Not Found"), "404"),
+        (status("500 Internal Server Error"), "500"),
+        (slow, "timeout"),
+        (drips, "timeout"),
+        (giant, "limit"),
+        (cut, "it did not answer"),
+        (format!("http://{nobody}/"), "it did not answer"),
+        (serve(body("hello")), "hello"),
+        (serve(body("")), "without a reading"),
+        (serve(|stream| drop(stream.write_all(b"\0\x01garbage\r\n\r\n"))), "it did not answer"),
+        (format!("{home}#/apower=W"), "nothing"),
+        (format!("{home}#/power=W"), "without /power"),
+        (format!("{home}#/apower"), "JSON pointer and a unit"),
+        (format!("{home}#/apower=V"), "JSON pointer and a unit"),
+        ("http://".into(), "it did not answer"),
+        ("https://127.0.0.1/".into(), "https"),
+    ] {
+        let said = machine.why(&url);
+        assert!(said.contains(why), "{url}: {said}");
+    }
+}
+
+#[test]
+fn a_url_that_goes_away_is_a_gap() {
+    let machine = Machine::new();
+    let answers = std::sync::atomic::AtomicUsize::new(0);
+    let url = serve(move |stream| {
+        if answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 {
+            body("5 W")(stream);
+        }
+    });
+    let mut sources = machine.sources(&url);
+    assert_eq!(sources.found()[0].status, Status::Used);
+    let sum = measure(&mut sources, Duration::from_millis(1800)).sum();
+    assert_eq!(sum.interval(), None);
+    assert!(sum.gaps().iter().any(|gap| gap.contains("did not answer")), "{:?}", sum.gaps());
+}
+
+#[test]
+fn secrets_of_a_url_are_not_repeated() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let why = Machine::new().why(&format!("http://admin:hunter2@{nobody}/?password=hunter2"));
+    assert!(!why.contains("hunter2"), "{why}");
+}
+
+#[test]
+fn of_this_machine_no_meter_is_believed_that_tells_nothing() {
+    let opened = |command: &str| {
+        let external = External::Command(command.into());
+        Sources::open_with(&Root::default(), Some(&external)).found()[0].clone()
+    };
+    let found = opened("while :; do echo 50 W; sleep 0.05; done");
+    assert_eq!(found.status, Status::Used, "{}", found.why);
+    for (watts, why) in [("0", "stood still"), ("0.1", "while a CPU was busy")] {
+        let found = opened(&format!("while :; do echo {watts} W; sleep 0.05; done"));
+        assert_eq!(found.status, Status::Unavailable);
+        assert!(found.why.contains(why), "{}", found.why);
+    }
+}

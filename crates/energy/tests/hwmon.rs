@@ -1,0 +1,311 @@
+//! Boards and chips made of files: which of their sensors are read, and what they add up to.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Window};
+
+/// A machine that is a directory.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// Adds a device of this driver, with these files.
+    fn device(self, device: &str, name: &str, files: &[(&str, &str)]) -> Self {
+        let directory = self.file(device);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("name"), format!("{name}\n")).unwrap();
+        for (file, text) in files {
+            fs::write(directory.join(file), format!("{text}\n")).unwrap();
+        }
+        self
+    }
+
+    fn file(&self, path: &str) -> PathBuf {
+        self.0.path().join("sys/class/hwmon").join(path)
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::open(&Root::new(self.0.path()))
+    }
+
+    fn statuses(&self) -> Vec<(String, &'static str)> {
+        let sources = self.sources();
+        let hwmon = sources.found().iter().filter(|found| found.source == "hwmon");
+        hwmon.map(|found| (found.domain.clone(), found.status.name())).collect()
+    }
+
+    fn measure(&self, time: Duration, work: impl FnOnce()) -> Window {
+        let work = || {
+            std::thread::sleep(time);
+            work();
+        };
+        self.sources().measure(work).unwrap().1
+    }
+
+    fn why(&self, domain: &str) -> String {
+        let sources = self.sources();
+        let found = sources.found().iter().find(|found| found.domain == domain);
+        found.unwrap().why.clone()
+    }
+}
+
+/// The energy of a steady power is time times power; the window is a little longer than what is
+/// between its samples.
+fn is_steady(energy: &Energy, watts: f64, window: &Window) -> bool {
+    let truth = watts * window.wall.as_secs_f64();
+    let best = energy.best().unwrap().joules();
+    let (lo, hi) = energy.interval().unwrap();
+    best <= truth && best > 0.3 * truth && lo.joules() <= truth && truth <= hi.joules()
+}
+
+const SHORT: Duration = Duration::from_millis(200);
+
+#[test]
+fn the_board_tells_the_whole_platform() {
+    let machine =
+        Machine::new().device("hwmon3", "power_meter", &[("power1_average", "250000000")]);
+    assert_eq!(machine.statuses(), [("power_meter".to_owned(), "used")]);
+    let window = machine.measure(SHORT, || ());
+    let sum = window.sum();
+    assert_eq!(sum.class(), Class::Integrated);
+    assert!(is_steady(&sum, 250.0, &window), "{sum:?}");
+    assert!(sum.caveats().any(|caveat| caveat == Caveat::Sampled));
+    // Nothing is measured by a sensor.
+    assert!(!machine.sources().can_measure());
+}
+
+#[test]
+fn what_is_less_accurate_is_told_with_more_doubt() {
+    let width = |files: &[(&str, &str)]| {
+        let power = [("power1_average", "100000000"), ("power1_average_interval", "1")];
+        let machine = Machine::new().device("hwmon0", "power_meter", &[&power, files].concat());
+        let window = machine.measure(SHORT, || ());
+        let (lo, hi) = window.sum().interval().unwrap();
+        (hi.joules() - lo.joules()) / window.sum().best().unwrap().joules()
+    };
+    let (good, bad, unknown) = (
+        width(&[("power1_accuracy", "1.0%")]),
+        width(&[("power1_accuracy", "30%")]),
+        width(&[("power1_accuracy", "garbage")]),
+    );
+    assert!(good >= 0.02 && bad >= 0.6 && (0.1..0.6).contains(&unknown), "{good} {bad} {unknown}");
+}
+
+#[test]
+fn a_power_that_changes_is_within_the_interval() {
+    let machine = Machine::new().device("hwmon0", "zenpower", &[("power1_input", "50000000")]);
+    let file = machine.file("hwmon0/power1_input");
+    let window = machine.measure(Duration::from_millis(400), || {
+        fs::write(&file, "150000000\n").unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+    });
+    let (lo, hi) = window.sum().interval().unwrap();
+    // Half of the time at each, as far as the machine's own clock goes.
+    let (least, most) = (50.0 * 0.4, 150.0 * window.wall.as_secs_f64());
+    assert!(lo.joules() < most && hi.joules() > least && hi > lo, "{lo:?} {hi:?}");
+}
+
+#[test]
+fn sockets_are_added_and_cores_are_not() {
+    let files = [
+        ("energy1_input", "5000000"),
+        ("energy1_label", "Esocket0"),
+        ("energy2_input", "7000000"),
+        ("energy2_label", "Esocket1"),
+        ("energy3_input", "1"),
+        ("energy3_label", "Ecore000"),
+    ];
+    let machine = Machine::new().device("hwmon0", "amd_energy", &files);
+    let expected = [
+        ("amd_energy Esocket0", "used"),
+        ("amd_energy Esocket1", "used"),
+        ("amd_energy Ecore000", "ignored"),
+    ];
+    assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+    assert!(machine.sources().can_measure());
+    let window = machine.measure(SHORT, || {
+        fs::write(machine.file("hwmon0/energy1_input"), "8000000").unwrap();
+        fs::write(machine.file("hwmon0/energy2_input"), "8500000").unwrap();
+        fs::write(machine.file("hwmon0/energy3_input"), "9000000").unwrap();
+    });
+    assert_eq!(window.sum().class(), Class::Measured);
+    assert_eq!(window.sum().best().unwrap().0, 4_500_000);
+}
+
+#[test]
+fn a_socket_that_cannot_be_read_is_missing_from_the_sum() {
+    let files = [
+        ("energy1_input", "5000000"),
+        ("energy1_label", "Esocket0"),
+        ("energy2_input", "garbage"),
+        ("energy2_label", "Esocket1"),
+    ];
+    let machine = Machine::new().device("hwmon0", "amd_energy", &files);
+    let window = machine
+        .measure(SHORT, || fs::write(machine.file("hwmon0/energy1_input"), "8000000").unwrap());
+    assert_eq!(window.sum().interval(), None);
+    assert!(window.sum().caveats().any(|caveat| caveat == Caveat::DomainMissing));
+}
+
+#[test]
+fn of_two_drivers_that_see_a_socket_one_is_read() {
+    let power = [("power1_input", "60000000"), ("power1_label", "SVI2_P_Core")];
+    let machine = Machine::new().device("hwmon0", "zenpower", &power).device(
+        "hwmon1",
+        "amd_energy",
+        &[("energy1_input", "5"), ("energy1_label", "Esocket0")],
+    );
+    let expected = [("zenpower SVI2_P_Core", "ignored"), ("amd_energy Esocket0", "used")];
+    assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+    assert!(machine.why("zenpower SVI2_P_Core").contains("amd_energy Esocket0"));
+    // The one that cannot be read leaves the other, and its two rails.
+    let soc = [("power2_input", "9000000"), ("power2_label", "SVI2_P_SoC")];
+    let machine = machine.device("hwmon0", "zenpower", &soc);
+    fs::write(machine.file("hwmon1/energy1_input"), "garbage").unwrap();
+    let window = machine.measure(SHORT, || ());
+    assert_eq!(window.domains.len(), 2);
+    assert!(window.domains.iter().all(|domain| domain.in_sum && domain.name.contains("SVI2")));
+}
+
+#[test]
+fn of_two_meters_of_the_platform_one_is_read() {
+    let psu = [("power1_input", "180000000"), ("power1_label", "power total")];
+    let rail = [("power2_input", "90000000"), ("power2_label", "power +12v")];
+    let machine = Machine::new()
+        .device("hwmon0", "corsairpsu", &[psu, rail].concat())
+        .device("hwmon1", "power_meter", &[("power1_average", "200000000")])
+        .device("hwmon2", "power_meter", &[("power1_average", "210000000")]);
+    let statuses = machine.statuses();
+    let used = statuses.iter().filter(|(_, status)| *status == "used");
+    assert!(used.map(|(domain, _)| domain).eq(["power_meter of hwmon1"]));
+    assert!(machine.why("power_meter of hwmon1").contains("whole platform"));
+    assert!(machine.why("corsairpsu power +12v").contains("not known"));
+    let alone = Machine::new().device("hwmon0", "corsairpsu", &[psu, rail].concat());
+    assert_eq!(alone.measure(SHORT, || ()).domains.len(), 1);
+}
+
+#[test]
+fn cards_are_domains_of_their_own_and_processors_graphics_are_not() {
+    let gpu = [("power1_average", "300000000"), ("power1_label", "PPT"), ("power1_cap", "1")];
+    let machine = Machine::new()
+        .device("hwmon0", "amdgpu", &gpu)
+        .device("hwmon1", "amdgpu", &gpu[..2])
+        .device("hwmon2", "power_meter", &[("power1_average", "400000000")]);
+    let card = machine.0.path().join("sys/devices/pci0000:00/0000:03:00.0");
+    fs::create_dir_all(&card).unwrap();
+    symlink(&card, machine.file("hwmon0/device")).unwrap();
+    let expected = [
+        ("amdgpu PPT of 0000:03:00.0", "used"),
+        ("amdgpu PPT of hwmon1", "ignored"),
+        ("power_meter", "used"),
+    ];
+    assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+    let window = machine.measure(SHORT, || ());
+    assert!(is_steady(&window.sum(), 400.0, &window));
+    let card = window.domains.iter().find(|domain| domain.name.starts_with("amdgpu")).unwrap();
+    assert!(!card.in_sum && is_steady(&card.energy, 300.0, &window));
+}
+
+#[test]
+fn a_card_that_shows_itself_and_a_part_is_read_once() {
+    let files = [
+        ("energy1_input", "10"),
+        ("energy1_label", "card"),
+        ("energy2_input", "5"),
+        ("energy2_label", "pkg"),
+        ("power1_cap_max", "300000000"),
+    ];
+    let machine = Machine::new().device("hwmon4", "xe", &files);
+    let expected = [("xe card of hwmon4", "used"), ("xe pkg", "ignored")];
+    assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+    let i915 = Machine::new().device("hwmon1", "i915", &[("energy1_input", "10")]);
+    assert_eq!(i915.statuses(), [("i915 of hwmon1".to_owned(), "used")]);
+    let nouveau = Machine::new().device("hwmon1", "nouveau", &[("power1_input", "10")]);
+    assert_eq!(nouveau.statuses(), [("nouveau of hwmon1".to_owned(), "used")]);
+}
+
+#[test]
+fn energy_is_preferred_to_power_and_averages_to_moments() {
+    let files =
+        [("power1_input", "1000000"), ("power1_average", "2000000"), ("energy1_input", "5")];
+    let reads = |files: &[(&str, &str)]| {
+        let machine = Machine::new().device("hwmon0", "fam15h_power", files);
+        let path = machine.sources().found()[1].path.clone().unwrap();
+        path.file_name().unwrap().to_string_lossy().into_owned()
+    };
+    assert_eq!(reads(&files), "energy1_input");
+    assert_eq!(reads(&files[..2]), "power1_average");
+    assert_eq!(reads(&files[..1]), "power1_input");
+    assert_eq!(reads(&[files[0], files[1], ("energy1_input", "garbage")]), "power1_average");
+}
+
+#[test]
+fn whatever_is_not_known_is_not_used() {
+    let machine = Machine::new()
+        .device("hwmon0", "ina226", &[("power1_input", "1000000")])
+        .device("hwmon1", "", &[("power1_input", "1000000")])
+        .device("hwmon2", "coretemp", &[("temp1_input", "40000")]);
+    let statuses = machine.statuses();
+    assert_eq!(statuses.len(), 2);
+    assert!(statuses.iter().all(|(_, status)| *status == "ignored"));
+    fs::remove_file(machine.file("hwmon0/name")).unwrap();
+    // A file that is a link to nothing is none.
+    symlink("/nowhere", machine.file("hwmon2/power1_input")).unwrap();
+    assert_eq!(machine.statuses().len(), 2);
+    assert_eq!(machine.measure(SHORT, || ()).sum().interval(), None);
+}
+
+#[test]
+fn garbage_is_said_and_never_a_number() {
+    for garbage in ["garbage", "", "-5", "1.5", "99999999999999999999999"] {
+        let machine =
+            Machine::new().device("hwmon0", "power_meter", &[("power1_average", garbage)]);
+        assert_eq!(machine.statuses(), [("power_meter".to_owned(), "unavailable")]);
+        assert!(machine.why("power_meter").contains("power1_average"));
+        assert_eq!(machine.measure(SHORT, || ()).sum().interval(), None);
+    }
+    // More power than any platform draws.
+    let machine =
+        Machine::new().device("hwmon0", "power_meter", &[("power1_average", "99999999999999")]);
+    let sum = machine.measure(SHORT, || ()).sum();
+    assert_eq!(sum.interval(), None);
+    assert!(sum.caveats().any(|caveat| caveat == Caveat::Implausible));
+}
+
+#[test]
+fn a_sensor_that_vanishes_is_a_gap_and_no_zero() {
+    let machine = Machine::new().device("hwmon0", "power_meter", &[("power1_average", "9000000")]);
+    let file = machine.file("hwmon0/power1_average");
+    let sum = machine.measure(SHORT, || fs::remove_file(file).unwrap()).sum();
+    assert_eq!(sum.interval(), None);
+    assert!(sum.gaps()[0].contains("power1_average"), "{:?}", sum.gaps());
+}
+
+#[test]
+fn an_unreadable_sensor_says_why() {
+    let machine = Machine::new().device("hwmon0", "amd_energy", &[("energy1_input", "5")]);
+    fs::write(machine.file("hwmon0/energy1_label"), "Esocket0").unwrap();
+    let file = machine.file("hwmon0/energy1_input");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read_to_string(&file).is_ok() {
+        println!("skipped: root reads every file");
+        return;
+    }
+    assert!(machine.why("amd_energy Esocket0").contains("ermission denied"));
+}
+
+#[test]
+fn two_of_a_kind_have_two_names() {
+    let files = [("power1_input", "1000000")];
+    let machine =
+        Machine::new().device("hwmon10", "zenpower", &files).device("hwmon9", "zenpower", &files);
+    let expected = [("zenpower of hwmon9", "used"), ("zenpower of hwmon10", "used")];
+    assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+}
