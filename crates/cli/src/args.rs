@@ -356,9 +356,12 @@ pub struct Calibrate {
 
 /// Show what can be used on this machine, and for what cannot: why, and what would help.
 ///
-/// Every source of energy and every kernel.
+/// Every source of energy, every clock that can be set, every kernel, and what GPUs and OpenSSL need.
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// Look at a meter beside the machine, too: a shell command, or a URL, that tells watts or joules
+    #[arg(long, value_name = "COMMAND|URL")]
+    pub meter: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_energy::{Found, Root, Sources, Status};
+use wattlock_energy::{External, Found, Root, Sources, Status};
 use wattlock_file::Shown;
 
 use crate::args;
@@ -52,10 +52,11 @@ struct Feature {
 /// `wattlock doctor`.
 pub fn run(args: &args::Doctor) -> Ended {
     let root = root();
+    let external = args.meter.as_deref().map(str::parse::<External>).map(|Ok(external)| external);
     let document = Document {
         schema: "wattlock-doctor/1",
         root: other(&root).map(|root| root.display().to_string()),
-        energy: Sources::open(&root).found().iter().map(source).collect(),
+        energy: Sources::open_with(&root, external.as_ref()).found().iter().map(source).collect(),
         knobs: wattlock_energy::knob::found(&root).iter().map(source).collect(),
         cpu_features: features(),
         kernels: kernels(),

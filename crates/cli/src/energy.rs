@@ -47,14 +47,18 @@ pub fn sources(root: &Root, args: &args::Meters) -> anyhow::Result<Sources> {
     let Some(meter) = &args.meter else { return Ok(Sources::open(root)) };
     let Ok(external) = meter.parse::<External>();
     let sources = Sources::open_with(root, Some(&external));
-    let refused = sources.found().iter().find(|found| {
-        found.source == "external" && found.status != Status::Used
-    });
+    let refused = sources
+        .found()
+        .iter()
+        .find(|found| found.source == "external" && found.status != Status::Used);
     match refused {
         None => Ok(sources),
         Some(found) => {
             let fix = found.fix.as_ref().map_or_else(String::new, |fix| format!("\n  {fix}"));
-            Err(unavailable(format!("--meter cannot be read: {}{fix}", Shown(Path::new(&found.why)))))
+            Err(unavailable(format!(
+                "--meter cannot be read: {}{fix}",
+                Shown(Path::new(&found.why))
+            )))
         }
     }
 }

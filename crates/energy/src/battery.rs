@@ -121,6 +121,16 @@ impl Shows {
     }
 }
 
+/// What is said where there is none.
+pub(crate) fn absent() -> Candidate {
+    Candidate::absent(
+        SOURCE,
+        "battery",
+        "no battery is here",
+        "a battery, or a meter in the wall socket: --meter",
+    )
+}
+
 /// Looks for them.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let (batteries, chargers) = supplies(root);

@@ -14,6 +14,14 @@ pub(crate) struct Candidate {
     pub meter: Result<Box<dyn Meter>, Obstacle>,
 }
 
+impl Candidate {
+    /// A source of which this machine has none.
+    pub fn absent(source: &'static str, domain: &str, why: &str, fix: &str) -> Self {
+        let meter = Err(Obstacle::unavailable(why).fix(fix));
+        Self { source, domain: domain.into(), path: None, extent: None, meter }
+    }
+}
+
 /// Why a candidate is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Obstacle {

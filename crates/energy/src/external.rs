@@ -45,6 +45,16 @@ impl FromStr for External {
     }
 }
 
+/// What is said where there is none.
+pub(crate) fn absent() -> Candidate {
+    Candidate::absent(
+        SOURCE,
+        "wall",
+        "no meter beside the machine is given",
+        "a meter in the wall socket, and --meter: docs/spec/meter.md",
+    )
+}
+
 /// Listens to it for as long as its first readings take.
 pub(crate) fn discover(external: &External) -> Candidate {
     let meter = open(external).map(|wall| Box::new(wall) as Box<dyn Meter>);

@@ -42,6 +42,16 @@ impl Meter for Hwmon {
     }
 }
 
+/// What is said where there is none.
+pub(crate) fn absent() -> Candidate {
+    Candidate::absent(
+        SOURCE,
+        "board, socket, GPU",
+        "no sensor of power is here",
+        "load the driver of the board's sensors, as sensors-detect finds it",
+    )
+}
+
 /// Looks at every channel of every device.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let devices = directories(&root.path(DIRECTORY));

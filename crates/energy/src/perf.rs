@@ -80,6 +80,16 @@ impl Meter for Perf {
     }
 }
 
+/// What is said where there is none.
+pub(crate) fn absent() -> Candidate {
+    Candidate::absent(
+        SOURCE,
+        "package, dram, psys",
+        "the kernel has no performance events of power",
+        "load the kernel's module: modprobe rapl; in a virtual machine, measure on the host itself",
+    )
+}
+
 /// Looks for them.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     // The call reads this machine's counters, whatever files stand below another root.

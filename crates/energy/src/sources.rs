@@ -68,12 +68,15 @@ impl Sources {
     /// The same with a meter that is beside the machine.
     pub fn open_with(root: &Root, external: Option<&External>) -> Self {
         let other_root = *root != Root::default();
-        let mut candidates: Vec<Candidate> = external.into_iter().map(external::discover).collect();
-        candidates.extend(perf::discover(root));
+        let mut candidates = match external {
+            Some(external) => vec![external::discover(external)],
+            None => vec![external::absent()],
+        };
+        candidates.extend(or_absent(perf::discover(root), perf::absent));
         candidates.extend(powercap::discover(root));
+        candidates.extend(or_absent(hwmon::discover(root), hwmon::absent));
+        candidates.extend(or_absent(battery::discover(root), battery::absent));
         candidates.extend(nvml::discover(root));
-        candidates.extend(hwmon::discover(root));
-        candidates.extend(battery::discover(root));
         // What this machine does moves no counter of another.
         if !other_root {
             probe(&mut candidates, root, spin);
@@ -150,6 +153,11 @@ impl Sources {
         let periods = self.meters.iter().map(|(meter, _)| meter.info().kind.period());
         periods.min().unwrap_or(Duration::MAX)
     }
+}
+
+/// A source that is not here is told of, too.
+fn or_absent(found: Vec<Candidate>, absent: fn() -> Candidate) -> Vec<Candidate> {
+    if found.is_empty() { vec![absent()] } else { found }
 }
 
 fn model(counted: bool) -> Found {

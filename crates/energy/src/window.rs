@@ -194,9 +194,9 @@ impl<'a> Account<'a> {
             None => Energy::unavailable(Caveat::Gap),
             Some(_) if self.ends_in_a_gap => Energy::unavailable(Caveat::Gap),
             Some(Err(caveat)) => Energy::unavailable(caveat),
-            // A counter that did not move says nothing: the time was short, or it is dead. A sensor
-            // that tells 0 W tells something.
-            Some(Ok((Microjoules(0), _))) if self.meter.counts() => {
+            // A counter that did not move says nothing: the time was short, or it is dead. Nor does a
+            // sensor of 0 W, but that of a GPU, which may be asleep.
+            Some(Ok((Microjoules(0), _))) if self.meter.counts() || !self.may_sleep() => {
                 Energy::unavailable(Caveat::BelowResolution)
             }
             Some(Ok((total, uncertainty))) => self.told(total, uncertainty),
@@ -207,6 +207,10 @@ impl<'a> Account<'a> {
             energy: energy.with_gaps(std::mem::take(&mut self.gaps)),
             in_sum: self.in_sum,
         }
+    }
+
+    fn may_sleep(&self) -> bool {
+        self.extent() == Extent::Accelerator
     }
 
     fn told(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {

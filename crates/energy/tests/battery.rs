@@ -175,7 +175,9 @@ fn what_is_no_battery_of_the_machine_is_not_looked_at() {
         .supply("ups", &[("type", "UPS"), ("status", "Discharging"), power])
         .supply("nothing", &[])
         .supply("AC", &[("type", "Mains")]);
-    assert_eq!(machine.told(), []);
+    let told = machine.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].1, told[0].2.as_str()), (Status::Unavailable, "no battery is here"));
     let machine =
         Machine::new().battery("macsmc-battery", "Discharging", &[("scope", "System"), power]);
     assert_eq!(machine.told()[0].1, Status::Used);

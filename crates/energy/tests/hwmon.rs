@@ -237,7 +237,9 @@ fn energy_is_preferred_to_power_and_averages_to_moments() {
         [("power1_input", "1000000"), ("power1_average", "2000000"), ("energy1_input", "5")];
     let reads = |files: &[(&str, &str)]| {
         let machine = Machine::new().device("hwmon0", "fam15h_power", files);
-        let path = machine.sources().found()[1].path.clone().unwrap();
+        let sources = machine.sources();
+        let found = sources.found().iter().find(|found| found.source == "hwmon").unwrap();
+        let path = found.path.clone().unwrap();
         path.file_name().unwrap().to_string_lossy().into_owned()
     };
     assert_eq!(reads(&files), "energy1_input");
