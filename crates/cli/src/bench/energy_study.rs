@@ -87,7 +87,7 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
     );
     let _ = writeln!(
         text,
-        "{:<10}{:>11}{:>11}{:>11}{:>11}  {:<10}{:>9}{:>8}{:>10}  {}",
+        "{:<10}{:>11}{:>11}{:>11}{:>11}  {:<10}{:>9}{:>8}{:>10}  µJ/B",
         "printed:",
         "p1 MB/s",
         "p1 µJ/B",
@@ -97,7 +97,6 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
         "MB/s",
         "threads",
         "CPU s/GB",
-        "µJ/B"
     );
     for cipher in ciphers() {
         let of = |column, digits| number(printed(cipher, column), digits);
