@@ -1,26 +1,37 @@
 //! Takes a job, asks the policy for a plan, lets the devices work, and reports.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::case::Case;
 use crate::cpu::Cpu;
-use crate::device::{Device, Stop, Tally};
-use crate::job::{Data, Job};
-use crate::policy::{Load, Plan, Policy};
+use crate::device::{Device, Fault, Stop, Tally};
+use crate::job::{Cipher, Data, Job, Stores};
+use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy, Power};
 use crate::pool::Pool;
+use crate::profile::{Profiles, Residency};
 use crate::report::Report;
-use crate::run::Run;
+use crate::run::{Progress, Run, Seat};
 
 /// The devices of a machine and the rule by which jobs are spread over them.
 ///
 /// An engine may be shared by threads; jobs run beside each other.
 pub struct Engine {
     cpu: Cpu,
-    accelerators: Vec<Box<dyn Device>>,
+    cpu_chosen: bool,
+    accelerators: Vec<Entry>,
     policy: Policy,
     pool: Pool,
+    /// What was measured, and what large jobs have told since.
+    profiles: Mutex<Profiles>,
+    idle: Vec<(String, Power)>,
+}
+
+struct Entry {
+    device: Box<dyn Device>,
+    chosen: bool,
 }
 
 impl Engine {
@@ -28,7 +39,15 @@ impl Engine {
     pub fn new(threads: usize) -> Self {
         let cpu = Cpu::new(threads);
         let pool = Pool::new(cpu.workers());
-        Self { cpu, accelerators: Vec::new(), policy: Policy::default(), pool }
+        Self {
+            cpu,
+            cpu_chosen: true,
+            accelerators: Vec::new(),
+            policy: Policy::default(),
+            pool,
+            profiles: Mutex::default(),
+            idle: Vec::new(),
+        }
     }
 
     /// The same engine with another policy.
@@ -38,12 +57,53 @@ impl Engine {
         self
     }
 
-    /// The same engine with one more device.
+    /// The same engine with one more device, which has passed its own test. It takes part if the
+    /// policy asks accelerators.
     #[must_use]
     pub fn with_device(mut self, device: Box<dyn Device>) -> Self {
-        self.accelerators.push(device);
-        self.pool = Pool::new(self.workers());
+        let chosen = !device.only_by_name();
+        self.accelerators.push(Entry { device, chosen });
+        let accelerators = self.accelerators.iter().map(|entry| entry.device.workers());
+        self.pool = Pool::new(self.cpu.workers() + accelerators.sum::<usize>());
         self
+    }
+
+    /// The same engine with these devices only, of those that it has. What they drop is finished by
+    /// the CPU all the same.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDevice`] for a name that none of them has.
+    pub fn with_chosen(mut self, names: &[&str]) -> Result<Self, Error> {
+        if let Some(name) = names.iter().find(|name| !self.devices().any(|known| known == **name)) {
+            let here = self.devices().collect::<Vec<_>>().join(", ");
+            return Err(Error::NoSuchDevice { name: (*name).to_owned(), here });
+        }
+        self.cpu_chosen = names.contains(&Cpu::NAME);
+        for entry in &mut self.accelerators {
+            entry.chosen = names.contains(&entry.device.name());
+        }
+        Ok(self)
+    }
+
+    /// The same engine with what was measured of its devices.
+    #[must_use]
+    pub fn with_profiles(mut self, profiles: Profiles) -> Self {
+        self.profiles = Mutex::new(profiles);
+        self
+    }
+
+    /// The same engine, told what the device of that name draws at rest: what a plan for the least
+    /// energy needs to know of the devices that it leaves out.
+    #[must_use]
+    pub fn with_idle_power(mut self, device: &str, power: Power) -> Self {
+        self.idle.push((device.to_owned(), power));
+        self
+    }
+
+    /// The names of all devices, the CPU first, chosen or not.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let accelerators = self.accelerators.iter().map(|entry| entry.device.name());
+        std::iter::once(Cpu::NAME).chain(accelerators)
     }
 
     /// CPU workers.
@@ -51,11 +111,17 @@ impl Engine {
         self.cpu.workers()
     }
 
-    /// Works through `job` and returns when it is done. Small jobs run on the caller's thread.
+    /// What was measured, and what large jobs in memory have told since.
+    pub fn profiles(&self) -> Profiles {
+        lock(&self.profiles).clone()
+    }
+
+    /// Works through `job` and returns when it is done. A small job runs on the caller's thread,
+    /// and in place it allocates nothing and waits for nobody.
     ///
     /// # Errors
-    /// The failure with the smallest chunk. Output may then be incomplete, and memory of an
-    /// in-place job holds a mixture; neither may be used.
+    /// The failure with the smallest chunk, and [`Error::NoDevice`]. Output may then be incomplete,
+    /// and memory of an in-place job holds a mixture; neither may be used.
     pub fn run(&self, job: Job<'_>) -> Result<Report, Error> {
         self.run_by(self.policy, job)
     }
@@ -69,23 +135,21 @@ impl Engine {
             Data::InPlace { slots } => Some(std::mem::take(slots)),
             Data::Moved(_) => None,
         };
-        let plan = self.plan(policy, &job, slots.as_deref().map(<[u8]>::len));
-        let started = Instant::now();
-        let run = Run::new(&job, slots, plan.piece_chunks);
-        let mut report = if plan.workers == 1 {
-            let report = Mutex::new(Report::default());
-            self.attend(&self.cpu, &run, &report);
-            report
-        } else {
-            self.spread(&run, plan)?
+        let load = load(&job, slots.as_deref());
+        if self.cpu_chosen && policy.is_inline(load.bytes) {
+            return run_here(&self.cpu, &job, slots, &Policy::Serial.plan_cpu(&load, 1));
         }
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-        report.wall = started.elapsed();
-        match run.into_failure() {
-            Some(failure) => Err(failure),
-            None => Ok(report),
+        let asked = self.asked(policy, &job.cipher)?;
+        let plan = policy.plan(&load, &self.measured(policy, &asked, &job.cipher));
+        if plan.workers == 1 && plan.terms.is_empty() {
+            return run_here(&self.cpu, &job, slots, &plan);
         }
+        let in_place = slots.is_some();
+        let report = self.spread(&asked, &job, slots, plan)?;
+        if in_place && !matches!(policy, Policy::Dealt { .. }) {
+            self.learn(&report, &load, &job.cipher);
+        }
+        Ok(report)
     }
 
     /// Calls `work` for every item on the engine's workers, each item once, in no fixed order.
@@ -113,72 +177,198 @@ impl Engine {
         })
     }
 
-    fn plan(&self, policy: Policy, job: &Job<'_>, in_place: Option<usize>) -> Plan {
-        let slot_len = job.slot_len();
-        let bytes = match (&job.data, in_place) {
-            (_, Some(len)) => Some(len as u64),
-            (Data::Moved(transfer), None) => {
-                transfer.chunks().map(|c| (c.end - c.start).saturating_mul(slot_len as u64))
-            }
-            (Data::InPlace { .. }, None) => Some(0),
+    /// The accelerators that take part in a job of this `cipher`.
+    fn asked(&self, policy: Policy, cipher: &Cipher<'_>) -> Result<Vec<&dyn Device>, Error> {
+        let mut chosen: Vec<_> = self.accelerators.iter().filter(|entry| entry.chosen).collect();
+        if !policy.asks_accelerators() {
+            chosen.clear();
+        }
+        let able = chosen.iter().map(|entry| &*entry.device);
+        let asked: Vec<_> = able.filter(|device| device.supports(cipher)).collect();
+        let cpu = self.cpu_chosen && policy != Policy::Gpu;
+        if cpu || !asked.is_empty() {
+            return Ok(asked);
+        }
+        let names: Vec<_> = chosen.iter().map(|entry| entry.device.name()).collect();
+        let operation = Case::of(cipher).map_or("a cipher under study".into(), |c| c.to_string());
+        let chosen = if names.is_empty() { "there is none".into() } else { names.join(", ") };
+        Err(Error::NoDevice { operation, chosen })
+    }
+
+    /// What the policy may know.
+    fn measured(&self, policy: Policy, asked: &[&dyn Device], cipher: &Cipher<'_>) -> Devices {
+        let cpu_workers = if self.cpu_chosen { self.cpu.workers() } else { 0 };
+        if !policy.asks_accelerators() {
+            return Devices { cpu_workers, ..Devices::default() };
+        }
+        let profiles = lock(&self.profiles);
+        let cost = |name: &str, workers| {
+            let idle = self.idle.iter().rfind(|(device, _)| device == name);
+            let idle = idle.map(|(_, power)| power.clone());
+            let profile = profiles.find(name, Case::of(cipher)?, workers, Residency::Host)?;
+            Some(Cost::of(profile, idle))
         };
-        policy.plan(Load { bytes, slot_len }, self.workers())
+        let accelerators = asked.iter().map(|device| Accelerator {
+            slots: device.slots(),
+            cost: cost(device.name(), device.workers()),
+        });
+        Devices {
+            cpu_workers,
+            one_worker: cost(Cpu::NAME, 1),
+            all_workers: cost(Cpu::NAME, self.cpu.workers()),
+            accelerators: accelerators.collect(),
+        }
     }
 
-    fn workers(&self) -> usize {
-        self.cpu.workers() + self.accelerators.iter().map(|d| d.workers()).sum::<usize>()
-    }
-
-    fn spread(&self, run: &Run<'_, '_>, plan: Plan) -> Result<Mutex<Report>, Error> {
-        let report = Mutex::new(Report::default());
+    fn spread<'j>(
+        &self,
+        asked: &[&dyn Device],
+        job: &'j Job<'_>,
+        slots: Option<&'j mut [u8]>,
+        plan: Plan,
+    ) -> Result<Report, Error> {
+        let started = Instant::now();
+        let seats = asked.iter().zip(plan.terms).map(|(device, terms)| Seat {
+            name: device.name().to_owned(),
+            terms,
+            workers: device.workers(),
+            progress: Progress::default(),
+        });
+        let seats: Vec<_> = seats.collect();
+        let asked = &asked[..seats.len()];
+        let run = Run::new(job, slots, plan.piece_chunks, plan.cpu_chunks, seats);
+        let report = Mutex::new(Report::new(plan.chosen));
         self.pool.scope(|scope| {
-            let report = &report;
-            for device in &self.accelerators {
+            let (run, report) = (&run, &report);
+            for &device in asked {
                 for _ in 0..device.workers() {
-                    scope.spawn(move |_| self.attend(&**device, run, report));
+                    scope.spawn(move |_| self.accelerate(device, run, report));
                 }
             }
             for _ in 0..plan.workers.min(self.cpu.workers()) {
-                scope.spawn(move |_| self.attend(&self.cpu, run, report));
+                scope.spawn(move |_| compute(&self.cpu, run, report));
             }
         })?;
-        // A piece may come back after every other worker has left.
+        // What accelerators leave or drop when the CPU's workers have left.
         if run.pending() {
-            self.attend(&self.cpu, run, &report);
+            self.pool.scope(|scope| {
+                for _ in 0..self.cpu.workers() {
+                    scope.spawn(|_| compute(&self.cpu, &run, &report));
+                }
+            })?;
         }
-        Ok(report)
+        ended(run, report, started)
     }
 
     /// Lets one worker of `device` work, and the CPU in its place once it has failed: whoever
     /// waits for a piece that was handed back must not wait for ever.
-    fn attend(&self, device: &dyn Device, run: &Run<'_, '_>, report: &Mutex<Report>) {
+    fn accelerate(&self, device: &dyn Device, run: &Run<'_, '_>, report: &Mutex<Report>) {
         let guard = AbandonOnPanic(run);
-        let started = Instant::now();
-        let mut tally = Tally::default();
-        let stopped = device.work(run, &mut tally);
-        let mut fault = None;
-        let replace = match stopped {
-            Ok(()) => false,
-            Err(Stop::Job(error)) => {
-                run.fail(error);
-                false
-            }
-            Err(Stop::Fault(said)) => {
-                fault = Some(said);
-                true
-            }
-        };
-        report.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(
-            device.name(),
-            tally,
-            started.elapsed(),
-            fault,
-        );
+        let (tally, busy, fault) = work(device, run);
+        let declined = run.leave(device.name());
+        let replace = fault.is_some();
+        {
+            let mut report = lock(report);
+            let entry = report.accelerator(device.name());
+            entry.add(tally, busy);
+            entry.fault = entry.fault.take().or(fault);
+            entry.declined = declined;
+        }
         if replace {
-            self.attend(&self.cpu, run, report);
+            compute(&self.cpu, run, report);
         }
         std::mem::forget(guard);
     }
+
+    /// Takes in what a large job tells of the devices that did it.
+    fn learn(&self, report: &Report, load: &Load, cipher: &Cipher<'_>) {
+        let Some((case, plain)) = Case::of(cipher).zip(load.plain_bytes()) else { return };
+        let plain = plain as f64 / report.bytes().max(1) as f64;
+        let mut profiles = lock(&self.profiles);
+        report.devices().for_each(|device| profiles.learn(device, case, plain));
+    }
+}
+
+/// What a policy looks at of a job whose bytes in memory are `slots`.
+fn load(job: &Job<'_>, slots: Option<&[u8]>) -> Load {
+    let slot_len = job.slot_len();
+    let (bytes, in_order) = match (&job.data, slots) {
+        (_, Some(slots)) => (Some(slots.len() as u64), false),
+        (Data::Moved(transfer), None) => {
+            let chunks = transfer.chunks().map(|chunks| chunks.end - chunks.start);
+            let bytes = chunks.map(|chunks| chunks.saturating_mul(slot_len as u64));
+            (bytes, bytes.is_none() || transfer.stores() == Stores::InOrder)
+        }
+        (Data::InPlace { .. }, None) => (Some(0), false),
+    };
+    Load { bytes, slot_len, chunk_len: job.chunk_len, in_order }
+}
+
+/// Works through `job` on the caller's thread.
+fn run_here<'j>(
+    cpu: &Cpu,
+    job: &'j Job<'_>,
+    slots: Option<&'j mut [u8]>,
+    plan: &Plan,
+) -> Result<Report, Error> {
+    let started = Instant::now();
+    let mut report = Report::new(plan.chosen);
+    let Some(slots) = slots else {
+        let run = Run::new(job, None, plan.piece_chunks, None, Vec::new());
+        let report = Mutex::new(report);
+        compute(cpu, &run, &report);
+        return ended(run, report, started);
+    };
+    let slot_len = job.slot_len();
+    let chunks = slots.len().div_ceil(slot_len) as u64;
+    let piece_len = plan.piece_chunks.saturating_mul(slot_len);
+    let mut tally = Tally::default();
+    for (first, piece) in (0..).step_by(plan.piece_chunks).zip(slots.chunks_mut(piece_len)) {
+        let last = first + plan.piece_chunks as u64 >= chunks;
+        job.apply(first, last, piece)?;
+        tally.count(piece.len());
+    }
+    report.wall = started.elapsed();
+    report.cpu.add(tally, report.wall);
+    Ok(report)
+}
+
+/// Lets one CPU worker work.
+fn compute(cpu: &Cpu, run: &Run<'_, '_>, report: &Mutex<Report>) {
+    let guard = AbandonOnPanic(run);
+    // The CPU has no faults of its own.
+    let (tally, busy, _) = work(cpu, run);
+    lock(report).cpu.add(tally, busy);
+    std::mem::forget(guard);
+}
+
+/// Lets one worker of `device` work until it stops.
+fn work(device: &dyn Device, run: &Run<'_, '_>) -> (Tally, Duration, Option<Fault>) {
+    let started = Instant::now();
+    let mut tally = Tally::default();
+    let fault = match device.work(run, &mut tally) {
+        Ok(()) => None,
+        Err(Stop::Job(error)) => {
+            run.fail(error);
+            None
+        }
+        Err(Stop::Fault(fault)) => Some(fault),
+    };
+    (tally, started.elapsed(), fault)
+}
+
+fn ended(run: Run<'_, '_>, report: Mutex<Report>, started: Instant) -> Result<Report, Error> {
+    let mut report = report.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    report.wall = started.elapsed();
+    match run.into_failure() {
+        Some(failure) => Err(failure),
+        None => Ok(report),
+    }
+}
+
+/// A worker that panicked left nothing half-changed under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Wakes whoever waits for the pieces of a worker that panicked.

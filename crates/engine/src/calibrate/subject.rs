@@ -108,8 +108,10 @@ impl Subject {
     fn call(&mut self, engine: &Engine, size: u64, slots: &mut [u8]) -> Result<(), Error> {
         let operation = if self.opens() { Operation::Open } else { Operation::Seal };
         let report = engine.run_by(self.policy(size), self.job(operation, slots))?;
-        if let Some(device) = report.devices.into_iter().next() {
-            self.device = device.name;
+        if let Some(device) = report.devices().next()
+            && self.device != device.name
+        {
+            self.device = device.name.clone().into_owned();
         }
         Ok(())
     }
