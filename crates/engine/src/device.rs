@@ -28,7 +28,7 @@ pub trait Device: Send + Sync {
 
     /// Takes, works on and finishes pieces of `run` until none is left. An accelerator takes them
     /// with [`Run::take_as`], which knows the plan, and finishes them in the order in which it took
-    /// them.
+    /// them. Called once for each worker, and at the same time for every run that the engine has.
     ///
     /// A device that fails gives its pieces back with [`Run::hand_back`], their input untouched,
     /// before it returns the [`Fault`]; another device then finishes them.

@@ -283,6 +283,9 @@ impl Engine {
     /// Takes in what a large job tells of the devices that did it.
     fn learn(&self, report: &Report, load: &Load, cipher: &Cipher<'_>) {
         let Some((case, plain)) = Case::of(cipher).zip(load.plain_bytes()) else { return };
+        if report.devices().any(|device| device.fault.is_some()) {
+            return;
+        }
         let plain = plain as f64 / report.bytes().max(1) as f64;
         let mut profiles = lock(&self.profiles);
         report.devices().for_each(|device| profiles.learn(device, case, plain));

@@ -12,6 +12,7 @@ use crate::self_test::self_test;
 
 /// An accelerator that exists only in tests: keeps pieces in flight, at a given rate and latency,
 /// and fails on demand.
+#[derive(Debug)]
 pub struct Fake {
     /// Its name in reports.
     pub name: &'static str,

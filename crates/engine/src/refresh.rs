@@ -66,9 +66,9 @@ impl Profiles {
     }
 
     /// Takes in what `device` did of a run of `case`, `plain` bytes of plaintext for each byte of
-    /// it; nothing if it is too little to tell, or the device failed.
+    /// it; nothing if it is too little to tell.
     pub(crate) fn learn(&mut self, device: &DeviceReport, case: Case, plain: f64) {
-        if device.bytes < TELLING || device.workers == 0 || device.fault.is_some() {
+        if device.bytes < TELLING || device.workers == 0 {
             return;
         }
         let bytes = (device.bytes as f64 * plain) as u64;
@@ -128,8 +128,6 @@ mod tests {
         let mut device = DeviceReport { name: "gpu".into(), ..DeviceReport::default() };
         (device.workers, device.bytes, device.busy) = (2, TELLING, Duration::from_secs(4));
         profiles.learn(&DeviceReport { bytes: TELLING - 1, ..device.clone() }, case, 1.0);
-        let fault = Some(crate::Fault("lost".into()));
-        profiles.learn(&DeviceReport { fault, ..device.clone() }, case, 1.0);
         profiles.refresh("gpu", case, 1, 7, Duration::ZERO);
         assert!(profiles.is_empty());
         profiles.learn(&device, case, 0.5);

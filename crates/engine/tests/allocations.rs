@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{Cipher, Data, Engine, Goal, Job, Nonces, Operation, Policy};
 
@@ -61,6 +61,8 @@ fn a_small_job_in_memory_allocates_nothing() {
         ("cbc encrypt", Cipher::CbcEncrypt { key: &key, ivs: &ivs }),
         ("cbc decrypt", Cipher::CbcDecrypt { key: &key, ivs: &ivs }),
     ];
+    // A kernel may make a table at the first use of its key.
+    key.ctr(&[0; 16], 0, &mut [0; 16384]);
     let policies =
         [Policy::Serial, Policy::Parallel, Policy::Hybrid, Policy::Auto { goal: Goal::Edp }];
     for policy in policies {
@@ -78,4 +80,21 @@ fn a_small_job_in_memory_allocates_nothing() {
             assert_eq!(count, 0, "{name} by {policy:?}");
         }
     }
+}
+
+#[test]
+fn messages_side_by_side_allocate_what_the_kernel_does() {
+    let key = AesKey::new(AesKernel::best(), &[7; 32]).unwrap();
+    let ivs = [[9; 16]; 32];
+    let (mut by_engine, mut by_kernel) = ([0x5a; 32 * 256], [0x5a; 32 * 256]);
+    let mut records: Vec<_> =
+        by_kernel.chunks_mut(256).zip(ivs).map(|(in_out, iv)| CbcRecord { iv, in_out }).collect();
+    let kernel = allocations(|| key.cbc_encrypt_records(&mut records).unwrap());
+    drop(records);
+    let engine = Engine::new(4);
+    let cipher = Cipher::CbcEncrypt { key: &key, ivs: &ivs };
+    let data = Data::InPlace { slots: &mut by_engine };
+    let count = allocations(|| drop(engine.run(Job { cipher, chunk_len: 256, data }).unwrap()));
+    assert_eq!(count, kernel);
+    assert!(by_engine == by_kernel);
 }

@@ -148,8 +148,7 @@ impl Policy {
         Self::Dealt { piece_chunks: piece_chunks as usize }
     }
 
-    /// True if no device but one CPU worker could be of use to a job of so many bytes, whatever was
-    /// measured: a small one does not even wait for the plan.
+    /// True if one CPU worker does a job of so many bytes, whatever was measured.
     pub(crate) fn is_inline(self, bytes: Option<u64>) -> bool {
         match self {
             Self::Serial => true,
