@@ -1,19 +1,22 @@
 //! Takes a job, asks the policy for a plan, lets the devices work, and reports.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::Error;
 use crate::case::Case;
 use crate::cpu::Cpu;
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::Device;
 use crate::job::{Cipher, Data, Job, Stores};
 use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy, Power};
 use crate::pool::Pool;
 use crate::profile::{Profiles, Residency};
 use crate::report::Report;
 use crate::run::{Progress, Run, Seat};
+use workers::{accelerate, compute, ended, lock, run_here};
+
+mod workers;
 
 /// The devices of a machine and the rule by which jobs are spread over them.
 ///
@@ -106,6 +109,10 @@ impl Engine {
         std::iter::once(Cpu::NAME).chain(accelerators)
     }
 
+    pub(crate) fn chosen_accelerators(&self) -> impl Iterator<Item = &dyn Device> {
+        self.accelerators.iter().filter(|entry| entry.chosen).map(|entry| &*entry.device)
+    }
+
     /// CPU workers.
     pub fn threads(&self) -> usize {
         self.cpu.workers()
@@ -130,7 +137,21 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub fn run_by(&self, policy: Policy, mut job: Job<'_>) -> Result<Report, Error> {
+    pub fn run_by(&self, policy: Policy, job: Job<'_>) -> Result<Report, Error> {
+        self.run_with(policy, None, job)
+    }
+
+    /// Works through `job` on the accelerator of that name.
+    pub(crate) fn run_on(&self, device: &str, job: Job<'_>) -> Result<Report, Error> {
+        self.run_with(Policy::Gpu, Some(device), job)
+    }
+
+    fn run_with(
+        &self,
+        policy: Policy,
+        only: Option<&str>,
+        mut job: Job<'_>,
+    ) -> Result<Report, Error> {
         let slots = match &mut job.data {
             Data::InPlace { slots } => Some(std::mem::take(slots)),
             Data::Moved(_) => None,
@@ -139,7 +160,7 @@ impl Engine {
         if self.cpu_chosen && policy.is_inline(load.bytes) {
             return run_here(&self.cpu, &job, slots, &Policy::Serial.plan_cpu(&load, 1));
         }
-        let asked = self.asked(policy, &job.cipher)?;
+        let asked = self.asked(policy, only, &job.cipher)?;
         let plan = policy.plan(&load, &self.measured(policy, &asked, &job.cipher));
         if plan.workers == 1 && plan.terms.is_empty() {
             return run_here(&self.cpu, &job, slots, &plan);
@@ -177,19 +198,24 @@ impl Engine {
         })
     }
 
-    /// The accelerators that take part in a job of this `cipher`.
-    fn asked(&self, policy: Policy, cipher: &Cipher<'_>) -> Result<Vec<&dyn Device>, Error> {
-        let mut chosen: Vec<_> = self.accelerators.iter().filter(|entry| entry.chosen).collect();
-        if !policy.asks_accelerators() {
-            chosen.clear();
-        }
-        let able = chosen.iter().map(|entry| &*entry.device);
-        let asked: Vec<_> = able.filter(|device| device.supports(cipher)).collect();
+    /// The accelerators that take part in a job of this `cipher`, or the `only` one.
+    fn asked(
+        &self,
+        policy: Policy,
+        only: Option<&str>,
+        cipher: &Cipher<'_>,
+    ) -> Result<Vec<&dyn Device>, Error> {
+        let may = |device: &&dyn Device| {
+            policy.asks_accelerators() && only.is_none_or(|name| device.name() == name)
+        };
+        let chosen: Vec<_> = self.chosen_accelerators().filter(may).collect();
+        let able = chosen.iter().copied().filter(|device| device.supports(cipher));
+        let asked: Vec<_> = able.collect();
         let cpu = self.cpu_chosen && policy != Policy::Gpu;
         if cpu || !asked.is_empty() {
             return Ok(asked);
         }
-        let names: Vec<_> = chosen.iter().map(|entry| entry.device.name()).collect();
+        let names: Vec<_> = chosen.iter().map(|device| device.name()).collect();
         let operation = Case::of(cipher).map_or("a cipher under study".into(), |c| c.to_string());
         let chosen = if names.is_empty() { "there is none".into() } else { names.join(", ") };
         Err(Error::NoDevice { operation, chosen })
@@ -242,7 +268,7 @@ impl Engine {
             let (run, report) = (&run, &report);
             for &device in asked {
                 for _ in 0..device.workers() {
-                    scope.spawn(move |_| self.accelerate(device, run, report));
+                    scope.spawn(move |_| accelerate(&self.cpu, device, run, report));
                 }
             }
             for _ in 0..plan.workers.min(self.cpu.workers()) {
@@ -258,26 +284,6 @@ impl Engine {
             })?;
         }
         ended(run, report, started)
-    }
-
-    /// Lets one worker of `device` work, and the CPU in its place once it has failed: whoever
-    /// waits for a piece that was handed back must not wait for ever.
-    fn accelerate(&self, device: &dyn Device, run: &Run<'_, '_>, report: &Mutex<Report>) {
-        let guard = AbandonOnPanic(run);
-        let (tally, busy, fault) = work(device, run);
-        let declined = run.leave(device.name());
-        let replace = fault.is_some();
-        {
-            let mut report = lock(report);
-            let entry = report.accelerator(device.name());
-            entry.add(tally, busy);
-            entry.fault = entry.fault.take().or(fault);
-            entry.declined = declined;
-        }
-        if replace {
-            compute(&self.cpu, run, report);
-        }
-        std::mem::forget(guard);
     }
 
     /// Takes in what a large job tells of the devices that did it.
@@ -305,80 +311,4 @@ fn load(job: &Job<'_>, slots: Option<&[u8]>) -> Load {
         (Data::InPlace { .. }, None) => (Some(0), false),
     };
     Load { bytes, slot_len, chunk_len: job.chunk_len, in_order }
-}
-
-/// Works through `job` on the caller's thread.
-fn run_here<'j>(
-    cpu: &Cpu,
-    job: &'j Job<'_>,
-    slots: Option<&'j mut [u8]>,
-    plan: &Plan,
-) -> Result<Report, Error> {
-    let started = Instant::now();
-    let mut report = Report::new(plan.chosen);
-    let Some(slots) = slots else {
-        let run = Run::new(job, None, plan.piece_chunks, None, Vec::new());
-        let report = Mutex::new(report);
-        compute(cpu, &run, &report);
-        return ended(run, report, started);
-    };
-    let slot_len = job.slot_len();
-    let chunks = slots.len().div_ceil(slot_len) as u64;
-    let piece_len = plan.piece_chunks.saturating_mul(slot_len);
-    let mut tally = Tally::default();
-    for (first, piece) in (0..).step_by(plan.piece_chunks).zip(slots.chunks_mut(piece_len)) {
-        let last = first + plan.piece_chunks as u64 >= chunks;
-        job.apply(first, last, piece)?;
-        tally.count(piece.len());
-    }
-    report.wall = started.elapsed();
-    report.cpu.add(tally, report.wall);
-    Ok(report)
-}
-
-/// Lets one CPU worker work.
-fn compute(cpu: &Cpu, run: &Run<'_, '_>, report: &Mutex<Report>) {
-    let guard = AbandonOnPanic(run);
-    // The CPU has no faults of its own.
-    let (tally, busy, _) = work(cpu, run);
-    lock(report).cpu.add(tally, busy);
-    std::mem::forget(guard);
-}
-
-/// Lets one worker of `device` work until it stops.
-fn work(device: &dyn Device, run: &Run<'_, '_>) -> (Tally, Duration, Option<Fault>) {
-    let started = Instant::now();
-    let mut tally = Tally::default();
-    let fault = match device.work(run, &mut tally) {
-        Ok(()) => None,
-        Err(Stop::Job(error)) => {
-            run.fail(error);
-            None
-        }
-        Err(Stop::Fault(fault)) => Some(fault),
-    };
-    (tally, started.elapsed(), fault)
-}
-
-fn ended(run: Run<'_, '_>, report: Mutex<Report>, started: Instant) -> Result<Report, Error> {
-    let mut report = report.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    report.wall = started.elapsed();
-    match run.into_failure() {
-        Some(failure) => Err(failure),
-        None => Ok(report),
-    }
-}
-
-/// A worker that panicked left nothing half-changed under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Wakes whoever waits for the pieces of a worker that panicked.
-struct AbandonOnPanic<'a, 'j, 'd>(&'a Run<'j, 'd>);
-
-impl Drop for AbandonOnPanic<'_, '_, '_> {
-    fn drop(&mut self) {
-        self.0.let_go();
-    }
 }

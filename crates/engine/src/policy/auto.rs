@@ -105,6 +105,36 @@ fn together(devices: &[&Cost], bytes: u64) -> Duration {
 /// Sum over devices of P_active x t_busy + P_idle x (T - t_busy), where those that take part are
 /// busy all the time. `None` where a power was not counted, or where a domain would count twice.
 fn joules(time: Duration, busy: &[&Cost], rest: &[&Cost]) -> Option<f64> {
+    let watts = if one_counter(busy, rest) { of_machine(busy) } else { of_each(busy, rest) };
+    Some(watts? * time.as_secs_f64())
+}
+
+/// True if the same counters saw every device at work, so that each power is the whole machine's
+/// and the others' rest is in it.
+fn one_counter(busy: &[&Cost], rest: &[&Cost]) -> bool {
+    let mut active = busy.iter().chain(rest).map(|cost| cost.active.as_ref());
+    let Some(Some(first)) = active.next() else { return false };
+    active.all(|power| power.is_some_and(|power| power.is_of_the_same(first)))
+}
+
+/// Watts of a machine whose devices were each measured with the others at rest: what is more than
+/// its rest adds up.
+fn of_machine(busy: &[&Cost]) -> Option<f64> {
+    let active = busy.iter().map(|cost| Some(cost.active.as_ref()?.watts().0));
+    let active = active.sum::<Option<f64>>()?;
+    let others = busy.len().checked_sub(1)?;
+    if others == 0 {
+        return Some(active);
+    }
+    let same = |cost: &&Cost| {
+        let idle = cost.idle.as_ref()?;
+        cost.active.as_ref()?.is_of_the_same(idle).then_some(idle.watts().0)
+    };
+    Some(active - others as f64 * busy.iter().find_map(same)?)
+}
+
+/// Watts of devices that have counters of their own.
+fn of_each(busy: &[&Cost], rest: &[&Cost]) -> Option<f64> {
     let active = busy.iter().map(|cost| cost.active.as_ref());
     let idle = rest.iter().map(|cost| {
         // What a device draws at rest is told by the counters that tell what it draws at work.
@@ -116,7 +146,7 @@ fn joules(time: Duration, busy: &[&Cost], rest: &[&Cost]) -> Option<f64> {
     if powers.iter().enumerate().any(twice) {
         return None;
     }
-    Some(powers.iter().map(|power| power.watts().0).sum::<f64>() * time.as_secs_f64())
+    Some(powers.iter().map(|power| power.watts().0).sum())
 }
 
 /// Bytes at which start-up no longer shows: what a run of unknown length is taken for.
@@ -190,9 +220,10 @@ mod tests {
         uncounted.accelerators[0].cost = Some(cost(10, 32.0, None));
         let mut idle_unknown = devices(32.0, 30.0, 5.0);
         idle_unknown.all_workers.as_mut().unwrap().idle = None;
-        let mut one_counter = devices(32.0, 30.0, 5.0);
-        one_counter.accelerators[0].cost = Some(cost(10, 32.0, Some(("package-0", 9.0, 1.0))));
-        for devices in [uncounted, idle_unknown, one_counter] {
+        let mut twice = devices(32.0, 30.0, 5.0);
+        let both = Some(power("package-0", 9.0).and(power("gpu-0", 30.0)));
+        twice.accelerators[0].cost.as_mut().unwrap().active = both;
+        for devices in [uncounted, idle_unknown, twice] {
             for goal in [Goal::Energy, Goal::Edp] {
                 let chosen = choose(goal, &load(GB), &devices);
                 assert_eq!(chosen, (Policy::Hybrid, Some(Doubt::NoJoules)));
@@ -209,6 +240,19 @@ mod tests {
             cost.as_mut().unwrap().idle = None;
         }
         assert_eq!(choose(Goal::Energy, &load(GB), &devices), (Policy::Serial, None));
+    }
+
+    #[test]
+    fn one_counter_of_the_whole_machine() {
+        let cpu = cost(0, 8.0, Some(("outlet", 160.0, 70.0)));
+        let gpu = cost(0, 32.0, Some(("outlet", 310.0, 70.0)));
+        let second = Duration::from_secs(1);
+        assert_eq!(joules(second, &[&cpu], &[&gpu]), Some(160.0), "the GPU's rest is in it");
+        assert_eq!(joules(second, &[&gpu], &[&cpu]), Some(310.0));
+        assert_eq!(joules(second, &[&cpu, &gpu], &[]), Some(400.0), "rest counts once");
+        let no_idle = |cost: &Cost| Cost { idle: None, ..cost.clone() };
+        assert_eq!(joules(second, &[&no_idle(&cpu), &no_idle(&gpu)], &[]), None);
+        assert_eq!(joules(second, &[&no_idle(&cpu)], &[&no_idle(&gpu)]), Some(160.0));
     }
 
     #[test]

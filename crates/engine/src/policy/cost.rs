@@ -88,6 +88,15 @@ pub(super) mod tests {
         Power::new(&energy, Duration::from_secs(1)).unwrap()
     }
 
+    impl Power {
+        /// That of both.
+        pub(crate) fn and(mut self, other: Self) -> Self {
+            self.watts.0 += other.watts.0;
+            self.covers.extend(other.covers);
+            self
+        }
+    }
+
     #[test]
     fn power_is_counted_or_there_is_none() {
         let joule = Microjoules(1_000_000);

@@ -54,10 +54,10 @@ pub struct Load {
     pub in_order: bool,
 }
 
-/// What a policy looks at of the devices: those that were chosen and can do the job.
+/// What a policy looks at of the devices that were chosen and can do the job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Devices {
-    /// Workers of the CPU; none if it was not chosen.
+    /// CPU workers; none if it was not chosen.
     pub cpu_workers: usize,
     /// What one of them was measured to take.
     pub one_worker: Option<Cost>,
@@ -333,8 +333,7 @@ mod tests {
     #[test]
     fn doubts() {
         let doubt = |policy: Policy, bytes| policy.plan(&load(bytes, SLOT), &with_gpu(2)).chosen;
-        let auto = Policy::Auto { goal: Goal::Energy };
-        let chosen = doubt(auto, Some(1 << 30));
+        let chosen = doubt(Policy::Auto { goal: Goal::Energy }, Some(1 << 30));
         assert_eq!((chosen.policy, chosen.doubt), (Policy::Hybrid, Some(Doubt::NoProfiles)));
         let ratio = Policy::HybridRatio { ratio: 1.0 };
         assert_eq!(doubt(ratio, None).doubt, Some(Doubt::NoLength));

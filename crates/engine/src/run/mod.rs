@@ -132,7 +132,7 @@ impl<'j, 'd> Run<'j, 'd> {
         max_chunks: usize,
         buffer: Zeroizing<Vec<u8>>,
     ) -> Result<Option<Piece<'j>>, Error> {
-        self.take_by(Taker { end, seat: None, most: max_chunks as u64 }, buffer)
+        self.take_by(&Taker { end, seat: None, most: max_chunks as u64 }, buffer)
     }
 
     /// As [`Run::take`] from the back, by the accelerator of that name, as large as the plan holds
@@ -149,12 +149,12 @@ impl<'j, 'd> Run<'j, 'd> {
         let seat = lock(&self.state).seats.iter().position(|seat| seat.name == name);
         let Some(seat) = seat else { return Ok(None) };
         let taker = Taker { end: End::Back, seat: Some(seat), most: max_chunks as u64 };
-        self.take_by(taker, buffer)
+        self.take_by(&taker, buffer)
     }
 
     fn take_by(
         &self,
-        taker: Taker,
+        taker: &Taker,
         buffer: Zeroizing<Vec<u8>>,
     ) -> Result<Option<Piece<'j>>, Error> {
         let slot_len = self.job.slot_len();
@@ -174,19 +174,19 @@ impl<'j, 'd> Run<'j, 'd> {
         {
             return Ok(Some(piece));
         }
-        let Some(granted) = state.granted(&taker, slot_len) else { return Ok(None) };
+        let Some(granted) = state.granted(taker, slot_len) else { return Ok(None) };
         let seat = taker.seat.map(|seat| (seat, granted));
         let Some(transfer) = transfer else {
             let taken = state.left.take_memory(taker.end, granted, slot_len);
             return Ok(taken.map(|taken| {
-                state.settle(&taker, granted);
+                state.settle(taker, granted);
                 let slots = Slots::Borrowed(taken.slots);
                 Piece { first: taken.first, last: taken.last, slots, seat }
             }));
         };
         let end = if transfer.stores() == Stores::InOrder { End::Front } else { taker.end };
         let Some(wanted) = state.left.take_range(end, granted) else { return Ok(None) };
-        state.settle(&taker, granted);
+        state.settle(taker, granted);
         drop(state);
         self.load(transfer, wanted, seat, buffer)
     }
