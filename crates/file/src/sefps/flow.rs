@@ -7,6 +7,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use wattlock_engine::Direction;
+use wattlock_engine::crypto::AesKey;
 use wattlock_engine::crypto::sha3::Sha3_256;
 
 use super::stages::{Back, Crypt, Front};
@@ -28,6 +29,10 @@ impl Sefps<'_> {
     ) -> Result<Made, Error> {
         let crypt = Crypt::new(self, direction)?;
         let window_len = self.variant.window_len(self.engine.threads());
+        // Nothing overlaps in a single window, and threads cost more than it takes; and of a large
+        // window for a small file, most is only cleared.
+        let one_window = opened.len().filter(|len| *len < window_len as u64);
+        let window_len = one_window.map_or(window_len, |len| window_for(len as usize));
         let mut road = Road {
             direction,
             front: Front::new(crypt, window_len, &opened.name, progress),
@@ -36,9 +41,7 @@ impl Sefps<'_> {
             back: Back::new(crypt, output),
             sink,
         };
-        // Nothing overlaps in a single window, and threads cost more than it takes.
-        let one_window = opened.len().is_some_and(|len| len < window_len as u64);
-        if self.variant == Variant::Overlapped && !one_window {
+        if self.variant == Variant::Overlapped && one_window.is_none() {
             road.overlapped(window_len)?;
         } else {
             road.in_turn(window_len)?;
@@ -48,6 +51,11 @@ impl Sefps<'_> {
         let times = Times { hash: road.hash.time, cipher: tally.cipher };
         Ok(made(read, written, tally.report, times))
     }
+}
+
+/// Bytes of a window that a file of `len` bytes does not fill.
+fn window_for(len: usize) -> usize {
+    (len + 1).next_multiple_of(AesKey::BLOCK_LEN)
 }
 
 /// The stages of one file and the ends of its way.
