@@ -227,7 +227,8 @@ impl Error {
                 _ => return None,
             },
             Self::NotAContainer => {
-                "give a file that wattlock or age made; if it should be one, it is damaged"
+                "give a file that wattlock or age made; if it should be one, it is damaged, or of the \
+                 format sefps, which has to be named with --format"
             }
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wattlock_engine::crypto::sha3::sha3_256_many;
 use wattlock_engine::crypto::{AesKernel, AesKey, KeccakKernel};
@@ -77,10 +77,8 @@ fn assert_detected(key: &AesKey, mode: Mode, container: &[u8], what: &str) {
 
 #[test]
 fn vectors() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/sefps");
     let mut count = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for path in wattlock_vectors::files("sefps") {
         let Some(name) = path.file_name().unwrap().to_str().unwrap().strip_suffix(".sefps") else {
             continue;
         };

@@ -15,5 +15,6 @@ mod rates;
 mod results;
 mod sample;
 mod sefps;
+mod sefps_equations;
 mod sefps_runs;
 mod tools;

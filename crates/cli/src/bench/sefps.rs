@@ -6,9 +6,10 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKernel;
 use wattlock_file::sefps::Variant;
 
+use super::joules;
 use super::results::{Ratio, Results, Row};
+use super::sefps_equations::{Platform, efficiency};
 
-const PLATFORMS: &str = include_str!("../../../../vectors/papers/sefps_table1_platforms.csv");
 const FILES: &str = include_str!("../../../../vectors/papers/sefps_table2_files.csv");
 const SPEEDS: &str = include_str!("../../../../vectors/papers/sefps_speeds_Gbps.csv");
 const SPEEDUPS: &str = include_str!("../../../../vectors/papers/sefps_speedups.csv");
@@ -85,6 +86,7 @@ pub fn text(results: &Results) -> String {
     text += &speedups(results);
     text += &efficiencies(results);
     text += &batches(results);
+    text += &costs(results);
     text += &results.foot();
     text + "\n\
 What differs: printed in gigabits, the study's single thread encrypts 5.8 MB/s, 345 cycles a byte; an \
@@ -136,8 +138,8 @@ fn average(
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The cell of a printed table: the last but `from_end` of the line that starts with `key`.
-fn printed(table: &str, key: &str, column: usize) -> Option<f64> {
+/// The cell of a printed table, in the line that starts with `key`.
+pub fn printed(table: &str, key: &str, column: usize) -> Option<f64> {
     let line = table.lines().find(|line| line.strip_prefix(key).is_some())?;
     line.split(',').nth(column)?.parse().ok()
 }
@@ -228,39 +230,6 @@ fn speedups(results: &Results) -> String {
     text
 }
 
-/// A platform of Table 1.
-#[derive(Clone, Copy)]
-struct Platform {
-    multiprocessors: f64,
-    gpu_mhz: f64,
-    cores: f64,
-    cpu_ghz: f64,
-}
-
-impl Platform {
-    fn printed(number: u8) -> Option<Self> {
-        let cell = |column| printed(PLATFORMS, &format!("{number},"), column);
-        let [multiprocessors, gpu_mhz, cores, cpu_ghz] = [cell(2)?, cell(3)?, cell(6)?, cell(7)?];
-        Some(Self { multiprocessors, gpu_mhz, cores, cpu_ghz })
-    }
-
-    /// Eq. 1: computing capacity of the GPU over that of the CPU's cores but one. A warp is 32.
-    fn ratio(self) -> f64 {
-        self.multiprocessors * 32.0 * self.gpu_mhz / ((self.cores - 1.0) * 1000.0 * self.cpu_ghz)
-    }
-}
-
-/// Eqs. 6, 7 and 8, in percent: the speedup over how many cores' worth there is.
-fn efficiency(variant: Variant, speedup: f64, cores: f64, ratio: f64) -> Option<f64> {
-    let worth = match variant {
-        Variant::Parallel => cores,
-        Variant::Gpu => ratio * cores,
-        Variant::HybridRatio => ratio * cores + cores - 1.0,
-        Variant::Serial | Variant::Overlapped => return None,
-    };
-    Some(100.0 * speedup / worth)
-}
-
 fn efficiencies(results: &Results) -> String {
     let mut text = format!(
         "\nParallel efficiency of the cipher, Eqs. 6 to 8, %: as printed, and what the equations give \
@@ -325,6 +294,23 @@ fn batches(results: &Results) -> String {
     text
 }
 
+/// CPU seconds and joules of the largest file that was measured.
+fn costs(results: &Results) -> String {
+    let measured = |file: &File| {
+        let end = format!(", {}", file.name);
+        let rows = results.rows.iter().filter(|row| row.case.ends_with(&end));
+        rows.collect::<Vec<_>>()
+    };
+    let files = files();
+    let largest = files.iter().rev().map(measured).find(|rows| !rows.is_empty());
+    let mut text = format!("\nWhat the largest file cost\n{:<36}{:<20}{}\n", "", "", joules::HEAD);
+    for row in largest.unwrap_or_default() {
+        let kernel = row.kernel.as_deref().unwrap_or_default();
+        let _ = writeln!(text, "{:<36}{kernel:<20}{}", row.case, row.joules.cells());
+    }
+    text
+}
+
 /// Speedups and efficiencies, for the JSON.
 pub fn ratios(results: &Results) -> Vec<Ratio> {
     let mut ratios = Vec::new();
@@ -369,11 +355,5 @@ mod tests {
         assert!(text.contains("Encrypting, hpp                    44.18 22.96"), "{text}");
         assert!(text.contains("GPP          14.00     25.23     28.14     12.08"), "{text}");
         assert!(text.contains("CPP          92.01     95.94     87.05     99.88"), "{text}");
-    }
-
-    #[test]
-    fn equation_1() {
-        assert!((Platform::printed(1).unwrap().ratio() - 9.790).abs() < 0.001);
-        assert!((Platform::printed(2).unwrap().ratio() - 22.535).abs() < 0.001);
     }
 }

@@ -141,7 +141,7 @@ impl Sefps<'_> {
         let made = match direction {
             Direction::Encrypt => self.flow(direction, opened, output, writer, self.progress)?,
             Direction::Decrypt => {
-                let copy = Copy::of(opened)?;
+                let copy = OwnCopy::of(opened)?;
                 let quiet = Progress::default();
                 self.flow(direction, &copy.opened, output, &mut io::sink(), &quiet)?;
                 (&copy.opened.file).rewind().map_err(Error::io("read", &opened.name))?;
@@ -155,15 +155,15 @@ impl Sefps<'_> {
 }
 
 /// A container that nobody else can write to, while its digest is compared and afterwards.
-struct Copy {
+struct OwnCopy {
     opened: Opened,
     /// Removes it when it is dropped, where it has a name at all.
     _staged: Staged,
 }
 
-impl Copy {
+impl OwnCopy {
     fn of(original: &mut Opened) -> Result<Self, Error> {
-        let path = std::env::temp_dir().join("wattlock-sefps");
+        let path = std::env::temp_dir().join(format!("wattlock-sefps-{}", std::process::id()));
         let staged = Staged::create(&path, true)?;
         let failed = |action| Error::io(action, &path);
         let mut file: File = staged.file().try_clone().map_err(failed("write"))?;
