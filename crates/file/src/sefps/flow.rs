@@ -114,7 +114,8 @@ impl Road<'_> {
         thread::scope(|scope| {
             let front = scope.spawn(move || read(front, *source, &empty, &to_hash));
             let hash = scope.spawn(move || middle(hash, *direction, &to_be_hashed, &to_back));
-            let written = write(back, *sink, hashed, free);
+            let written = write(back, *sink, hashed, &free);
+            drop(free);
             // Where a stage fails, those before it find nobody to give windows to, and those behind
             // it get no more: who failed first in a file comes out first.
             joined(front)?;
@@ -158,12 +159,12 @@ fn middle(
     Ok(())
 }
 
-/// Takes both channels, so that they close when it fails.
+/// Takes the channel, so that it closes when it fails.
 fn write(
     back: &mut Back<'_>,
     sink: &mut (dyn Write + Send),
     hashed: Receiver<Window>,
-    free: Sender<Window>,
+    free: &Sender<Window>,
 ) -> Result<(), Error> {
     for mut window in hashed {
         back.take(sink, &mut window)?;
