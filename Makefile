@@ -20,13 +20,14 @@ check: prepare
 	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
-# bench/results. Takes a quarter of an hour.
+# bench/results. Takes half an hour.
 bench: prepare
 	cargo build --release --locked --features wattlock/openssl-vendored
 	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
 	target/release/wattlock bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
 	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
+	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
 
 # A minute for each fuzz target.
 fuzz:

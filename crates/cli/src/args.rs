@@ -41,7 +41,7 @@ pub enum Command {
 /// Protect files: authenticated encryption, on all cores.
 ///
 /// FILE becomes FILE.wlk beside it, or FILE.age with --format age. Without FILE, standard input
-/// is protected to standard output.
+/// is protected to standard output. --format sefps reproduces a study, and keeps nobody's data.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Protect {
@@ -62,6 +62,12 @@ pub struct Protect {
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
+    #[command(flatten)]
+    pub sefps: Sefps,
+    /// Who encrypts [default: overlapped]: one thread, all threads, the GPU, both in the study's
+    /// ratio; or hashing and encrypting at once, which is not the study's
+    #[arg(long, help_heading = SEFPS, value_parser = ["csp", "cpp", "gpp", "hpp", "overlapped"])]
+    pub variant: Option<String>,
     #[command(flatten)]
     pub run: Run,
 }
@@ -87,6 +93,14 @@ pub struct Unprotect {
     /// Use the name that is sealed in the container
     #[arg(short = 'N', long)]
     pub restore_name: bool,
+    /// The format, where a container does not tell it
+    #[arg(long, value_enum)]
+    pub format: Option<UntoldFormat>,
+    #[command(flatten)]
+    pub sefps: Sefps,
+    /// Who decrypts [default: overlapped], as with protect
+    #[arg(long, help_heading = SEFPS, value_parser = ["csup", "cpup", "gpup", "hpup", "overlapped"])]
+    pub variant: Option<String>,
     #[command(flatten)]
     pub run: Run,
 }
@@ -503,12 +517,22 @@ pub struct BenchFiles {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
-    /// A quick look: 64M, 3 rounds, 100 files
+    /// A quick look: 64M, 3 rounds, 100 files; with --paper, the five smallest of its files
     #[arg(long)]
     pub quick: bool,
+    /// Only what a study measured, and its printed numbers beside ours
+    #[arg(long, value_enum, value_name = "STUDY", conflicts_with_all = ["size", "files", "file_size"])]
+    pub paper: Option<FileStudy>,
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// A study of file protection whose numbers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileStudy {
+    /// SEFPS: 14 files of 5.61 KB to 598 MB, protected and unprotected on CPU and GPU
+    Sefps,
 }
 
 /// Make one page of figures from results of `wattlock bench` and `wattlock measure`.
@@ -581,6 +605,13 @@ pub struct Passphrase {
     pub env: Option<String>,
 }
 
+impl Passphrase {
+    /// True if there is to be one.
+    pub fn is_given(&self) -> bool {
+        self.ask || self.file.is_some() || self.fd.is_some() || self.env.is_some()
+    }
+}
+
 /// Inputs and outputs.
 #[derive(Debug, Args)]
 pub struct Places {
@@ -612,6 +643,25 @@ pub struct Batch {
     pub resume: bool,
 }
 
+/// What --format sefps takes, and nothing else does.
+#[derive(Debug, Args)]
+pub struct Sefps {
+    /// The key: a file of 16, 24 or 32 bytes
+    #[arg(long, value_name = "FILE", help_heading = SEFPS, value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+    /// aes-128-ecb, as in the study's listings, aes-256-ctr, … ; nothing in a container tells it
+    #[arg(long, value_name = "NAME", help_heading = SEFPS)]
+    pub cipher: Option<String>,
+    /// First counter block of CTR, 16 bytes in hexadecimal digits, never twice with one key; it is
+    /// not in the container
+    #[arg(long, value_name = "HEX", help_heading = SEFPS)]
+    pub iv: Option<String>,
+    /// Kernel of AES [default: the fastest that is constant in time]; the study's is
+    /// aes-ttable-vartime
+    #[arg(long, value_name = "NAME", help_heading = SEFPS)]
+    pub kernel: Option<String>,
+}
+
 /// How a run is done and what it says.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -634,11 +684,22 @@ pub enum ContainerFormat {
     Wattlock,
     /// age v1: ChaCha20-Poly1305 in 64 KiB chunks
     Age,
+    /// SEFPS, of a study: SHA3-256 under AES-ECB or AES-CTR. For reproduction only: it can be forged
+    Sefps,
+}
+
+/// The container formats that their bytes do not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UntoldFormat {
+    /// SEFPS: with --key-file, --cipher and --iv as they were for protect
+    Sefps,
 }
 
 const KEYS: &str = "Keys";
 
 const ENERGY: &str = "Energy";
+
+const SEFPS: &str = "Only with --format sefps, which is for study";
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
                           input, 4 a required measurement is not available, 128 + n ended by \

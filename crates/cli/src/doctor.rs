@@ -10,7 +10,7 @@ use wattlock_file::Shown;
 
 use crate::args;
 use crate::cipher::list::{Kernel, kernels};
-use crate::energy::{other, root};
+use crate::energy::{other, quiet_root, root};
 use crate::exit::{Ended, print};
 
 /// The report in JSON.
@@ -173,6 +173,15 @@ fn gpu_runtimes(root: &Root) -> Vec<Found> {
         Found { source, domain: domain.into(), path, status, why, fix }
     });
     found.into()
+}
+
+/// What can be said about GPUs to whoever asked for one, a line for each way to reach them.
+pub fn about_gpus() -> String {
+    let line = |found: &Found| {
+        let fix = found.fix.as_ref().map_or_else(String::new, |fix| format!("; {fix}"));
+        format!("\n  {}: {}{fix}", found.domain, found.why)
+    };
+    gpu_runtimes(&quiet_root()).iter().map(line).collect()
 }
 
 /// Where the dynamic linker of Debian, Fedora or a container with NVIDIA's tools would find it.

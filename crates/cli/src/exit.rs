@@ -15,7 +15,7 @@ pub const USAGE: u8 = 2;
 /// 3: a wrong key, or an input that is not what was sealed.
 pub const AUTHENTICATION: u8 = 3;
 
-/// 4: a measurement that was asked for cannot be had.
+/// 4: a measurement or a device that was asked for cannot be had.
 pub const UNAVAILABLE: u8 = 4;
 
 /// An error that ends the program with a code of its own.
@@ -105,6 +105,7 @@ pub fn code_of(error: &file::Error) -> u8 {
         file::Kind::Failure => FAILURE,
         file::Kind::Usage => USAGE,
         file::Kind::Authentication => AUTHENTICATION,
+        file::Kind::Unavailable => UNAVAILABLE,
     }
 }
 

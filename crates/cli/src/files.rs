@@ -13,13 +13,15 @@ use wattlock_file::{
     Task, Wrapping, expect_all,
 };
 
-use crate::args::{self, ContainerFormat};
+use crate::args::{self, ContainerFormat, UntoldFormat};
 use crate::exit::{self, Ended, usage};
 use crate::summary::Summary;
-use crate::{keys, progress, signals};
+use crate::{keys, progress, sefps, signals};
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
+    let Some(format) = args.format.with_header() else { return sefps::protect(args) };
+    sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
     let invocation = Invocation::new(&args.run);
     let road = road(&args.places, &args.batch)?;
@@ -38,7 +40,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     let how = wattlock_file::Protect {
         engine: &invocation.engine,
         wrapping: &wrapping,
-        format: args.format.into(),
+        format,
         metadata: !args.no_metadata,
         overwrite: args.places.force,
         replace: args.batch.replace,
@@ -47,12 +49,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     match road {
         Road::One(input, output) => {
             invocation.one("protect", &input, output.as_deref(), |target| {
-                if output.is_none() && io::stdout().is_terminal() {
-                    return Err(wattlock_file::Error::Usage {
-                        what: "a container is no text; send it to a file, or name one with -o"
-                            .into(),
-                    });
-                }
+                not_to_a_terminal(output.as_deref())?;
                 wattlock_file::protect(&how, &input, target)
             })
         }
@@ -64,8 +61,22 @@ pub fn protect(args: &args::Protect) -> Ended {
     }
 }
 
+/// Refuses to show a container to a person.
+pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Error> {
+    match output.is_none() && io::stdout().is_terminal() {
+        true => Err(wattlock_file::Error::Usage {
+            what: "a container is no text; send it to a file, or name one with -o".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
+    if args.format == Some(UntoldFormat::Sefps) {
+        return sefps::unprotect(args);
+    }
+    sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
     let invocation = Invocation::new(&args.run);
     let road = road(&args.places, &args.batch)?;
@@ -130,14 +141,18 @@ pub fn verify(args: &args::Verify) -> Ended {
 }
 
 /// What the flags amount to.
-enum Road {
+pub enum Road {
     /// One input to one output; to standard output if there is none.
     One(Input, Option<PathBuf>),
     /// Files to files with names that follow from theirs.
     Many,
 }
 
-fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
+/// One file, or many.
+///
+/// # Errors
+/// Flags that do not go together.
+pub fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let stdin = Path::new("-");
     let names_of_stdout = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new);
     let to_stdout = places.output.as_deref().is_some_and(|path| names_of_stdout.contains(&path));
@@ -177,15 +192,15 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
 }
 
 /// One run: its engine, and what it tells meanwhile and afterwards.
-struct Invocation {
-    engine: Engine,
-    progress: Arc<Progress>,
-    summary: Summary,
-    quiet: bool,
+pub struct Invocation {
+    pub engine: Engine,
+    pub progress: Arc<Progress>,
+    pub summary: Summary,
+    pub quiet: bool,
 }
 
 impl Invocation {
-    fn new(run: &args::Run) -> Self {
+    pub fn new(run: &args::Run) -> Self {
         let threads = args::threads(run.threads);
         Self {
             engine: Engine::new(threads),
@@ -195,7 +210,8 @@ impl Invocation {
         }
     }
 
-    fn one(
+    /// Does what is to be done to one input, and tells how it ended.
+    pub fn one(
         &self,
         command: &'static str,
         input: &Input,
@@ -276,11 +292,13 @@ pub fn is_stream(path: &Path) -> bool {
     is_descriptor || path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir())
 }
 
-impl From<ContainerFormat> for Format {
-    fn from(format: ContainerFormat) -> Self {
-        match format {
-            ContainerFormat::Wattlock => Self::WattlockV1,
-            ContainerFormat::Age => Self::AgeV1,
+impl ContainerFormat {
+    /// The format, if it is one with a header, which says what it is and for whom.
+    fn with_header(self) -> Option<Format> {
+        match self {
+            Self::Wattlock => Some(Format::WattlockV1),
+            Self::Age => Some(Format::AgeV1),
+            Self::Sefps => None,
         }
     }
 }

@@ -33,6 +33,7 @@ mod progress;
 mod rekey;
 mod report;
 mod restore;
+mod sefps;
 mod signals;
 mod summary;
 

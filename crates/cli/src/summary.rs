@@ -166,7 +166,7 @@ impl Summary {
 impl Line {
     fn fill(&mut self, status: &'static str, done: &Done) {
         self.status = status;
-        self.format = Some(done.format.name());
+        self.format = Some(done.format);
         (self.in_bytes, self.out_bytes) = (done.bytes_in, done.bytes_out);
         if let Some(output) = &done.output {
             self.output = Some(output.display().to_string());

@@ -48,4 +48,21 @@ fn papers_are_set_beside_ours() {
     let blocks = run(&["blocks", "--quick", "--paper", "--threads", "1,2"]);
     assert!(blocks.contains("1.9900 / 1.5600 / 1.28"), "{blocks}");
     assert!(blocks.contains("fine, inside a block"), "{blocks}");
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().to_str().unwrap();
+    let sefps = ["files", "--quick", "--paper", "sefps", "--rounds", "1", "--dir", dir];
+    let files = run(&sefps);
+    assert!(files.contains("GPP          14.00     25.23     28.14     12.08"), "{files}");
+    let results = json(&sefps);
+    assert_eq!(results["kind"], "sefps");
+    for row in results["rows"].as_array().unwrap() {
+        let case = row["case"].as_str().unwrap();
+        assert!(row["hash_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+        assert!(row["cipher_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+    }
+    let ran = |name: &str| results["rows"].to_string().contains(&format!(", {name}, 12.5 MB"));
+    let skipped = |name: &str| results["skipped"].to_string().contains(name);
+    for name in ["csp", "cpp", "gpp", "hpp", "csup", "cpup", "gpup", "hpup"] {
+        assert!(ran(name) != skipped(name), "{name} is neither measured nor skipped");
+    }
 }

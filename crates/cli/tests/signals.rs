@@ -19,8 +19,14 @@ fn signal(child: &Child, name: &str) {
 
 /// A `protect` of a stream that has taken a few megabytes and waits for more.
 fn in_the_middle_of_a_stream(place: &Place, output: &Path) -> (Child, std::process::ChildStdin) {
+    in_the_middle_with(&["-r", &place.recipient], output)
+}
+
+fn in_the_middle_with(args: &[&str], output: &Path) -> (Child, std::process::ChildStdin) {
     let mut child = wattlock()
-        .args(["protect", "-r", &place.recipient, "-o"])
+        .arg("protect")
+        .args(args)
+        .arg("-o")
         .arg(output)
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
@@ -41,6 +47,22 @@ fn an_interrupt_leaves_nothing() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(128 + number), "{}", stderr(&output));
         assert!(place.names().is_empty(), "{name}: {:?}", place.names());
+        drop(stdin);
+    }
+}
+
+#[test]
+fn an_interrupted_study_leaves_nothing() {
+    let place = Place::new();
+    let key = place.write("key", &[7; 16]);
+    let sefps = ["--format", "sefps", "--cipher", "aes-128-ecb", "--key-file"];
+    for variant in ["csp", "cpp", "overlapped"] {
+        let args = [&sefps[..], &[key.to_str().unwrap(), "--variant", variant]].concat();
+        let (child, stdin) = in_the_middle_with(&args, &place.path("d/out"));
+        signal(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        assert!(place.names().is_empty(), "{variant}: {:?}", place.names());
         drop(stdin);
     }
 }

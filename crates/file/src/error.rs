@@ -103,6 +103,9 @@ pub enum Error {
         /// What does not go together.
         what: String,
     },
+    /// A variant that needs a GPU, where none takes part.
+    #[error("no GPU device")]
+    NoDevice,
     /// A recipient could not wrap the file key.
     #[error("wrapping the file key failed: {0}")]
     Wrap(String),
@@ -142,6 +145,10 @@ pub enum Damage {
     /// The metadata are sealed correctly but make no sense.
     #[error("the metadata are malformed")]
     Metadata,
+    /// A SEFPS container has another digest than what it holds, or no form of one. The message is
+    /// the paper's.
+    #[error("The data may be altered or decrypted with wrong password")]
+    Altered,
 }
 
 /// What an error means to the caller; the exit codes follow from it.
@@ -153,6 +160,8 @@ pub enum Kind {
     Usage,
     /// A wrong key, or a container that is not what was sealed.
     Authentication,
+    /// Something that was asked for is not on this machine.
+    Unavailable,
 }
 
 impl Error {
@@ -179,6 +188,7 @@ impl Error {
             // Whatever cut the output short, its reader must not take it for the whole.
             Self::Incomplete { .. } => Kind::Authentication,
             Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) => Kind::Usage,
+            Self::NoDevice => Kind::Unavailable,
             Self::Io { .. }
             | Self::NotAContainer
             | Self::UnknownVersion
@@ -217,7 +227,8 @@ impl Error {
                 _ => return None,
             },
             Self::NotAContainer => {
-                "give a file that wattlock or age made; if it should be one, it is damaged"
+                "give a file that wattlock or age made; if it should be one, it is damaged, or of the \
+                 format sefps, which has to be named with --format"
             }
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
@@ -228,6 +239,9 @@ impl Error {
             }
             Self::Header { .. } | Self::HeaderTooLong | Self::HeaderCut => {
                 "the file is damaged or not complete; take it from its source again"
+            }
+            Self::Damaged(Damage::Altered) => {
+                "check the key, --cipher and --iv: another of them looks the same as damage"
             }
             Self::HeaderAuthentication | Self::Damaged(_) => {
                 "the file is damaged or was tampered with; take it from its source again"
@@ -243,6 +257,10 @@ impl Error {
             }
             Self::Changed(_) => "it was left as it is; try again when no one writes to it",
             Self::Mismatch(_) => "the original was kept; check the disk",
+            Self::NoDevice => {
+                "`wattlock doctor` says which GPU runtimes are here, and why they are not used; the \
+                 other variants need none"
+            }
             _ => return None,
         })
     }

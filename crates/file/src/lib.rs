@@ -4,7 +4,7 @@
 //! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
 //! the payload's keys; a transfer carries chunks from the source through an engine job to the
 //! sink; [`Staged`] makes the output appear whole or not at all. [`digests`] reads files and writes
-//! nothing.
+//! nothing. [`sefps`] is a published format of another kind, for study.
 #![forbid(unsafe_code)]
 
 mod age_v1;
@@ -23,6 +23,7 @@ mod metadata;
 mod payload;
 mod protect;
 mod rekey;
+pub mod sefps;
 mod shown;
 mod staging;
 mod transfer;
@@ -57,8 +58,8 @@ pub struct Done {
     pub bytes_out: u64,
     /// Where the output is, if it is a file.
     pub output: Option<std::path::PathBuf>,
-    /// The container's format.
-    pub format: Format,
+    /// The name of the container's format, as on the command line.
+    pub format: &'static str,
     /// What the engine did.
     pub report: wattlock_engine::Report,
 }

@@ -89,7 +89,7 @@ fn to_file(
         opened.remove()?;
     }
     let Moved { report, plain_bytes: bytes_in } = moved;
-    Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format, report })
+    Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format.name(), report })
 }
 
 fn to_stream(
@@ -106,7 +106,7 @@ fn to_stream(
     opened.check_unchanged()?;
     let Moved { report, plain_bytes: bytes_in } = moved;
     let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
-    Ok(Done { bytes_in, bytes_out, output: None, format: how.format, report })
+    Ok(Done { bytes_in, bytes_out, output: None, format: how.format.name(), report })
 }
 
 fn run(

@@ -169,5 +169,5 @@ fn done(container: &Container, bytes_out: u64, output: Option<PathBuf>, report: 
         let payload = format.layout().sealed_len(bytes_out);
         container.header.len() + format.prefix_len() as u64 + payload
     });
-    Done { bytes_in, bytes_out, output, format, report }
+    Done { bytes_in, bytes_out, output, format: format.name(), report }
 }

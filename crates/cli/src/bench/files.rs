@@ -1,8 +1,7 @@
 //! `wattlock bench files`: one large file, many small ones, and a cold start, each tool in turn.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -13,10 +12,12 @@ use serde_json::json;
 use wattlock_energy::Window;
 
 use super::child::{self, Cost};
+use super::content::{random_file, same};
 use super::joules::{self, Counted};
 use super::lab::{Lab, Windows};
 use super::results::{Ratio, Results, Row};
 use super::sample::Sample;
+use super::sefps_runs;
 use super::tools::{self, Keys, Tool};
 use crate::args;
 use crate::exit::Ended;
@@ -28,6 +29,9 @@ use crate::summary::human;
 pub fn run(args: &args::BenchFiles) -> Ended {
     Results::can_write(args.json.as_deref())?;
     Metrics::can_write(args.meters.prometheus.as_deref())?;
+    if args.paper == Some(args::FileStudy::Sefps) {
+        return sefps_runs::run(args);
+    }
     let settings = Settings::new(args);
     let directory =
         tempfile::Builder::new().prefix("wattlock-bench-").tempdir_in(&settings.dir).with_context(
@@ -336,34 +340,6 @@ fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Watched
         counted.push(window, bytes);
     }
     lab.add(row, counted);
-}
-
-/// Bytes that no tool can compress or share.
-fn random_file(path: &Path, len: u64) -> anyhow::Result<()> {
-    let mut file = File::create(path)?;
-    let copied = io::copy(&mut File::open("/dev/urandom")?.take(len), &mut file)?;
-    if copied != len {
-        bail!("{} got {copied} of {len} bytes", path.display());
-    }
-    Ok(())
-}
-
-fn same(one: &Path, other: &Path) -> anyhow::Result<bool> {
-    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
-    if one.metadata()?.len() != other.metadata()?.len() {
-        return Ok(false);
-    }
-    let (mut a, mut b) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-    loop {
-        let len = one.read(&mut a)?;
-        if len == 0 {
-            return Ok(true);
-        }
-        other.read_exact(&mut b[..len])?;
-        if a[..len] != b[..len] {
-            return Ok(false);
-        }
-    }
 }
 
 /// The table for people. Medians, and in brackets the median distance from them.

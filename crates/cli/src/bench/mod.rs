@@ -5,6 +5,7 @@ pub mod ciphers;
 pub mod files;
 
 mod child;
+mod content;
 mod energy_study;
 mod extended_block;
 mod joules;
@@ -13,4 +14,7 @@ mod machine;
 mod rates;
 mod results;
 mod sample;
+mod sefps;
+mod sefps_equations;
+mod sefps_runs;
 mod tools;

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 pub struct Results {
     /// Always "wattlock-results/1".
     pub schema: &'static str,
-    /// Which bench: "files", "ciphers", "blocks".
+    /// Which bench: "files", "ciphers", "blocks", "sefps".
     pub kind: &'static str,
     /// When it was run.
     pub created_unix_s: u64,
@@ -66,6 +66,12 @@ pub struct Row {
     pub wall_ns: Sample,
     /// User and system time of one repetition, children included.
     pub cpu_ns: Sample,
+    /// Wall time of one repetition in its hash, where the bench tells stages apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash_ns: Option<Sample>,
+    /// Wall time of one repetition in its cipher, transfers to devices included; the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cipher_ns: Option<Sample>,
     /// Largest resident set of all repetitions, of tools that are processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,

@@ -43,7 +43,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     if let Algorithm::Aes { bits, mode: Mode::Gcm } = algorithm {
         return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
-    let kernel = kernel(args, algorithm)?;
+    let kernel = kernel(args.kernel.as_deref(), algorithm)?;
     let direction = if args.decrypt { Direction::Decrypt } else { Direction::Encrypt };
     let keyed = RawKey { key: &key, key2: key2.as_deref().map(Vec::as_slice), iv: &iv };
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
@@ -95,8 +95,9 @@ fn grain(algorithm: Algorithm) -> u64 {
     }
 }
 
-fn kernel(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<AesKernel> {
-    match &args.kernel {
+/// The kernel that was asked for, or the best.
+pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<AesKernel> {
+    match name {
         None => Ok(AesKernel::best()),
         Some(name) => AesKernel::named(name).map_err(|error| {
             let known = algorithm.kernels().join(", ");
@@ -106,7 +107,7 @@ fn kernel(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<AesKernel
 }
 
 /// The bytes that `text` spells. What it holds may be a key, so no error repeats it.
-fn hex(what: &str, text: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+pub fn hex(what: &str, text: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let digits = || text.chars().map(|c| c.to_digit(16));
     if digits().any(|digit| digit.is_none()) {
         return Err(usage(format!("{what} must be hexadecimal digits and nothing else")));

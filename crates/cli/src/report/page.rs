@@ -98,6 +98,7 @@ fn title(document: &Document) -> String {
         "blocks" => "Extended blocks",
         "files" => "Files",
         "energy" => "Joules of six ciphers",
+        "sefps" => "Files, as a study protected them (SEFPS)",
         "measure" => "One command",
         other => return format!("Results of kind {other}"),
     };

@@ -1,0 +1,178 @@
+//! One file through its three stages: one after the other, or all at once.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use wattlock_engine::Direction;
+use wattlock_engine::crypto::AesKey;
+use wattlock_engine::crypto::sha3::Sha3_256;
+
+use super::stages::{Back, Crypt, Front};
+use super::window::Window;
+use super::{Made, Sefps, Times, Variant, made};
+use crate::error::Error;
+use crate::input::Opened;
+use crate::transfer::Progress;
+
+impl Sefps<'_> {
+    /// Carries all of `opened` to `sink`, which messages call `output`.
+    pub(super) fn flow(
+        &self,
+        direction: Direction,
+        opened: &Opened,
+        output: &Path,
+        sink: &mut (dyn Write + Send),
+        progress: &Progress,
+    ) -> Result<Made, Error> {
+        let crypt = Crypt::new(self, direction)?;
+        let window_len = self.variant.window_len(self.engine.threads());
+        // Nothing overlaps in a single window, and threads cost more than it takes; and of a large
+        // window for a small file, most is only cleared.
+        let one_window = opened.len().filter(|len| *len < window_len as u64);
+        let window_len = one_window.map_or(window_len, |len| window_for(len as usize));
+        let mut road = Road {
+            direction,
+            front: Front::new(crypt, window_len, &opened.name, progress),
+            source: &mut &opened.file,
+            hash: Hash::default(),
+            back: Back::new(crypt, output),
+            sink,
+        };
+        if self.variant == Variant::Overlapped && one_window.is_none() {
+            road.overlapped(window_len)?;
+        } else {
+            road.in_turn(window_len)?;
+        }
+        let (read, written) = (road.front.read, road.back.written);
+        let tally = road.front.tally.and(road.back.tally);
+        let times = Times { hash: road.hash.time, cipher: tally.cipher };
+        Ok(made(read, written, tally.report, times))
+    }
+}
+
+/// Bytes of a window that a file of `len` bytes does not fill.
+fn window_for(len: usize) -> usize {
+    (len + 1).next_multiple_of(AesKey::BLOCK_LEN)
+}
+
+/// The stages of one file and the ends of its way.
+struct Road<'a> {
+    direction: Direction,
+    front: Front<'a>,
+    source: &'a mut (dyn Read + Send),
+    hash: Hash,
+    back: Back<'a>,
+    sink: &'a mut (dyn Write + Send),
+}
+
+/// The stage in the middle.
+#[derive(Default)]
+struct Hash {
+    state: Sha3_256,
+    time: Duration,
+}
+
+impl Hash {
+    /// Takes the next window, and closes the last.
+    fn take(&mut self, direction: Direction, window: &mut Window) -> Result<(), Error> {
+        let started = Instant::now();
+        self.state.update(window.hashed(direction));
+        if window.last {
+            let digest = std::mem::take(&mut self.state).finish();
+            window.close(direction, digest)?;
+        }
+        self.time += started.elapsed();
+        Ok(())
+    }
+}
+
+impl Road<'_> {
+    /// As in the paper: what is read is hashed before it is encrypted, and decrypted before it is
+    /// hashed.
+    fn in_turn(&mut self, window_len: usize) -> Result<(), Error> {
+        let mut window = Window::new(window_len);
+        while !window.last {
+            self.front.next(self.source, &mut window)?;
+            self.hash.take(self.direction, &mut window)?;
+            self.back.take(self.sink, &mut window)?;
+        }
+        Ok(())
+    }
+
+    /// All stages at once, each with a window of its own.
+    fn overlapped(&mut self, window_len: usize) -> Result<(), Error> {
+        let Self { direction, front, source, hash, back, sink } = self;
+        let (to_hash, to_be_hashed) = channel();
+        let (to_back, hashed) = channel();
+        let (free, empty) = channel();
+        for _ in 0..WINDOWS {
+            let _ = free.send(Window::new(window_len));
+        }
+        thread::scope(|scope| {
+            let front = scope.spawn(move || read(front, *source, &empty, &to_hash));
+            let hash = scope.spawn(move || middle(hash, *direction, &to_be_hashed, &to_back));
+            let written = write(back, *sink, hashed, &free);
+            drop(free);
+            // Where a stage fails, those before it find nobody to give windows to, and those behind
+            // it get no more: who failed first in a file comes out first.
+            joined(front)?;
+            joined(hash)?;
+            written
+        })
+    }
+}
+
+/// One for each stage, and one between two of them.
+const WINDOWS: usize = 4;
+
+fn read(
+    front: &mut Front<'_>,
+    source: &mut (dyn Read + Send),
+    empty: &Receiver<Window>,
+    to_hash: &Sender<Window>,
+) -> Result<(), Error> {
+    while let Ok(mut window) = empty.recv() {
+        front.next(source, &mut window)?;
+        let last = window.last;
+        if to_hash.send(window).is_err() || last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn middle(
+    hash: &mut Hash,
+    direction: Direction,
+    to_be_hashed: &Receiver<Window>,
+    to_back: &Sender<Window>,
+) -> Result<(), Error> {
+    while let Ok(mut window) = to_be_hashed.recv() {
+        hash.take(direction, &mut window)?;
+        if to_back.send(window).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the channel, so that it closes when it fails.
+fn write(
+    back: &mut Back<'_>,
+    sink: &mut (dyn Write + Send),
+    hashed: Receiver<Window>,
+    free: &Sender<Window>,
+) -> Result<(), Error> {
+    for mut window in hashed {
+        back.take(sink, &mut window)?;
+        let _ = free.send(window);
+    }
+    Ok(())
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

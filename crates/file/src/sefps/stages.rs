@@ -1,0 +1,207 @@
+//! The stages before and after the hash: reading and decrypting, encrypting and writing.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use wattlock_engine::crypto::AesKey;
+use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Policy, Report};
+
+use super::window::{MAX_TRAILER_LEN, Window};
+use super::{Mode, Sefps};
+use crate::error::{Damage, Error};
+use crate::transfer::Progress;
+
+/// AES over the windows of one container, in their order or not.
+#[derive(Clone, Copy)]
+pub(super) struct Crypt<'a> {
+    engine: &'a Engine,
+    key: &'a AesKey,
+    mode: Mode,
+    policy: Policy,
+    pub direction: Direction,
+}
+
+/// What the cipher did in one stage.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub cipher: Duration,
+    pub report: Report,
+}
+
+impl<'a> Crypt<'a> {
+    /// That of a run, by its variant's policy.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`].
+    pub fn new(how: &Sefps<'a>, direction: Direction) -> Result<Self, Error> {
+        let policy = how.variant.policy()?;
+        Ok(Self { engine: how.engine, key: how.key, mode: how.mode, policy, direction })
+    }
+
+    /// The same on the caller's thread, for files that go side by side.
+    pub fn alone(self) -> Self {
+        Self { policy: Policy::Serial, ..self }
+    }
+
+    /// Works on the whole blocks that lie `offset` bytes into the container.
+    fn apply(&self, offset: u64, slots: &mut [u8], tally: &mut Tally) -> Result<(), Error> {
+        let cipher = match (self.mode, self.direction) {
+            (Mode::Ecb, Direction::Encrypt) => Cipher::EcbEncrypt(self.key),
+            (Mode::Ecb, Direction::Decrypt) => Cipher::EcbDecrypt(self.key),
+            (Mode::Ctr { iv }, _) => {
+                let blocks = u128::from(offset / AesKey::BLOCK_LEN as u64);
+                let iv = u128::from_be_bytes(iv).wrapping_add(blocks).to_be_bytes();
+                Cipher::Ctr { key: self.key, iv }
+            }
+        };
+        let started = Instant::now();
+        let job = Job { cipher, chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
+        let report = self.engine.run_by(self.policy, job).map_err(Error::Engine)?;
+        tally.cipher += started.elapsed();
+        tally.add(report);
+        Ok(())
+    }
+}
+
+/// Bytes that a worker is dealt, at least.
+const CHUNK_LEN: usize = 64 << 10;
+
+impl Tally {
+    fn add(&mut self, report: Report) {
+        self.report.wall += report.wall;
+        for device in report.devices {
+            let known = self.report.devices.iter_mut().find(|known| known.name == device.name);
+            let Some(known) = known else {
+                self.report.devices.push(device);
+                continue;
+            };
+            known.workers = known.workers.max(device.workers);
+            known.pieces += device.pieces;
+            known.bytes += device.bytes;
+            known.busy += device.busy;
+            known.fault = known.fault.take().or(device.fault);
+        }
+    }
+
+    /// That of both stages.
+    pub fn and(mut self, other: Self) -> Self {
+        self.cipher += other.cipher;
+        self.add(other.report);
+        self
+    }
+}
+
+/// The first stage: reads, and decrypts what was protected.
+pub(super) struct Front<'a> {
+    crypt: Crypt<'a>,
+    window_len: usize,
+    /// The name of the input in messages.
+    name: &'a Path,
+    progress: &'a Progress,
+    /// Bytes read.
+    pub read: u64,
+    offset: u64,
+    /// Of a container, the bytes that would be its trailer if nothing came behind them.
+    held_back: Vec<u8>,
+    pub tally: Tally,
+}
+
+impl<'a> Front<'a> {
+    /// A stage that makes windows of `window_len` bytes, a multiple of the block length.
+    pub fn new(
+        crypt: Crypt<'a>,
+        window_len: usize,
+        name: &'a Path,
+        progress: &'a Progress,
+    ) -> Self {
+        let (held_back, tally) = (Vec::new(), Tally::default());
+        Self { crypt, window_len, name, progress, read: 0, offset: 0, held_back, tally }
+    }
+
+    /// Reads the next window of `source`. There is always a last one.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Damage::Altered`] for what has not the length of a container.
+    pub fn next(&mut self, source: &mut dyn Read, window: &mut Window) -> Result<(), Error> {
+        window.offset = self.offset;
+        match self.crypt.direction {
+            Direction::Encrypt => {
+                let len = self.window_len;
+                window.last = self.fill(source, window, len)? < len;
+                if window.last {
+                    window.pad();
+                }
+            }
+            Direction::Decrypt => {
+                let len = self.window_len + MAX_TRAILER_LEN;
+                window.last = self.fill(source, window, len)? < len;
+                if !window.last {
+                    self.held_back = window.bytes.split_off(self.window_len);
+                } else if window.bytes.len() < MAX_TRAILER_LEN
+                    || !window.bytes.len().is_multiple_of(AesKey::BLOCK_LEN)
+                {
+                    return Err(Damage::Altered.into());
+                }
+                self.crypt.apply(window.offset, &mut window.bytes, &mut self.tally)?;
+            }
+        }
+        self.offset += window.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Fills `window` up to `len` bytes, less at the end, with what was held back in front.
+    fn fill(
+        &mut self,
+        source: &mut dyn Read,
+        window: &mut Window,
+        len: usize,
+    ) -> Result<usize, Error> {
+        let mut filled = self.held_back.len();
+        window.bytes.resize(len, 0);
+        window.bytes[..filled].copy_from_slice(&self.held_back);
+        while filled < len {
+            match source.read(&mut window.bytes[filled..]) {
+                Ok(0) => break,
+                Ok(read) => {
+                    filled += read;
+                    self.read += read as u64;
+                    self.progress.advance(read as u64);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("read", self.name)(error)),
+            }
+        }
+        window.bytes.truncate(filled);
+        Ok(filled)
+    }
+}
+
+/// The last stage: encrypts what is to be protected, and writes.
+pub(super) struct Back<'a> {
+    crypt: Crypt<'a>,
+    /// The name of the output in messages.
+    name: &'a Path,
+    /// Bytes written.
+    pub written: u64,
+    pub tally: Tally,
+}
+
+impl<'a> Back<'a> {
+    pub fn new(crypt: Crypt<'a>, name: &'a Path) -> Self {
+        Self { crypt, name, written: 0, tally: Tally::default() }
+    }
+
+    /// Takes a window that was hashed, and closed if it is the last.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn take(&mut self, sink: &mut dyn Write, window: &mut Window) -> Result<(), Error> {
+        if self.crypt.direction == Direction::Encrypt {
+            self.crypt.apply(window.offset, &mut window.bytes, &mut self.tally)?;
+        }
+        sink.write_all(&window.bytes).map_err(Error::io("write", self.name))?;
+        self.written += window.bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! The variants: the paper's eight algorithms, four for each direction, and ours.
+
+use wattlock_engine::{Direction, Policy};
+
+use crate::error::Error;
+
+/// Who encrypts, and when. What comes out is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// One CPU thread: CSP and CSUP.
+    Serial,
+    /// All CPU threads: CPP and CPUP.
+    Parallel,
+    /// The GPU: GPP and GPUP.
+    Gpu,
+    /// Both, shared out in the ratio of the paper's Eq. 1: HPP and HPUP.
+    HybridRatio,
+    /// Not the paper's: reading, hashing and encrypting at the same time, and of many files eight
+    /// hashed at once.
+    #[default]
+    Overlapped,
+}
+
+impl Variant {
+    /// All of them, the paper's in its order.
+    pub const ALL: [Self; 5] =
+        [Self::Serial, Self::Parallel, Self::Gpu, Self::HybridRatio, Self::Overlapped];
+
+    /// The paper's name for this direction, in small letters.
+    pub fn name(self, direction: Direction) -> &'static str {
+        match (self, direction) {
+            (Self::Serial, Direction::Encrypt) => "csp",
+            (Self::Serial, Direction::Decrypt) => "csup",
+            (Self::Parallel, Direction::Encrypt) => "cpp",
+            (Self::Parallel, Direction::Decrypt) => "cpup",
+            (Self::Gpu, Direction::Encrypt) => "gpp",
+            (Self::Gpu, Direction::Decrypt) => "gpup",
+            (Self::HybridRatio, Direction::Encrypt) => "hpp",
+            (Self::HybridRatio, Direction::Decrypt) => "hpup",
+            (Self::Overlapped, _) => "overlapped",
+        }
+    }
+
+    /// The engine's policy that this variant is.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] where there is nothing that it could run on.
+    pub fn policy(self) -> Result<Policy, Error> {
+        match self {
+            Self::Serial => Ok(Policy::Serial),
+            Self::Parallel | Self::Overlapped => Ok(Policy::Parallel),
+            // The engine has no policy for these yet.
+            Self::Gpu | Self::HybridRatio => Err(Error::NoDevice),
+        }
+    }
+
+    /// Bytes that go from stage to stage at a time, with so many CPU workers.
+    pub(super) fn window_len(self, workers: usize) -> usize {
+        match self {
+            Self::Serial => WINDOW,
+            Self::Parallel => WINDOW * workers.clamp(1, 32),
+            Self::Overlapped => WINDOW * workers.clamp(1, 8),
+            Self::Gpu | Self::HybridRatio => 64 * WINDOW,
+        }
+    }
+}
+
+/// What one worker gets of a window: it fits a core's second-level cache, and starting a worker
+/// costs little beside it.
+const WINDOW: usize = 1 << 20;
