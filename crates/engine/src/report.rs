@@ -60,6 +60,16 @@ impl Report {
         self.devices().map(|device| device.workers).sum()
     }
 
+    /// Adds what the same devices did after it, one part of some work after the other.
+    pub fn then(&mut self, next: Self) {
+        self.wall += next.wall;
+        self.chosen = next.chosen;
+        self.cpu.then(next.cpu);
+        for device in next.accelerators {
+            self.accelerator(&device.name).then(device);
+        }
+    }
+
     /// The entry of the accelerator of that name.
     pub(crate) fn accelerator(&mut self, name: &str) -> &mut DeviceReport {
         let index = self.accelerators.iter().position(|device| device.name == name);
@@ -73,6 +83,16 @@ impl Report {
 }
 
 impl DeviceReport {
+    fn then(&mut self, next: Self) {
+        self.name = next.name;
+        self.workers = self.workers.max(next.workers);
+        self.pieces += next.pieces;
+        self.bytes += next.bytes;
+        self.busy += next.busy;
+        self.fault = self.fault.take().or(next.fault);
+        self.declined = next.declined.or(self.declined);
+    }
+
     /// Counts what one worker did.
     pub(crate) fn add(&mut self, tally: Tally, busy: Duration) {
         self.workers += 1;
