@@ -6,7 +6,7 @@ use crate::run::Run;
 
 /// A CPU, a GPU, or a fake of one: takes pieces from a run until none is left.
 pub trait Device: Send + Sync {
-    /// The name in reports and in `--device`.
+    /// The name in reports, in profiles and in `--device`; no two devices of an engine share one.
     fn name(&self) -> &str;
 
     /// How many workers of this device may take part at once, at most.

@@ -86,7 +86,7 @@ impl Estimate {
 
 /// How long devices that end together take for `bytes`: each works from the end of its start-up
 /// on, and one whose start-up takes longer than the others need has no part in it.
-fn together(devices: &[&Cost], bytes: u64) -> Duration {
+pub(super) fn together(devices: &[&Cost], bytes: u64) -> Duration {
     let mut devices = devices.to_vec();
     devices.sort_by_key(|cost| cost.startup);
     let (mut rate, mut head_start, mut best) = (0.0, 0.0, Duration::MAX);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::cost::Cost;
-use super::{Accelerator, Devices, Load};
+use super::{Accelerator, Devices, Load, auto};
 
 /// SEFPS Eq. 1: how much more a GPU computes than the CPU beside it.
 ///
@@ -82,46 +82,86 @@ impl Terms {
     /// Chunks of the next piece when `left` are left (`None`: nobody knows) and the accelerator has
     /// `in_flight`. None when it had better leave them to the CPU.
     ///
-    /// Pieces shrink to left / (2 x slots), so that all slots end at about the same time. One that
-    /// the CPU would get to before the accelerator is done with it shrinks to what the accelerator
-    /// can do until then, or is declined. Where nothing was measured, only what is smaller than the
-    /// smallest piece is.
+    /// Pieces shrink to left / (2 x slots), so that all slots end at about the same time, but not so
+    /// far that start-up shows, nor beyond what leaves the CPU enough to end with the accelerator.
+    /// One that the CPU would have done before the accelerator is declined. Where nothing was
+    /// measured, only what is smaller than the smallest piece is.
     pub fn wanted(&self, left: Option<u64>, in_flight: u64) -> Option<u64> {
         let Some(left) = left else { return Some(self.full) };
-        let wanted = (left / (2 * self.slots)).clamp(self.least, self.full).min(left);
+        let least = self.race.map_or(0, |race| race.hiding_startup(self.slots));
+        let least = least.clamp(self.least, self.full);
+        let wanted = (left / (2 * self.slots)).clamp(least, self.full).min(left);
         if wanted == 0 {
             return None;
         }
         if !self.may_decline {
             return Some(wanted);
         }
-        let wanted = match self.race {
-            Some(race) => wanted.min(race.in_time(left, in_flight)),
-            None => wanted,
-        };
-        (wanted >= self.least).then_some(wanted)
+        let Some(race) = self.race else { return (wanted >= self.least).then_some(wanted) };
+        let wanted = wanted.min(race.fair(left, in_flight).max(self.least));
+        (wanted <= race.in_time(left, in_flight)).then_some(wanted)
     }
 }
 
 impl Race {
+    /// Chunks of pieces with which an accelerator that keeps so many of them in flight has always
+    /// something to work on.
+    fn hiding_startup(&self, slots: u64) -> u64 {
+        let others = slots.saturating_sub(1).max(1) as f64;
+        (self.startup.as_secs_f64() / self.accelerator_s / others) as u64
+    }
+
+    /// Chunks that the accelerator finishes, behind those `in_flight`, when the CPU finishes the
+    /// others that are `left`.
+    fn fair(&self, left: u64, in_flight: u64) -> u64 {
+        // A cast of what is negative or no number is zero.
+        (self.free_s(left, in_flight) / (self.accelerator_s + self.cpu_s)) as u64
+    }
+
     /// Chunks that the accelerator finishes, behind those `in_flight`, before the CPU could have
     /// done all that are `left`.
     fn in_time(&self, left: u64, in_flight: u64) -> u64 {
-        let cpu_s = left as f64 * self.cpu_s;
-        let free_s = cpu_s - self.startup.as_secs_f64();
-        // A cast of what is negative or no number is zero.
-        ((free_s / self.accelerator_s) as u64).saturating_sub(in_flight)
+        (self.free_s(left, in_flight) / self.accelerator_s) as u64
+    }
+
+    /// Seconds that are left to the accelerator once it can begin, while the CPU does all that are
+    /// `left`. A piece gets ready while those before it are worked on.
+    fn free_s(&self, left: u64, in_flight: u64) -> f64 {
+        let ready_s = self.startup.as_secs_f64().max(in_flight as f64 * self.accelerator_s);
+        left as f64 * self.cpu_s - ready_s
     }
 }
 
 /// Chunks of a CPU worker's piece beside accelerators, 0.5 to 2 MiB: large runs ask less often.
-pub(super) fn cpu_piece(load: &Load, devices: &Devices) -> u64 {
+/// Less where that was measured to keep the accelerators waiting at the end, and `None` where they
+/// would be sooner alone.
+pub(super) fn cpu_piece(load: &Load, devices: &Devices) -> Option<u64> {
     let workers = devices.cpu_workers.max(1) as u64;
+    let chunks = |bytes: u64| (bytes / load.slot_len as u64).max(1);
     let suits = load.bytes.map_or(CPU_SMALLEST, |bytes| bytes / (64 * workers));
-    (suits.clamp(CPU_SMALLEST, CPU_LARGEST) / load.slot_len as u64).max(1)
+    let piece = chunks(suits.clamp(CPU_SMALLEST, CPU_LARGEST));
+    let accelerators = devices.accelerators.iter().map(|a| a.cost.as_ref());
+    let accelerators = accelerators.collect::<Option<Vec<_>>>();
+    let measured = load.plain_bytes().zip(devices.all_workers.as_ref()).zip(accelerators);
+    let Some(((bytes, cpu), accelerators)) = measured else { return Some(piece) };
+    let chunk_s = (load.chunk_len as u64 * workers) as f64 / cpu.bytes_per_second;
+    let alone = auto::together(&accelerators, bytes);
+    let everybody: Vec<_> = accelerators.into_iter().chain([cpu]).collect();
+    let together = auto::together(&everybody, bytes);
+    let least = chunks(CPU_LEAST);
+    let late = Duration::try_from_secs_f64(least as f64 * chunk_s).unwrap_or(Duration::MAX);
+    if alone <= together.saturating_add(late) {
+        return None;
+    }
+    let on_time = (LATE * together.as_secs_f64() / chunk_s) as u64;
+    Some(on_time.clamp(least.min(piece), piece))
 }
 
 const MIB: u64 = 1 << 20;
+/// Below this, asking for pieces shows.
+const CPU_LEAST: u64 = 64 * 1024;
+/// How much of a run one piece of a CPU worker may take.
+const LATE: f64 = 0.02;
 const CPU_SMALLEST: u64 = MIB / 2;
 const CPU_LARGEST: u64 = 2 * MIB;
 const SMALLEST: u64 = 16 * MIB;
@@ -223,8 +263,11 @@ mod tests {
             (10, 0.1, 10, 0, None),
             (0, 0.1, 10, 98, Some(2)),
             (0, 0.1, 10, 99, None),
-            (0, 100.0, 1000, 0, Some(10)),
-            (0, 100.0, 1000, 8, Some(2)),
+            (0, 100.0, 1000, 0, Some(9)),
+            (20, 1.0, 1000, 0, Some(64)),
+            (20, 1.0, 50, 0, Some(6)),
+            (90, 1.0, 160, 0, Some(30)),
+            (0, 100.0, 1000, 7, Some(2)),
             (0, 100.0, 1000, 9, None),
             (0, 100.0, 199, 0, None),
             (5000, 0.1, 1000, 0, None),
@@ -242,13 +285,36 @@ mod tests {
     }
 
     #[test]
+    fn the_cpu_keeps_nobody_waiting() {
+        let cost = |bytes_per_second| {
+            let startup = Duration::from_micros(50);
+            Some(Cost { startup, bytes_per_second, active: None, idle: None })
+        };
+        let load = Load { slot_len: 1024, chunk_len: 1024, ..load(Some(1000), false) };
+        let table = [
+            // MB/s of the CPU, of the accelerator, KiB of a piece
+            (4000.0, 400.0, Some(2048)),
+            (4000.0, 40_000.0, Some(932)),
+            (800.0, 40_000.0, Some(201)),
+            (400.0, 40_000.0, None),
+            (30.0, 40_000.0, None),
+        ];
+        for (cpu, accelerator, kib) in table {
+            let accelerators = vec![Accelerator { slots: 3, cost: cost(accelerator * 1e6) }];
+            let all_workers = cost(cpu * 1e6);
+            let devices = Devices { cpu_workers: 2, one_worker: None, all_workers, accelerators };
+            assert_eq!(cpu_piece(&load, &devices), kib, "{cpu} beside {accelerator}");
+        }
+    }
+
+    #[test]
     fn pieces_of_the_cpu() {
         let table =
             [(None, 2, 512), (Some(10), 2, 512), (Some(128), 2, 1024), (Some(1024), 2, 2048)];
         for (mib, cpu_workers, kib) in table {
             let load = Load { slot_len: 1024, chunk_len: 1024, ..load(mib, false) };
             let devices = Devices { cpu_workers, ..Devices::default() };
-            assert_eq!(cpu_piece(&load, &devices), kib, "{mib:?}");
+            assert_eq!(cpu_piece(&load, &devices), Some(kib), "{mib:?}");
         }
     }
 }
