@@ -77,12 +77,14 @@ impl Plan {
         let (Some(rung), Some(governor)) = (step.rung, &mut self.governor) else {
             return Ok(None);
         };
-        let Applied { observed, verified, .. } = working(|| governor.apply(rung))?;
-        let seen = match observed {
-            Some(clock) => format!("{} MHz were seen", clock.0 / 1000),
-            None => "no driver tells the clock".into(),
-        };
-        Ok((!verified).then(|| format!("clocks: {} was set, and {seen}", step.name)))
+        let applied = working(|| governor.apply(rung))?;
+        Ok(doubt(step, applied, "was set"))
+    }
+
+    /// Looks at the clock again, after it was measured at. Returns why that was in vain.
+    pub fn was_kept(&self, step: &Step) -> Option<String> {
+        let (rung, governor) = (step.rung?, self.governor.as_ref()?);
+        doubt(step, working(|| governor.look(rung)), "was measured at")
     }
 
     /// Puts the clocks back, and says what was not as it had been left.
@@ -105,6 +107,14 @@ impl Default for Step {
     fn default() -> Self {
         Self { name: "default".into(), rung: None, share: 1.0 }
     }
+}
+
+fn doubt(step: &Step, applied: Applied, what: &str) -> Option<String> {
+    let seen = match applied.observed {
+        Some(clock) => format!("{} MHz were seen", clock.0 / 1000),
+        None => "no driver tells the clock".into(),
+    };
+    (!applied.verified).then(|| format!("clocks: {} {what}, and {seen}", step.name))
 }
 
 /// The rungs of the fastest CPUs, in ascending order.

@@ -74,11 +74,38 @@ pub fn redact(text: &str) -> String {
         let hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
         let decimal = digits.chars().all(|c| c.is_ascii_digit());
         let suspicious = hexadecimal && digits.len() >= if decimal { 8 } else { 4 };
-        redacted += if suspicious { "(not shown)" } else { digits };
+        redacted += if suspicious { HIDDEN } else { digits };
         redacted += separator;
     }
     redacted
 }
+
+/// A command line that may be shown: without what could be a key, and without what follows a word
+/// that speaks of one.
+pub fn redact_command(words: &[String]) -> Vec<String> {
+    let mut secret_follows = false;
+    let shown = words.iter().map(|word| {
+        let hidden = secret_follows;
+        let (name, value) =
+            word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
+        let lower = name.to_lowercase();
+        let speaks = SECRET_WORDS.iter().any(|secret| lower.contains(secret));
+        // An option takes what follows; a file is not named like a key by chance.
+        secret_follows = speaks && value.is_none() && name.starts_with('-');
+        match value {
+            _ if hidden => HIDDEN.to_owned(),
+            Some(_) if speaks => format!("{}={HIDDEN}", redact(name)),
+            _ if word.to_lowercase().contains("age-secret-key-") => HIDDEN.to_owned(),
+            _ => redact(word),
+        }
+    });
+    shown.collect()
+}
+
+const HIDDEN: &str = "(not shown)";
+
+/// Parts of the names of options and variables that hold secrets.
+const SECRET_WORDS: [&str; 6] = ["key", "pass", "secret", "token", "credential", "auth"];
 
 /// Refuses a standard input that cannot be read or a standard output that cannot be written, which
 /// would otherwise go unnoticed.
@@ -156,6 +183,11 @@ mod tests {
         let text = "unexpected argument 'deadbeef00' or --key=00112233445566 and beef";
         let shown = "unexpected argument '(not shown)' or --key=(not shown) and (not shown)";
         assert_eq!(redact(text), shown);
+        let words = ["sh", "--password", "hunter2", "k=AGE-SECRET-KEY-1X", "TOKEN=x", "-n", "5"];
+        assert_eq!(
+            redact_command(&words.map(str::to_owned)),
+            ["sh", "--password", HIDDEN, HIDDEN, "TOKEN=(not shown)", "-n", "5"]
+        );
         let harmless = "2000 is not in 1..=256, see --help for the ciphers";
         assert_eq!(redact(harmless), harmless);
     }

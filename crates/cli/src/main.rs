@@ -31,6 +31,7 @@ mod measure;
 mod metrics;
 mod progress;
 mod rekey;
+mod replace;
 mod report;
 mod restore;
 mod sefps;

@@ -4,8 +4,6 @@
 //! first `sum()`. What is not known has no metric, rather than a zero.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
@@ -15,8 +13,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use wattlock_energy::{Class, Figure};
+use wattlock_file::Shown;
 
-use crate::exit::usage;
+use crate::replace;
 
 /// Gauges by name and labels.
 #[derive(Default)]
@@ -33,8 +32,10 @@ impl Metrics {
             self.registry.register(name, help, family.clone());
             family
         });
+        // A domain's name is a file's text, which a terminal might obey.
+        let shown = |value: &str| value.replace(char::is_control, "\u{fffd}");
         let labels: Vec<_> =
-            labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            labels.iter().map(|(name, value)| ((*name).to_owned(), shown(value))).collect();
         family.get_or_create(&labels).set(value);
     }
 
@@ -74,10 +75,8 @@ impl Metrics {
     /// That the file cannot be written.
     pub fn can_write(to: Option<&Path>) -> anyhow::Result<()> {
         let Some(path) = to else { return Ok(()) };
-        if path.is_dir() || path.file_name().is_none() {
-            return Err(usage(format!("--prometheus: {} is no file", path.display())));
-        }
-        temporary(path).map(drop)
+        let place = replace::place(path)?;
+        replace::can_write(&place).with_context(|| format!("cannot write {}", Shown(path)))
     }
 
     /// Replaces the file, in one step, so that nobody reads half of it.
@@ -88,22 +87,10 @@ impl Metrics {
         let Some(path) = to else { return Ok(()) };
         let mut text = String::new();
         encode(&mut text, &self.registry).context("cannot write metrics")?;
-        let mut file = temporary(path)?;
-        let written = file.write_all(text.as_bytes()).map_err(anyhow::Error::from);
-        written
-            .and_then(|()| file.persist(path).map(drop).map_err(anyhow::Error::from))
-            .with_context(|| format!("cannot write {}", path.display()))
+        let place = replace::place(path)?;
+        replace::write(&place, text.as_bytes())
+            .with_context(|| format!("cannot write {}", Shown(path)))
     }
-}
-
-/// A file beside `path` that others may read: the collector is somebody else.
-fn temporary(path: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    tempfile::Builder::new()
-        .prefix(".wattlock-")
-        .permissions(std::fs::Permissions::from_mode(0o644))
-        .tempfile_in(directory.unwrap_or_else(|| Path::new(".")))
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

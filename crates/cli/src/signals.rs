@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,19 +26,47 @@ pub fn clean_up_and_remove(directory: PathBuf) -> anyhow::Result<()> {
     })
 }
 
-/// Starts a thread that keeps the program alive while the child whose number is set in what is
-/// returned runs, so that it can tell what the child took; 0 is no child, and the program ends.
+/// The command that a program runs for somebody else, as the thread that hears signals sees it.
+#[derive(Default)]
+pub struct Ward {
+    /// Its number; 0 before it is started, and [`Ward::ENDED`] after its end.
+    child: AtomicI32,
+    /// True if a signal came after its end.
+    hurried: AtomicBool,
+}
+
+impl Ward {
+    const ENDED: i32 = -1;
+
+    /// It runs.
+    pub fn is(&self, child: u32) {
+        self.child.store(i32::try_from(child).unwrap_or(0), Ordering::SeqCst);
+    }
+
+    /// It has ended, and what is left is to tell of it.
+    pub fn has_ended(&self) {
+        self.child.store(Self::ENDED, Ordering::SeqCst);
+    }
+
+    /// True if somebody wants the program to end, and only its report is missing.
+    pub fn is_hurried(&self) -> bool {
+        self.hurried.load(Ordering::SeqCst)
+    }
+}
+
+/// Starts a thread that keeps the program alive from the start of its child until it has told what
+/// that took; before, a signal ends the program.
 ///
 /// Ctrl-C reaches the child from the terminal, so it is not sent twice; what was sent to this
 /// program alone is passed on.
-pub fn leave_to_child() -> anyhow::Result<Arc<AtomicI32>> {
-    let child = Arc::new(AtomicI32::new(0));
+pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
+    let ward = Arc::<Ward>::default();
     let ignored = ignored_signals();
     let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
     let watched = wanted.iter().filter(|n| ignored & (1 << (**n - 1)) == 0);
     let mut signals =
         SignalsInfo::<WithOrigin>::new(watched).context("cannot watch for signals")?;
-    let pid = Arc::clone(&child);
+    let heard = Arc::clone(&ward);
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
@@ -51,15 +79,20 @@ pub fn leave_to_child() -> anyhow::Result<Arc<AtomicI32>> {
                     SIGQUIT if matches!(cause, Cause::Sent(_)) => Some(Signal::QUIT),
                     _ => None,
                 };
-                match (Pid::from_raw(pid.load(Ordering::SeqCst)), passed_on) {
-                    (None, _) => std::process::exit(128 + number),
-                    (Some(pid), Some(signal)) => drop(kill_process(pid, signal)),
-                    (Some(_), None) => {}
+                match heard.child.load(Ordering::SeqCst) {
+                    0 => std::process::exit(128 + number),
+                    Ward::ENDED => heard.hurried.store(true, Ordering::SeqCst),
+                    child => {
+                        if let (Some(pid), Some(signal)) = (Pid::from_raw(child), passed_on) {
+                            // It may be gone by now.
+                            let _ = kill_process(pid, signal);
+                        }
+                    }
                 }
             }
         })
         .context("cannot start a thread")?;
-    Ok(child)
+    Ok(ward)
 }
 
 fn when_ended(clean_up: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {

@@ -143,6 +143,34 @@ fn a_clock_that_is_not_kept_is_not_measured() {
 }
 
 #[test]
+fn a_clock_that_was_changed_meanwhile_was_measured_in_vain() {
+    let machine = Machine::new();
+    let args = ["bench", "ciphers", "--only", "rc4a", "--rounds", "300", "--json", "-"];
+    let mut command = machine.wattlock(&args);
+    command.args(["--clocks", "low", "--set-clocks"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    machine.until(|machine| machine.clock(0) == "2000000" && machine.clock(1) == "2000000");
+    fs::write(machine.policy(0).join("scaling_max_freq"), "3000000\n").unwrap();
+    let ran = child.wait_with_output().unwrap();
+    assert_exit(&ran, 1);
+    let said = stderr(&ran);
+    assert!(said.contains("was measured at, and 3000 MHz were seen"), "{said}");
+    assert!(said.contains("changed to 3000000 by somebody else"), "{said}");
+    assert_eq!(stdout(&ran), "");
+}
+
+#[test]
+fn a_clock_out_of_reach_leaves_no_results() {
+    let machine = Machine::new();
+    let json = machine.0.path().join("out.json");
+    let args = ["--clocks", "5000", "--set-clocks", "--json", json.to_str().unwrap()];
+    let ran = machine.wattlock(&QUICK).args(args).output().unwrap();
+    assert_exit(&ran, 1);
+    assert!(stderr(&ran).contains("5000 MHz was set, and 3600 MHz were seen"), "{}", stderr(&ran));
+    assert!(!json.exists() && machine.is_as_it_was());
+}
+
+#[test]
 fn clocks_come_back_from_sigkill_and_ctrl_c() {
     for signal in ["KILL", "INT", "TERM"] {
         let machine = Machine::new();

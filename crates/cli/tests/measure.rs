@@ -185,15 +185,17 @@ fn without_sensors_there_is_a_model_that_says_so() {
 #[test]
 fn joules_net_of_idle_are_attributed() {
     let machine = Machine::with_a_counter();
-    // 2 W at rest, and 1 J more for the work, from a process beside it.
+    // 2 W at rest, and 90 J more for the work, by one process: two would lose each other's.
     let file = machine.zone().join("energy_uj").display().to_string();
     let other = machine.zone().join("new").display().to_string();
-    let add = |joules: &str| {
-        format!("read v < {file}; echo $(((v + {joules}) % {RANGE})) > {other}; mv {other} {file}")
-    };
-    let rest = format!("while sleep 0.05; do {}; done", add("100000"));
+    let flag = machine.0.path().join("flag").display().to_string();
+    let rest = format!(
+        "while sleep 0.05; do joules=100000; [ -e {flag} ] && joules=90000000; read v < {file}; \
+         echo $(((v + joules) % {RANGE})) > {other}; mv {other} {file}; \
+         [ $joules = 100000 ] || rm {flag}; done"
+    );
     let mut resting = Command::new("sh").args(["-c", &rest]).spawn().unwrap();
-    let work = format!("sleep 0.5; {}; sleep 0.5", add("90000000"));
+    let work = format!("sleep 0.5; touch {flag}; while [ -e {flag} ]; do sleep 0.01; done");
     let prometheus = machine.0.path().join("out.prom");
     let args = [
         "--idle-baseline=1",
@@ -244,6 +246,131 @@ fn metrics_of_models_have_names_of_their_own() {
         let refused = machine.measure(&args).output().unwrap();
         assert!(matches!(refused.status.code(), Some(1 | 2)), "{}", stderr(&refused));
         assert!(stderr(&refused).contains(wrong) && !mark.exists());
+    }
+}
+
+#[test]
+fn metrics_replace_files_and_nothing_else() {
+    let machine = Machine::without_sensors();
+    let pipe = machine.0.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for other in [pipe.to_str().unwrap(), "/dev/null"] {
+        let refused = machine.measure(&["--prometheus", other, "--", "true"]).output().unwrap();
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains("is not a file"));
+        assert!(!fs::metadata(other).unwrap().is_file());
+    }
+    let (file, link) = (machine.0.path().join("file.prom"), machine.0.path().join("link.prom"));
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let args = ["--prometheus", link.to_str().unwrap(), "--", "true"];
+    assert_exit(&machine.measure(&args).output().unwrap(), 0);
+    assert!(link.is_symlink() && fs::read_to_string(&file).unwrap().contains("wattlock_"));
+    // What the command said is not lost with the metrics.
+    let folder = machine.0.path().join("gone");
+    fs::create_dir(&folder).unwrap();
+    let work = format!("rmdir {}; exit 7", folder.display());
+    let to = folder.join("x.prom");
+    let args = ["--prometheus", to.to_str().unwrap(), "--", "sh", "-c", &work];
+    let ran = machine.measure(&args).output().unwrap();
+    assert_eq!(ran.status.code(), Some(7));
+    assert!(stderr(&ran).contains("cannot write"));
+}
+
+#[test]
+fn keys_and_escapes_are_not_shown() {
+    let machine = Machine::with_a_counter();
+    fs::write(machine.zone().join("name"), "package-\u{1b}[31mred\n").unwrap();
+    let metrics = machine.0.path().join("out.prom");
+    let work = machine.one_joule();
+    let key = "AGE-SECRET-KEY-1QQQQQQQQQQ";
+    for json in [&["--json"][..], &[]] {
+        let mut command = machine.measure(json);
+        command.arg("--prometheus").arg(&metrics).args(["--", "sh", "-c", &work]);
+        command.args([
+            &format!("k={key}"),
+            &key.to_lowercase(),
+            "--password",
+            "hunter2",
+            "--pin=1",
+        ]);
+        let ran = command.output().unwrap();
+        assert_exit(&ran, 0);
+        let told = stderr(&ran).to_owned() + &fs::read_to_string(&metrics).unwrap();
+        for secret in ["KEY-1Q", "key-1q", "hunter2", "\u{1b}"] {
+            assert!(!told.contains(secret), "{secret}: {told}");
+        }
+    }
+}
+
+#[test]
+fn pipes_in_place_of_counters_are_not_waited_for() {
+    for file in ["energy_uj", "name", "max_energy_range_uj"] {
+        let machine = Machine::with_a_counter();
+        let pipe = machine.zone().join(file);
+        fs::remove_file(&pipe).unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_exit(&machine.measure(&["--", "true"]).output().unwrap(), 0);
+    }
+}
+
+#[test]
+fn two_domains_of_one_name_are_two() {
+    let machine = Machine::with_a_counter();
+    let second = machine.0.path().join("sys/class/powercap/intel-rapl:1");
+    fs::create_dir(&second).unwrap();
+    for file in ["name", "max_energy_range_uj", "energy_uj"] {
+        fs::copy(machine.zone().join(file), second.join(file)).unwrap();
+    }
+    let args = ["--json", "--", "sh", "-c", &machine.one_joule()];
+    let report = json(&machine.measure(&args).output().unwrap());
+    let domains = report["runs"][0]["domains"].as_object().unwrap();
+    let names: Vec<_> = domains.keys().map(String::as_str).collect();
+    assert_eq!(names, ["package-0 (intel-rapl:0)", "package-0 (intel-rapl:1)"]);
+}
+
+#[test]
+fn a_meter_beside_the_machine() {
+    let machine = Machine::without_sensors();
+    let meter = "while :; do echo '40 W ± 1'; sleep 0.05; done";
+    let args = ["--meter", meter, "--json", "--", "sleep", "1"];
+    let run = &json(&machine.measure(&args).output().unwrap())["runs"][0];
+    assert_eq!(run["sum"]["class"], "integrated");
+    assert_eq!(run["sum"]["covers"][0], "wall");
+    // 1 s and what it took to start.
+    assert!(run["sum"]["energy_uj"]["best"].as_u64().unwrap() >= 40_000_000, "{run}");
+    for wrong in ["echo nonsense", "exit 3", "echo -5 W", ""] {
+        let refused = machine.measure(&["--meter", wrong, "--", "true"]).output().unwrap();
+        assert_exit(&refused, 4);
+        assert!(stderr(&refused).contains("--meter cannot be read"), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn a_meter_ends_with_whoever_asked_for_it() {
+    for signal in ["KILL", "TERM", "INT"] {
+        let machine = Machine::without_sensors();
+        let beat = machine.0.path().join("beat");
+        let meter = format!("while :; do echo 5 W; touch {}; sleep 0.02; done", beat.display());
+        let mut command = machine.measure(&["--meter", &meter, "--", "sleep", "100"]);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while !beat.exists() {
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        child.wait().unwrap();
+        // It beats every 20 ms, so whoever lives beats within a second.
+        loop {
+            assert!(std::time::Instant::now() < deadline, "the meter outlives {signal}");
+            let _ = fs::remove_file(&beat);
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            if !beat.exists() {
+                break;
+            }
+        }
     }
 }
 

@@ -1,16 +1,39 @@
 //! Attributes: the small files in which the kernel shows one value each.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::Error;
 use crate::candidate::Obstacle;
 
+/// What the file holds.
+///
+/// # Errors
+/// What the system said; that it is no file, and nobody waits for a pipe; that it is longer than
+/// anything the kernel shows.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is no file")));
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+    match text.len() as u64 {
+        LONGEST => Err(failed(io::Error::other("it is too long"))),
+        _ => Ok(text),
+    }
+}
+
 /// What the file holds, without white space around it; `None` if it is missing, empty or cannot be
 /// read.
 pub(crate) fn text(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    let text = read(path).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
@@ -19,8 +42,7 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 /// # Errors
 /// What the system said, or what is there instead of a number.
 pub(crate) fn number(path: &Path) -> Result<i64, Error> {
-    let text =
-        fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = read(path)?;
     let text = text.trim();
     text.parse().map_err(|_| Error::NotANumber {
         path: path.to_owned(),
@@ -69,9 +91,22 @@ pub(crate) fn unreadable(error: &Error) -> Obstacle {
     }
 }
 
+/// More than an attribute holds, and than `/proc/cpuinfo` of a large machine.
+const LONGEST: u64 = 4 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert!(read(&pipe).unwrap_err().to_string().contains("no file"));
+        assert!(read(directory.path()).is_err());
+    }
 
     #[test]
     fn nobody_is_advised_to_open_a_sensor_to_all() {

@@ -45,7 +45,7 @@ impl Meter for Battery {
     fn sample(&mut self) -> Sample {
         let before = Instant::now();
         let value = self.read();
-        Sample { before, after: Instant::now(), value }
+        Sample { before, after: Instant::now(), age: Duration::ZERO, value }
     }
 }
 

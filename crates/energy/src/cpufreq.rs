@@ -14,6 +14,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use crate::attribute;
 use crate::{Error, Found, Knob, Lease, Root, Setting, Status};
 
 /// Where the kernel shows them.
@@ -52,13 +53,14 @@ pub struct Policy {
 impl Policy {
     fn open(number: u32, directory: PathBuf) -> Result<Self, Error> {
         let clock = |name: &str| clock(&directory.join(name));
-        let words = fs::read_to_string(directory.join("scaling_available_frequencies"));
+        let words = attribute::read(&directory.join("scaling_available_frequencies"));
         let words = words.unwrap_or_default();
         let mut table: Vec<_> =
             words.split_whitespace().filter_map(|word| word.parse().ok().map(Kilohertz)).collect();
         table.sort_unstable();
         table.dedup();
         let (min, max) = (clock("cpuinfo_min_freq")?, clock("cpuinfo_max_freq")?);
+        table.retain(|clock| (min..=max).contains(clock));
         let floor = clock("scaling_min_freq").ok();
         let inside = |clock: &Kilohertz| min < *clock && *clock < max;
         let lowest_nonlinear = clock("amd_pstate_lowest_nonlinear_freq").ok().filter(inside);
@@ -178,7 +180,7 @@ impl Attribute {
     /// The words that the driver knows, where it lists them.
     fn choices(&self) -> Vec<String> {
         let list = self.file.with_file_name("energy_performance_available_preferences");
-        let list = fs::read_to_string(list).unwrap_or_default();
+        let list = attribute::read(&list).unwrap_or_default();
         list.split_whitespace().map(str::to_owned).collect()
     }
 }
@@ -347,9 +349,7 @@ fn clock(path: &Path) -> Result<Kilohertz, Error> {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path)
-        .map(|text| text.trim().to_owned())
-        .map_err(|source| Error::Read { path: path.to_owned(), source })
+    attribute::read(path).map(|text| text.trim().to_owned())
 }
 
 fn no_setting(knob: &str, text: &str) -> Error {

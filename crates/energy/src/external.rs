@@ -71,14 +71,14 @@ struct Wall {
 }
 
 impl Wall {
-    fn read(&self, now: Instant) -> Result<Reading, Gap> {
+    fn read(&self, now: Instant) -> Result<(Reading, Duration), Gap> {
         let (at, line) = self.listening.0.latest().map_err(|why| Gap { why })?;
         let age = now.saturating_duration_since(at);
         match age > self.stale {
             true => Err(Gap {
                 why: format!("the meter's last reading is {:.0} s old", age.as_secs_f64()),
             }),
-            false => Ok(line.reading),
+            false => Ok((line.reading, age)),
         }
     }
 }
@@ -90,8 +90,11 @@ impl Meter for Wall {
 
     fn sample(&mut self) -> Sample {
         let before = Instant::now();
-        let value = self.read(before);
-        Sample { before, after: Instant::now(), value }
+        let (value, age) = match self.read(before) {
+            Ok((reading, age)) => (Ok(reading), age),
+            Err(gap) => (Err(gap), Duration::ZERO),
+        };
+        Sample { before, after: Instant::now(), age, value }
     }
 }
 

@@ -56,6 +56,11 @@ impl Meter for FakeMeter {
         let (after, value) = self.readings.pop_front().unwrap_or_default();
         let at = self.start + after;
         let gap = || Gap { why: "this read was to fail".into() };
-        Sample { before: at, after: at, value: value.map(Reading::Energy).ok_or_else(gap) }
+        Sample {
+            before: at,
+            after: at,
+            age: Duration::ZERO,
+            value: value.map(Reading::Energy).ok_or_else(gap),
+        }
     }
 }

@@ -42,6 +42,11 @@ impl Governor {
         for policy in &self.policies {
             policy.cap(&mut self.lease, rung)?;
         }
+        Ok(self.look(rung))
+    }
+
+    /// Looks whether the clock in force is that of `rung`, for a moment.
+    pub fn look(&self, rung: Kilohertz) -> Applied {
         let mut applied = Applied::new(rung, self.observed().ok());
         for _ in 0..LOOKS {
             if applied.verified || applied.observed.is_none() {
@@ -50,7 +55,7 @@ impl Governor {
             thread::sleep(SETTLING);
             applied = Applied::new(rung, self.observed().ok());
         }
-        Ok(applied)
+        applied
     }
 
     /// The clock in force: that of the fastest CPUs at this moment.

@@ -51,7 +51,6 @@ mod sources;
 mod state;
 mod window;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use accumulator::{Accumulator, Counter, Step};
@@ -103,7 +102,7 @@ impl Default for Root {
 
 /// True if the CPU says that a hypervisor runs it.
 fn is_virtual(root: &Root) -> bool {
-    let cpuinfo = fs::read_to_string(root.path("proc/cpuinfo")).unwrap_or_default();
+    let cpuinfo = attribute::text(&root.path("proc/cpuinfo")).unwrap_or_default();
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     flags.split_whitespace().any(|flag| flag == "hypervisor")
 }

@@ -55,7 +55,10 @@ impl Kind {
     /// How often it has to be read.
     pub fn period(&self) -> Duration {
         match self {
-            Self::Counter(counter) => (counter.wrap_time() / 8).min(LONGEST_PERIOD),
+            Self::Counter(counter) => {
+                let moves = counter.longest_rest() * 3;
+                (counter.wrap_time() / 8).min(moves).min(LONGEST_PERIOD)
+            }
             Self::Sensor(sensor) => sensor.refresh.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
         }
     }
@@ -98,6 +101,8 @@ pub struct Sample {
     pub before: Instant,
     /// After it was read.
     pub after: Instant,
+    /// How old the value was by then, beyond what the meter's refresh says.
+    pub age: Duration,
     /// What the meter showed.
     pub value: Result<Reading, Gap>,
 }
@@ -107,17 +112,18 @@ impl Sample {
     pub fn take(read: impl FnOnce() -> Result<Reading, Error>) -> Self {
         let before = Instant::now();
         let value = read().map_err(|error| Gap { why: error.to_string() });
-        Self { before, after: Instant::now(), value }
+        Self { before, after: Instant::now(), age: Duration::ZERO, value }
     }
 
-    /// How long the read took, and so how little is known of when it was.
+    /// How long the read took and how old its value was, and so how little is known of when that
+    /// was.
     pub fn width(&self) -> Duration {
-        self.after - self.before
+        self.after - self.before + self.age
     }
 
-    /// The middle of it.
+    /// The middle of the read.
     pub fn at(&self) -> Instant {
-        self.before + self.width() / 2
+        self.before + (self.after - self.before) / 2
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use crate::attribute;
 use crate::candidate::{Candidate, Obstacle};
 use crate::{Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts};
 
@@ -61,6 +62,14 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let mut zones = zones(root);
     let first_hand = zones.iter().any(|zone| !zone.mmio);
     zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
+    // Whoever adds up by name must not lose one.
+    let names: Vec<_> = zones.iter().map(|zone| zone.domain.clone()).collect();
+    for zone in &mut zones {
+        if !zone.duplicate && names.iter().filter(|name| **name == zone.domain).count() > 1 {
+            let number = attribute::file_name(&zone.path);
+            zone.domain += &format!(" ({number})");
+        }
+    }
     zones.sort_by(|one, other| one.domain.cmp(&other.domain));
     if zones.is_empty() {
         return vec![nothing(root)];
@@ -130,10 +139,7 @@ fn zones(root: &Root) -> Vec<Zone> {
         if !kind.starts_with("intel-rapl") {
             continue;
         }
-        let name_in = |zone: &str| {
-            let text = fs::read_to_string(root.path(DIRECTORY).join(zone).join("name")).ok()?;
-            Some(text.trim().to_owned()).filter(|name| !name.is_empty())
-        };
+        let name_in = |zone: &str| attribute::text(&root.path(DIRECTORY).join(zone).join("name"));
         let name = name_in(&file_name);
         let shown = name.as_deref().unwrap_or(&file_name);
         // Memory is called "dram" on every socket; its package is the zone above.
@@ -183,8 +189,7 @@ fn fix(error: &Error) -> &'static str {
 }
 
 fn read(path: &Path) -> Result<Microjoules, Error> {
-    let text =
-        fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    let text = attribute::read(path)?;
     text.trim().parse().map(Microjoules).map_err(|_| Error::NotANumber {
         path: path.to_owned(),
         text: text.trim().chars().take(40).collect(),

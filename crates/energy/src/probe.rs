@@ -44,7 +44,7 @@ pub(crate) fn probe(candidates: &mut [Candidate], root: &Root, work: impl FnOnce
     let elapsed = start.elapsed();
     for (index, extent, domain) in closed {
         let Some(mut why) = implausible(extent, &domain, elapsed) else { continue };
-        if crate::is_virtual(root) {
+        if extent != Extent::Wall && crate::is_virtual(root) {
             why += "; this is a virtual machine, whose host may not pass it on";
         }
         candidates[index].meter = Err(Obstacle::unavailable(why));

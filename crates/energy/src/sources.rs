@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::candidate::{Candidate, Chosen, choose};
 use crate::external::External;
 use crate::probe::{probe, spin};
-use crate::window::Account;
+use crate::window::{Account, Moves};
 use crate::{Caveat, Error, Meter, Root, Window, battery, external, hwmon, nvml, perf, powercap};
 
 /// What is done with a source that was found, or is missing.
@@ -116,11 +116,12 @@ impl Sources {
     /// # Errors
     /// That the thread which watches could not be started; then nothing was run.
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Window), Error> {
-        let tick = self.tick();
+        let (tick, moves) = (self.tick(), self.moves());
         let started = Instant::now();
         let meters = self.meters.iter_mut();
-        let mut accounts: Vec<_> =
-            meters.map(|(meter, in_sum)| Account::open(meter.as_mut(), *in_sum)).collect();
+        let mut accounts: Vec<_> = meters
+            .map(|(meter, in_sum)| Account::open_of(meter.as_mut(), *in_sum, moves))
+            .collect();
         let done = thread::scope(|scope| {
             // Dropped when the work ends, by a panic too, and then the guard ends.
             let (working, ended) = mpsc::channel::<()>();
@@ -150,8 +151,13 @@ impl Sources {
 
     /// How often the guard looks whether a meter is due.
     fn tick(&self) -> Duration {
-        let periods = self.meters.iter().map(|(meter, _)| meter.info().kind.period());
+        let moves = self.moves();
+        let periods = self.meters.iter().map(|(meter, _)| moves.period(meter.info().kind));
         periods.min().unwrap_or(Duration::MAX)
+    }
+
+    fn moves(&self) -> Moves {
+        if self.other_root { Moves::WithFiles } else { Moves::WithThisMachine }
     }
 }
 
@@ -186,7 +192,7 @@ mod tests {
     fn the_guard_reads_often_enough() {
         let quick = FakeMeter::new("a", []);
         let mut sources = Sources::of_meters(vec![Box::new(quick)]);
-        assert_eq!(sources.tick(), Duration::from_secs(10));
+        assert_eq!(sources.tick(), Duration::from_millis(900));
         let small = crate::Counter {
             range: Some(Microjoules(8_000_000)),
             resolution: Microjoules(62),

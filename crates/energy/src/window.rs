@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::accumulator::LEAST_POWER;
 use crate::{
     Accumulator, Caveat, Class, Energy, Extent, Info, Integrator, Kind, Meter, Microjoules,
     Reading, Sample, Watts,
@@ -60,9 +61,11 @@ impl Window {
 pub(crate) struct Account<'a> {
     meter: &'a mut dyn Meter,
     in_sum: bool,
+    moves: Moves,
     tally: Option<Tally>,
     /// When it is to be read again.
     due: Instant,
+    started: Instant,
     /// The last reading that was added up: when, and what was there before it.
     last: Option<(Instant, Microjoules)>,
     /// The highest power of any step.
@@ -118,12 +121,19 @@ impl Tally {
 impl<'a> Account<'a> {
     /// Opens the window with a first sample.
     pub fn open(meter: &'a mut dyn Meter, in_sum: bool) -> Self {
+        Self::open_of(meter, in_sum, Moves::WithThisMachine)
+    }
+
+    /// The same of a meter that may be another machine's.
+    pub fn open_of(meter: &'a mut dyn Meter, in_sum: bool, moves: Moves) -> Self {
         let sample = meter.sample();
         let mut account = Self {
             meter,
             in_sum,
+            moves,
             tally: None,
             due: sample.after,
+            started: sample.at(),
             last: None,
             peak: Watts(0.0),
             edges: sample.width(),
@@ -140,13 +150,17 @@ impl<'a> Account<'a> {
             }
             Err(gap) => account.gaps.push(gap.why.clone()),
         }
-        account.due = sample.after + account.meter.info().kind.period();
+        account.due = sample.after + account.period();
         account
     }
 
     /// What of the machine it sees.
     pub fn extent(&self) -> Extent {
         self.meter.info().extent
+    }
+
+    fn period(&self) -> Duration {
+        self.moves.period(self.meter.info().kind)
     }
 
     /// Reads on if it is time, so that no wrap goes by unseen.
@@ -156,7 +170,7 @@ impl<'a> Account<'a> {
         }
         let sample = self.meter.sample();
         self.take(&sample);
-        self.due = sample.after + self.meter.info().kind.period();
+        self.due = sample.after + self.period();
     }
 
     fn take(&mut self, sample: &Sample) {
@@ -186,6 +200,7 @@ impl<'a> Account<'a> {
 
     /// Closes the window with a last sample.
     pub fn close(mut self) -> Domain {
+        let started = self.started;
         let sample = self.meter.sample();
         self.edges += sample.width();
         self.take(&sample);
@@ -199,6 +214,9 @@ impl<'a> Account<'a> {
             Some(Ok((Microjoules(0), _))) if self.meter.counts() || !self.may_sleep() => {
                 Energy::unavailable(Caveat::BelowResolution)
             }
+            Some(Ok((total, _))) if self.is_too_little(total, sample.at() - started) => {
+                Energy::unavailable(Caveat::Stuck)
+            }
             Some(Ok((total, uncertainty))) => self.told(total, uncertainty),
         };
         Domain {
@@ -211,6 +229,13 @@ impl<'a> Account<'a> {
 
     fn may_sleep(&self) -> bool {
         self.extent() == Extent::Accelerator
+    }
+
+    /// Less than a machine takes that runs: the counter rested for most of the time.
+    fn is_too_little(&self, total: Microjoules, elapsed: Duration) -> bool {
+        let rests = matches!(self.extent(), Extent::Accelerator | Extent::Memory);
+        let long = elapsed >= LONG_ENOUGH && self.moves == Moves::WithThisMachine;
+        long && !rests && total.over(elapsed) < LEAST_POWER
     }
 
     fn told(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {
@@ -234,6 +259,27 @@ impl<'a> Account<'a> {
         }
     }
 }
+
+/// Whether a meter moves as this machine works, or as somebody moves the files of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moves {
+    WithThisMachine,
+    WithFiles,
+}
+
+impl Moves {
+    /// How often a meter has to be read: no wrap may go by unseen, and where it moves with this
+    /// machine, no rest.
+    pub fn period(self, kind: Kind) -> Duration {
+        match (self, kind) {
+            (Self::WithFiles, Kind::Counter(counter)) => counter.wrap_time() / 8,
+            _ => kind.period(),
+        }
+    }
+}
+
+/// In a shorter window a coarse counter may not have moved much.
+const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
 const OTHER_UNIT: &str = "the meter told joules once and watts another time";
 

@@ -111,6 +111,9 @@ impl Store {
     /// # Errors
     /// [`Error::Cache`].
     pub fn prepare(&self) -> Result<(), Error> {
+        if self.path().is_dir() {
+            return Err(self.failed(io::Error::from(io::ErrorKind::IsADirectory)));
+        }
         self.temporary().map(drop).map_err(|source| self.failed(source))
     }
 
@@ -143,6 +146,11 @@ impl Store {
 
     fn document(&self) -> Result<Document, Uncalibrated> {
         let mut text = String::new();
+        // A pipe would be waited for.
+        let no_file = fs::metadata(&self.path).is_ok_and(|there| !there.is_file());
+        if no_file {
+            return Err(Uncalibrated::Unreadable(io::Error::other("it is no file")));
+        }
         let read = File::open(&self.path)
             .and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text));
         match read {

@@ -138,6 +138,12 @@ impl<'a> Lab<'a> {
             let first = self.results.rows.len();
             let before = self.rest()?;
             bench(self)?;
+            if let Some(why) = plan.was_kept(&step) {
+                self.results.rows.truncate(first);
+                self.counted.clear();
+                self.results.skipped.push(why);
+                continue;
+            }
             let after = self.rest()?;
             self.price(first, &step, before.zip(after));
             if plan.varies() {

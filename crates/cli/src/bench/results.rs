@@ -139,8 +139,14 @@ impl Results {
     /// That the file cannot be written.
     pub fn can_write(to: Option<&Path>) -> anyhow::Result<()> {
         let Some(path) = to.filter(|path| path.as_os_str() != "-") else { return Ok(()) };
+        let is_new = !fs::exists(path).unwrap_or(true);
         let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.map(|_| ()).with_context(|| format!("cannot write {}", path.display()))
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
+        if is_new {
+            // A bench that fails leaves no empty results.
+            fs::remove_file(path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     }
 
     /// Writes the JSON to a file, to standard output for "-", or nowhere.

@@ -7,7 +7,6 @@ use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -19,7 +18,7 @@ use crate::args;
 use crate::energy;
 use crate::exit::{Ended, FAILURE, UNAVAILABLE};
 use crate::metrics::Metrics;
-use crate::signals;
+use crate::signals::{self, Ward};
 use crate::summary::process_cpu_time;
 
 /// What one run of the command took.
@@ -49,24 +48,32 @@ pub fn run(args: &args::Measure) -> Ended {
         tell!("  `wattlock doctor` says why, and what would help");
         return Ok(UNAVAILABLE.into());
     }
-    let child = signals::leave_to_child()?;
-    let before = args.idle_baseline.map(|seconds| rest(&mut sources, seconds)).transpose()?;
+    let ward = signals::leave_to_child()?;
+    let before =
+        args.idle_baseline.map(|seconds| rest(&mut sources, seconds, &ward)).transpose()?;
     let mut runs = Vec::new();
     while runs.len() < usize::from(args.repeat) {
-        match once(&args.command, &mut sources, &child)? {
+        match once(&args.command, &mut sources, &ward)? {
             Ok(run) => runs.push(run),
             Err(error) => return Ok(say_not_started(&args.command[0], &error)),
         }
-        if runs.last().is_some_and(|run| !run.status.success()) {
+        if ward.is_hurried() || runs.last().is_some_and(|run| !run.status.success()) {
             break;
         }
     }
-    let after = args.idle_baseline.map(|seconds| rest(&mut sources, seconds)).transpose()?;
+    let after = args.idle_baseline.map(|seconds| rest(&mut sources, seconds, &ward)).transpose()?;
     let idle = before.zip(after).map(|(before, after)| Idle::new(before, after));
     let report = report::Report::new(args, &root, &runs, idle.as_ref());
-    tell!("{}", if args.json { report.json()? } else { report.text() });
-    report.metrics().write(args.meters.prometheus.as_deref())?;
     let code = runs.last().map_or(FAILURE, |run| code(run.status));
+    match args.json {
+        // The command may have left a line unfinished.
+        true => tell!("\n{}", report.json()?),
+        false => tell!("{}", report.text()),
+    }
+    if let Err(error) = report.metrics().write(args.meters.prometheus.as_deref()) {
+        tell!("wattlock: {error:#}");
+        return Ok(if code == 0 { FAILURE } else { code }.into());
+    }
     let void = args.require.is_some() && !runs.iter().all(|run| run.window.is_measured());
     if code == 0 && void {
         tell!("wattlock: the command succeeded, but its joules were not measured");
@@ -75,9 +82,18 @@ pub fn run(args: &args::Measure) -> Ended {
     Ok(code.into())
 }
 
-/// Looks at the machine while nothing is done.
-fn rest(sources: &mut Sources, seconds: f64) -> anyhow::Result<Window> {
-    let ((), window) = sources.measure(|| std::thread::sleep(Duration::from_secs_f64(seconds)))?;
+/// Looks at the machine while nothing is done, for as long as nobody hurries.
+fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Window> {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let ((), window) = sources.measure(|| {
+        while !ward.is_hurried() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(Duration::from_millis(100)));
+        }
+    })?;
     Ok(window)
 }
 
@@ -85,24 +101,24 @@ fn rest(sources: &mut Sources, seconds: f64) -> anyhow::Result<Window> {
 fn once(
     command: &[OsString],
     sources: &mut Sources,
-    child: &AtomicI32,
+    ward: &Ward,
 ) -> anyhow::Result<std::io::Result<Run>> {
     let own_cpu = process_cpu_time();
-    let (done, window) = sources.measure(|| to_its_end(command, child))?;
+    let (done, window) = sources.measure(|| to_its_end(command, ward))?;
     let own_cpu = process_cpu_time().saturating_sub(own_cpu);
     let run = |Done { status, wall, cpu }| Run { status, wall, cpu, own_cpu, window };
     Ok(done?.map(run))
 }
 
-fn to_its_end(command: &[OsString], running: &AtomicI32) -> anyhow::Result<std::io::Result<Done>> {
+fn to_its_end(command: &[OsString], ward: &Ward) -> anyhow::Result<std::io::Result<Done>> {
     let started = Instant::now();
     let child = match Command::new(&command[0]).args(&command[1..]).spawn() {
         Ok(child) => child,
         Err(error) => return Ok(Err(error)),
     };
-    running.store(i32::try_from(child.id()).unwrap_or(0), Ordering::SeqCst);
+    ward.is(child.id());
     let used = child.wait4();
-    running.store(0, Ordering::SeqCst);
+    ward.has_ended();
     let used = used.context("cannot wait for the command")?;
     let cpu = used.rusage.utime + used.rusage.stime;
     Ok(Ok(Done { status: used.status, wall: started.elapsed(), cpu }))

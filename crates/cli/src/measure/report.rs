@@ -13,7 +13,7 @@ use wattlock_file::Shown;
 use super::{Run, code};
 use crate::args;
 use crate::energy::{interval, model, other};
-use crate::exit::redact;
+use crate::exit::redact_command;
 use crate::metrics::Metrics;
 
 /// All runs, and the one in the middle.
@@ -104,7 +104,7 @@ impl<'a> Report<'a> {
 
     /// What people read.
     pub fn text(&self) -> String {
-        let program = Shown(Path::new(&self.args.command[0])).to_string();
+        let program = Shown(Path::new(&self.command()[0])).to_string();
         let mut text = format!("wattlock: {program}");
         if self.runs.len() > 1 {
             for (index, told) in self.runs.iter().enumerate() {
@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
         let mut metrics = Metrics::default();
         let Some(told) = self.runs.get(self.median) else { return metrics };
         // Arguments are nobody's business: a collector shows them to everybody.
-        let command = self.args.command[0].to_string_lossy();
+        let command = self.command().swap_remove(0);
         let mut gauge = |name: &str, help: &str, value| {
             metrics.gauge(name, help, &[("command", &*command)], value);
         };
@@ -156,8 +156,8 @@ impl<'a> Report<'a> {
     }
 
     fn command(&self) -> Vec<String> {
-        // What looks like a key is not shown.
-        self.args.command.iter().map(|word| redact(&word.to_string_lossy())).collect()
+        let words = self.args.command.iter().map(|word| word.to_string_lossy().into_owned());
+        redact_command(&words.collect::<Vec<_>>())
     }
 
     fn caveats(&self) -> BTreeSet<Caveat> {
@@ -197,7 +197,8 @@ impl Told<'_> {
                 row("  net of idle", net.energy.to_string());
             }
         }
-        let covers: Vec<_> = self.sum.covers().collect();
+        let covers = self.sum.covers().map(|name| Shown(Path::new(name)).to_string());
+        let covers: Vec<_> = covers.collect();
         match self.sum.class() {
             Class::Unavailable => row("energy", "unavailable".into()),
             _ => row("energy", format!("{}: {}", described(&self.sum), covers.join(" + "))),

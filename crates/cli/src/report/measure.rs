@@ -1,6 +1,6 @@
 //! `wattlock-measure/1` as rows: one for each run, so that the same figures can be drawn.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::{Map, Value};
 
 use super::at::{At, scalar};
@@ -24,6 +24,8 @@ pub fn document(top: &At<'_>) -> anyhow::Result<Document> {
         document.settings.push(("sensors were read below".to_owned(), root));
     }
     if let Some(median) = top.whole("median_run")? {
+        let runs = top.list("runs")?.len() as u64;
+        ensure!(median < runs, "{top} has {runs} runs, and median_run is {median}");
         document.settings.push(("run in the middle".to_owned(), (median + 1).to_string()));
     }
     for (index, run) in top.list("runs")?.iter().enumerate() {

@@ -17,9 +17,6 @@ mod reading;
 mod svg;
 mod table;
 
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,6 +25,7 @@ use wattlock_file::Shown;
 
 use crate::args;
 use crate::exit::{self, Ended};
+use crate::replace;
 use document::Document;
 
 /// `wattlock report`.
@@ -39,7 +37,7 @@ pub fn run(args: &args::Report) -> Ended {
     let page = page::page(&documents);
     match place {
         Some(place) => {
-            write(&place, &page)
+            replace::write(&place, page.as_bytes())
                 .with_context(|| format!("cannot write {}", Shown(&args.output)))?;
         }
         None => exit::print(&page)?,
@@ -47,27 +45,11 @@ pub fn run(args: &args::Report) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the page goes, behind a link if it is one; not over an input, nor over what is no file.
+/// Where the page goes; not over an input.
 fn place(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<PathBuf> {
-    let Ok(there) = output.canonicalize() else { return Ok(output.to_owned()) };
-    if !there.is_file() {
-        return Err(exit::usage(format!("{} is there and is not a file", Shown(output))));
-    }
-    if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)) {
+    let place = replace::place(output)?;
+    if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {
         return Err(exit::usage(format!("{} is an input, too", Shown(output))));
     }
-    Ok(there)
-}
-
-/// All of it, or nothing.
-fn write(place: &Path, page: &str) -> std::io::Result<()> {
-    let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let everyone = fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new()
-        .prefix(".wattlock-report-")
-        .permissions(everyone)
-        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
-    file.write_all(page.as_bytes())?;
-    file.persist(place)?;
-    Ok(())
+    Ok(place)
 }

@@ -39,6 +39,8 @@ fn run(command: &str, feed: &Feed) -> Result<(), String> {
         }
     });
     let Some(mut child) = child else { return failed.map_or(Ok(()), Err) };
+    // As long as this is open, the command may live.
+    let _alive = child.stdin.take();
     let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("sh has no output".into());
     };
@@ -57,9 +59,9 @@ fn run(command: &str, feed: &Feed) -> Result<(), String> {
 
 fn spawn(command: &str) -> io::Result<Child> {
     Command::new("sh")
-        .args(["-c", command])
+        .args(["-c", WATCHED, "sh", command])
         .process_group(0)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -145,6 +147,14 @@ fn beginning(mut errors: ChildStderr) -> Receiver<String> {
     let _ = thread::Builder::new().name("external meter's errors".into()).spawn(read);
     receiver
 }
+
+/// Runs the command with nothing to read, and beside it somebody who ends the whole group when our
+/// end of the pipe closes: by any death of ours, SIGKILL too. He is nobody's child whom a `wait` in
+/// the command would wait for.
+const WATCHED: &str = "exec 3<&0 </dev/null
+( { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & )
+exec 3<&-
+eval \"$1\"";
 
 /// No reading is so long.
 const LONGEST_LINE: u64 = 256;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::line::Line;
+use crate::Reading;
 
 /// What was heard, and whether to go on.
 #[derive(Default)]
@@ -19,6 +20,8 @@ struct State {
     /// The first two arrivals, for what is found out of the meter.
     first: Vec<(Instant, Line)>,
     latest: Option<(Instant, Line)>,
+    /// A count lower than the one before it, which nobody has looked at yet.
+    went_back: Option<(Instant, Line)>,
     /// Why there is no reading, since the latest.
     failure: Option<String>,
     stopped: bool,
@@ -40,6 +43,12 @@ impl Feed {
         if state.first.len() < 2 && !burst {
             state.first.push((now, line));
         }
+        let before = state.latest.map(|(_, before)| before.reading);
+        if let (Some(Reading::Energy(before)), Reading::Energy(after)) = (before, line.reading)
+            && after < before
+        {
+            state.went_back = Some((now, line));
+        }
         (state.latest, state.failure) = (Some((now, line)), None);
         self.changed.notify_all();
     }
@@ -50,13 +59,15 @@ impl Feed {
         self.changed.notify_all();
     }
 
-    /// The latest reading, and when it arrived.
+    /// The latest reading, and when it arrived; once the one at which the meter went back, if it
+    /// did, which must not go by unseen.
     ///
     /// # Errors
     /// What went wrong since then.
     pub fn latest(&self) -> Result<(Instant, Line), String> {
-        let state = self.state();
-        match (&state.failure, state.latest) {
+        let mut state = self.state();
+        let latest = state.went_back.take().or(state.latest);
+        match (&state.failure, latest) {
             (Some(why), _) => Err(why.clone()),
             (None, Some(latest)) => Ok(latest),
             (None, None) => Err("the meter gave no reading".into()),

@@ -7,6 +7,7 @@ mod report;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
@@ -51,6 +52,9 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         Ok(())
     })?;
     let mut results = lab.results;
+    if results.rows.is_empty() && lowered(&results) {
+        bail!("nothing was measured: {}", results.skipped.join("; "));
+    }
     if results.rows.is_empty() {
         return Err(usage("no case has that in its name; without --only, every name is shown"));
     }
@@ -68,6 +72,11 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     results.write(args.json.as_deref())?;
     results.metrics().write(args.meters.prometheus.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// True if a clock was skipped.
+fn lowered(results: &Results) -> bool {
+    results.skipped.iter().any(|why| why.starts_with("clocks: "))
 }
 
 /// The key of everything that is measured. It protects nothing.
