@@ -360,3 +360,34 @@ fn of_this_machine_no_meter_is_believed_that_tells_nothing() {
         assert!(found.why.contains(why), "{}", found.why);
     }
 }
+
+#[test]
+fn a_count_that_goes_back_is_seen_between_two_looks() {
+    let machine = Machine::new();
+    let told = machine.path("told");
+    let meter = format!(
+        "echo 1 J; sleep 0.1; echo 2 J; while [ ! -e {told} ]; do sleep 0.02; done; echo 1 J; echo 9 J; \
+         touch {told}.done; sleep 100"
+    );
+    let mut sources = machine.sources(&meter);
+    let work = || {
+        fs::write(&told, "").unwrap();
+        comes_true(|| fs::exists(format!("{told}.done")).unwrap());
+        thread::sleep(Duration::from_millis(100));
+    };
+    let (_, window) = sources.measure(work).unwrap();
+    assert_eq!(window.sum().interval(), None);
+    assert!(window.sum().caveats().any(|caveat| caveat == Caveat::Reset), "{window:?}");
+}
+
+#[test]
+fn the_age_of_the_last_reading_is_in_the_interval() {
+    let machine = Machine::new();
+    // 10 W, and silent for a second before the window ends.
+    let meter = "i=0; while [ $i -lt 9 ]; do i=$((i+1)); echo $i J; sleep 0.1; done; sleep 100";
+    let mut sources = machine.sources(meter);
+    let window = measure(&mut sources, Duration::from_secs(2));
+    let (_, hi) = window.sum().interval().unwrap();
+    let best = window.sum().best().unwrap();
+    assert!(hi.joules() > best.joules() + 5.0, "{window:?}");
+}
