@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn classes_never_share_a_name() {
-        let measured = Energy::measured("package-0", Microjoules(2_000_000), Microjoules(40_000));
+        let measured = Energy::measured("package-0", Microjoules(2_000_000), Microjoules(250_000));
         let modelled = Energy::modelled("cpu", Microjoules(2_000_000), Microjoules(5_000_000));
         let mut metrics = Metrics::default();
         let labels = [("domain", "package-0")];
@@ -136,7 +136,7 @@ mod tests {
 wattlock_measured_energy_joules{domain=\"package-0\"} 2.0
 # HELP wattlock_measured_energy_uncertainty_joules How far off the energy may be.
 # TYPE wattlock_measured_energy_uncertainty_joules gauge
-wattlock_measured_energy_uncertainty_joules{domain=\"package-0\"} 0.04
+wattlock_measured_energy_uncertainty_joules{domain=\"package-0\"} 0.25
 # HELP wattlock_modelled_energy_lower_joules The least energy by any model; not measured.
 # TYPE wattlock_modelled_energy_lower_joules gauge
 wattlock_modelled_energy_lower_joules{domain=\"package-0\"} 2.0
@@ -148,7 +148,7 @@ wattlock_modelled_energy_upper_joules{domain=\"package-0\"} 5.0
 wattlock_attributed_energy_joules{domain=\"package-0\"} 1.0
 # HELP wattlock_attributed_energy_uncertainty_joules How far off the energy may be.
 # TYPE wattlock_attributed_energy_uncertainty_joules gauge
-wattlock_attributed_energy_uncertainty_joules{domain=\"package-0\"} 0.02
+wattlock_attributed_energy_uncertainty_joules{domain=\"package-0\"} 0.125
 # EOF
 "
         );

@@ -19,6 +19,15 @@ impl FakeMeter {
         domain: &str,
         readings: impl IntoIterator<Item = (Duration, Option<Microjoules>)>,
     ) -> Self {
+        Self::of(Extent::Package, domain, readings)
+    }
+
+    /// The same of something else than a package.
+    pub fn of(
+        extent: Extent,
+        domain: &str,
+        readings: impl IntoIterator<Item = (Duration, Option<Microjoules>)>,
+    ) -> Self {
         let counter = Counter {
             range: Some(Microjoules(262_143_328_850)),
             resolution: Microjoules(62),
@@ -29,7 +38,7 @@ impl FakeMeter {
             info: Info {
                 domain: domain.to_owned(),
                 source: "fake",
-                extent: Extent::Package,
+                extent,
                 kind: Kind::Counter(counter),
             },
             start: Instant::now(),

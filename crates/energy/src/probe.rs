@@ -20,14 +20,14 @@ pub(crate) fn spin() {
 
 /// Watches all candidates while `work` runs, and takes away those that are not plausible.
 pub(crate) fn probe(candidates: &mut [Candidate], root: &Root, work: impl FnOnce()) {
-    let readable = candidates.iter_mut().filter(|candidate| candidate.meter.is_ok());
-    let mut watched: Vec<_> = readable
-        .filter_map(|candidate| {
+    let readable = candidates.iter_mut().enumerate();
+    let watched: Vec<_> = readable
+        .filter_map(|(index, candidate)| {
             let meter = candidate.meter.as_mut().ok()?;
             // A coarse counter moves too seldom.
             match meter.info().kind {
                 Kind::Counter(counter) if counter.longest_rest() > SPIN => None,
-                _ => Some(Account::open(meter.as_mut(), true)),
+                _ => Some((index, Account::open(meter.as_mut(), true))),
             }
         })
         .collect();
@@ -36,21 +36,18 @@ pub(crate) fn probe(candidates: &mut [Candidate], root: &Root, work: impl FnOnce
     }
     let start = Instant::now();
     work();
-    let domains: Vec<_> =
-        watched.drain(..).map(|account| (account.extent(), account.close())).collect();
+    let closed = watched.into_iter().map(|(index, account)| {
+        let extent = account.extent();
+        (index, extent, account.close())
+    });
+    let closed: Vec<_> = closed.collect();
     let elapsed = start.elapsed();
-    let virtual_machine = crate::is_virtual(root);
-    for (extent, domain) in domains {
+    for (index, extent, domain) in closed {
         let Some(mut why) = implausible(extent, &domain, elapsed) else { continue };
-        if virtual_machine {
+        if crate::is_virtual(root) {
             why += "; this is a virtual machine, whose host may not pass it on";
         }
-        let candidate = candidates
-            .iter_mut()
-            .find(|candidate| candidate.source == domain.source && candidate.domain == domain.name);
-        if let Some(candidate) = candidate {
-            candidate.meter = Err(Obstacle::unavailable(why));
-        }
+        candidates[index].meter = Err(Obstacle::unavailable(why));
     }
 }
 
@@ -79,3 +76,57 @@ fn implausible(extent: Extent, domain: &Domain, elapsed: Duration) -> Option<Str
 
 /// RAPL has a new value every millisecond, and NVML one every tenth of a second.
 const SPIN: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::fake::FakeMeter;
+    use crate::{Meter, Microjoules};
+
+    /// What is said of a meter that tells these µJ before and after 20 ms of work; `None` is a read
+    /// that fails.
+    fn said(extent: Extent, before: u64, after: Option<u64>) -> Option<String> {
+        let readings = [(Duration::ZERO, Some(before)), (Duration::from_millis(300), after)];
+        let readings = readings.map(|(at, value)| (at, value.map(Microjoules)));
+        let meter = Box::new(FakeMeter::of(extent, "a", readings)) as Box<dyn Meter>;
+        let mut candidates = [Candidate {
+            source: "powercap",
+            domain: "a".into(),
+            path: None,
+            extent: Some(extent),
+            meter: Ok(meter),
+        }];
+        let nowhere = Root::new("/nowhere");
+        probe(&mut candidates, &nowhere, || thread::sleep(Duration::from_millis(20)));
+        let [candidate] = candidates;
+        candidate.meter.err().map(|obstacle| obstacle.why)
+    }
+
+    #[test]
+    fn what_stands_still_or_tells_nonsense_is_not_believed() {
+        let of = |after| said(Extent::Package, 5, after);
+        assert_eq!(of(Some(1_000_005)), None);
+        assert!(of(Some(5)).is_some_and(|why| why.contains("stood still")));
+        // 100 µJ in 20 ms are 5 mW, and 999 kJ in 0.3 s are no machine's.
+        assert!(of(Some(105)).is_some_and(|why| why.contains("0.0")));
+        assert!(of(Some(999_000_000_000)).is_some_and(|why| why.contains("no machine draws")));
+        assert!(of(None).is_some_and(|why| why.contains("this read was to fail")));
+    }
+
+    #[test]
+    fn memory_and_gpus_may_rest_but_not_stand_still() {
+        for extent in [Extent::Memory, Extent::Accelerator] {
+            assert_eq!(said(extent, 5, Some(105)), None);
+            assert!(said(extent, 5, Some(5)).is_some());
+        }
+    }
+
+    #[test]
+    fn spinning_takes_its_time() {
+        let start = Instant::now();
+        spin();
+        assert!(start.elapsed() >= SPIN);
+    }
+}

@@ -43,6 +43,9 @@ fn clocks(results: &Results) -> Vec<Option<String>> {
             clocks.push(row.clocks.clone());
         }
     }
+    if clocks.is_empty() {
+        clocks.push(None);
+    }
     clocks
 }
 
@@ -84,7 +87,7 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
     );
     let _ = writeln!(
         text,
-        "{:<10}{:>11}{:>11}{:>11}{:>11}  {:<10}{:>9}{:>8}{:>10}  {}",
+        "{:<10}{:>11}{:>11}{:>11}{:>11}  {:<10}{:>9}{:>8}{:>10}  µJ/B",
         "printed:",
         "p1 MB/s",
         "p1 µJ/B",
@@ -94,7 +97,6 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
         "MB/s",
         "threads",
         "CPU s/GB",
-        "µJ/B"
     );
     for cipher in ciphers() {
         let of = |column, digits| number(printed(cipher, column), digits);
@@ -148,15 +150,18 @@ fn weakest(results: &Results) -> Class {
 
 /// Hatched from the least to the most that the models allow, and in no order.
 fn bands(results: &Results, clocks: &[Option<String>]) -> String {
-    let mut text = String::from(
-        "\nµJ/B, MODEL, NOT MEASURED: hatched from the least to the most that the models allow\n",
-    );
     let rows = ciphers().flat_map(|cipher| {
         clocks.iter().filter_map(move |clock| Some((cipher, clock, row(results, cipher, clock)?)))
     });
     let rows: Vec<_> = rows
         .filter_map(|(cipher, clock, row)| Some((cipher, clock, per_byte(row)?.interval())))
         .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\nµJ/B, MODEL, NOT MEASURED: hatched from the least to the most that the models allow\n",
+    );
     let decade = |value: f64| value.max(1e-9).log10();
     let least = rows.iter().map(|(.., (lo, _))| decade(*lo)).fold(f64::INFINITY, f64::min).floor();
     let most = rows.iter().map(|(.., (_, hi))| decade(*hi)).fold(least + 1.0, f64::max).ceil();

@@ -81,6 +81,8 @@ impl Reading {
     /// of the bytes.
     pub fn told(&self, scale: f64, name: &str) -> String {
         let largest = match &self.amount {
+            // Nothing, give or take something: what is given or taken has the unit.
+            Amount::Counted { joules, .. } if joules.best == 0.0 => joules.hi,
             Amount::Counted { joules, .. } => joules.best,
             Amount::Modelled { hi, .. } => *hi,
             Amount::Unavailable => 0.0,
