@@ -59,7 +59,7 @@ impl<'a> Crypt<'a> {
         let job = Job { cipher, chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
         let report = self.engine.run_by(self.policy, job).map_err(Error::Engine)?;
         tally.cipher += started.elapsed();
-        tally.add(report);
+        tally.report.then(report);
         Ok(())
     }
 }
@@ -68,26 +68,10 @@ impl<'a> Crypt<'a> {
 const CHUNK_LEN: usize = 64 << 10;
 
 impl Tally {
-    fn add(&mut self, report: Report) {
-        self.report.wall += report.wall;
-        for device in report.devices {
-            let known = self.report.devices.iter_mut().find(|known| known.name == device.name);
-            let Some(known) = known else {
-                self.report.devices.push(device);
-                continue;
-            };
-            known.workers = known.workers.max(device.workers);
-            known.pieces += device.pieces;
-            known.bytes += device.bytes;
-            known.busy += device.busy;
-            known.fault = known.fault.take().or(device.fault);
-        }
-    }
-
     /// That of both stages.
     pub fn and(mut self, other: Self) -> Self {
         self.cipher += other.cipher;
-        self.add(other.report);
+        self.report.then(other.report);
         self
     }
 }
