@@ -89,18 +89,7 @@ impl Asked<'_> {
     /// Does it, unless there are flags of `other` formats.
     fn answer(&self, other: bool) -> Ended {
         tell!("{WARNING}");
-        if other {
-            return Err(usage(
-                "sefps knows a --key-file and nothing else: no recipients, identities, passphrases, \
-                 metadata or ranges",
-            ));
-        }
-        if self.batch.recursive || self.batch.replace || self.batch.resume {
-            return Err(usage(
-                "--recursive, --replace and --resume are for formats that keep what is given to \
-                 them; sefps takes files one by one, and leaves them",
-            ));
-        }
+        self.refuse(other)?;
         signals::clean_up_when_ended()?;
         let (key, mode) = self.keyed()?;
         let road = road(self.places, self.batch)?;
@@ -128,6 +117,23 @@ impl Asked<'_> {
             }
             Road::Many => self.many(&invocation, &how),
         }
+    }
+
+    /// Refuses what only other formats take.
+    fn refuse(&self, other: bool) -> anyhow::Result<()> {
+        if other {
+            return Err(usage(
+                "sefps knows a --key-file and nothing else: no recipients, identities, passphrases, \
+                 metadata or ranges",
+            ));
+        }
+        if self.batch.recursive || self.batch.replace || self.batch.resume {
+            return Err(usage(
+                "--recursive, --replace and --resume are for formats that keep what is given to \
+                 them; sefps takes files one by one, and leaves them",
+            ));
+        }
+        Ok(())
     }
 
     fn many(&self, invocation: &Invocation, how: &Sefps<'_>) -> Ended {

@@ -239,6 +239,15 @@ fn what_makes_no_sense_is_refused() {
         assert!(stderr(&ran).contains(expected), "{args:?}: {}", stderr(&ran));
         assert_eq!(place.names(), ["file"], "{args:?}");
     }
+}
+
+#[test]
+fn one_iv_for_several_files_and_flags_without_their_format_are_refused() {
+    let place = Place::new();
+    let plain = place.write("d/file", b"data");
+    let plain = plain.to_str().unwrap();
+    let k16 = key_file(&place, 16).to_str().unwrap().to_owned();
+    let ecb = ["--cipher", "aes-128-ecb"];
     let other = place.write("other", b"data");
     let mut program = sefps(&place, "protect", 16);
     let ran = program.args(cipher(128, "ctr")).arg(plain).arg(other).output().unwrap();

@@ -268,7 +268,7 @@ impl Task {
             && fs::symlink_metadata(&self.output).is_ok_and(|status| status.is_file())
         {
             match self.finished(how, identities)? {
-                Finished::Right(outcome) => return Ok(outcome),
+                Finished::Right(outcome) => return Ok(*outcome),
                 Finished::Damaged => overwrite = true,
                 Finished::SomethingElse if how.overwrite => {}
                 Finished::SomethingElse => return Err(Error::Stale(self.output.clone())),
@@ -322,7 +322,7 @@ impl Task {
             let (input, output) = (modified(&self.input), modified(&self.output));
             let right =
                 inspection.plain_len == Some(self.len) && input.is_some() && input == output;
-            let right = right.then_some(Finished::Right(Outcome::KeptUnproven));
+            let right = right.then(|| Finished::Right(Box::new(Outcome::KeptUnproven)));
             return Ok(right.unwrap_or(Finished::SomethingElse));
         }
         let check = Unprotect {
@@ -335,7 +335,7 @@ impl Task {
             progress: how.progress,
         };
         match matches(&check, &container, &self.input) {
-            Ok(done) => Ok(Finished::Right(Outcome::Kept(done))),
+            Ok(done) => Ok(Finished::Right(Box::new(Outcome::Kept(done)))),
             Err(Error::Mismatch(_) | Error::WrongKey { .. } | Error::WrongPassphrase) => {
                 Ok(Finished::SomethingElse)
             }
@@ -348,7 +348,7 @@ impl Task {
 /// What a file that is at a task's output already is to it.
 enum Finished {
     /// What the task would make.
-    Right(Outcome),
+    Right(Box<Outcome>),
     /// A container that does not open any more.
     Damaged,
     /// Sound, or no container at all; not this task's.

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use wattlock_engine::crypto::sha3::sha3_256_many;
 use wattlock_engine::crypto::{AesKernel, AesKey, KeccakKernel};
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::sefps::{Mode, Sefps, Variant, container_len, tasks};
-use wattlock_file::{Damage, Error, Input, Kind, Progress, Target};
+use wattlock_file::{Damage, Error, Input, Kind, Progress, Target, Task};
 
 const WRAPPING_IV: [u8; 16] = {
     let mut iv = [0xff; 16];
@@ -264,24 +264,27 @@ fn eight_files_at_a_time_make_what_one_makes() {
             let expected = protect(&key, Mode::Ecb, &plain(lens[index % lens.len()]));
             assert!(fs::read(&task.output).unwrap() == expected, "{index}");
         }
-        // One is damaged, one is gone, and the others come back.
-        let (damaged, gone) = (&there[7].output, &there[9].output);
-        let mut bytes = fs::read(damaged).unwrap();
-        bytes[100_000] ^= 1;
-        fs::write(damaged, bytes).unwrap();
-        let containers: Vec<PathBuf> = there.iter().map(|task| task.output.clone()).collect();
-        let opened = place.path().join(format!("opened/{threads}"));
-        let back = tasks(Direction::Decrypt, &containers, Some(&opened)).unwrap();
-        fs::remove_file(gone).unwrap();
-        how.run_many(Direction::Decrypt, &back, |task, ended| {
-            let failed = [damaged, gone].contains(&&task.input);
-            assert_eq!(ended.is_err(), failed, "{ended:?}");
-        })
-        .unwrap();
-        for (index, task) in back.iter().enumerate() {
-            let expected = (![7, 9].contains(&index)).then(|| plain(lens[index % lens.len()]));
-            assert!(fs::read(&task.output).ok() == expected, "{index}");
-        }
+        back_but_for_two(&how, &there, &place.path().join(format!("opened/{threads}")), &lens);
+    }
+}
+
+/// One container is damaged, one is gone, and the others come back.
+fn back_but_for_two(how: &Sefps<'_>, there: &[Task], opened: &Path, lens: &[usize]) {
+    let (damaged, gone) = (&there[7].output, &there[9].output);
+    let mut bytes = fs::read(damaged).unwrap();
+    bytes[100_000] ^= 1;
+    fs::write(damaged, bytes).unwrap();
+    let containers: Vec<PathBuf> = there.iter().map(|task| task.output.clone()).collect();
+    let back = tasks(Direction::Decrypt, &containers, Some(opened)).unwrap();
+    fs::remove_file(gone).unwrap();
+    how.run_many(Direction::Decrypt, &back, |task, ended| {
+        let failed = [damaged, gone].contains(&&task.input);
+        assert_eq!(ended.is_err(), failed, "{ended:?}");
+    })
+    .unwrap();
+    for (index, task) in back.iter().enumerate() {
+        let expected = (![7, 9].contains(&index)).then(|| plain(lens[index % lens.len()]));
+        assert!(fs::read(&task.output).ok() == expected, "{index}");
     }
 }
 

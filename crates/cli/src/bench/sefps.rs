@@ -94,7 +94,7 @@ ordinary T-table takes 10 to 20, and this CPU's own rounds less than 1, so its b
 times slower than it had to be, and its speedups are over that. Here hashing, which no variant spreads, \
 takes most of the time, and spreading the cipher gains little: the paper's own Amdahl. The study reads \
 a file whole and writes back into it; here it goes through in windows, and the output appears under \
-its name only when all of it is there. Below 512 KiB CPP takes one thread, as a second costs more than \
+its name only when all of it is on the disk, which small files wait for longest where --dir is one. Below 512 KiB CPP takes one thread, as a second costs more than \
 it saves. Sizes are random bytes, KB and MB taken for powers of 1024. Times of stages are added up, and \
 overlap in `overlapped`. Unprotecting on platform 1 is half as fast as protecting in hashing too, which \
 is the same work: an artefact of that run.\n"
@@ -167,12 +167,7 @@ fn speeds(
     let mut line = |name: &str, platform: u8, size: &str, ours: &dyn Fn(Column) -> Option<f64>| {
         let _ = write!(text, "{name:<22}");
         for variant in PAPERS {
-            let algorithm = variant.name(direction).to_uppercase();
-            let key = match stage {
-                Stage::Hash => format!("{platform},{key},typical,"),
-                _ => format!("{platform},{key},{size},{algorithm},"),
-            };
-            let printed = printed(SPEEDS, &key, 4);
+            let printed = printed_speed(platform, key, stage, size, variant.name(direction));
             let _ = write!(text, "{:>9}", number(printed, 4));
         }
         text += "        ";
@@ -193,6 +188,22 @@ fn speeds(
     line("average from 12.5 MB", 1, AVERAGE, &ours);
     line("  on platform 2", 2, AVERAGE, &|_| None);
     text
+}
+
+/// Of hashing the study tells one speed, whatever the file and the algorithm.
+fn printed_speed(
+    platform: u8,
+    operation: &str,
+    stage: Stage,
+    size: &str,
+    algorithm: &str,
+) -> Option<f64> {
+    let algorithm = algorithm.to_uppercase();
+    let key = match stage {
+        Stage::Hash => format!("{platform},{operation},typical,"),
+        _ => format!("{platform},{operation},{size},{algorithm},"),
+    };
+    printed(SPEEDS, &key, 4)
 }
 
 /// What the study's averages are of.

@@ -57,7 +57,10 @@ impl<'a> Crypt<'a> {
         };
         let started = Instant::now();
         let job = Job { cipher, chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
-        let report = self.engine.run_by(self.policy, job).map_err(Error::Engine)?;
+        let report = self.engine.run_by(self.policy, job).map_err(|error| match error {
+            wattlock_engine::Error::NoDevice { .. } => Error::NoDevice,
+            other => Error::Engine(other),
+        })?;
         tally.cipher += started.elapsed();
         tally.report.then(report);
         Ok(())
