@@ -90,6 +90,12 @@ impl<'j, 'd> Run<'j, 'd> {
         self.piece_chunks
     }
 
+    /// Chunks that nobody has taken yet, without those that were handed back; `None` if only the
+    /// end of the input will tell.
+    pub fn remaining(&self) -> Option<u64> {
+        lock(&self.state).left.count(self.job.slot_len())
+    }
+
     /// Takes at most `max_chunks` from `end`, or `None` when nothing is left or the run failed.
     ///
     /// A moved piece is loaded into `buffer`, which comes back from [`Run::finish`]. Where order
@@ -252,6 +258,16 @@ impl<'a> Left<'a> {
             Self::Memory { slots, .. } => slots.is_none(),
             Self::Known { first, end } => first == end,
             Self::Unknown { ended, .. } => *ended,
+        }
+    }
+
+    fn count(&self, slot_len: usize) -> Option<u64> {
+        match self {
+            Self::Memory { slots, .. } => {
+                Some(slots.as_ref().map_or(0, |slots| slots.len().div_ceil(slot_len) as u64))
+            }
+            Self::Known { first, end } => Some(end - first),
+            Self::Unknown { .. } => None,
         }
     }
 

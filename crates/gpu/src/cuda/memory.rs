@@ -13,7 +13,7 @@ use super::driver::Context;
 /// Device memory, zeroed before it is freed: it held keys or plaintext.
 pub(super) struct DeviceMemory {
     context: Arc<Context>,
-    pub address: u64,
+    address: u64,
     len: usize,
 }
 
@@ -31,6 +31,11 @@ impl DeviceMemory {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// For kernels.
+    pub fn address(&self) -> u64 {
+        self.address
     }
 
     /// # Panics
@@ -95,6 +100,18 @@ impl PinnedMemory {
     /// Where it starts, for copies of the device.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
+    }
+
+    /// Copies `bytes` to place `at`, while the device may be at work in other places.
+    ///
+    /// # Panics
+    /// If they are not within.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
+        // SAFETY: `at` is within.
+        let target = unsafe { self.start.as_ptr().add(at) };
+        // SAFETY: so many bytes are there, and this is the only owner.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     }
 
     /// The bytes.

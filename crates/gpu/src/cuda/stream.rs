@@ -53,8 +53,22 @@ impl Stream {
     ) -> Result<(), Error> {
         to.assert_holds(at, len);
         // SAFETY: the target holds the bytes, and the caller answers for the source.
+        unsafe { self.copy_to_address(to.address() + at as u64, from, len) }
+    }
+
+    /// As [`Stream::copy_in`], to a variable of a module.
+    ///
+    /// # Safety
+    /// As there, and the address has room for `len` bytes.
+    pub unsafe fn copy_to_address(
+        &self,
+        to: u64,
+        from: *const u8,
+        len: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller answers for both sides.
         self.context.call("cuMemcpyHtoDAsync", |api| unsafe {
-            (api.copy_to_device)(to.address + at as u64, from.cast(), len, self.handle)
+            (api.copy_to_device)(to, from.cast(), len, self.handle)
         })
     }
 
@@ -72,7 +86,7 @@ impl Stream {
         from.assert_holds(at, len);
         // SAFETY: the source holds the bytes, and the caller answers for the target.
         self.context.call("cuMemcpyDtoHAsync", |api| unsafe {
-            (api.copy_to_host)(to.cast(), from.address + at as u64, len, self.handle)
+            (api.copy_to_host)(to.cast(), from.address() + at as u64, len, self.handle)
         })
     }
 }
