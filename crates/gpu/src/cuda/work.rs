@@ -221,7 +221,7 @@ unsafe fn gcm(
     let mut hash: Vec<_> = hash.into_iter().chain(lens).collect();
     let mut tags = [side(Side::Partials), side(Side::Masks), side(Side::Tags), lens[0]];
     let units = (chunks * (slot_len / 4096 + 1)) as u64;
-    let mut launch = |kernel, lanes, arguments: &mut [Argument]| {
+    let launch = |kernel, lanes, arguments: &mut [Argument]| {
         // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
         // they name.
         unsafe { kernels.launch(kernel, stream, lanes, arguments) }

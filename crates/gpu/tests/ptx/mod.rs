@@ -8,5 +8,5 @@
 mod parse;
 mod run;
 
-pub use parse::{Kernel, Module, parse};
+pub use parse::{Module, parse};
 pub use run::{Fault, Memory, Shape, launch};

@@ -267,6 +267,10 @@ fn statements<'t>(
         }
         let statement = statement.trim_start_matches('}').trim();
         if statement.starts_with(".reg") {
+            let name = statement.split_whitespace().last().unwrap_or_default();
+            if !name.starts_with('%') {
+                names.declare(name);
+            }
             continue;
         }
         if statement.starts_with(".local") || statement.starts_with(".shared") {
@@ -296,16 +300,20 @@ pub const LOCAL_BASE: u64 = 0x7000_0000_0000_0000;
 
 impl Names {
     fn register(&mut self, name: &str) -> Option<usize> {
-        if !name.starts_with('%') {
-            return None;
-        }
         if let Some(Src::Reg(index)) = self.names.get(name) {
             return Some(*index);
         }
+        if !name.starts_with('%') {
+            return None;
+        }
+        Some(self.declare(name))
+    }
+
+    fn declare(&mut self, name: &str) -> usize {
         let index = self.registers;
         self.registers += 1;
         self.names.insert(name.to_owned(), Src::Reg(index));
-        Some(index)
+        index
     }
 
     fn source(&mut self, text: &str) -> Option<Src> {
@@ -446,10 +454,10 @@ fn memory(words: &[&str], operands: &[&str], names: &mut Names) -> Option<Op> {
     let space = space.unwrap_or(Space::Global);
     if words[0] == "st" {
         let (base, offset) = names.address(operands.first()?)?;
-        let s = vector(operands.get(1)?).iter().map(|text| names.source(text));
+        let s = vector(operands.get(1)?).into_iter().map(|text| names.source(text));
         return Some(Op::St { space, of, s: s.collect::<Option<_>>()?, base, offset });
     }
-    let d = vector(operands.first()?).iter().map(|text| names.register(text));
+    let d = vector(operands.first()?).into_iter().map(|text| names.register(text));
     let d = d.collect::<Option<_>>()?;
     let (base, offset) = names.address(operands.get(1)?)?;
     Some(Op::Ld { space, of, d, base, offset })

@@ -1,0 +1,138 @@
+//! A machine that is a directory with a driver's library in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use libloading::Library;
+use wattlock_engine::crypto::{AesKernel, AesKey};
+use wattlock_engine::{Cipher, Data, Engine, Job, Policy, Report};
+use wattlock_gpu::cuda::{Cuda, Error, Options};
+
+pub struct Machine(tempfile::TempDir);
+
+impl Machine {
+    pub fn new() -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        fs::copy(fake(), machine.library()).unwrap();
+        machine
+    }
+
+    /// One whose library lacks `symbol`.
+    pub fn without(symbol: &str) -> Self {
+        let machine = Self::new();
+        let mut bytes = fs::read(machine.library()).unwrap();
+        let name = format!("\0{symbol}\0").into_bytes();
+        let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+        bytes[at + name.len() - 2] = b'?';
+        fs::write(machine.library(), bytes).unwrap();
+        machine
+    }
+
+    pub fn library(&self) -> PathBuf {
+        self.0.path().join("libcuda.so.1")
+    }
+
+    /// From now on, the library fails as these lines say.
+    pub fn fails(&self, faults: &str) -> &Self {
+        fs::write(self.0.path().join("faults"), faults).unwrap();
+        self
+    }
+
+    pub fn open(&self) -> Result<Cuda, Error> {
+        self.open_as(OPTIONS)
+    }
+
+    pub fn open_as(&self, options: Options) -> Result<Cuda, Error> {
+        Cuda::open_from(&self.library(), "cuda", options)
+    }
+
+    /// What was wrong, and what is left.
+    pub fn report(&self) -> Vec<String> {
+        // SAFETY: the library is the one that the tests compiled.
+        let library = unsafe { Library::new(self.library()) }.unwrap();
+        // SAFETY: that is its type.
+        let report = unsafe {
+            library.get::<unsafe extern "C" fn(*mut u8, usize) -> usize>(c"fake_report")
+        }
+        .unwrap();
+        let mut text = vec![0; 1 << 16];
+        // SAFETY: there is room for so many bytes.
+        let len = unsafe { report(text.as_mut_ptr(), text.len()) };
+        text.truncate(len);
+        String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Asserts that nothing was wrong, and nothing is left.
+    pub fn assert_clean(&self) {
+        let report = self.report();
+        let (left, wrong): (Vec<_>, Vec<_>) =
+            report.iter().partition(|line| line.starts_with("left: ") || line.starts_with("launches"));
+        assert_eq!(wrong, Vec::<&String>::new());
+        let left: Vec<_> = left.iter().filter(|line| line.starts_with("left: ")).collect();
+        assert!(left.iter().all(|line| line.starts_with("left: 0 ")), "{left:?}");
+    }
+
+    /// True if a key is on the device.
+    pub fn holds_a_key(&self) -> bool {
+        !self.report().contains(&"left: 0 keys".to_owned())
+    }
+}
+
+/// Small, so that a job of a test has many pieces.
+pub const OPTIONS: Options = Options { slots: 3, piece_bytes: 1 << 20, tables: None };
+
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n % 251) as u8).collect()
+}
+
+pub fn aes(bits: usize) -> AesKey {
+    AesKey::new(AesKernel::best(), &pattern(bits / 8)).unwrap()
+}
+
+/// Has the CPU and `device` encipher `data` by CTR, together.
+pub fn ctr(device: Cuda, data: &mut [u8]) -> Report {
+    let key = aes(256);
+    let job = Job {
+        cipher: Cipher::Ctr { key: &key, iv: [0xff; 16] },
+        chunk_len: 4096,
+        data: Data::InPlace { slots: data },
+    };
+    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
+    engine.run(job).unwrap()
+}
+
+/// What [`ctr`] has to make of it.
+pub fn ctr_by_cpu(data: &mut [u8]) {
+    aes(256).ctr(&[0xff; 16], 0, data);
+}
+
+/// CPU pieces so small that the device gets its share.
+pub const DEALT: Policy = Policy::Dealt { piece_chunks: 2 };
+
+/// The library, compiled once from `fake.rs`, which is no part of these tests.
+fn fake() -> &'static Path {
+    static FAKE: OnceLock<PathBuf> = OnceLock::new();
+    FAKE.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        fs::create_dir_all(target).unwrap();
+        let library = target.join("libcuda_fake.so");
+        // Another run of these tests may do the same: nobody loads what is half written, and the
+        // compiler's own files lie beside its output.
+        let own = tempfile::tempdir_in(target).unwrap();
+        let new = own.path().join("libcuda_fake.so");
+        let beside = Path::new(env!("CARGO")).with_file_name("rustc");
+        let rustc = if beside.exists() { beside } else { "rustc".into() };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda/fake.rs");
+        let compiled = Command::new(rustc)
+            .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "cuda_fake"])
+            .args(["-O", "-D", "warnings", "-A", "non_snake_case", "-o"])
+            .args([&new, &source])
+            .output()
+            .unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        fs::rename(new, &library).unwrap();
+        library
+    })
+}
