@@ -5,7 +5,7 @@ use aws_lc_rs::aead::{
 };
 use zeroize::Zeroize;
 
-use crate::{AesKernel, AesKey, Error, Secret};
+use crate::Error;
 
 /// Bytes of a tag, for every algorithm here.
 pub const TAG_LEN: usize = 16;
@@ -41,8 +41,6 @@ impl AeadAlgorithm {
 pub struct AeadKey {
     key: LessSafeKey,
     algorithm: AeadAlgorithm,
-    /// As it was given, for devices that expand it in a form of their own.
-    given: Secret<32>,
 }
 
 impl AeadKey {
@@ -58,19 +56,7 @@ impl AeadKey {
         };
         let wrong_length = |_| Error::KeyLength { algorithm: algorithm.name(), len: key.len() };
         let unbound = UnboundKey::new(backend, key).map_err(wrong_length)?;
-        let given = Secret::init_with(|given| given[..key.len()].copy_from_slice(key));
-        Ok(Self { key: LessSafeKey::new(unbound), algorithm, given })
-    }
-
-    /// The key of the block cipher beneath AES-GCM, for a device that computes GCM itself. `None`
-    /// for an AEAD that is not built on AES.
-    pub fn aes_key(&self) -> Option<AesKey> {
-        let len = match self.algorithm {
-            AeadAlgorithm::Aes128Gcm => 16,
-            AeadAlgorithm::Aes256Gcm => 32,
-            AeadAlgorithm::ChaCha20Poly1305 => return None,
-        };
-        AesKey::new(AesKernel::best(), &self.given.expose()[..len]).ok()
+        Ok(Self { key: LessSafeKey::new(unbound), algorithm })
     }
 
     /// Which AEAD this key is for.

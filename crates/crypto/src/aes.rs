@@ -5,8 +5,7 @@
 //! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own, for
 //! study, and for measuring.
 
-use crate::{Error, Secret};
-pub use crate::kernel::RoundKeys;
+use crate::Error;
 use crate::kernel::cpu::{AesNi, Vaes512};
 use crate::kernel::{BLOCK_LEN, BlockKernel, aes_soft, aes_ttable_vartime, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]
@@ -95,8 +94,6 @@ pub struct AesKey {
     expanded: Expanded,
     kernel: AesKernel,
     bits: usize,
-    /// As it was given, for devices that expand it in a form of their own.
-    given: Secret<32>,
 }
 
 enum Expanded {
@@ -144,19 +141,7 @@ impl AesKey {
             }
         };
         let wrong_length = || Error::KeyLength { algorithm: "AES", len: key.len() };
-        let expanded = expanded.ok_or_else(wrong_length)?;
-        let given = Secret::init_with(|given| given[..key.len()].copy_from_slice(key));
-        Ok(Self { expanded, kernel, bits: 8 * key.len(), given })
-    }
-
-    /// The round keys of FIPS 197, section 5.2, for a device that has no kernel in this crate.
-    pub fn round_keys(&self) -> RoundKeys {
-        aes_soft::expand(&self.given.expose()[..self.bits / 8])
-    }
-
-    /// The round keys of the equivalent inverse cipher, section 5.3.5, in the order of their use.
-    pub fn inverse_round_keys(&self) -> RoundKeys {
-        self.round_keys().inverse(aes_soft::inv_mix_column_bytes)
+        Ok(Self { expanded: expanded.ok_or_else(wrong_length)?, kernel, bits: 8 * key.len() })
     }
 
     /// The kernel that works with this key.

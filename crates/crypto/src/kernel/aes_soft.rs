@@ -154,31 +154,6 @@ impl State {
     }
 }
 
-/// Expands a key of 16, 24 or 32 bytes.
-///
-/// # Panics
-/// For any other length.
-pub(crate) fn expand(key: &[u8]) -> RoundKeys {
-    RoundKeys::expand(key, sub_word).expect("the length of a key that was expanded before")
-}
-
-/// InvMixColumns, section 5.3.3, of one round key.
-pub(crate) fn inv_mix_column_bytes(key: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-    let double = |byte: u8| (byte << 1) ^ (0x1b & (byte >> 7).wrapping_neg());
-    let mut mixed = [0; BLOCK_LEN];
-    for (mixed, column) in mixed.as_chunks_mut::<4>().0.iter_mut().zip(key.as_chunks::<4>().0) {
-        for row in 0..4 {
-            let byte = |ahead: usize| column[(row + ahead) % 4];
-            // {0e} {0b} {0d} {09} are {08} each, and what is added to it.
-            let eight = double(double(double(byte(0) ^ byte(1) ^ byte(2) ^ byte(3))));
-            let four = double(double(byte(0) ^ byte(2)));
-            let two = double(byte(0) ^ byte(1));
-            mixed[row] = eight ^ four ^ two ^ byte(1) ^ byte(2) ^ byte(3);
-        }
-    }
-    mixed
-}
-
 /// The bits of a column in each of the four.
 const fn each_column(bits: u32) -> u128 {
     bits as u128 * 0x0000_0001_0000_0001_0000_0001_0000_0001

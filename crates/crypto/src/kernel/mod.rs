@@ -24,7 +24,7 @@ mod round_keys;
 mod vector512;
 
 pub(crate) use lanes::cbc_encrypt_records;
-pub use round_keys::RoundKeys;
+pub(crate) use round_keys::RoundKeys;
 
 /// Bytes of a block of AES.
 pub(crate) const BLOCK_LEN: usize = 16;

@@ -5,7 +5,7 @@ use zeroize::Zeroize;
 use super::BLOCK_LEN;
 
 /// The round keys of one AES key, wiped on drop.
-pub struct RoundKeys {
+pub(crate) struct RoundKeys {
     keys: [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
     rounds: usize,
 }
@@ -16,7 +16,7 @@ pub(crate) const MOST_ROUNDS: usize = 14;
 impl RoundKeys {
     /// Expands `key`, of 16, 24 or 32 bytes, with the kernel's way to substitute the bytes of a
     /// word. `None` for any other length.
-    pub(crate) fn expand(key: &[u8], sub_word: impl Fn(u32) -> u32) -> Option<Self> {
+    pub fn expand(key: &[u8], sub_word: impl Fn(u32) -> u32) -> Option<Self> {
         let key_words = match key.len() {
             16 | 24 | 32 => key.len() / 4,
             _ => return None,
@@ -60,7 +60,7 @@ impl RoundKeys {
 
     /// The same keys in the order and form that the equivalent inverse cipher wants (FIPS 197,
     /// 5.3.5), with the kernel's way to undo the mixing of columns.
-    pub(crate) fn inverse(&self, inv_mix_columns: impl Fn([u8; BLOCK_LEN]) -> [u8; BLOCK_LEN]) -> Self {
+    pub fn inverse(&self, inv_mix_columns: impl Fn([u8; BLOCK_LEN]) -> [u8; BLOCK_LEN]) -> Self {
         let mut keys = [[0; BLOCK_LEN]; MOST_ROUNDS + 1];
         for (round, key) in self.keys().iter().rev().enumerate() {
             let outer = round == 0 || round == self.rounds;
