@@ -6,7 +6,7 @@
 use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use wattlock_engine::crypto::{AeadKey, AesKey, aes::RoundKeys};
+use wattlock_engine::crypto::{AeadKey, AesKey, AesSchedule};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::driver::{Context, Info};
@@ -37,22 +37,22 @@ impl Key<'_> {
     /// Writes round keys, and for GCM what [`ghash`] needs, and returns the rounds.
     fn expand(&self, out: &mut [u8]) -> Result<u32, Error> {
         match *self {
-            Self::Encrypt(key) => Ok(at_the_end(&key.round_keys(), out)),
-            Self::Decrypt(key) => Ok(at_the_end(&key.inverse_round_keys(), out)),
+            Self::Encrypt(key) => Ok(at_the_end(&key.encrypt_schedule(), out)),
+            Self::Decrypt(key) => Ok(at_the_end(&key.decrypt_schedule(), out)),
             Self::Gcm(key) => {
-                let key = key.aes_key().ok_or(Error::Unsupported("an AEAD without AES"))?;
+                let key = key.block_cipher().ok_or(Error::Unsupported("an AEAD without AES"))?;
                 let mut hash_key = Zeroizing::new([0; AesKey::BLOCK_LEN]);
                 key.ecb_encrypt(&mut *hash_key)?;
                 ghash::expand(&hash_key, &mut out[ROUND_KEYS_LEN..]);
-                Ok(at_the_end(&key.round_keys(), out))
+                Ok(at_the_end(&key.encrypt_schedule(), out))
             }
         }
     }
 }
 
 /// The kernels find a key's last round keys at the same place for every size.
-fn at_the_end(keys: &RoundKeys, out: &mut [u8]) -> u32 {
-    let bytes = keys.keys().as_flattened();
+fn at_the_end(keys: &AesSchedule, out: &mut [u8]) -> u32 {
+    let bytes = keys.expose().as_flattened();
     out[ROUND_KEYS_LEN - bytes.len()..ROUND_KEYS_LEN].copy_from_slice(bytes);
     keys.rounds() as u32
 }

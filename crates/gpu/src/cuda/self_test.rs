@@ -49,7 +49,7 @@ pub(super) fn run(device: &Cuda) -> Result<(), Error> {
 fn known_answers(device: &Cuda) -> Result<(), Error> {
     let plain: [u8; 16] = std::array::from_fn(|n| 0x11 * n as u8);
     for (len, answer) in [
-        (16, 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128),
+        (16_u8, 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128),
         (24, 0xdda9_7ca4_864c_dfe0_6eaf_70a0_ec0d_7191),
         (32, 0x8ea2_b7ca_5167_45bf_eafc_4990_4b49_6089),
     ] {
@@ -58,7 +58,7 @@ fn known_answers(device: &Cuda) -> Result<(), Error> {
         let mut block = plain;
         apply(device, &job(Cipher::EcbEncrypt(&key)), 0, true, &mut block)?;
         if u128::from_be_bytes(block) != answer {
-            return Err(Error::SelfTest(format!("the known answer for AES-{}", 8 * len)));
+            return Err(Error::SelfTest(format!("the known answer for AES-{}", 8 * u32::from(len))));
         }
     }
     Ok(())

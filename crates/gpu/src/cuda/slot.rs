@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wattlock_engine::crypto::TAG_LEN;
 use wattlock_engine::{Job, Operation};
+use zeroize::Zeroize;
 
 use super::driver::Context;
 use super::keys::Lease;
@@ -101,7 +102,12 @@ impl Slot {
         if let Work::Gcm { operation, .. } = work {
             // SAFETY: as above.
             let tags = unsafe { self.side_staging.bytes() }.as_chunks::<TAG_LEN>().0;
-            return Ok(finish_gcm(*operation, job.slot_len(), results, tags, slots));
+            let outcome = finish_gcm(*operation, job.slot_len(), results, tags, slots);
+            if let Outcome::Forged(_) = outcome {
+                // SAFETY: as above.
+                unsafe { self.staging.bytes() }.zeroize();
+            }
+            return Ok(outcome);
         }
         slots.copy_from_slice(results);
         Ok(Outcome::Done)

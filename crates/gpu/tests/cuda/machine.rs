@@ -1,13 +1,15 @@
 //! A machine that is a directory with a driver's library in it.
 
-use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+use std::{fs, io};
 
 use libloading::Library;
 use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_engine::{Cipher, Data, Engine, Job, Policy, Report};
+use wattlock_engine::{Cipher, Data, Engine, Job, Loaded, Policy, Report, Stores, Transfer};
 use wattlock_gpu::cuda::{Cuda, Error, Options};
 
 pub struct Machine(tempfile::TempDir);
@@ -91,16 +93,56 @@ pub fn aes(bits: usize) -> AesKey {
     AesKey::new(AesKernel::best(), &pattern(bits / 8)).unwrap()
 }
 
+/// A file in memory, from which the CPU's small pieces come so slowly that a device has its share.
+pub struct Slow {
+    pub input: Vec<u8>,
+    pub output: Mutex<Vec<u8>>,
+    pub stores: Stores,
+    pub slot_len: usize,
+}
+
+impl Slow {
+    pub fn new(input: Vec<u8>, slot_len: usize, stores: Stores) -> Self {
+        let output = Mutex::new(vec![0; input.len()]);
+        Self { input, output, stores, slot_len }
+    }
+}
+
+impl Transfer for Slow {
+    fn chunks(&self) -> Option<Range<u64>> {
+        Some(0..self.input.len().div_ceil(self.slot_len) as u64)
+    }
+
+    fn stores(&self) -> Stores {
+        self.stores
+    }
+
+    fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
+        let start = wanted.start as usize * self.slot_len;
+        let end = (wanted.end as usize * self.slot_len).min(self.input.len());
+        if wanted.end - wanted.start <= CPU_CHUNKS as u64 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        slots[..end - start].copy_from_slice(&self.input[start..end]);
+        Ok(Loaded { len: end - start, last: end == self.input.len() })
+    }
+
+    fn store(&self, first: u64, slots: &[u8]) -> io::Result<()> {
+        let mut output = self.output.lock().unwrap();
+        output[first as usize * self.slot_len..][..slots.len()].copy_from_slice(slots);
+        Ok(())
+    }
+}
+
 /// Has the CPU and `device` encipher `data` by CTR, together.
 pub fn ctr(device: Cuda, data: &mut [u8]) -> Report {
-    let key = aes(256);
-    let job = Job {
-        cipher: Cipher::Ctr { key: &key, iv: [0xff; 16] },
-        chunk_len: 4096,
-        data: Data::InPlace { slots: data },
-    };
     let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
-    engine.run(job).unwrap()
+    let key = aes(256);
+    let cipher = Cipher::Ctr { key: &key, iv: [0xff; 16] };
+    let file = Slow::new(data.to_vec(), 4096, Stores::Together);
+    let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+    data.copy_from_slice(&file.output.lock().unwrap());
+    report
 }
 
 /// What [`ctr`] has to make of it.
@@ -108,8 +150,14 @@ pub fn ctr_by_cpu(data: &mut [u8]) {
     aes(256).ctr(&[0xff; 16], 0, data);
 }
 
+/// Bytes that the device of that name did.
+pub fn by(report: &Report, name: &str) -> u64 {
+    report.devices.iter().filter(|device| device.name == name).map(|device| device.bytes).sum()
+}
+
 /// CPU pieces so small that the device gets its share.
-pub const DEALT: Policy = Policy::Dealt { piece_chunks: 2 };
+pub const DEALT: Policy = Policy::Dealt { piece_chunks: CPU_CHUNKS };
+const CPU_CHUNKS: usize = 8;
 
 /// The library, compiled once from `fake.rs`, which is no part of these tests.
 fn fake() -> &'static Path {

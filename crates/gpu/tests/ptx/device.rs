@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wattlock_engine::crypto::aes::RoundKeys;
+use wattlock_engine::crypto::AesSchedule;
 
 use crate::ptx::{self, Fault, Memory, Module, Shape};
 
@@ -61,11 +61,11 @@ impl Device {
     }
 
     /// Puts round keys where kernels find them, and returns the rounds.
-    pub fn set_key(&mut self, keys: &RoundKeys) -> u32 {
+    pub fn set_key(&mut self, keys: &AesSchedule) -> u32 {
         let known = self.module.variables.iter().position(|(name, ..)| name == "wattlock_round_keys");
         let variable = self.memory.0.get_mut(&self.variables[known.unwrap()]).unwrap();
         variable.fill(0xbb);
-        let bytes = keys.keys().as_flattened();
+        let bytes = keys.expose().as_flattened();
         let at = variable.len() - bytes.len();
         variable[at..].copy_from_slice(bytes);
         keys.rounds() as u32

@@ -34,7 +34,7 @@ fn ctr() {
     for (kind, shared) in KINDS {
         for bits in [128, 192, 256] {
             let key = key(bits);
-            let rounds = device.set_key(&key.round_keys());
+            let rounds = device.set_key(&key.encrypt_schedule());
             for (n, len) in LENGTHS.into_iter().enumerate() {
                 let (iv, skip) = (IVS[n % 3], [0, 1, 15, 7][n % 4]);
                 let mut expected = pattern(len);
@@ -63,7 +63,7 @@ fn ctr() {
 fn ctr_of_extended_blocks() {
     let mut device = Device::new();
     let key = key(128);
-    let rounds = device.set_key(&key.round_keys());
+    let rounds = device.set_key(&key.encrypt_schedule());
     for (kind, shared) in KINDS {
         for lane_blocks in [1, 32, 64, 128, 256] {
             let len = (1 << 17) + 3;
@@ -98,11 +98,11 @@ fn ecb() {
                 let data = device.put(&pattern(len));
                 let blocks = Argument::Long(len as u64 / 16);
                 let pointers = [Argument::Long(data), Argument::Long(data), blocks];
-                let rounds = device.set_key(&key.round_keys());
+                let rounds = device.set_key(&key.encrypt_schedule());
                 let arguments = [&[Argument::Word(rounds)], &pointers[..]].concat();
                 device.launch(&format!("wattlock_ecb_encrypt_{kind}"), 2, 96, shared, &arguments);
                 assert!(device.get(data) == expected, "{kind} {bits} {len}");
-                device.set_key(&key.inverse_round_keys());
+                device.set_key(&key.decrypt_schedule());
                 let name = format!("wattlock_ecb_decrypt_{kind}");
                 device.launch(&name, 2, 96, shared + 8192, &arguments);
                 assert!(device.take(data) == pattern(len), "{kind} {bits} {len}");
@@ -117,7 +117,7 @@ fn cbc_decryption() {
     for (kind, shared) in KINDS {
         for (bits, message_blocks) in [(128, 1), (192, 5), (256, 64)] {
             let key = key(bits);
-            let rounds = device.set_key(&key.inverse_round_keys());
+            let rounds = device.set_key(&key.decrypt_schedule());
             for len in LENGTHS.map(|len| len / 16 * 16) {
                 let message = message_blocks * 16;
                 let ivs: Vec<[u8; 16]> = (0..=len / message).map(|n| [n as u8; 16]).collect();
@@ -175,7 +175,7 @@ fn gcm() {
         let mut h = [0; 16];
         key.ecb_encrypt(&mut h).unwrap();
         let hash_key = device.put(&hash_key(u128::from_be_bytes(h)));
-        let rounds = device.set_key(&key.round_keys());
+        let rounds = device.set_key(&key.encrypt_schedule());
         // Chunks of one block, of a unit of counters and more; last ones of all kinds.
         for (chunk_len, chunks, last_len) in
             [(16, 1, 0), (16, 5, 16), (512, 3, 1), (528, 2, 15), (4096, 2, 17), (16384, 3, 16383), (4080, 1, 31)]
