@@ -163,7 +163,7 @@ impl Cuda {
     ) -> Result<(), Stop> {
         let job = run.job();
         let most = slot.most_chunks(work, job);
-        let least = (LEAST_PIECE_BYTES / job.slot_len()).max(1);
+        let least = (SMALL_PIECE_BYTES / job.slot_len()).max(1);
         let mut buffer = Zeroizing::default();
         if most == 0 {
             return Ok(());
@@ -289,7 +289,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const KERNELS_RUN_FROM: (i32, i32) = (7, 5);
 
 /// Below this, starting copies and kernels takes longer than they do.
-const LEAST_PIECE_BYTES: usize = 1 << 20;
+const SMALL_PIECE_BYTES: usize = 1 << 20;
+
+/// Of a slot: what the self-test needs.
+const LEAST_PIECE_BYTES: usize = 1 << 18;
 
 const LOST: &str = "the GPU was lost earlier";
 const UNFIT: &str = "the GPU cannot work on a piece of that size";

@@ -33,9 +33,9 @@ fn engine(machine: &Machine, options: Options) -> Engine {
 #[test]
 fn both_devices_work_on_one_stream() {
     let machine = Machine::new();
-    let mut data = pattern((6 << 20) + 3);
+    let mut data = pattern((2 << 20) + 3);
     let report = ctr(machine.open().unwrap(), &mut data);
-    let mut expected = pattern((6 << 20) + 3);
+    let mut expected = pattern((2 << 20) + 3);
     ctr_by_cpu(&mut expected);
     assert!(data == expected);
     assert!(by(&report, "cuda:0") > 0, "{report:?}");
@@ -190,7 +190,7 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
             1000,
         ),
         // A chunk that is larger than a slot.
-        (Cipher::Ctr { key: &key, iv: [0; 16] }, 3 << 20),
+        (Cipher::Ctr { key: &key, iv: [0; 16] }, 300_000),
     ] {
         let mut data = pattern(1 << 20);
         let (expected, report) = both(&engine, cipher, chunk_len, &mut data);

@@ -14,9 +14,9 @@ fn survives(faults: &str) -> (Machine, Report) {
     let machine = Machine::new();
     let device = machine.open().unwrap();
     machine.fails(faults);
-    let mut data = pattern((4 << 20) + 5);
+    let mut data = pattern((1 << 20) + 5);
     let report = ctr(device, &mut data);
-    let mut expected = pattern((4 << 20) + 5);
+    let mut expected = pattern((1 << 20) + 5);
     ctr_by_cpu(&mut expected);
     assert!(data == expected, "{faults}");
     assert_eq!(report.bytes(), data.len() as u64, "{faults}: {report:?}");
@@ -56,10 +56,10 @@ fn a_lost_device_stays_out_of_later_jobs() {
     for turn in 0..2 {
         machine.fails("lost");
         let cipher = Cipher::Ctr { key: &key, iv: [0; 16] };
-        let file = Slow::new(pattern(3 << 20), 4096, Stores::Together);
+        let file = Slow::new(pattern(1 << 20), 4096, Stores::Together);
         let job = Job { cipher, chunk_len: 4096, data: Data::Moved(&file) };
         let report = engine.run(job).unwrap();
-        let mut expected = pattern(3 << 20);
+        let mut expected = pattern(1 << 20);
         key.ctr(&[0; 16], 0, &mut expected);
         assert!(*file.output.lock().unwrap() == expected);
         assert_eq!(by(&report, "cuda:0"), 0, "turn {turn}");
@@ -77,9 +77,9 @@ fn memory_that_runs_out_in_the_middle() {
     let key = aes(192);
     let ivs = vec![[3; 16]; 1024];
     let cipher = Cipher::CbcDecrypt { key: &key, ivs: &ivs };
-    let file = Slow::new(pattern(4 << 20), 4096, Stores::Together);
+    let file = Slow::new(pattern(1 << 20), 4096, Stores::Together);
     let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
-    let mut expected = pattern(4 << 20);
+    let mut expected = pattern(1 << 20);
     for chunk in expected.chunks_mut(4096) {
         key.cbc_decrypt(&[3; 16], chunk).unwrap();
     }
@@ -93,11 +93,10 @@ fn memory_that_runs_out_in_the_middle() {
 fn files_are_finished_in_every_order_of_stores() {
     for stores in [Stores::Together, Stores::OneByOne, Stores::InOrder] {
         for faults in ["", "launch 2", "lost 3"] {
-            let t = std::time::Instant::now();
             let machine = Machine::new();
             let device = machine.open_as(OPTIONS).unwrap();
             machine.fails(faults);
-            let file = Slow::new(pattern((3 << 20) + 77), 4096, stores);
+            let file = Slow::new(pattern((1 << 20) + 77), 4096, stores);
             let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
             let key = aes(256);
             let cipher = Cipher::Ctr { key: &key, iv: [1; 16] };
@@ -105,8 +104,7 @@ fn files_are_finished_in_every_order_of_stores() {
             let mut expected = file.input.clone();
             key.ctr(&[1; 16], 0, &mut expected);
             assert!(*file.output.lock().unwrap() == expected, "{stores:?} {faults}");
-            let report = report.unwrap(); eprintln!("{stores:?} {faults} {:?} {report:?}", t.elapsed());
-            assert_eq!(report.bytes(), expected.len() as u64);
+            assert_eq!(report.unwrap().bytes(), expected.len() as u64);
         }
     }
 }

@@ -83,7 +83,7 @@ impl Machine {
 }
 
 /// Small, so that a job of a test has many pieces.
-pub const OPTIONS: Options = Options { slots: 3, piece_bytes: 1 << 20, tables: None };
+pub const OPTIONS: Options = Options { slots: 3, piece_bytes: 1 << 18, tables: None };
 
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n % 251) as u8).collect()

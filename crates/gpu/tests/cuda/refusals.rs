@@ -70,7 +70,7 @@ fn a_compiler_that_refuses_says_what_it_wrote() {
 #[test]
 fn memory_that_runs_out_at_the_start() {
     // Nothing at all, then each allocation of the first slot's by itself.
-    for fault in ["largest-bytes 2000", "free-bytes 1000000"] {
+    for fault in ["largest-bytes 2000", "free-bytes 600000"] {
         let error = refusal(Machine::new().fails(fault));
         assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
     }
@@ -88,7 +88,7 @@ fn less_memory_makes_smaller_pieces_and_then_fewer() {
         ("", 4, 8 << 20),
         ("free-bytes 100000000", 4, 8 << 20),
         ("free-bytes 90000000", 4, 4 << 20),
-        ("free-bytes 6000000", 2, 1 << 20),
+        ("free-bytes 1500000", 2, 1 << 18),
         ("largest-bytes 3000000", 4, 2 << 20),
         ("alloc 5", 4, 4 << 20),
     ] {

@@ -55,7 +55,7 @@ pub fn launch(
         local: vec![0xa5; kernel.local_bytes * shape.threads as usize],
         memory,
     };
-    let mut registers = vec![0xdead_beef_dead_beef; kernel.registers * shape.threads as usize];
+    let mut registers = vec![0; kernel.registers * shape.threads as usize];
     for index in 0..shape.blocks {
         block.index = index;
         block.shared.clear();
