@@ -5,18 +5,20 @@
 //! that as many are in flight as there are slots.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use wattlock_engine::{Device, End, Fault, Piece, Run, Stop, Tally};
-use zeroize::Zeroizing;
+use wattlock_engine::{Device, Fault, Run, Stop, Tally};
 
 use super::driver::{Context, Driver, Info};
-use super::keys::{Keyring, Lease};
+use super::kernels::best_tables;
+use super::keys::Keyring;
 use super::module::KERNELS_NEED;
-use super::slot::{Outcome, Slot};
-use super::work::Work;
-use super::{Error, Tables, Version, self_test};
+use super::slot::CudaSlot;
+use super::{Error, Version};
+use crate::kernels::Tables;
+use crate::pipeline::{self, Size};
+use crate::self_test::{self, Failure};
+use crate::task::Task;
 
 /// A GPU that has passed its self-test.
 pub struct Cuda {
@@ -24,11 +26,8 @@ pub struct Cuda {
     info: Info,
     options: Options,
     driver_version: Version,
-    // In the order in which they have to go: memory and modules before their context.
-    slots: Mutex<Vec<Slot>>,
-    keyring: Keyring,
+    slots: Mutex<Vec<CudaSlot>>,
     context: Arc<Context>,
-    lost: AtomicBool,
 }
 
 /// How a GPU is used.
@@ -97,23 +96,23 @@ impl Cuda {
         if info.capability < KERNELS_RUN_FROM {
             return Err(Error::GpuTooOld { name: info.name, major, minor });
         }
-        let tables = options.tables.unwrap_or_else(|| Tables::best(&info));
+        let tables = options.tables.unwrap_or_else(|| best_tables(&info));
         let context = Context::retain(driver.clone(), index)?;
-        let keyring = Keyring::new(&context, &info, tables)?;
-        let (slots, piece_bytes) = slots(&context, options)?;
+        let keyring = Arc::new(Keyring::new(&context, &info, tables)?);
+        let (mut slots, piece_bytes) = slots(&context, &keyring, options)?;
         let options = Options { slots: slots.len(), piece_bytes, tables: Some(tables) };
-        let device = Self {
+        self_test::run(&mut slots[0]).map_err(|failure| match failure {
+            Failure::Wrong(what) => Error::SelfTest(what),
+            Failure::Device(error) => error,
+        })?;
+        Ok(Self {
             name: format!("cuda:{index}"),
             info,
             options,
             driver_version: driver.version(),
             slots: Mutex::new(slots),
-            keyring,
             context,
-            lost: AtomicBool::new(false),
-        };
-        self_test::run(&device)?;
-        Ok(device)
+        })
     }
 
     /// What the driver says of it.
@@ -131,68 +130,10 @@ impl Cuda {
         self.options
     }
 
-    pub(super) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
-    pub(super) fn keyring(&self) -> &Keyring {
-        &self.keyring
-    }
-
     /// A slot that nobody uses.
-    pub(super) fn slot(&self) -> Option<Taken<'_>> {
+    fn slot(&self) -> Option<Taken<'_>> {
         let slot = lock(&self.slots).pop()?;
         Some(Taken { device: self, slot: Some(slot) })
-    }
-
-    /// Notes that the device is lost, if `error` says so.
-    fn fault(&self, error: &Error) -> Stop {
-        if error.is_lost() {
-            self.lost.store(true, Ordering::Relaxed);
-        }
-        Stop::Fault(Fault(error.to_string()))
-    }
-
-    fn pull<'j>(
-        &self,
-        run: &Run<'j, '_>,
-        work: &Work<'_>,
-        lease: &Lease<'_>,
-        slot: &mut Slot,
-        tally: &mut Tally,
-    ) -> Result<(), Stop> {
-        let job = run.job();
-        let most = slot.most_chunks(work, job);
-        let least = (SMALL_PIECE_BYTES / job.slot_len()).max(1);
-        let mut buffer = Zeroizing::default();
-        if most == 0 {
-            return Ok(());
-        }
-        while !self.lost.load(Ordering::Relaxed) {
-            let share = run.remaining().map_or(most, |remaining| {
-                usize::try_from(remaining / (2 * self.options.slots as u64)).unwrap_or(most)
-            });
-            let chunks = share.max(least).min(most);
-            let Some(mut piece) = run.take(End::Back, chunks, buffer)? else { return Ok(()) };
-            let (first, last) = (piece.first(), piece.is_last());
-            let slots = piece.slots();
-            let len = slots.len();
-            let count = len.div_ceil(job.slot_len());
-            if count > most || !work.fits(first, len, count, job.slot_len()) {
-                return Err(hand_back(run, piece, Stop::Fault(Fault(UNFIT.to_owned()))));
-            }
-            match slot.work(lease, work, job, (first, last), slots) {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Forged(chunk)) => {
-                    let chunk = first + chunk as u64;
-                    return Err(Stop::Job(wattlock_engine::Error::Authentication { chunk }));
-                }
-                Err(error) => return Err(hand_back(run, piece, self.fault(&error))),
-            }
-            buffer = run.finish(piece)?;
-            tally.count(len);
-        }
-        Err(Stop::Fault(Fault(LOST.to_owned())))
     }
 }
 
@@ -206,38 +147,35 @@ impl Device for Cuda {
     }
 
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
-        let Some(work) = Work::of(run.job()) else { return Ok(()) };
-        if self.lost.load(Ordering::Relaxed) {
+        let Some(task) = Task::of(run.job()) else { return Ok(()) };
+        if self.context.is_lost() {
             return Err(Stop::Fault(Fault(LOST.to_owned())));
         }
-        // Another job may have them all; the CPU then does this one.
-        let Some(mut slot) = self.slot() else { return Ok(()) };
-        let lease = self.keyring.lease(work.key()).map_err(|error| self.fault(&error))?;
-        self.pull(run, &work, &lease, &mut slot, tally)
+        let piece_bytes = CudaSlot::most_bytes(&task, self.options.piece_bytes);
+        // Another job may have all slots; the CPU then does this one.
+        let Some(mut slot) = self.slot().filter(|_| piece_bytes > 0) else { return Ok(()) };
+        let slot = std::slice::from_mut(&mut *slot);
+        let size = Size { piece_bytes, in_flight: self.options.slots };
+        pipeline::work(slot, &task, size, run, tally)
     }
-}
-
-fn hand_back<'j>(run: &Run<'j, '_>, piece: Piece<'j>, stop: Stop) -> Stop {
-    run.hand_back(piece);
-    stop
 }
 
 /// A slot that goes back to its device.
 pub(super) struct Taken<'a> {
     device: &'a Cuda,
-    slot: Option<Slot>,
+    slot: Option<CudaSlot>,
 }
 
 impl std::ops::Deref for Taken<'_> {
-    type Target = Slot;
+    type Target = CudaSlot;
 
-    fn deref(&self) -> &Slot {
+    fn deref(&self) -> &CudaSlot {
         self.slot.as_ref().expect("there until it is dropped")
     }
 }
 
 impl std::ops::DerefMut for Taken<'_> {
-    fn deref_mut(&mut self) -> &mut Slot {
+    fn deref_mut(&mut self) -> &mut CudaSlot {
         self.slot.as_mut().expect("there until it is dropped")
     }
 }
@@ -257,17 +195,21 @@ fn index_of(name: &str) -> Result<usize, Error> {
 }
 
 /// As many slots, and as large, as the options say and the free memory permits.
-fn slots(context: &Arc<Context>, options: Options) -> Result<(Vec<Slot>, usize), Error> {
+fn slots(
+    context: &Arc<Context>,
+    keyring: &Arc<Keyring>,
+    options: Options,
+) -> Result<(Vec<CudaSlot>, usize), Error> {
     let (free, _) = context.memory()?;
     let mut bytes = options.piece_bytes.max(LEAST_PIECE_BYTES);
     let mut count = options.slots.max(1);
     loop {
-        let planned = Slot::device_bytes(bytes).saturating_mul(count);
+        let planned = CudaSlot::device_bytes(bytes).saturating_mul(count);
         // A quarter is left to others, and to what the driver needs.
         let made = if planned > free / 4 * 3 {
             Err(Error::OutOfMemory { call: "cuMemGetInfo", bytes: planned })
         } else {
-            (0..count).map(|_| Slot::new(context, bytes)).collect()
+            (0..count).map(|_| CudaSlot::new(context, keyring, bytes)).collect()
         };
         match made {
             Ok(slots) => return Ok((slots, bytes)),
@@ -288,11 +230,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The compute capability that the kernels are compiled for, and later ones run.
 const KERNELS_RUN_FROM: (i32, i32) = (7, 5);
 
-/// Below this, starting copies and kernels takes longer than they do.
-const SMALL_PIECE_BYTES: usize = 1 << 20;
-
 /// Of a slot: what the self-test needs.
 const LEAST_PIECE_BYTES: usize = 1 << 18;
 
 const LOST: &str = "the GPU was lost earlier";
-const UNFIT: &str = "the GPU cannot work on a piece of that size";

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::api::{Api, Code, Handle};
 use super::{Error, Version};
@@ -144,6 +145,7 @@ pub(super) struct Context {
     driver: Arc<Driver>,
     device: c_int,
     handle: Handle,
+    lost: AtomicBool,
 }
 
 impl Context {
@@ -158,12 +160,12 @@ impl Context {
             }
             code => driver.check("cuDevicePrimaryCtxRetain", code)?,
         }
-        Ok(Arc::new(Self { driver, device, handle }))
+        Ok(Arc::new(Self { driver, device, handle, lost: AtomicBool::new(false) }))
     }
 
     /// Makes `call` with this context current.
     pub fn call(&self, name: &'static str, call: impl FnOnce(&Api) -> Code) -> Result<(), Error> {
-        self.driver.check(name, self.code(call))
+        self.check(name, self.code(call))
     }
 
     /// As [`Context::call`], for calls that can find too little memory.
@@ -175,7 +177,7 @@ impl Context {
     ) -> Result<(), Error> {
         match self.code(call) {
             Code::OUT_OF_MEMORY => Err(Error::OutOfMemory { call: name, bytes }),
-            code => self.driver.check(name, code),
+            code => self.check(name, code),
         }
     }
 
@@ -189,7 +191,15 @@ impl Context {
 
     /// As [`Context::call`], for a code that is there.
     pub fn check(&self, name: &'static str, code: Code) -> Result<(), Error> {
+        if code.is_lost() {
+            self.lost.store(true, Ordering::Relaxed);
+        }
         self.driver.check(name, code)
+    }
+
+    /// True once a call said so.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// The newest CUDA version that the driver supports.

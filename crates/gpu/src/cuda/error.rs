@@ -98,13 +98,10 @@ pub enum Error {
     },
     /// A kernel gave another result than the CPU.
     #[error("self-test: {0} is wrong, so the device is not used")]
-    SelfTest(String),
+    SelfTest(&'static str),
     /// The device has no kernel for that.
     #[error("there is no CUDA kernel for {0}")]
     Unsupported(&'static str),
-    /// A primitive refused its input.
-    #[error("the input cannot be worked on")]
-    Cipher(#[from] wattlock_engine::crypto::Error),
 }
 
 impl Error {

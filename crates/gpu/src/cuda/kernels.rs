@@ -3,36 +3,26 @@
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
+use super::Error;
 use super::driver::{Context, Info};
 use super::module::{Function, Grid, Module};
 use super::stream::Stream;
-use super::Error;
+use crate::kernels::Tables;
 
 /// The committed kernels, for every GPU from sm_75 on.
 pub(super) const PTX: &str = include_str!("../../kernels/aes.sm_75.ptx");
 
-/// Which tables the kernels look up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tables {
-    /// One, rotated: 32 KiB of shared memory.
-    T0,
-    /// Four: 128 KiB, which recent GPUs of data centres give to a block.
-    T4,
+/// The faster tables that `info` has the shared memory for.
+pub(super) fn best_tables(info: &Info) -> Tables {
+    let fits = info.shared_bytes as u64 >= Tables::T4.local_bytes();
+    if fits { Tables::T4 } else { Tables::T0 }
 }
 
-impl Tables {
-    /// The faster one that `info` has the shared memory for.
-    pub fn best(info: &Info) -> Self {
-        let most = Kernel::CbcDecrypt.shared_bytes(Self::T4) as usize;
-        if info.shared_bytes >= most { Self::T4 } else { Self::T0 }
-    }
-
-    /// Blocks of 1024 threads that fit a multiprocessor.
-    fn blocks(self) -> u32 {
-        match self {
-            Self::T0 => 2,
-            Self::T4 => 1,
-        }
+/// Blocks of 1024 threads that fit a multiprocessor.
+fn blocks_beside(tables: Tables) -> u32 {
+    match tables {
+        Tables::T0 => 2,
+        Tables::T4 => 1,
     }
 }
 
@@ -134,7 +124,7 @@ impl Kernels {
         lanes: u64,
         arguments: &mut [Argument],
     ) -> Result<(), Error> {
-        let most = self.multiprocessors * self.tables.blocks();
+        let most = self.multiprocessors * blocks_beside(self.tables);
         let blocks = lanes.div_ceil(THREADS.into()).clamp(1, most.into()) as u32;
         let shared_bytes = kernel.shared_bytes(self.tables);
         let grid = Grid { blocks, threads: THREADS, shared_bytes };

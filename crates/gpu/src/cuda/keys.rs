@@ -6,56 +6,16 @@
 use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use wattlock_engine::crypto::{AeadKey, AesKey, AesSchedule};
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::Error;
 use super::driver::{Context, Info};
-use super::kernels::{Kernels, PTX, ROUND_KEYS_LEN, Tables};
+use super::kernels::{Kernels, PTX, ROUND_KEYS_LEN};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::Stream;
-use super::Error;
-use super::ghash;
-
-/// A key as the kernels want it.
-#[derive(Clone, Copy)]
-pub(super) enum Key<'a> {
-    Encrypt(&'a AesKey),
-    Decrypt(&'a AesKey),
-    Gcm(&'a AeadKey),
-}
-
-impl Key<'_> {
-    /// What tells it from all keys that are in use at the same time: where it stands.
-    fn place(&self) -> (usize, u8) {
-        match *self {
-            Self::Encrypt(key) => (std::ptr::from_ref(key).addr(), 0),
-            Self::Decrypt(key) => (std::ptr::from_ref(key).addr(), 1),
-            Self::Gcm(key) => (std::ptr::from_ref(key).addr(), 2),
-        }
-    }
-
-    /// Writes round keys, and for GCM what [`ghash`] needs, and returns the rounds.
-    fn expand(&self, out: &mut [u8]) -> Result<u32, Error> {
-        match *self {
-            Self::Encrypt(key) => Ok(at_the_end(&key.encrypt_schedule(), out)),
-            Self::Decrypt(key) => Ok(at_the_end(&key.decrypt_schedule(), out)),
-            Self::Gcm(key) => {
-                let key = key.block_cipher().ok_or(Error::Unsupported("an AEAD without AES"))?;
-                let mut hash_key = Zeroizing::new([0; AesKey::BLOCK_LEN]);
-                key.ecb_encrypt(&mut *hash_key)?;
-                ghash::expand(&hash_key, &mut out[ROUND_KEYS_LEN..]);
-                Ok(at_the_end(&key.encrypt_schedule(), out))
-            }
-        }
-    }
-}
-
-/// The kernels find a key's last round keys at the same place for every size.
-fn at_the_end(keys: &AesSchedule, out: &mut [u8]) -> u32 {
-    let bytes = keys.expose().as_flattened();
-    out[ROUND_KEYS_LEN - bytes.len()..ROUND_KEYS_LEN].copy_from_slice(bytes);
-    keys.rounds() as u32
-}
+use crate::kernels::{HASH_KEY_WORDS, Tables};
+use crate::task::Task;
 
 /// The modules of a device.
 pub(super) struct Keyring {
@@ -69,11 +29,13 @@ pub(super) struct Keyring {
 
 struct Place {
     keyed: Arc<Keyed>,
-    /// Which key it holds; of meaning only while it has users.
-    key: (usize, u8),
-    rounds: u32,
+    /// The key that it holds, as long as it has users.
+    key: Key,
     users: usize,
 }
+
+/// Round keys and hash key as the device has them.
+type Key = Zeroizing<Vec<u8>>;
 
 /// A module, and the memory for its key.
 pub(super) struct Keyed {
@@ -84,10 +46,9 @@ pub(super) struct Keyed {
 }
 
 /// The right to work under a key; the key is wiped from the device with the last of these.
-pub(super) struct Lease<'a> {
-    ring: &'a Keyring,
+pub(super) struct Lease {
+    ring: Arc<Keyring>,
     pub keyed: Arc<Keyed>,
-    pub rounds: u32,
 }
 
 impl Keyring {
@@ -106,43 +67,42 @@ impl Keyring {
         Ok(ring)
     }
 
-    /// Puts `key` where kernels find it, unless it is there; waits where too many others are.
-    pub fn lease(&self, key: Key<'_>) -> Result<Lease<'_>, Error> {
+    /// Puts the key of `task` where kernels find it, unless it is there; waits where too many
+    /// others are.
+    pub fn lease(self: &Arc<Self>, task: &Task<'_>) -> Result<Lease, Error> {
+        let wanted = bytes_of(task);
         let mut places = lock(&self.places);
         loop {
-            let wanted = key.place();
-            let held = places.iter().position(|place| place.users > 0 && place.key == wanted);
-            if let Some(held) = held {
-                return Ok(self.enter(&mut places[held]));
-            }
-            let mut free = places.iter().position(|place| place.users == 0);
+            let held = places.iter().position(|place| {
+                place.users > 0 && bool::from(place.key.as_slice().ct_eq(&wanted))
+            });
+            let mut free = held.or_else(|| places.iter().position(|place| place.users == 0));
             if free.is_none() && places.len() < MOST_MODULES {
                 places.push(self.place()?);
                 free = Some(places.len() - 1);
             }
-            if let Some(free) = free {
-                let place = &mut places[free];
-                place.rounds = place.keyed.set(key)?;
+            let Some(free) = free else {
+                places = self.freed.wait(places).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            let place = &mut places[free];
+            if held.is_none() {
+                place.keyed.set(&wanted)?;
                 place.key = wanted;
-                return Ok(self.enter(place));
             }
-            places = self.freed.wait(places).unwrap_or_else(|poisoned| poisoned.into_inner());
+            place.users += 1;
+            return Ok(Lease { ring: self.clone(), keyed: place.keyed.clone() });
         }
-    }
-
-    fn enter(&self, place: &mut Place) -> Lease<'_> {
-        place.users += 1;
-        Lease { ring: self, keyed: place.keyed.clone(), rounds: place.rounds }
     }
 
     fn place(&self) -> Result<Place, Error> {
         let keyed = Keyed {
             kernels: Kernels::load(&self.context, &self.ptx, &self.info, self.tables)?,
-            hash_key: DeviceMemory::new(&self.context, ghash::KEY_LEN)?,
+            hash_key: DeviceMemory::new(&self.context, HASH_KEY_LEN)?,
             staging: Mutex::new(PinnedMemory::new(&self.context, STAGING_LEN)?),
             stream: Stream::new(&self.context)?,
         };
-        Ok(Place { keyed: Arc::new(keyed), key: (0, 0), rounds: 0, users: 0 })
+        Ok(Place { keyed: Arc::new(keyed), key: Key::default(), users: 0 })
     }
 }
 
@@ -152,11 +112,10 @@ impl Keyed {
         self.hash_key.address()
     }
 
-    fn set(&self, key: Key<'_>) -> Result<u32, Error> {
+    fn set(&self, key: &[u8]) -> Result<(), Error> {
         let mut staging = lock(&self.staging);
-        // SAFETY: nobody copies from here but this function, which waits for its copies.
-        let bytes = unsafe { staging.bytes() };
-        let sent = key.expand(bytes).and_then(|rounds| self.send(&staging).map(|()| rounds));
+        staging.write(0, key);
+        let sent = self.send(&staging);
         self.clean(&mut staging);
         sent
     }
@@ -183,12 +142,12 @@ impl Keyed {
         // SAFETY: the hash key stands behind the round keys.
         let hash_key = unsafe { start.add(ROUND_KEYS_LEN) };
         // SAFETY: as for the round keys.
-        unsafe { self.stream.copy_in(&self.hash_key, 0, hash_key, ghash::KEY_LEN) }?;
+        unsafe { self.stream.copy_in(&self.hash_key, 0, hash_key, HASH_KEY_LEN) }?;
         self.stream.synchronize()
     }
 }
 
-impl Drop for Lease<'_> {
+impl Drop for Lease {
     fn drop(&mut self) {
         let mut places = lock(&self.ring.places);
         let own = places.iter_mut().find(|place| Arc::ptr_eq(&place.keyed, &self.keyed));
@@ -196,10 +155,21 @@ impl Drop for Lease<'_> {
             place.users -= 1;
             if place.users == 0 {
                 place.keyed.wipe();
+                place.key = Key::default();
                 self.ring.freed.notify_one();
             }
         }
     }
+}
+
+/// What [`Keyed::send`] sends.
+fn bytes_of(task: &Task<'_>) -> Key {
+    let mut bytes = Key::new(vec![0; STAGING_LEN]);
+    let words = task.round_keys.iter().chain(task.hash_key.iter());
+    for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    bytes
 }
 
 /// A worker that panicked left nothing half-changed under these locks.
@@ -211,4 +181,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// cache, when it is first needed.
 const MOST_MODULES: usize = 4;
 
-const STAGING_LEN: usize = ROUND_KEYS_LEN + ghash::KEY_LEN;
+const HASH_KEY_LEN: usize = 4 * HASH_KEY_WORDS;
+const STAGING_LEN: usize = ROUND_KEYS_LEN + HASH_KEY_LEN;

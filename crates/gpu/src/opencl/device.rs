@@ -1,0 +1,170 @@
+//! An OpenCL device as the engine sees it.
+
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use wattlock_engine::{Device, Fault, Run, Stop, Tally};
+
+use super::handle::{Context, Program};
+use super::list::{Kind, Listed};
+use super::slot::{Grid, OpenClSlot};
+use super::{Error, Tables};
+use crate::pipeline::{self, Size};
+use crate::self_test::{self, Failure};
+use crate::task::Task;
+
+/// A device that was opened, compiled the kernels and passed its self-test.
+///
+/// It works on one job at a time; another that comes meanwhile is left to the CPU. CBC encryption,
+/// ChaCha20-Poly1305 and ciphers under study it leaves to the CPU always.
+pub struct OpenCl {
+    name: String,
+    piece_bytes: usize,
+    slots: Mutex<Vec<OpenClSlot>>,
+    /// It failed before, and is not asked again.
+    failed: AtomicBool,
+}
+
+/// How a device is used.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The kernels' tables.
+    pub tables: Tables,
+    /// Bytes of a piece, about; more for a single chunk that is larger.
+    pub piece_bytes: usize,
+    /// Pieces in flight.
+    pub slots: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { tables: Tables::T0, piece_bytes: 16 << 20, slots: 3 }
+    }
+}
+
+impl OpenCl {
+    /// Opens a device and tests it: known answers, and 64 KiB of each operation beside the CPU's
+    /// kernels.
+    ///
+    /// # Errors
+    /// [`Error::TooSmall`], [`Error::Build`], [`Error::SelfTest`] and [`Error::Call`] say why it
+    /// cannot be used.
+    pub fn open(listed: &Listed, options: Options) -> Result<Self, Error> {
+        let device = || listed.name.clone();
+        let needed = options.tables.local_bytes();
+        if listed.local_bytes < needed {
+            let what = "bytes of local memory";
+            return Err(Error::TooSmall {
+                device: device(),
+                what,
+                has: listed.local_bytes,
+                needed,
+            });
+        }
+        let group = listed.group_lanes.min(GROUP_LANES) / LANES * LANES;
+        if group == 0 {
+            let (what, has) = ("lanes", listed.group_lanes as u64);
+            return Err(Error::TooSmall { device: device(), what, has, needed: LANES as u64 });
+        }
+        let context = Arc::new(Context::new(listed.id.0)?);
+        let build = CString::new(format!("-DWL_GROUP={group}")).unwrap_or_default();
+        let text = options.tables.opencl_text();
+        let program = Program::build(&context, listed.id.0, &text, &build)?
+            .map_err(|log| Error::Build { device: device(), log })?;
+        let beside = if listed.kind == Kind::Cpu { 2 } else { 8 };
+        let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * beside };
+        let mut slots = Vec::new();
+        for _ in 0..options.slots.max(1) {
+            let queue = context.queue(listed.id.0)?;
+            slots.push(OpenClSlot::new(&context, queue, &program, options.tables, grid)?);
+        }
+        self_test::run(&mut slots[0]).map_err(|failure| match failure {
+            Failure::Wrong(what) => Error::SelfTest { device: device(), what },
+            Failure::Device(error) => error,
+        })?;
+        let most = (listed.allocation_bytes / 2).clamp(1 << 20, 1 << 32) as usize;
+        Ok(Self {
+            name: listed.id(),
+            piece_bytes: options.piece_bytes.clamp(1, most),
+            slots: Mutex::new(slots),
+            failed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Device for OpenCl {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Stop::Fault(Fault("it failed in an earlier job".to_owned())));
+        }
+        let Some(task) = Task::of(run.job()) else { return Ok(()) };
+        let Ok(mut slots) = self.slots.try_lock() else { return Ok(()) };
+        let size = Size { piece_bytes: self.piece_bytes, in_flight: slots.len() };
+        let outcome = pipeline::work(&mut slots, &task, size, run, tally);
+        if matches!(outcome, Err(Stop::Fault(_))) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+/// Lanes that run in step, at the least.
+const LANES: usize = 32;
+
+/// Lanes of a group, where a device can have as many: enough to hide the latency of a look-up, and
+/// few enough that two groups fit beside each other.
+const GROUP_LANES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{choose, devices};
+    use super::*;
+    use crate::agreement;
+
+    /// PoCL with these tables; `None`, and a line, where it is missing.
+    fn pocl(tables: Tables, test: &str) -> Option<OpenCl> {
+        let listed = devices().unwrap_or_default();
+        let Ok(listed) = choose(&listed, Some("Portable Computing Language")) else {
+            eprintln!("{test}: skipped: PoCL is not installed");
+            return None;
+        };
+        Some(OpenCl::open(listed, Options { tables, ..Options::default() }).unwrap())
+    }
+
+    #[test]
+    fn agrees_with_aes_soft_with_one_table() {
+        if let Some(device) = pocl(Tables::T0, "agrees_with_aes_soft_with_one_table") {
+            agreement::check(&mut device.slots.lock().unwrap()[0]);
+        }
+    }
+
+    #[test]
+    fn agrees_with_aes_soft_with_four_tables() {
+        if let Some(device) = pocl(Tables::T4, "agrees_with_aes_soft_with_four_tables") {
+            agreement::check(&mut device.slots.lock().unwrap()[0]);
+        }
+    }
+
+    #[test]
+    fn too_small_a_device_is_refused_and_says_what_it_lacks() {
+        let Ok(listed) = devices() else {
+            return eprintln!("too_small_a_device_is_refused: skipped: no OpenCL device");
+        };
+        let mut small = listed[0].clone();
+        small.local_bytes = 16 << 10;
+        let refused = OpenCl::open(&small, Options::default()).err().unwrap();
+        assert!(matches!(refused, Error::TooSmall { has: 16384, needed: 40960, .. }), "{refused}");
+        small = listed[0].clone();
+        small.group_lanes = 31;
+        assert!(matches!(OpenCl::open(&small, Options::default()), Err(Error::TooSmall { .. })));
+    }
+}
