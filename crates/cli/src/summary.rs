@@ -173,10 +173,9 @@ impl Line {
         }
         self.devices = done
             .report
-            .devices
-            .iter()
+            .devices()
             .map(|device| Device {
-                name: device.name.clone(),
+                name: device.name.to_string(),
                 bytes: device.bytes,
                 pieces: device.pieces,
                 busy_ns: nanoseconds(device.busy),

@@ -16,11 +16,12 @@ mod subject;
 
 /// What is to be measured, and for how long.
 ///
-/// Every case is measured with one worker and with all, at sizes from 4 KiB to 8 MiB and more. All
+/// Every case is measured with one CPU worker and with all, at sizes from 4 KiB to 8 MiB and more,
+/// and on every accelerator that supports it, from 1 to 16 MiB. All
 /// of them take turns, round after round, so that a bad moment of a shared machine hits each a
 /// little and none much; the first round does not count.
 pub struct Calibration<'a> {
-    /// The engine, whose CPU is measured.
+    /// The engine, whose CPU is measured, and whose chosen accelerators are.
     pub engine: &'a Engine,
     /// What is measured.
     pub cases: &'a [Case],
@@ -80,12 +81,15 @@ impl Calibration<'_> {
         Ok(profiles)
     }
 
-    /// Each case with one worker, and with all where there are more.
+    /// Each case with one worker, with all where there are more, and on each accelerator.
     fn subjects(&self) -> Result<Vec<Subject>, Error> {
         let all = self.engine.threads();
         let one = self.cases.iter().map(|&case| Subject::new(case, 1));
         let many = self.cases.iter().filter(|_| all > 1).map(|&case| Subject::new(case, all));
-        one.chain(many).collect()
+        let accelerators = self.engine.chosen_accelerators().flat_map(|device| {
+            self.cases.iter().map(move |&case| Subject::of_accelerator(device, case))
+        });
+        one.chain(many).chain(accelerators.filter_map(Result::transpose)).collect()
     }
 
     fn time(
@@ -137,7 +141,7 @@ fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profil
     Some(Profile {
         device: subject.device().to_owned(),
         case: subject.case(),
-        kernel: subject.case().kernel().to_owned(),
+        kernel: subject.kernel().to_owned(),
         workers: subject.workers(),
         residency: Residency::Host,
         startup: fit.startup,
@@ -161,6 +165,8 @@ mod tests {
     use wattlock_energy::fake::FakeMeter;
 
     use super::*;
+    use crate::fake::Fake;
+    use crate::job::Cipher;
     use crate::profile::Profiles;
 
     fn calibration<'a>(engine: &'a Engine, cases: &'a [Case]) -> Calibration<'a> {
@@ -184,6 +190,24 @@ mod tests {
         }
         assert_eq!(profiles.iter().count(), 2 * Case::ALL.len());
         assert!(steps.iter().all(|step| step.spent <= step.expected && step.counting.is_none()));
+    }
+
+    #[test]
+    fn accelerators_get_profiles_of_what_they_support() {
+        let fake = |name, pieces_before_fault| {
+            let supports = |cipher: &Cipher<'_>| matches!(cipher, Cipher::Ctr { .. });
+            Box::new(Fake { name, pieces_before_fault, supports, ..Fake::default() })
+        };
+        let engine = Engine::new(1);
+        let engine = engine.with_device(fake("gpu", None)).with_device(fake("dying", Some(2)));
+        let cases = ["aes-128-ctr", "aes-128-ecb encrypt", "aes-256-gcm open"];
+        let cases = cases.map(|name| Case::named(name).unwrap());
+        let profiles = calibration(&engine, &cases).run(drop).unwrap();
+        let of = |device| profiles.iter().filter(move |profile| profile.device == device);
+        assert_eq!(of("cpu").count(), 3);
+        let gpu: Vec<_> = of("gpu").map(|p| (p.case, p.workers, p.kernel.as_str())).collect();
+        assert_eq!(gpu, [(cases[0], 1, "gpu")]);
+        assert_eq!(of("dying").count(), 0, "the CPU's time is not its own");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use zeroize::Zeroizing;
 
 use crate::device::{Device, Stop, Tally};
+use crate::job::Cipher;
 use crate::run::{End, Run};
 
 /// The processor's cores.
@@ -11,6 +12,9 @@ pub struct Cpu {
 }
 
 impl Cpu {
+    /// The name in reports and in `--device`.
+    pub const NAME: &'static str = "cpu";
+
     /// A CPU that may use `workers` threads, at least one.
     pub fn new(workers: usize) -> Self {
         Self { workers: workers.max(1) }
@@ -19,11 +23,15 @@ impl Cpu {
 
 impl Device for Cpu {
     fn name(&self) -> &str {
-        "cpu"
+        Self::NAME
     }
 
     fn workers(&self) -> usize {
         self.workers
+    }
+
+    fn supports(&self, _: &Cipher<'_>) -> bool {
+        true
     }
 
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {

@@ -1,17 +1,34 @@
 //! Something that works through pieces.
 
 use crate::Error;
+use crate::job::Cipher;
 use crate::run::Run;
 
 /// A CPU, a GPU, or a fake of one: takes pieces from a run until none is left.
 pub trait Device: Send + Sync {
-    /// The name in reports and in `--device`.
+    /// The name in reports, in profiles and in `--device`; no two devices of an engine share one.
     fn name(&self) -> &str;
 
     /// How many workers of this device may take part at once, at most.
     fn workers(&self) -> usize;
 
-    /// Takes, works on and finishes pieces of `run` until none is left.
+    /// Pieces that it keeps in flight at once, all its workers together: what pieces near the end
+    /// are shared among.
+    fn slots(&self) -> usize {
+        self.workers()
+    }
+
+    /// Whether it can do this; if not, it is not asked to.
+    fn supports(&self, cipher: &Cipher<'_>) -> bool;
+
+    /// True if it takes part only when its name is given: an OpenCL device that is the CPU again.
+    fn only_by_name(&self) -> bool {
+        false
+    }
+
+    /// Takes, works on and finishes pieces of `run` until none is left. An accelerator takes them
+    /// with [`Run::take_as`], which knows the plan, and finishes them in the order in which it took
+    /// them. Called once for each worker, and at the same time for every run that the engine has.
     ///
     /// A device that fails gives its pieces back with [`Run::hand_back`], their input untouched,
     /// before it returns the [`Fault`]; another device then finishes them.

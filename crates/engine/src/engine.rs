@@ -5,22 +5,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::Error;
+use crate::case::Case;
 use crate::cpu::Cpu;
-use crate::device::{Device, Stop, Tally};
-use crate::job::{Data, Job};
-use crate::policy::{Load, Plan, Policy};
+use crate::device::Device;
+use crate::job::{Cipher, Data, Job, Stores};
+use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy, Power};
 use crate::pool::Pool;
+use crate::profile::{Profiles, Residency};
 use crate::report::Report;
-use crate::run::Run;
+use crate::run::{Progress, Run, Seat};
+use workers::{accelerate, compute, ended, lock, run_here};
+
+mod workers;
 
 /// The devices of a machine and the rule by which jobs are spread over them.
 ///
 /// An engine may be shared by threads; jobs run beside each other.
 pub struct Engine {
     cpu: Cpu,
-    accelerators: Vec<Box<dyn Device>>,
+    cpu_chosen: bool,
+    accelerators: Vec<Entry>,
     policy: Policy,
     pool: Pool,
+    /// What was measured, and what large jobs have told since.
+    profiles: Mutex<Profiles>,
+    idle: Vec<(String, Power)>,
+}
+
+struct Entry {
+    device: Box<dyn Device>,
+    chosen: bool,
 }
 
 impl Engine {
@@ -28,7 +42,15 @@ impl Engine {
     pub fn new(threads: usize) -> Self {
         let cpu = Cpu::new(threads);
         let pool = Pool::new(cpu.workers());
-        Self { cpu, accelerators: Vec::new(), policy: Policy::default(), pool }
+        Self {
+            cpu,
+            cpu_chosen: true,
+            accelerators: Vec::new(),
+            policy: Policy::default(),
+            pool,
+            profiles: Mutex::default(),
+            idle: Vec::new(),
+        }
     }
 
     /// The same engine with another policy.
@@ -38,12 +60,57 @@ impl Engine {
         self
     }
 
-    /// The same engine with one more device.
+    /// The same engine with one more device, which has passed its own test. It takes part if the
+    /// policy asks accelerators.
     #[must_use]
     pub fn with_device(mut self, device: Box<dyn Device>) -> Self {
-        self.accelerators.push(device);
-        self.pool = Pool::new(self.workers());
+        let chosen = !device.only_by_name();
+        self.accelerators.push(Entry { device, chosen });
+        let accelerators = self.accelerators.iter().map(|entry| entry.device.workers());
+        self.pool = Pool::new(self.cpu.workers() + accelerators.sum::<usize>());
         self
+    }
+
+    /// The same engine with these devices only, of those that it has. What they drop is finished by
+    /// the CPU all the same.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDevice`] for a name that none of them has.
+    pub fn with_chosen(mut self, names: &[&str]) -> Result<Self, Error> {
+        if let Some(name) = names.iter().find(|name| !self.devices().any(|known| known == **name)) {
+            let here = self.devices().collect::<Vec<_>>().join(", ");
+            return Err(Error::NoSuchDevice { name: (*name).to_owned(), here });
+        }
+        self.cpu_chosen = names.contains(&Cpu::NAME);
+        for entry in &mut self.accelerators {
+            entry.chosen = names.contains(&entry.device.name());
+        }
+        Ok(self)
+    }
+
+    /// The same engine with what was measured of its devices.
+    #[must_use]
+    pub fn with_profiles(mut self, profiles: Profiles) -> Self {
+        self.profiles = Mutex::new(profiles);
+        self
+    }
+
+    /// The same engine, told what the device of that name draws at rest: what a plan for the least
+    /// energy needs to know of the devices that it leaves out.
+    #[must_use]
+    pub fn with_idle_power(mut self, device: &str, power: Power) -> Self {
+        self.idle.push((device.to_owned(), power));
+        self
+    }
+
+    /// The names of all devices, the CPU first, chosen or not.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let accelerators = self.accelerators.iter().map(|entry| entry.device.name());
+        std::iter::once(Cpu::NAME).chain(accelerators)
+    }
+
+    pub(crate) fn chosen_accelerators(&self) -> impl Iterator<Item = &dyn Device> {
+        self.accelerators.iter().filter(|entry| entry.chosen).map(|entry| &*entry.device)
     }
 
     /// CPU workers.
@@ -51,11 +118,17 @@ impl Engine {
         self.cpu.workers()
     }
 
-    /// Works through `job` and returns when it is done. Small jobs run on the caller's thread.
+    /// What was measured, and what large jobs in memory have told since.
+    pub fn profiles(&self) -> Profiles {
+        lock(&self.profiles).clone()
+    }
+
+    /// Works through `job` and returns when it is done. A small job runs on the caller's thread,
+    /// and in place it allocates nothing and waits for nobody.
     ///
     /// # Errors
-    /// The failure with the smallest chunk. Output may then be incomplete, and memory of an
-    /// in-place job holds a mixture; neither may be used.
+    /// The failure with the smallest chunk, and [`Error::NoDevice`]. Output may then be incomplete,
+    /// and memory of an in-place job holds a mixture; neither may be used.
     pub fn run(&self, job: Job<'_>) -> Result<Report, Error> {
         self.run_by(self.policy, job)
     }
@@ -64,28 +137,40 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub fn run_by(&self, policy: Policy, mut job: Job<'_>) -> Result<Report, Error> {
+    pub fn run_by(&self, policy: Policy, job: Job<'_>) -> Result<Report, Error> {
+        self.run_with(policy, None, job)
+    }
+
+    /// Works through `job` on the accelerator of that name.
+    pub(crate) fn run_on(&self, device: &str, job: Job<'_>) -> Result<Report, Error> {
+        self.run_with(Policy::Gpu, Some(device), job)
+    }
+
+    fn run_with(
+        &self,
+        policy: Policy,
+        only: Option<&str>,
+        mut job: Job<'_>,
+    ) -> Result<Report, Error> {
         let slots = match &mut job.data {
             Data::InPlace { slots } => Some(std::mem::take(slots)),
             Data::Moved(_) => None,
         };
-        let plan = self.plan(policy, &job, slots.as_deref().map(<[u8]>::len));
-        let started = Instant::now();
-        let run = Run::new(&job, slots, plan.piece_chunks);
-        let mut report = if plan.workers == 1 {
-            let report = Mutex::new(Report::default());
-            self.attend(&self.cpu, &run, &report);
-            report
-        } else {
-            self.spread(&run, plan)?
+        let load = load(&job, slots.as_deref());
+        if self.cpu_chosen && policy.is_inline(load.bytes) {
+            return run_here(&self.cpu, &job, slots, &Policy::Serial.plan_cpu(&load, 1));
         }
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-        report.wall = started.elapsed();
-        match run.into_failure() {
-            Some(failure) => Err(failure),
-            None => Ok(report),
+        let asked = self.asked(policy, only, &job.cipher)?;
+        let plan = policy.plan(&load, &self.measured(policy, &asked, &job.cipher));
+        if plan.workers == 1 && plan.terms.is_empty() {
+            return run_here(&self.cpu, &job, slots, &plan);
         }
+        let in_place = slots.is_some();
+        let report = self.spread(&asked, &job, slots, plan)?;
+        if in_place && !matches!(policy, Policy::Dealt { .. }) {
+            self.learn(&report, &load, &job.cipher);
+        }
+        Ok(report)
     }
 
     /// Calls `work` for every item on the engine's workers, each item once, in no fixed order.
@@ -113,79 +198,117 @@ impl Engine {
         })
     }
 
-    fn plan(&self, policy: Policy, job: &Job<'_>, in_place: Option<usize>) -> Plan {
-        let slot_len = job.slot_len();
-        let bytes = match (&job.data, in_place) {
-            (_, Some(len)) => Some(len as u64),
-            (Data::Moved(transfer), None) => {
-                transfer.chunks().map(|c| (c.end - c.start).saturating_mul(slot_len as u64))
-            }
-            (Data::InPlace { .. }, None) => Some(0),
+    /// The accelerators that take part in a job of this `cipher`, or the `only` one.
+    fn asked(
+        &self,
+        policy: Policy,
+        only: Option<&str>,
+        cipher: &Cipher<'_>,
+    ) -> Result<Vec<&dyn Device>, Error> {
+        let may = |device: &&dyn Device| {
+            policy.asks_accelerators() && only.is_none_or(|name| device.name() == name)
         };
-        policy.plan(Load { bytes, slot_len }, self.workers())
+        let chosen: Vec<_> = self.chosen_accelerators().filter(may).collect();
+        let able = chosen.iter().copied().filter(|device| device.supports(cipher));
+        let asked: Vec<_> = able.collect();
+        let cpu = self.cpu_chosen && policy != Policy::Gpu;
+        if cpu || !asked.is_empty() {
+            return Ok(asked);
+        }
+        let names: Vec<_> = chosen.iter().map(|device| device.name()).collect();
+        let operation = Case::of(cipher).map_or("a cipher under study".into(), |c| c.to_string());
+        let chosen = if names.is_empty() { "there is none".into() } else { names.join(", ") };
+        Err(Error::NoDevice { operation, chosen })
     }
 
-    fn workers(&self) -> usize {
-        self.cpu.workers() + self.accelerators.iter().map(|d| d.workers()).sum::<usize>()
+    /// What the policy may know.
+    fn measured(&self, policy: Policy, asked: &[&dyn Device], cipher: &Cipher<'_>) -> Devices {
+        let cpu_workers = if self.cpu_chosen { self.cpu.workers() } else { 0 };
+        if !policy.asks_accelerators() {
+            return Devices { cpu_workers, ..Devices::default() };
+        }
+        let profiles = lock(&self.profiles);
+        let cost = |name: &str, workers| {
+            let idle = self.idle.iter().rfind(|(device, _)| device == name);
+            let idle = idle.map(|(_, power)| power.clone());
+            let profile = profiles.find(name, Case::of(cipher)?, workers, Residency::Host)?;
+            Some(Cost::of(profile, idle))
+        };
+        let accelerators = asked.iter().map(|device| Accelerator {
+            slots: device.slots(),
+            cost: cost(device.name(), device.workers()),
+        });
+        Devices {
+            cpu_workers,
+            one_worker: cost(Cpu::NAME, 1),
+            all_workers: cost(Cpu::NAME, self.cpu.workers()),
+            accelerators: accelerators.collect(),
+        }
     }
 
-    fn spread(&self, run: &Run<'_, '_>, plan: Plan) -> Result<Mutex<Report>, Error> {
-        let report = Mutex::new(Report::default());
+    fn spread<'j>(
+        &self,
+        asked: &[&dyn Device],
+        job: &'j Job<'_>,
+        slots: Option<&'j mut [u8]>,
+        plan: Plan,
+    ) -> Result<Report, Error> {
+        let started = Instant::now();
+        let seats = asked.iter().zip(plan.terms).map(|(device, terms)| Seat {
+            name: device.name().to_owned(),
+            terms,
+            workers: device.workers(),
+            progress: Progress::default(),
+        });
+        let seats: Vec<_> = seats.collect();
+        let asked = &asked[..seats.len()];
+        let run = Run::new(job, slots, plan.piece_chunks, plan.cpu_chunks, seats);
+        let report = Mutex::new(Report::new(plan.chosen));
         self.pool.scope(|scope| {
-            let report = &report;
-            for device in &self.accelerators {
+            let (run, report) = (&run, &report);
+            for &device in asked {
                 for _ in 0..device.workers() {
-                    scope.spawn(move |_| self.attend(&**device, run, report));
+                    scope.spawn(move |_| accelerate(&self.cpu, device, run, report));
                 }
             }
             for _ in 0..plan.workers.min(self.cpu.workers()) {
-                scope.spawn(move |_| self.attend(&self.cpu, run, report));
+                scope.spawn(move |_| compute(&self.cpu, run, report));
             }
         })?;
-        // A piece may come back after every other worker has left.
+        // What accelerators leave or drop when the CPU's workers have left.
         if run.pending() {
-            self.attend(&self.cpu, run, &report);
+            self.pool.scope(|scope| {
+                for _ in 0..self.cpu.workers() {
+                    scope.spawn(|_| compute(&self.cpu, &run, &report));
+                }
+            })?;
         }
-        Ok(report)
+        ended(run, report, started)
     }
 
-    /// Lets one worker of `device` work, and the CPU in its place once it has failed: whoever
-    /// waits for a piece that was handed back must not wait for ever.
-    fn attend(&self, device: &dyn Device, run: &Run<'_, '_>, report: &Mutex<Report>) {
-        let guard = AbandonOnPanic(run);
-        let started = Instant::now();
-        let mut tally = Tally::default();
-        let stopped = device.work(run, &mut tally);
-        let mut fault = None;
-        let replace = match stopped {
-            Ok(()) => false,
-            Err(Stop::Job(error)) => {
-                run.fail(error);
-                false
-            }
-            Err(Stop::Fault(said)) => {
-                fault = Some(said);
-                true
-            }
-        };
-        report.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(
-            device.name(),
-            tally,
-            started.elapsed(),
-            fault,
-        );
-        if replace {
-            self.attend(&self.cpu, run, report);
+    /// Takes in what a large job tells of the devices that did it.
+    fn learn(&self, report: &Report, load: &Load, cipher: &Cipher<'_>) {
+        let Some((case, plain)) = Case::of(cipher).zip(load.plain_bytes()) else { return };
+        if report.devices().any(|device| device.fault.is_some()) {
+            return;
         }
-        std::mem::forget(guard);
+        let plain = plain as f64 / report.bytes().max(1) as f64;
+        let mut profiles = lock(&self.profiles);
+        report.devices().for_each(|device| profiles.learn(device, case, plain));
     }
 }
 
-/// Wakes whoever waits for the pieces of a worker that panicked.
-struct AbandonOnPanic<'a, 'j, 'd>(&'a Run<'j, 'd>);
-
-impl Drop for AbandonOnPanic<'_, '_, '_> {
-    fn drop(&mut self) {
-        self.0.let_go();
-    }
+/// What a policy looks at of a job whose bytes in memory are `slots`.
+fn load(job: &Job<'_>, slots: Option<&[u8]>) -> Load {
+    let slot_len = job.slot_len();
+    let (bytes, in_order) = match (&job.data, slots) {
+        (_, Some(slots)) => (Some(slots.len() as u64), false),
+        (Data::Moved(transfer), None) => {
+            let chunks = transfer.chunks().map(|chunks| chunks.end - chunks.start);
+            let bytes = chunks.map(|chunks| chunks.saturating_mul(slot_len as u64));
+            (bytes, bytes.is_none() || transfer.stores() == Stores::InOrder)
+        }
+        (Data::InPlace { .. }, None) => (Some(0), false),
+    };
+    Load { bytes, slot_len, chunk_len: job.chunk_len, in_order }
 }

@@ -44,8 +44,10 @@ mod pool;
 mod processor;
 mod profile;
 mod raw;
+mod refresh;
 mod report;
 mod run;
+mod self_test;
 mod store;
 mod tree;
 
@@ -60,12 +62,16 @@ pub use engine::Engine;
 pub use fit::{Fit, fit};
 pub use granularity::{Granularity, Rounds, granular_ctr};
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
-pub use policy::{Load, Plan, Policy};
+pub use policy::{
+    Accelerator, Chosen, Cost, Devices, Doubt, Estimate, Goal, Load, Plan, Policy, Power, Race,
+    Terms, estimates, sefps_ratio,
+};
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};
 pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
+pub use self_test::self_test;
 pub use store::{Store, Uncalibrated};
 pub use tree::TreeStream;
 
@@ -109,6 +115,22 @@ pub enum Error {
     /// The memory of a job is not a row of chunks.
     #[error("{0} bytes cannot be cut into sealed chunks")]
     Layout(usize),
+    /// No device of that name is here.
+    #[error("there is no device {name:?} here, only {here}")]
+    NoSuchDevice {
+        /// What was asked for.
+        name: String,
+        /// The names of those that are.
+        here: String,
+    },
+    /// None of the chosen devices can do the job, or the policy lets none of them.
+    #[error("none of the chosen devices can do {operation}: {chosen}")]
+    NoDevice {
+        /// What was to be done.
+        operation: String,
+        /// The names of those that the policy may ask.
+        chosen: String,
+    },
     /// The worker threads could not be started.
     #[error("starting {workers} worker threads failed")]
     Pool {

@@ -1,23 +1,29 @@
 //! What a run did, device by device.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::device::{Fault, Tally};
+use crate::policy::Chosen;
 
 /// The result of [`crate::Engine::run`].
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// From the first piece taken to the last one finished.
     pub wall: Duration,
-    /// One entry for every device that took part.
-    pub devices: Vec<DeviceReport>,
+    /// What the CPU did; no workers if it took no part.
+    pub cpu: DeviceReport,
+    /// What each accelerator did that took part.
+    pub accelerators: Vec<DeviceReport>,
+    /// The policy by which the job was spread.
+    pub chosen: Chosen,
 }
 
 /// What one device did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceReport {
     /// The device's name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// Workers that took part.
     pub workers: usize,
     /// Pieces finished.
@@ -28,38 +34,50 @@ pub struct DeviceReport {
     pub busy: Duration,
     /// Why it gave up, if it did; its pieces were finished by another device.
     pub fault: Option<Fault>,
+    /// Bytes that were left when it stopped because the CPU would be sooner, if it did.
+    pub declined: Option<u64>,
 }
 
 impl Report {
+    /// A report of nothing yet.
+    pub(crate) fn new(chosen: Chosen) -> Self {
+        let cpu = DeviceReport { name: Cow::Borrowed(crate::Cpu::NAME), ..DeviceReport::default() };
+        Self { cpu, chosen, ..Self::default() }
+    }
+
+    /// Every device that took part.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceReport> {
+        std::iter::once(&self.cpu).filter(|cpu| cpu.workers > 0).chain(&self.accelerators)
+    }
+
     /// Bytes of all devices, tags included.
     pub fn bytes(&self) -> u64 {
-        self.devices.iter().map(|device| device.bytes).sum()
+        self.devices().map(|device| device.bytes).sum()
     }
 
     /// Workers of all devices.
     pub fn workers(&self) -> usize {
-        self.devices.iter().map(|device| device.workers).sum()
+        self.devices().map(|device| device.workers).sum()
     }
 
-    pub(crate) fn add(&mut self, name: &str, tally: Tally, busy: Duration, fault: Option<Fault>) {
-        let entry = match self.devices.iter().position(|device| device.name == name) {
-            Some(index) => &mut self.devices[index],
-            None => {
-                self.devices.push(DeviceReport {
-                    name: name.to_owned(),
-                    workers: 0,
-                    pieces: 0,
-                    bytes: 0,
-                    busy: Duration::ZERO,
-                    fault: None,
-                });
-                self.devices.last_mut().expect("an entry was just pushed")
-            }
-        };
-        entry.workers += 1;
-        entry.pieces += tally.pieces;
-        entry.bytes += tally.bytes;
-        entry.busy += busy;
-        entry.fault = entry.fault.take().or(fault);
+    /// The entry of the accelerator of that name.
+    pub(crate) fn accelerator(&mut self, name: &str) -> &mut DeviceReport {
+        let index = self.accelerators.iter().position(|device| device.name == name);
+        let index = index.unwrap_or_else(|| {
+            let name = Cow::Owned(name.to_owned());
+            self.accelerators.push(DeviceReport { name, ..DeviceReport::default() });
+            self.accelerators.len() - 1
+        });
+        &mut self.accelerators[index]
+    }
+}
+
+impl DeviceReport {
+    /// Counts what one worker did.
+    pub(crate) fn add(&mut self, tally: Tally, busy: Duration) {
+        self.workers += 1;
+        self.pieces += tally.pieces;
+        self.bytes += tally.bytes;
+        self.busy += busy;
     }
 }

@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Cipher, Data, Engine, Error, Job, Loaded, Nonces, Operation, Policy, Report, Stores, Transfer,
+    Cipher, Data, Engine, Error, Goal, Job, Loaded, Nonces, Operation, Policy, Report, Stores,
+    Transfer,
 };
 
 const CHUNK: usize = 1000;
@@ -105,13 +106,18 @@ impl Transfer for Memory {
 fn engines() -> Vec<(&'static str, Engine)> {
     let failing = |after| {
         let fake = Fake { pieces_before_fault: Some(after), piece_chunks: 7, ..Fake::default() };
-        Engine::new(3).with_device(Box::new(fake))
+        Engine::new(3).with_policy(Policy::Hybrid).with_device(Box::new(fake))
     };
+    let with_fake =
+        |policy| Engine::new(2).with_policy(policy).with_device(Box::new(Fake::default()));
     vec![
         ("serial", Engine::new(4).with_policy(Policy::Serial)),
         ("one thread", Engine::new(1)),
         ("four threads", Engine::new(4)),
-        ("with a fake", Engine::new(2).with_device(Box::new(Fake::default()))),
+        ("with a fake", with_fake(Policy::Hybrid)),
+        ("on a fake", with_fake(Policy::Gpu)),
+        ("split by a ratio", with_fake(Policy::HybridRatio { ratio: 1.5 })),
+        ("by itself", with_fake(Policy::Auto { goal: Goal::Energy })),
         ("with a fake that fails at once", failing(0)),
         ("with a fake that fails later", failing(3)),
     ]
@@ -176,7 +182,7 @@ impl Transfer for AfterTheFake {
 #[test]
 fn a_device_that_fails_is_named_and_the_cpu_finishes() {
     let fake = Fake { pieces_before_fault: Some(0), ..Fake::default() };
-    let engine = Engine::new(1).with_device(Box::new(fake));
+    let engine = Engine::new(1).with_policy(Policy::Hybrid).with_device(Box::new(fake));
     let memory = Memory::new(slots(LARGE), Stores::OneByOne, true);
     let transfer = AfterTheFake(memory, std::sync::Barrier::new(2));
     let report = engine
@@ -190,7 +196,7 @@ fn a_device_that_fails_is_named_and_the_cpu_finishes() {
             data: Data::Moved(&transfer),
         })
         .unwrap();
-    let device = |name| report.devices.iter().find(|device| device.name == name).unwrap();
+    let device = |name| report.devices().find(|device| device.name == name).unwrap();
     assert!(device("fake").fault.is_some());
     assert_eq!(device("fake").bytes, 0);
     assert_eq!(device("cpu").bytes, transfer.0.input.len() as u64);
@@ -282,7 +288,7 @@ proptest! {
     #[test]
     fn what_is_sealed_opens(len in 0usize..2 << 20, threads in 1usize..5, fails in 0u64..6) {
         let fake = Fake { pieces_before_fault: Some(fails), piece_chunks: 11, ..Fake::default() };
-        let engine = Engine::new(threads).with_device(Box::new(fake));
+        let engine = Engine::new(threads).with_policy(Policy::Hybrid).with_device(Box::new(fake));
         let sealed = Memory::new(slots(len), Stores::OneByOne, true);
         sealed.run(&engine, Operation::Seal).unwrap();
         let opened = Memory::new(sealed.output.into_inner().unwrap(), Stores::InOrder, false);

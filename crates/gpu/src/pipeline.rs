@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use subtle::ConstantTimeEq;
 use wattlock_engine::crypto::TAG_LEN;
-use wattlock_engine::{End, Fault, Operation, Piece, Run, Stop, Tally};
+use wattlock_engine::{Fault, Operation, Piece, Run, Stop, Tally};
 use zeroize::Zeroizing;
 
 use crate::task::{Batch, Task};
@@ -28,33 +28,17 @@ pub(crate) trait Slot {
     fn wait(&mut self) -> Result<(&[u8], &[[u8; TAG_LEN]]), Self::Error>;
 }
 
-/// How large pieces are.
-#[derive(Clone, Copy)]
-pub(crate) struct Size {
-    /// Bytes of the largest, about; more for a single chunk that is larger.
-    pub piece_bytes: usize,
-    /// Pieces that the device has in flight: near the end, twice as many share what is left.
-    pub in_flight: usize,
-}
-
-impl Size {
-    fn chunks(self, slot_len: usize, remaining: Option<u64>) -> usize {
-        let most = (self.piece_bytes / slot_len).max(1);
-        let least = (SMALL_PIECE_BYTES / slot_len).clamp(1, most);
-        let share = remaining.map(|chunks| chunks / (2 * self.in_flight.max(1)) as u64);
-        let share = share.and_then(|share| usize::try_from(share).ok()).unwrap_or(most);
-        share.clamp(least, most)
-    }
-}
-
-/// Works through `run` with all `slots`, in pieces of that `size`.
+/// Works through `run` with all `slots`, as the accelerator of that `name`, in pieces of
+/// `piece_bytes` at most, but of one chunk at least.
 pub(crate) fn work<S: Slot>(
+    name: &str,
     slots: &mut [S],
     task: &Task<'_>,
-    size: Size,
+    piece_bytes: usize,
     run: &Run<'_, '_>,
     tally: &mut Tally,
 ) -> Result<(), Stop> {
+    let piece_chunks = (piece_bytes / task.slot_len).max(1);
     let mut in_flight = VecDeque::new();
     let outcome = slots
         .iter_mut()
@@ -62,7 +46,7 @@ pub(crate) fn work<S: Slot>(
         .map_err(|error| fault(&error))
         .and_then(|()| {
             let mut free: Vec<&mut S> = slots.iter_mut().collect();
-            turn(task, size, run, tally, &mut free, &mut in_flight)
+            turn(name, task, piece_chunks, run, tally, &mut free, &mut in_flight)
         });
     let faulty = matches!(outcome, Err(Stop::Fault(_)));
     for Flying { slot, piece, .. } in in_flight {
@@ -83,8 +67,9 @@ struct Flying<'s, 'j, S> {
 }
 
 fn turn<'s, 'j, S: Slot>(
+    name: &str,
     task: &Task<'_>,
-    size: Size,
+    piece_chunks: usize,
     run: &Run<'j, '_>,
     tally: &mut Tally,
     free: &mut Vec<&'s mut S>,
@@ -95,8 +80,7 @@ fn turn<'s, 'j, S: Slot>(
     loop {
         while more && let Some(slot) = free.pop() {
             let buffer = buffers.pop().unwrap_or_default();
-            let chunks = size.chunks(task.slot_len, run.remaining());
-            let Some(mut piece) = run.take(End::Back, chunks, buffer)? else {
+            let Some(mut piece) = run.take_as(name, piece_chunks, buffer)? else {
                 more = false;
                 break;
             };
@@ -171,31 +155,4 @@ pub(crate) fn land(
 
 fn fault(error: &dyn Display) -> Stop {
     Stop::Fault(Fault(error.to_string()))
-}
-
-/// Below this, starting copies and kernels takes longer than they do.
-const SMALL_PIECE_BYTES: usize = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_shrink_near_the_end() {
-        let size = Size { piece_bytes: 32 << 20, in_flight: 4 };
-        for (remaining, slot_len, chunks) in [
-            (None, 1 << 20, 32),
-            (Some(u64::MAX), 1 << 20, 32),
-            (Some(256), 1 << 20, 32),
-            (Some(255), 1 << 20, 31),
-            (Some(80), 1 << 20, 10),
-            (Some(7), 1 << 20, 1),
-            (Some(0), 1 << 20, 1),
-            (Some(800), 64 << 10, 100),
-            (Some(80), 64 << 10, 16),
-            (Some(3), 64 << 20, 1),
-        ] {
-            assert_eq!(size.chunks(slot_len, remaining), chunks, "{remaining:?} {slot_len}");
-        }
-    }
 }

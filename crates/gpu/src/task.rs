@@ -21,6 +21,18 @@ pub(crate) struct Task<'a> {
     pub slot_len: usize,
 }
 
+/// Whether [`Task::of`] finds one for most jobs of that cipher.
+pub(crate) fn supports(cipher: &Cipher<'_>) -> bool {
+    match cipher {
+        Cipher::Ctr { .. }
+        | Cipher::EcbEncrypt(_)
+        | Cipher::EcbDecrypt(_)
+        | Cipher::CbcDecrypt { .. } => true,
+        Cipher::Aead { key, .. } => key.block_cipher().is_some(),
+        Cipher::CbcEncrypt { .. } | Cipher::Other(_) => false,
+    }
+}
+
 enum Mode<'a> {
     Ctr { iv: u128 },
     EcbEncrypt,

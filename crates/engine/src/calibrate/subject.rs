@@ -1,18 +1,21 @@
-//! One case with a number of workers, and what was measured of it.
+//! One case on one device with a number of workers, and what was measured of it.
 
 use std::time::Instant;
 
 use crate::Error;
 use crate::case::Case;
+use crate::cpu::Cpu;
 use crate::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, Mode};
 use crate::crypto::{NONCE_LEN, TAG_LEN};
+use crate::device::Device;
 use crate::engine::Engine;
 use crate::job::{Cipher, Data, Job, Nonces, Operation};
 use crate::policy::Policy;
 use crate::raw::Direction;
 
-/// A case with a number of workers.
+/// A case on a device with a number of workers.
 pub(super) struct Subject {
+    device: String,
     case: Case,
     workers: usize,
     key: Key,
@@ -21,7 +24,8 @@ pub(super) struct Subject {
     /// Bytes of plaintext of the calls, the smallest first.
     sizes: Vec<u64>,
     samples: Vec<(u64, u64)>,
-    device: String,
+    /// True once the device dropped something that the CPU finished: then no time is its own.
+    dropped: bool,
 }
 
 enum Key {
@@ -30,13 +34,26 @@ enum Key {
 }
 
 impl Subject {
+    /// One of the CPU.
     pub(super) fn new(case: Case, workers: usize) -> Result<Self, Error> {
+        Self::of(Cpu::NAME, case, workers, sizes(workers))
+    }
+
+    /// One of an accelerator; `None` if it does not support the case.
+    pub(super) fn of_accelerator(device: &dyn Device, case: Case) -> Result<Option<Self>, Error> {
+        let sizes = (0..5).map(|shift| 1 << (20 + shift)).collect();
+        let subject = Self::of(device.name(), case, device.workers(), sizes)?;
+        let operation = if subject.opens() { Operation::Open } else { Operation::Seal };
+        let supported = device.supports(&subject.job(operation, &mut []).cipher);
+        Ok(supported.then_some(subject))
+    }
+
+    fn of(device: &str, case: Case, workers: usize, sizes: Vec<u64>) -> Result<Self, Error> {
         let key = Key::new(case).map_err(|source| Error::Cipher { chunk: 0, source })?;
-        let sizes = sizes(workers);
         let most_chunks = sizes.last().map_or(0, |size| size.div_ceil(CHUNK as u64));
         let ivs = vec![[0x5a; AesKey::BLOCK_LEN]; most_chunks as usize];
-        let (samples, device) = (Vec::new(), String::new());
-        Ok(Self { case, workers, key, ivs, sizes, samples, device })
+        let device = device.to_owned();
+        Ok(Self { device, case, workers, key, ivs, sizes, samples: Vec::new(), dropped: false })
     }
 
     pub(super) fn case(&self) -> Case {
@@ -49,7 +66,12 @@ impl Subject {
 
     /// Bytes of plaintext and nanoseconds.
     pub(super) fn samples(&self) -> &[(u64, u64)] {
-        &self.samples
+        if self.dropped { &[] } else { &self.samples }
+    }
+
+    /// The code that does it.
+    pub(super) fn kernel(&self) -> &str {
+        if self.device == Cpu::NAME { self.case.kernel() } else { &self.device }
     }
 
     /// Drops the samples, which were there to warm up.
@@ -107,16 +129,20 @@ impl Subject {
     /// What is measured.
     fn call(&mut self, engine: &Engine, size: u64, slots: &mut [u8]) -> Result<(), Error> {
         let operation = if self.opens() { Operation::Open } else { Operation::Seal };
-        let report = engine.run_by(self.policy(size), self.job(operation, slots))?;
-        if let Some(device) = report.devices.into_iter().next() {
-            self.device = device.name;
+        let job = self.job(operation, slots);
+        if self.device == Cpu::NAME {
+            engine.run_by(self.policy(size), job)?;
+        } else {
+            let report = engine.run_on(&self.device, job)?;
+            self.dropped |= report.cpu.bytes > 0;
         }
         Ok(())
     }
 
-    /// By which a call of `size` bytes has as many workers as were asked for.
+    /// By which a call of `size` bytes on the CPU has as many workers as were asked for.
     fn policy(&self, size: u64) -> Policy {
         match self.workers {
+            _ if self.device != Cpu::NAME => Policy::Parallel,
             1 => Policy::Serial,
             all => Policy::spread(size.div_ceil(CHUNK as u64), self.slots_len(CHUNK as u64), all),
         }

@@ -21,7 +21,6 @@ impl Code {
     pub const OUT_OF_MEMORY: Self = Self(2);
     pub const NO_DEVICE: Self = Self(100);
     pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
-    pub const NOT_READY: Self = Self(600);
 
     /// Codes after which the reference says that the context is of no more use, or that mean a
     /// device that fell off its bus.
@@ -109,7 +108,6 @@ api! {
     stream_create = c"cuStreamCreate" (*mut Handle, c_uint);
     stream_destroy = c"cuStreamDestroy_v2" (Handle);
     stream_synchronize = c"cuStreamSynchronize" (Handle);
-    stream_query = c"cuStreamQuery" (Handle);
     event_create = c"cuEventCreate" (*mut Handle, c_uint);
     event_destroy = c"cuEventDestroy_v2" (Handle);
     event_record = c"cuEventRecord" (Handle, Handle);

@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use wattlock_engine::{Device, Fault, Run, Stop, Tally};
+use wattlock_engine::{Cipher, Device, Fault, Run, Stop, Tally};
 
 use super::driver::{Context, Driver, Info};
 use super::kernels::best_tables;
@@ -16,9 +16,9 @@ use super::module::KERNELS_NEED;
 use super::slot::CudaSlot;
 use super::{Error, Version};
 use crate::kernels::Tables;
-use crate::pipeline::{self, Size};
+use crate::pipeline;
 use crate::self_test::{self, Failure};
-use crate::task::Task;
+use crate::task::{self, Task};
 
 /// A GPU that has passed its self-test.
 pub struct Cuda {
@@ -27,6 +27,7 @@ pub struct Cuda {
     options: Options,
     driver_version: Version,
     slots: Mutex<Vec<CudaSlot>>,
+    keyring: Arc<Keyring>,
     context: Arc<Context>,
 }
 
@@ -111,6 +112,7 @@ impl Cuda {
             options,
             driver_version: driver.version(),
             slots: Mutex::new(slots),
+            keyring,
             context,
         })
     }
@@ -130,6 +132,14 @@ impl Cuda {
         self.options
     }
 
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn keyring(&self) -> &Arc<Keyring> {
+        &self.keyring
+    }
+
     /// A slot that nobody uses.
     fn slot(&self) -> Option<Taken<'_>> {
         let slot = lock(&self.slots).pop()?;
@@ -146,6 +156,10 @@ impl Device for Cuda {
         self.options.slots
     }
 
+    fn supports(&self, cipher: &Cipher<'_>) -> bool {
+        task::supports(cipher)
+    }
+
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
         let Some(task) = Task::of(run.job()) else { return Ok(()) };
         if self.context.is_lost() {
@@ -155,8 +169,7 @@ impl Device for Cuda {
         // Another job may have all slots; the CPU then does this one.
         let Some(mut slot) = self.slot().filter(|_| piece_bytes > 0) else { return Ok(()) };
         let slot = std::slice::from_mut(&mut *slot);
-        let size = Size { piece_bytes, in_flight: self.options.slots };
-        pipeline::work(slot, &task, size, run, tally)
+        pipeline::work(&self.name, slot, &task, piece_bytes, run, tally)
     }
 }
 

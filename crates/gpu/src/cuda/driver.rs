@@ -231,7 +231,6 @@ impl Drop for Context {
     }
 }
 
-
 /// Where the loader looks for it: the name under which every driver since 2007 installs it.
 const LIBRARY: &str = "libcuda.so.1";
 

@@ -146,7 +146,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    fn as_ptr(&mut self) -> *mut c_void {
+    pub fn as_ptr(&mut self) -> *mut c_void {
         match self {
             Self::Word(word) => std::ptr::from_mut(word).cast(),
             Self::Long(long) => std::ptr::from_mut(long).cast(),

@@ -58,9 +58,9 @@ impl Drop for DeviceMemory {
             (api.fill)(self.address, 0, self.len, Handle::NULL)
         });
         // SAFETY: the stream of the context itself always exists.
-        let _ = self.context.call("cuStreamSynchronize", |api| unsafe {
-            (api.stream_synchronize)(Handle::NULL)
-        });
+        let _ = self
+            .context
+            .call("cuStreamSynchronize", |api| unsafe { (api.stream_synchronize)(Handle::NULL) });
         // SAFETY: allocated once, freed once; who launched kernels on it has waited for them.
         let _ = self.context.call("cuMemFree", |api| unsafe { (api.memory_free)(self.address) });
     }
@@ -91,10 +91,6 @@ impl PinnedMemory {
         // SAFETY: so many bytes were just allocated there.
         unsafe { start.write_bytes(0, len) };
         Ok(Self { context: context.clone(), start, len })
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
     }
 
     /// Where it starts, for copies of the device.

@@ -12,10 +12,14 @@ mod keys;
 mod launch;
 mod memory;
 mod module;
+mod rates;
+mod resident;
 mod slot;
 mod stream;
 
+pub use crate::kernels::Tables;
 pub use device::{Cuda, Options};
 pub use driver::{Driver, Info};
 pub use error::{Error, Version};
-pub use crate::kernels::Tables;
+pub use rates::{CopyRates, InstructionRate};
+pub use resident::Resident;

@@ -72,7 +72,8 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: functions of this module keep it alive, so none is left.
-        let _ = self.context.call("cuModuleUnload", |api| unsafe { (api.module_unload)(self.handle) });
+        let _ =
+            self.context.call("cuModuleUnload", |api| unsafe { (api.module_unload)(self.handle) });
     }
 }
 
@@ -94,7 +95,11 @@ pub(super) struct Grid {
 
 impl Function {
     /// The kernel `name`, permitted to ask for `shared_bytes` when it is launched.
-    pub fn named(module: &Arc<Module>, name: &'static CStr, shared_bytes: u32) -> Result<Self, Error> {
+    pub fn named(
+        module: &Arc<Module>,
+        name: &'static CStr,
+        shared_bytes: u32,
+    ) -> Result<Self, Error> {
         let mut handle = Handle::NULL;
         // SAFETY: the name ends with a zero, and the pointer is valid for the answer.
         module.context.call("cuModuleGetFunction", |api| unsafe {
@@ -144,7 +149,6 @@ impl Function {
         })
     }
 }
-
 
 /// The CUDA version whose drivers were the first to take PTX 6.4, which the kernels are written in.
 pub(super) const KERNELS_NEED: Version = Version(10_010);

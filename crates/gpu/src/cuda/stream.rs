@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 use std::sync::Arc;
 
 use super::Error;
-use super::api::{Code, Handle};
+use super::api::Handle;
 use super::driver::Context;
 use super::memory::DeviceMemory;
 
@@ -29,15 +29,6 @@ impl Stream {
         // SAFETY: the stream lives as long as this value.
         self.context
             .call("cuStreamSynchronize", |api| unsafe { (api.stream_synchronize)(self.handle) })
-    }
-
-    /// True if everything before has run.
-    pub fn is_done(&self) -> Result<bool, Error> {
-        // SAFETY: as above.
-        match self.context.code(|api| unsafe { (api.stream_query)(self.handle) }) {
-            Code::NOT_READY => Ok(false),
-            code => self.context.check("cuStreamQuery", code).map(|()| true),
-        }
     }
 
     /// Copies to `to`, from `at` on.
@@ -94,7 +85,9 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once; what still runs is finished before.
-        let _ = self.context.call("cuStreamDestroy", |api| unsafe { (api.stream_destroy)(self.handle) });
+        let _ = self
+            .context
+            .call("cuStreamDestroy", |api| unsafe { (api.stream_destroy)(self.handle) });
     }
 }
 
@@ -126,9 +119,8 @@ impl Event {
 
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         // SAFETY: both live.
-        self.context.call("cuEventRecord", |api| unsafe {
-            (api.event_record)(self.handle, stream.handle)
-        })
+        self.context
+            .call("cuEventRecord", |api| unsafe { (api.event_record)(self.handle, stream.handle) })
     }
 
     pub fn wait(&self) -> Result<(), Error> {
@@ -151,7 +143,8 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: created once, destroyed once.
-        let _ = self.context.call("cuEventDestroy", |api| unsafe { (api.event_destroy)(self.handle) });
+        let _ =
+            self.context.call("cuEventDestroy", |api| unsafe { (api.event_destroy)(self.handle) });
     }
 }
 

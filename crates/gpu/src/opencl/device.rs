@@ -4,15 +4,15 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wattlock_engine::{Device, Fault, Run, Stop, Tally};
+use wattlock_engine::{Cipher, Device, Fault, Run, Stop, Tally};
 
 use super::handle::{Context, Program};
 use super::list::{Kind, Listed};
 use super::slot::{Grid, OpenClSlot};
 use super::{Error, Tables};
-use crate::pipeline::{self, Size};
+use crate::pipeline;
 use crate::self_test::{self, Failure};
-use crate::task::Task;
+use crate::task::{self, Task};
 
 /// A device that was opened, compiled the kernels and passed its self-test.
 ///
@@ -21,6 +21,7 @@ use crate::task::Task;
 pub struct OpenCl {
     name: String,
     piece_bytes: usize,
+    in_flight: usize,
     slots: Mutex<Vec<OpenClSlot>>,
     /// It failed before, and is not asked again.
     failed: AtomicBool,
@@ -87,6 +88,7 @@ impl OpenCl {
         Ok(Self {
             name: listed.id(),
             piece_bytes: options.piece_bytes.clamp(1, most),
+            in_flight: slots.len(),
             slots: Mutex::new(slots),
             failed: AtomicBool::new(false),
         })
@@ -102,14 +104,21 @@ impl Device for OpenCl {
         1
     }
 
+    fn slots(&self) -> usize {
+        self.in_flight
+    }
+
+    fn supports(&self, cipher: &Cipher<'_>) -> bool {
+        task::supports(cipher)
+    }
+
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Stop::Fault(Fault("it failed in an earlier job".to_owned())));
         }
         let Some(task) = Task::of(run.job()) else { return Ok(()) };
         let Ok(mut slots) = self.slots.try_lock() else { return Ok(()) };
-        let size = Size { piece_bytes: self.piece_bytes, in_flight: slots.len() };
-        let outcome = pipeline::work(&mut slots, &task, size, run, tally);
+        let outcome = pipeline::work(&self.name, &mut slots, &task, self.piece_bytes, run, tally);
         if matches!(outcome, Err(Stop::Fault(_))) {
             self.failed.store(true, Ordering::Relaxed);
         }

@@ -9,7 +9,7 @@
 //! Beside the library may lie a file `faults`, of lines such as `launch 3` (the third launch from
 //! when the file was written fails). A number that is missing is 1.
 
-#[path = "../ptx/mod.rs"]
+#[path = "../interpreter/mod.rs"]
 mod ptx;
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,11 +1,11 @@
 //! A device that fails in the middle of a job: the CPU finishes, and the report says why.
 
-use wattlock_engine::{Cipher, Data, Engine, Job, Report, Stores};
+use wattlock_engine::{Cipher, Data, Engine, Job, Policy, Report, Stores};
 
-use crate::machine::{DEALT, Machine, OPTIONS, Slow, aes, by, ctr, ctr_by_cpu, pattern};
+use crate::machine::{File, Machine, OPTIONS, aes, by, ctr, ctr_by_cpu, pattern};
 
 fn fault_of(report: &Report) -> String {
-    let device = report.devices.iter().find(|device| device.name == "cuda:0").unwrap();
+    let device = report.devices().find(|device| device.name == "cuda:0").unwrap();
     device.fault.as_ref().map(|fault| fault.0.clone()).unwrap_or_default()
 }
 
@@ -15,7 +15,7 @@ fn survives(faults: &str) -> (Machine, Report) {
     let device = machine.open().unwrap();
     machine.fails(faults);
     let mut data = pattern((1 << 20) + 5);
-    let report = ctr(device, &mut data);
+    let report = ctr(device, Policy::Gpu, &mut data);
     let mut expected = pattern((1 << 20) + 5);
     ctr_by_cpu(&mut expected);
     assert!(data == expected, "{faults}");
@@ -51,12 +51,12 @@ fn a_device_that_is_lost() {
 fn a_lost_device_stays_out_of_later_jobs() {
     let machine = Machine::new();
     let device = machine.open().unwrap();
-    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
+    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
     let key = aes(128);
     for turn in 0..2 {
         machine.fails("lost");
         let cipher = Cipher::Ctr { key: &key, iv: [0; 16] };
-        let file = Slow::new(pattern(1 << 20), 4096, Stores::Together);
+        let file = File::new(pattern(1 << 20), 4096, Stores::Together);
         let job = Job { cipher, chunk_len: 4096, data: Data::Moved(&file) };
         let report = engine.run(job).unwrap();
         let mut expected = pattern(1 << 20);
@@ -72,12 +72,12 @@ fn memory_that_runs_out_in_the_middle() {
     // CBC needs a second buffer, which is allocated when the first piece comes.
     let machine = Machine::new();
     let device = machine.open().unwrap();
-    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
+    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
     machine.fails("largest-bytes 1000");
     let key = aes(192);
     let ivs = vec![[3; 16]; 1024];
     let cipher = Cipher::CbcDecrypt { key: &key, ivs: &ivs };
-    let file = Slow::new(pattern(1 << 20), 4096, Stores::Together);
+    let file = File::new(pattern(1 << 20), 4096, Stores::Together);
     let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
     let mut expected = pattern(1 << 20);
     for chunk in expected.chunks_mut(4096) {
@@ -96,8 +96,8 @@ fn files_are_finished_in_every_order_of_stores() {
             let machine = Machine::new();
             let device = machine.open_as(OPTIONS).unwrap();
             machine.fails(faults);
-            let file = Slow::new(pattern((1 << 20) + 77), 4096, stores);
-            let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
+            let file = File::new(pattern((1 << 20) + 77), 4096, stores);
+            let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
             let key = aes(256);
             let cipher = Cipher::Ctr { key: &key, iv: [1; 16] };
             let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) });

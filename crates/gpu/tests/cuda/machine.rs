@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 use std::{fs, io};
 
 use libloading::Library;
@@ -55,10 +54,9 @@ impl Machine {
         // SAFETY: the library is the one that the tests compiled.
         let library = unsafe { Library::new(self.library()) }.unwrap();
         // SAFETY: that is its type.
-        let report = unsafe {
-            library.get::<unsafe extern "C" fn(*mut u8, usize) -> usize>(c"fake_report")
-        }
-        .unwrap();
+        let report =
+            unsafe { library.get::<unsafe extern "C" fn(*mut u8, usize) -> usize>(c"fake_report") }
+                .unwrap();
         let mut text = vec![0; 1 << 16];
         // SAFETY: there is room for so many bytes.
         let len = unsafe { report(text.as_mut_ptr(), text.len()) };
@@ -69,8 +67,9 @@ impl Machine {
     /// Asserts that nothing was wrong, and nothing is left.
     pub fn assert_clean(&self) {
         let report = self.report();
-        let (left, wrong): (Vec<_>, Vec<_>) =
-            report.iter().partition(|line| line.starts_with("left: ") || line.starts_with("launches"));
+        let (left, wrong): (Vec<_>, Vec<_>) = report
+            .iter()
+            .partition(|line| line.starts_with("left: ") || line.starts_with("launches"));
         assert_eq!(wrong, Vec::<&String>::new());
         let left: Vec<_> = left.iter().filter(|line| line.starts_with("left: ")).collect();
         assert!(left.iter().all(|line| line.starts_with("left: 0 ")), "{left:?}");
@@ -93,22 +92,22 @@ pub fn aes(bits: usize) -> AesKey {
     AesKey::new(AesKernel::best(), &pattern(bits / 8)).unwrap()
 }
 
-/// A file in memory, from which the CPU's small pieces come so slowly that a device has its share.
-pub struct Slow {
+/// A file in memory.
+pub struct File {
     pub input: Vec<u8>,
     pub output: Mutex<Vec<u8>>,
     pub stores: Stores,
     pub slot_len: usize,
 }
 
-impl Slow {
+impl File {
     pub fn new(input: Vec<u8>, slot_len: usize, stores: Stores) -> Self {
         let output = Mutex::new(vec![0; input.len()]);
         Self { input, output, stores, slot_len }
     }
 }
 
-impl Transfer for Slow {
+impl Transfer for File {
     fn chunks(&self) -> Option<Range<u64>> {
         Some(0..self.input.len().div_ceil(self.slot_len) as u64)
     }
@@ -120,9 +119,6 @@ impl Transfer for Slow {
     fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
         let start = wanted.start as usize * self.slot_len;
         let end = (wanted.end as usize * self.slot_len).min(self.input.len());
-        if wanted.end - wanted.start <= CPU_CHUNKS as u64 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
         slots[..end - start].copy_from_slice(&self.input[start..end]);
         Ok(Loaded { len: end - start, last: end == self.input.len() })
     }
@@ -134,12 +130,12 @@ impl Transfer for Slow {
     }
 }
 
-/// Has the CPU and `device` encipher `data` by CTR, together.
-pub fn ctr(device: Cuda, data: &mut [u8]) -> Report {
-    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(DEALT);
+/// Has the CPU and `device` encipher `data` by CTR.
+pub fn ctr(device: Cuda, policy: Policy, data: &mut [u8]) -> Report {
+    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(policy);
     let key = aes(256);
     let cipher = Cipher::Ctr { key: &key, iv: [0xff; 16] };
-    let file = Slow::new(data.to_vec(), 4096, Stores::Together);
+    let file = File::new(data.to_vec(), 4096, Stores::Together);
     let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
     data.copy_from_slice(&file.output.lock().unwrap());
     report
@@ -152,12 +148,8 @@ pub fn ctr_by_cpu(data: &mut [u8]) {
 
 /// Bytes that the device of that name did.
 pub fn by(report: &Report, name: &str) -> u64 {
-    report.devices.iter().filter(|device| device.name == name).map(|device| device.bytes).sum()
+    report.devices().filter(|device| device.name == name).map(|device| device.bytes).sum()
 }
-
-/// CPU pieces so small that the device gets its share.
-pub const DEALT: Policy = Policy::Dealt { piece_chunks: CPU_CHUNKS };
-const CPU_CHUNKS: usize = 8;
 
 /// The library, compiled once from `fake.rs`, which is no part of these tests.
 fn fake() -> &'static Path {

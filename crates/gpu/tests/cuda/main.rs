@@ -6,3 +6,4 @@ mod agreement;
 mod faults;
 mod machine;
 mod refusals;
+mod resident;

@@ -103,22 +103,58 @@ pub enum Op {
     Alu(Alu, Type, usize, Src, Src),
     MulWide(Type, usize, Src, Src),
     /// Product of the type, plus a third operand; twice as wide if so said.
-    Mad { wide: bool, of: Type, d: usize, a: Src, b: Src, c: Src },
+    Mad {
+        wide: bool,
+        of: Type,
+        d: usize,
+        a: Src,
+        b: Src,
+        c: Src,
+    },
     Not(Type, usize, Src),
     Neg(Type, usize, Src),
-    Cvt { to: Type, from: Type, d: usize, a: Src },
+    Cvt {
+        to: Type,
+        from: Type,
+        d: usize,
+        a: Src,
+    },
     Prmt(usize, Src, Src, Src),
     Lop3(usize, Src, Src, Src, Src),
     /// Funnel shift to the left or right; the amount wraps or is clamped.
-    Shf { left: bool, wrap: bool, d: usize, a: Src, b: Src, c: Src },
+    Shf {
+        left: bool,
+        wrap: bool,
+        d: usize,
+        a: Src,
+        b: Src,
+        c: Src,
+    },
     Bfe(Type, usize, Src, Src, Src),
     Bfi(Type, usize, Src, Src, Src, Src),
-    Count { ones: bool, bits: u32, d: usize, a: Src },
+    Count {
+        ones: bool,
+        bits: u32,
+        d: usize,
+        a: Src,
+    },
     Reverse(Type, usize, Src),
     Setp(Compare, Type, usize, Src, Src),
     Selp(usize, Src, Src, Src),
-    Ld { space: Space, of: Type, d: Vec<usize>, base: Src, offset: i64 },
-    St { space: Space, of: Type, s: Vec<Src>, base: Src, offset: i64 },
+    Ld {
+        space: Space,
+        of: Type,
+        d: Vec<usize>,
+        base: Src,
+        offset: i64,
+    },
+    St {
+        space: Space,
+        of: Type,
+        s: Vec<Src>,
+        base: Src,
+        offset: i64,
+    },
     Bra(usize),
     Barrier,
     Ret,
@@ -182,11 +218,14 @@ fn variable(
         names.insert(name.to_owned(), Src::Imm(0));
         return Ok(());
     }
-    let unit = words.iter().rev().find_map(|word| type_of(word)).ok_or_else(wrong)?.bits as usize / 8;
+    let unit =
+        words.iter().rev().find_map(|word| type_of(word)).ok_or_else(wrong)?.bits as usize / 8;
     let align = words.iter().skip_while(|word| **word != ".align").nth(1);
     let count: usize = count.trim_end_matches(']').parse().map_err(|_| wrong())?;
     let mut bytes = Vec::new();
-    for value in values.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|v| !v.is_empty()) {
+    for value in
+        values.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').filter(|v| !v.is_empty())
+    {
         let value = number(value).ok_or_else(wrong)?;
         bytes.extend_from_slice(&value.to_le_bytes()[..unit]);
     }
@@ -241,7 +280,8 @@ fn kernel(
     }
     let statements = statements(body, &mut names, &mut kernel)?;
     for text in statements {
-        let inst = instruction(text, &mut names).ok_or_else(|| format!("not understood: {text}"))?;
+        let inst =
+            instruction(text, &mut names).ok_or_else(|| format!("not understood: {text}"))?;
         kernel.code.push(inst);
     }
     kernel.code.push(Inst { guard: None, op: Op::Ret });
@@ -375,14 +415,16 @@ fn operation(words: &[&str], operands: &[&str], names: &mut Names) -> Option<Op>
         "ld" | "ldu" | "st" => return memory(words, operands, names),
         "mov" if operands.first()?.starts_with('{') => {
             let parts = vector(operands[0]);
-            let parts: Vec<_> = parts.iter().map(|text| names.register(text)).collect::<Option<_>>()?;
+            let parts: Vec<_> =
+                parts.iter().map(|text| names.register(text)).collect::<Option<_>>()?;
             let bits = of?.bits / parts.len() as u32;
             return Some(Op::Unpack(parts, bits, names.source(operands.get(1)?)?));
         }
         "mov" if operands.get(1)?.starts_with('{') => {
             let d = names.register(operands[0])?;
             let parts = vector(operands[1]);
-            let parts: Vec<_> = parts.iter().map(|text| names.source(text)).collect::<Option<_>>()?;
+            let parts: Vec<_> =
+                parts.iter().map(|text| names.source(text)).collect::<Option<_>>()?;
             return Some(Op::Pack(d, of?.bits / parts.len() as u32, parts));
         }
         _ => {}
@@ -424,14 +466,9 @@ fn operation(words: &[&str], operands: &[&str], names: &mut Names) -> Option<Op>
         }
         "prmt" if words.len() == 2 => Op::Prmt(d, src(0)?, src(1)?, src(2)?),
         "lop3" => Op::Lop3(d, src(0)?, src(1)?, src(2)?, src(3)?),
-        "shf" => Op::Shf {
-            left: has("l"),
-            wrap: has("wrap"),
-            d,
-            a: src(0)?,
-            b: src(1)?,
-            c: src(2)?,
-        },
+        "shf" => {
+            Op::Shf { left: has("l"), wrap: has("wrap"), d, a: src(0)?, b: src(1)?, c: src(2)? }
+        }
         "bfe" => Op::Bfe(of?, d, src(0)?, src(1)?, src(2)?),
         "bfi" => Op::Bfi(of?, d, src(0)?, src(1)?, src(2)?, src(3)?),
         "popc" => Op::Count { ones: true, bits: of?.bits, d, a: src(0)? },

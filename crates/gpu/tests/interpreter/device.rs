@@ -62,7 +62,8 @@ impl Device {
 
     /// Puts round keys where kernels find them, and returns the rounds.
     pub fn set_key(&mut self, keys: &AesSchedule) -> u32 {
-        let known = self.module.variables.iter().position(|(name, ..)| name == "wattlock_round_keys");
+        let known =
+            self.module.variables.iter().position(|(name, ..)| name == "wattlock_round_keys");
         let variable = self.memory.0.get_mut(&self.variables[known.unwrap()]).unwrap();
         variable.fill(0xbb);
         let bytes = keys.expose().as_flattened();

@@ -157,11 +157,13 @@ fn times(a: u128, mut b: u128) -> u128 {
 }
 
 fn hash_key(h: u128) -> Vec<u8> {
-    let powers: Vec<u128> = std::iter::successors(Some(h), |p| Some(times(*p, h))).take(32).collect();
+    let powers: Vec<u128> =
+        std::iter::successors(Some(h), |p| Some(times(*p, h))).take(32).collect();
     let half = |shift: u32| (0..16_u128).map(move |n| n << shift);
     let tables = half(124).chain(half(120)).map(|n| times(n, powers[31]));
     let elements: Vec<u128> = tables.chain(powers.iter().copied()).collect();
-    let words = elements.iter().flat_map(|element| (0..4).map(move |n| (element >> (96 - 32 * n)) as u32));
+    let words =
+        elements.iter().flat_map(|element| (0..4).map(move |n| (element >> (96 - 32 * n)) as u32));
     words.flat_map(u32::to_le_bytes).collect()
 }
 
@@ -177,9 +179,15 @@ fn gcm() {
         let hash_key = device.put(&hash_key(u128::from_be_bytes(h)));
         let rounds = device.set_key(&key.encrypt_schedule());
         // Chunks of one block, of a unit of counters and more; last ones of all kinds.
-        for (chunk_len, chunks, last_len) in
-            [(16, 1, 0), (16, 5, 16), (512, 3, 1), (528, 2, 15), (4096, 2, 17), (16384, 3, 16383), (4080, 1, 31)]
-        {
+        for (chunk_len, chunks, last_len) in [
+            (16, 1, 0),
+            (16, 5, 16),
+            (512, 3, 1),
+            (528, 2, 15),
+            (4096, 2, 17),
+            (16384, 3, 16383),
+            (4080, 1, 31),
+        ] {
             let mut expected = Vec::new();
             let mut nonces = Vec::new();
             let mut tags = Vec::new();
@@ -200,7 +208,8 @@ fn gcm() {
             }
             let data = device.put(&slots);
             let nonces = device.put(&nonces);
-            let [masks, partials, tags_out] = [16, 512, 16].map(|len| device.put(&vec![0; len * chunks]));
+            let [masks, partials, tags_out] =
+                [16, 512, 16].map(|len| device.put(&vec![0; len * chunks]));
             let lens = [chunks, chunk_len, last_len].map(|n| Argument::Word(n as u32));
             let ctr = [Argument::Word(rounds), Argument::Long(data), Argument::Long(data)];
             let ctr = [&ctr[..], &[Argument::Long(nonces), Argument::Long(masks)], &lens].concat();

@@ -149,7 +149,7 @@ impl Block<'_> {
         if *space == Space::Shared {
             address &= 0xffff_ffff;
         }
-        if address % (bytes * count) as u64 != 0 {
+        if !address.is_multiple_of((bytes * count) as u64) {
             return Err(Fault::Misaligned(format!("{op:?} at {address:#x}")));
         }
         for n in 0..count {
@@ -175,7 +175,9 @@ impl Block<'_> {
             Space::Param => number(self.parameters.get(at..at + len)?),
             Space::Shared => number(self.shared.get(at..at + len)?),
             Space::Global if address < LOCAL_BASE => self.memory.load(address, len),
-            Space::Global | Space::Local => number(self.local.get(self.own(address, len, thread)?)?),
+            Space::Global | Space::Local => {
+                number(self.local.get(self.own(address, len, thread)?)?)
+            }
         }
     }
 
@@ -254,9 +256,10 @@ impl Block<'_> {
             }
             Op::Selp(d, a, b, p) => (*d, if get(p) & 1 == 1 { get(a) } else { get(b) }),
             Op::Pack(d, bits, parts) => {
-                let joined = parts.iter().rev().fold(0, |all, part| {
-                    (all << bits) | (get(part) & mask(*bits))
-                });
+                let joined = parts
+                    .iter()
+                    .rev()
+                    .fold(0, |all, part| (all << bits) | (get(part) & mask(*bits)));
                 (*d, joined)
             }
             Op::Unpack(parts, bits, a) => {

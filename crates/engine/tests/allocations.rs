@@ -1,0 +1,100 @@
+//! A small job in memory allocates nothing: inside a server, a TLS record costs what the kernel costs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord};
+use wattlock_engine::fake::Fake;
+use wattlock_engine::{Cipher, Data, Engine, Goal, Job, Nonces, Operation, Policy};
+
+/// The system's allocator, and how often each thread has asked it.
+struct Counting;
+
+thread_local! {
+    static ASKED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator as it came; counting touches a constant-
+// initialised thread-local without a destructor, which allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ASKED.set(ASKED.get() + 1);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: `memory` came from `System` with this layout, by `alloc` above.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of one call of `work`, on this thread.
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ASKED.get();
+    work();
+    ASKED.get() - before
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8; 100]))), 1);
+}
+
+#[test]
+fn a_small_job_in_memory_allocates_nothing() {
+    let aead = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap();
+    let key = AesKey::new(AesKernel::best(), &[7; 32]).unwrap();
+    let ivs = [[9; 16]; 1];
+    let nonces = Nonces::XorIndex { base: [3; 12] };
+    let sealing = |operation| Cipher::Aead { operation, key: &aead, nonces };
+    let ciphers = [
+        ("seal", sealing(Operation::Seal)),
+        ("open", sealing(Operation::Open)),
+        ("ctr", Cipher::Ctr { key: &key, iv: [1; 16] }),
+        ("ecb encrypt", Cipher::EcbEncrypt(&key)),
+        ("ecb decrypt", Cipher::EcbDecrypt(&key)),
+        ("cbc encrypt", Cipher::CbcEncrypt { key: &key, ivs: &ivs }),
+        ("cbc decrypt", Cipher::CbcDecrypt { key: &key, ivs: &ivs }),
+    ];
+    // A kernel may make a table at the first use of its key.
+    key.ctr(&[0; 16], 0, &mut [0; 16384]);
+    let policies =
+        [Policy::Serial, Policy::Parallel, Policy::Hybrid, Policy::Auto { goal: Goal::Edp }];
+    for policy in policies {
+        let engine = Engine::new(4).with_policy(policy).with_device(Box::new(Fake::default()));
+        // An AEAD opens what it has just sealed.
+        let mut slots = [0x5a; 16384 + 16];
+        for (name, cipher) in ciphers {
+            let len = if matches!(cipher, Cipher::Aead { .. }) { 16384 + 16 } else { 16384 };
+            let data = Data::InPlace { slots: &mut slots[..len] };
+            let job = Job { cipher, chunk_len: 16384, data };
+            let count = allocations(|| {
+                let report = engine.run(job).unwrap();
+                assert_eq!((report.bytes(), report.cpu.pieces), (len as u64, 1));
+            });
+            assert_eq!(count, 0, "{name} by {policy:?}");
+        }
+    }
+}
+
+#[test]
+fn messages_side_by_side_allocate_what_the_kernel_does() {
+    let key = AesKey::new(AesKernel::best(), &[7; 32]).unwrap();
+    let ivs = [[9; 16]; 32];
+    let (mut by_engine, mut by_kernel) = ([0x5a; 32 * 256], [0x5a; 32 * 256]);
+    let mut records: Vec<_> =
+        by_kernel.chunks_mut(256).zip(ivs).map(|(in_out, iv)| CbcRecord { iv, in_out }).collect();
+    let kernel = allocations(|| key.cbc_encrypt_records(&mut records).unwrap());
+    drop(records);
+    let engine = Engine::new(4);
+    let cipher = Cipher::CbcEncrypt { key: &key, ivs: &ivs };
+    let data = Data::InPlace { slots: &mut by_engine };
+    let count = allocations(|| drop(engine.run(Job { cipher, chunk_len: 256, data }).unwrap()));
+    assert_eq!(count, kernel);
+    assert!(by_engine == by_kernel);
+}
