@@ -12,8 +12,10 @@ typedef uchar u8;
 typedef uint u32;
 typedef ulong u64;
 typedef uint4 u32x4;
+#define WORDS(x, y, z, w) (u32x4)(x, y, z, w)
 
-#define FN static inline
+/* Inlined by force: PoCL 3.1 gives a function that it calls zeros for the group's memory. */
+#define FN static inline __attribute__((always_inline))
 #define KERNEL(name) __kernel __attribute__((reqd_work_group_size(WL_GROUP, 1, 1))) void name
 #define CONSTANT __constant
 #define CONSTANT_POINTER __constant const u32 *
@@ -39,6 +41,7 @@ typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef u32 u32x4 __attribute__((ext_vector_type(4)));
+#define WORDS(x, y, z, w) (u32x4){x, y, z, w}
 
 #define FN static inline __attribute__((device, always_inline))
 #define KERNEL(name) extern "C" __attribute__((global, launch_bounds(1024))) void name
@@ -85,6 +88,7 @@ typedef uint8_t u8;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef struct { u32 x, y, z, w; } u32x4;
+#define WORDS(x, y, z, w) (u32x4){x, y, z, w}
 
 #define FN static inline
 #define KERNEL(name) void name
@@ -110,7 +114,7 @@ static _Thread_local struct { u64 group, groups; u32 local_id, local_size, pass;
 #endif
 
 /* Loops over blocks stay loops: other lanes hide what a longer body would. */
-#if defined(__clang__)
+#if defined(__CUDA__)
 #define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define ROLLED
@@ -129,9 +133,7 @@ FN u32 byte_swap(u32 word)
 
 FN u32x4 words(u32 x, u32 y, u32 z, u32 w)
 {
-    u32x4 made;
-    made.x = x, made.y = y, made.z = z, made.w = w;
-    return made;
+    return WORDS(x, y, z, w);
 }
 
 FN u32x4 xor4(u32x4 a, u32x4 b)

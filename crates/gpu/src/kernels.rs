@@ -30,8 +30,8 @@ impl Tables {
         }
     }
 
-    /// The text of all kernels with these tables, which OpenCL takes as one.
-    pub(crate) fn opencl_text(self) -> [&'static str; 6] {
+    /// The text of all kernels with these tables, as OpenCL takes it.
+    pub(crate) fn opencl_text(self) -> String {
         let (names, look_ups) = match self {
             Self::T0 => (T0_NAMES, include_str!("../kernels/tables_t0.h")),
             Self::T4 => (T4_NAMES, include_str!("../kernels/tables_t4.h")),
@@ -44,6 +44,7 @@ impl Tables {
             include_str!("../kernels/aes.h"),
             include_str!("../kernels/ghash.h"),
         ]
+        .concat()
     }
 }
 

@@ -11,4 +11,6 @@ mod kernels;
 pub mod opencl;
 mod pipeline;
 mod self_test;
+#[cfg(test)]
+mod shim;
 mod task;

@@ -48,6 +48,12 @@ pub(crate) enum Batch {
         counter: u128,
         start: usize,
     },
+    /// The same, so many blocks a lane: for the study of extended block sizes.
+    CtrExtended {
+        counter: u128,
+        start: usize,
+        lane_blocks: u32,
+    },
     EcbEncrypt,
     EcbDecrypt,
     /// Messages of so many blocks and their IVs.
@@ -138,10 +144,20 @@ impl<'a> Task<'a> {
 }
 
 impl Batch {
+    /// The same work in the study's way, if it is CTR.
+    pub fn extended(self, lane_blocks: u32) -> Option<Self> {
+        match self {
+            Self::Ctr { counter, start } if lane_blocks > 0 => {
+                Some(Self::CtrExtended { counter, start, lane_blocks })
+            }
+            _ => None,
+        }
+    }
+
     /// Bytes before the first, in its block.
     pub fn start(&self) -> usize {
         match self {
-            Self::Ctr { start, .. } => *start,
+            Self::Ctr { start, .. } | Self::CtrExtended { start, .. } => *start,
             _ => 0,
         }
     }

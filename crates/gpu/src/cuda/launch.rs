@@ -66,6 +66,12 @@ impl Placed {
                 // 32 lanes take 256 blocks.
                 (Kernel::Ctr, (blocks / 256 + 2) * 32, own)
             }
+            Batch::CtrExtended { counter, start, lane_blocks } => {
+                let (high, low) = ((counter >> 64) as u64, *counter as u64);
+                let (start, end) = (Long(*start as u64), Long(self.end as u64));
+                let own = vec![Long(high), Long(low), start, end, Word(*lane_blocks)];
+                (Kernel::CtrExtended, blocks.div_ceil((*lane_blocks).into()), own)
+            }
             Batch::EcbEncrypt => (Kernel::EcbEncrypt, blocks, vec![Long(blocks)]),
             Batch::EcbDecrypt => (Kernel::EcbDecrypt, blocks, vec![Long(blocks)]),
             Batch::CbcDecrypt { message_blocks, .. } => {
@@ -82,39 +88,6 @@ impl Placed {
         // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
         // they name.
         unsafe { lease.keyed.kernels.launch(kernel, stream, lanes, &mut arguments) }
-    }
-
-    /// As [`Placed::launch`] for CTR, each thread taking `lane_blocks` blocks in a row.
-    ///
-    /// # Safety
-    /// As there.
-    pub unsafe fn extended(
-        &self,
-        lease: &Lease,
-        stream: &Stream,
-        rounds: u32,
-        batch: &Batch,
-        lane_blocks: u32,
-    ) -> Result<(), Error> {
-        use Argument::{Long, Word};
-        let Batch::Ctr { counter, start } = batch else {
-            return Err(Error::Unsupported("other modes in extended blocks"));
-        };
-        let mut arguments = [
-            Word(rounds),
-            Long(self.input),
-            Long(self.output),
-            Long((counter >> 64) as u64),
-            Long(*counter as u64),
-            Long(*start as u64),
-            Long(self.end as u64),
-            Word(lane_blocks),
-        ];
-        let lanes = self.end.div_ceil(BLOCK * lane_blocks as usize) as u64;
-        let kernels = &lease.keyed.kernels;
-        // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
-        // they name.
-        unsafe { kernels.launch(Kernel::CtrExtended, stream, lanes, &mut arguments) }
     }
 
     /// CTR and GHASH; opening, GHASH comes first, as both work in place.

@@ -74,9 +74,8 @@ impl Resident {
             self.staging.write(0, part);
             let start = self.staging.as_ptr();
             // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
-            let copied = unsafe {
-                self.stream.copy_in(&self.data, at + n * STAGING_LEN, start, part.len())
-            };
+            let copied =
+                unsafe { self.stream.copy_in(&self.data, at + n * STAGING_LEN, start, part.len()) };
             self.settled(copied)?;
         }
         Ok(())
@@ -117,7 +116,7 @@ impl Resident {
         let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
-        self.work(&task, &batch, None)
+        self.work(&task, &batch)
     }
 
     /// CTR as the study of extended blocks has it: each thread takes `lane_blocks` blocks in a row,
@@ -135,15 +134,11 @@ impl Resident {
         let job = Job { cipher, chunk_len: BLOCK, data: Data::InPlace { slots: &mut [] } };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
-        self.work(&task, &batch, Some(lane_blocks.max(1))).map(|(seconds, _)| seconds)
+        let batch = batch.extended(lane_blocks).ok_or(Error::Unsupported("no blocks a thread"))?;
+        self.work(&task, &batch).map(|(seconds, _)| seconds)
     }
 
-    fn work(
-        &mut self,
-        task: &Task<'_>,
-        batch: &Batch,
-        lane_blocks: Option<u32>,
-    ) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
+    fn work(&mut self, task: &Task<'_>, batch: &Batch) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
         let lease = self.keyring.lease(task)?;
         let chunks = batch.beside().len() / BLOCK;
         let side_len = (chunks * Side::len_of(task)).max(1);
@@ -171,13 +166,9 @@ impl Resident {
             end: self.len,
         };
         self.begin.record(&self.stream)?;
-        let launched = match lane_blocks {
-            // SAFETY: everything named is this value's, with room for whole blocks and all sides of
-            // the chunks, and is waited for below.
-            None => unsafe { placed.launch(&lease, &self.stream, task.rounds, batch) },
-            // SAFETY: as above.
-            Some(n) => unsafe { placed.extended(&lease, &self.stream, task.rounds, batch, n) },
-        };
+        // SAFETY: everything named is this value's, with room for whole blocks and all sides of the
+        // chunks, and is waited for below.
+        let launched = unsafe { placed.launch(&lease, &self.stream, task.rounds, batch) };
         self.settled(launched.and_then(|()| self.end.record(&self.stream)))?;
         let seconds = self.end.seconds_since(&self.begin)?;
         if replaces && let Some(output) = &mut self.output {

@@ -4,13 +4,13 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use wattlock_engine::{Cipher, Device, Fault, Run, Stop, Tally};
+use wattlock_engine::{Cipher, Data, Device, Fault, Job, Run, Stop, Tally};
 
 use super::handle::{Context, Program};
 use super::list::{Kind, Listed};
-use super::slot::{Grid, OpenClSlot};
+use super::slot::{Grid, OpenClSlot, Phases};
 use super::{Error, Tables};
-use crate::pipeline;
+use crate::pipeline::{self, Slot, land};
 use crate::self_test::{self, Failure};
 use crate::task::{self, Task};
 
@@ -92,6 +92,41 @@ impl OpenCl {
             slots: Mutex::new(slots),
             failed: AtomicBool::new(false),
         })
+    }
+}
+
+impl OpenCl {
+    /// Works on `in_out` alone, as one batch, waiting after each phase: for benches, and for
+    /// profiles that tell data on the device from data of the host. With `lane_blocks`, CTR in the
+    /// way of the study of extended block sizes.
+    ///
+    /// # Errors
+    /// [`Error::NotForGpus`] for a cipher or a size that this device leaves to the CPU,
+    /// [`Error::Busy`] while it works on a job, [`Error::Tag`] and [`Error::Call`]; `in_out` is
+    /// then untouched.
+    pub fn timed(
+        &self,
+        cipher: Cipher<'_>,
+        chunk_len: usize,
+        lane_blocks: Option<u32>,
+        in_out: &mut [u8],
+    ) -> Result<Phases, Error> {
+        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let task = Task::of(&job).ok_or(Error::NotForGpus)?;
+        let batch = task.batch(0, true, in_out.len()).ok_or(Error::NotForGpus)?;
+        let batch = match lane_blocks {
+            Some(lane_blocks) => batch.extended(lane_blocks).ok_or(Error::NotForGpus)?,
+            None => batch,
+        };
+        let mut slots = self.slots.try_lock().map_err(|_| Error::Busy)?;
+        let slot = slots.first_mut().ok_or(Error::Busy)?;
+        let timed = slot.load_key(&task).and_then(|()| slot.start_timed(&task, &batch, in_out));
+        let landed = timed.and_then(|phases| {
+            let (made, tags) = slot.wait()?;
+            land(&task, &batch, made, tags, in_out).then_some(phases).ok_or(Error::Tag)
+        });
+        slot.wipe_key();
+        landed
     }
 }
 

@@ -40,6 +40,15 @@ pub enum Error {
         /// The operation.
         what: &'static str,
     },
+    /// Something that is left to the CPU.
+    #[error("this cipher, or these sizes, are left to the CPU")]
+    NotForGpus,
+    /// The device works on a job.
+    #[error("the device works on another job")]
+    Busy,
+    /// A tag is not the one that the device computed.
+    #[error("authentication failed")]
+    Tag,
     /// A function of OpenCL failed.
     #[error("{call} failed: {name} ({code})")]
     Call {

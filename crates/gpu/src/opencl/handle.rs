@@ -144,10 +144,11 @@ impl Program {
     pub fn build(
         context: &Context,
         device: cl_device_id,
-        text: &[&str],
+        text: &str,
         options: &CStr,
     ) -> Result<Result<Self, String>, Error> {
-        let made = program::create_program_with_source(context.0, text);
+        // One text: the crate passes no more than the first to the driver intact.
+        let made = program::create_program_with_source(context.0, &[text]);
         let made = made.map(Self).map_err(Error::of("clCreateProgramWithSource"))?;
         match program::build_program(made.0, &[device], options, None, ptr::null_mut()) {
             Ok(()) => Ok(Ok(made)),

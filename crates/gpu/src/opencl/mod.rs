@@ -14,3 +14,4 @@ pub use crate::kernels::Tables;
 pub use device::{OpenCl, Options};
 pub use error::Error;
 pub use list::{Kind, Listed, choose, devices};
+pub use slot::Phases;

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wattlock_engine::Operation;
 use wattlock_engine::crypto::TAG_LEN;
@@ -20,6 +21,17 @@ pub(super) struct Grid {
     pub group: usize,
     /// Groups at most.
     pub groups: usize,
+}
+
+/// Where the time of one batch goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Copying to memory of the device.
+    pub upload: Duration,
+    /// Working on what lies there.
+    pub kernels: Duration,
+    /// Copying back.
+    pub download: Duration,
 }
 
 /// One piece's place on the device.
@@ -53,6 +65,7 @@ struct PieceMemory {
 
 struct Kernels {
     ctr: Kernel,
+    ctr_extended: Kernel,
     ecb_encrypt: Kernel,
     ecb_decrypt: Kernel,
     cbc_decrypt: Kernel,
@@ -121,6 +134,152 @@ impl OpenClSlot {
         let _ = self.queue.finish();
     }
 
+    /// Starts to copy `input` to the device.
+    fn upload(&mut self, batch: &Batch, input: &[u8]) -> Result<(), Error> {
+        let (start, len) = (batch.start(), input.len());
+        (self.start, self.len, self.tag_count) = (start, len, batch.tags());
+        self.make_room(start + len, batch.beside().len() / BLOCK)?;
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        if len == 0 {
+            return Ok(());
+        }
+        memory.staging.bytes()[start..][..len].copy_from_slice(input);
+        self.queue.write(&memory.beside, batch.beside())?;
+        // SAFETY: the staging memory is left alone until `wait` has waited.
+        self.events.push(unsafe { memory.staging.write_to(&memory.input, start, len) }?);
+        Ok(())
+    }
+
+    /// Starts to copy the result back.
+    fn download(&mut self) -> Result<(), Error> {
+        let (start, len) = (self.start, self.len);
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the staging memory is left alone until `wait` has waited.
+        self.events.push(unsafe { memory.staging.read_from(&memory.output, start, len) }?);
+        Ok(())
+    }
+
+    /// Starts the kernels.
+    fn launch(&mut self, task: &Task<'_>, batch: &Batch) -> Result<(), Error> {
+        let (start, end) = (self.start, self.start + self.len);
+        if self.len == 0 {
+            return Ok(());
+        }
+        let blocks = end.div_ceil(BLOCK);
+        // 32 lanes share 256 blocks, or a chunk; otherwise a lane has its own.
+        let groups = match batch {
+            Batch::Ctr { .. } => self.groups((blocks / 256 + 2) * 32),
+            Batch::CtrExtended { lane_blocks, .. } => {
+                self.groups(blocks.div_ceil(*lane_blocks as usize))
+            }
+            Batch::Gcm { .. } => self.groups((blocks / 256 + 1) * 32),
+            _ => self.groups(blocks),
+        };
+        let (ghash_groups, tag_groups) =
+            (self.groups(batch.tags() * 32), self.groups(batch.tags()));
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let (input, output) = (Argument::Buffer(&memory.input), Argument::Buffer(&memory.output));
+        let (keys, rounds) = (Argument::Buffer(&self.round_keys), Argument::U32(task.rounds));
+        let kernels = &mut self.kernels;
+        let queue = Launcher { queue: &self.queue, group: self.grid.group };
+        match batch {
+            Batch::Ctr { counter, .. } | Batch::CtrExtended { counter, .. } => {
+                let mut arguments = vec![
+                    keys,
+                    rounds,
+                    input,
+                    output,
+                    Argument::U64((counter >> 64) as u64),
+                    Argument::U64(*counter as u64),
+                    Argument::U64(start as u64),
+                    Argument::U64(end as u64),
+                ];
+                let kernel = match batch {
+                    Batch::CtrExtended { lane_blocks, .. } => {
+                        arguments.push(Argument::U32(*lane_blocks));
+                        &mut kernels.ctr_extended
+                    }
+                    _ => &mut kernels.ctr,
+                };
+                // SAFETY: the README's parameters; both buffers hold `end` bytes.
+                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+            }
+            Batch::EcbEncrypt | Batch::EcbDecrypt => {
+                let kernel = match batch {
+                    Batch::EcbEncrypt => &mut kernels.ecb_encrypt,
+                    _ => &mut kernels.ecb_decrypt,
+                };
+                let arguments = [keys, rounds, input, output, Argument::U64(blocks as u64)];
+                // SAFETY: the README's parameters; both buffers hold so many blocks.
+                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+            }
+            Batch::CbcDecrypt { message_blocks, .. } => {
+                let ivs = Argument::Buffer(&memory.beside);
+                let blocks = Argument::U64(blocks as u64);
+                let messages = Argument::U32(*message_blocks);
+                let arguments = [keys, rounds, input, output, ivs, blocks, messages];
+                let kernel = &mut kernels.cbc_decrypt;
+                // SAFETY: the README's parameters; both buffers hold so many blocks, and there is
+                // an IV for each message.
+                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+            }
+            Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
+                let sizes = || [*chunks, *chunk_len, *last_len].map(Argument::U32);
+                let masks = || Argument::Buffer(&memory.masks);
+                let partials = || Argument::Buffer(&memory.partials);
+                let ciphertext = Argument::Buffer(match operation {
+                    Operation::Seal => &memory.output,
+                    Operation::Open => &memory.input,
+                });
+                let [n, each, last] = sizes();
+                let nonces = Argument::Buffer(&memory.beside);
+                let arguments = [keys, rounds, input, output, nonces, masks(), n, each, last];
+                let kernel = &mut kernels.gcm_ctr;
+                // SAFETY: the README's parameters; both buffers hold the slots of all chunks, and
+                // there are a nonce and room for a mask for each.
+                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+                let [n, each, last] = sizes();
+                let hash_key = Argument::Buffer(&self.hash_key);
+                let arguments = [hash_key, ciphertext, partials(), n, each, last];
+                let kernel = &mut kernels.ghash;
+                // SAFETY: the README's parameters; there is room for 32 parts of each chunk.
+                self.events.push(unsafe { queue.launch(kernel, ghash_groups, &arguments) }?);
+                let tags = Argument::Buffer(&memory.tags);
+                let arguments = [partials(), masks(), tags, Argument::U32(*chunks)];
+                let kernel = &mut kernels.gcm_tags;
+                // SAFETY: the README's parameters; there is room for a tag of each chunk.
+                self.events.push(unsafe { queue.launch(kernel, tag_groups, &arguments) }?);
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Slot::start`], waiting after each phase, and how long each took.
+    pub fn start_timed(
+        &mut self,
+        task: &Task<'_>,
+        batch: &Batch,
+        input: &[u8],
+    ) -> Result<Phases, Error> {
+        let mut phases = Phases::default();
+        let started = Instant::now();
+        self.upload(batch, input)?;
+        self.queue.finish()?;
+        phases.upload = started.elapsed();
+        let started = Instant::now();
+        self.launch(task, batch)?;
+        self.queue.finish()?;
+        phases.kernels = started.elapsed();
+        let started = Instant::now();
+        self.download()?;
+        self.queue.finish()?;
+        phases.download = started.elapsed();
+        Ok(phases)
+    }
+
     fn groups(&self, lanes: usize) -> usize {
         lanes.div_ceil(self.grid.group).clamp(1, self.grid.groups)
     }
@@ -147,97 +306,9 @@ impl Slot for OpenClSlot {
     }
 
     fn start(&mut self, task: &Task<'_>, batch: &Batch, input: &[u8]) -> Result<(), Error> {
-        let (start, len) = (batch.start(), input.len());
-        self.make_room(start + len, batch.beside().len() / BLOCK)?;
-        (self.start, self.len, self.tag_count) = (start, len, batch.tags());
-        if len == 0 {
-            return Ok(());
-        }
-        // 32 lanes share 256 blocks, or a chunk; otherwise a lane has a block.
-        let blocks = (start + len).div_ceil(BLOCK);
-        let groups = match batch {
-            Batch::Ctr { .. } => self.groups((blocks / 256 + 2) * 32),
-            Batch::Gcm { .. } => self.groups((blocks / 256 + 1) * 32),
-            _ => self.groups(blocks),
-        };
-        let ghash_groups = self.groups(batch.tags() * 32);
-        let tag_groups = self.groups(batch.tags());
-        let Some(memory) = &mut self.memory else { return Ok(()) };
-        memory.staging.bytes()[start..][..len].copy_from_slice(input);
-        self.queue.write(&memory.beside, batch.beside())?;
-        // SAFETY: the staging memory is left alone until `wait` has waited.
-        self.events.push(unsafe { memory.staging.write_to(&memory.input, start, len) }?);
-        let (input, output) = (Argument::Buffer(&memory.input), Argument::Buffer(&memory.output));
-        let keys = Argument::Buffer(&self.round_keys);
-        let rounds = Argument::U32(task.rounds);
-        let blocks = Argument::U64(blocks as u64);
-        let Grid { group, .. } = self.grid;
-        match batch {
-            Batch::Ctr { counter, .. } => {
-                let arguments = [
-                    keys,
-                    rounds,
-                    input,
-                    output,
-                    Argument::U64((counter >> 64) as u64),
-                    Argument::U64(*counter as u64),
-                    Argument::U64(start as u64),
-                    Argument::U64((start + len) as u64),
-                ];
-                let kernel = &mut self.kernels.ctr;
-                // SAFETY: the README's parameters; both buffers hold `start + len` bytes.
-                self.events.push(unsafe { kernel.launch(&self.queue, groups, group, &arguments) }?);
-            }
-            Batch::EcbEncrypt | Batch::EcbDecrypt => {
-                let kernel = match batch {
-                    Batch::EcbEncrypt => &mut self.kernels.ecb_encrypt,
-                    _ => &mut self.kernels.ecb_decrypt,
-                };
-                let arguments = [keys, rounds, input, output, blocks];
-                // SAFETY: the README's parameters; both buffers hold so many blocks.
-                self.events.push(unsafe { kernel.launch(&self.queue, groups, group, &arguments) }?);
-            }
-            Batch::CbcDecrypt { message_blocks, .. } => {
-                let ivs = Argument::Buffer(&memory.beside);
-                let messages = Argument::U32(*message_blocks);
-                let arguments = [keys, rounds, input, output, ivs, blocks, messages];
-                let kernel = &mut self.kernels.cbc_decrypt;
-                // SAFETY: the README's parameters; both buffers hold so many blocks, and there is
-                // an IV for each message.
-                self.events.push(unsafe { kernel.launch(&self.queue, groups, group, &arguments) }?);
-            }
-            Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
-                let sizes = || [*chunks, *chunk_len, *last_len].map(Argument::U32);
-                let masks = || Argument::Buffer(&memory.masks);
-                let partials = || Argument::Buffer(&memory.partials);
-                let ciphertext = Argument::Buffer(match operation {
-                    Operation::Seal => &memory.output,
-                    Operation::Open => &memory.input,
-                });
-                let [n, each, last] = sizes();
-                let nonces = Argument::Buffer(&memory.beside);
-                let arguments = [keys, rounds, input, output, nonces, masks(), n, each, last];
-                let kernel = &mut self.kernels.gcm_ctr;
-                // SAFETY: the README's parameters; both buffers hold the slots of all chunks, and
-                // there are a nonce and room for a mask for each.
-                self.events.push(unsafe { kernel.launch(&self.queue, groups, group, &arguments) }?);
-                let [n, each, last] = sizes();
-                let hash_key = Argument::Buffer(&self.hash_key);
-                let arguments = [hash_key, ciphertext, partials(), n, each, last];
-                let kernel = &mut self.kernels.ghash;
-                // SAFETY: the README's parameters; there is room for 32 parts of each chunk.
-                let ghash = unsafe { kernel.launch(&self.queue, ghash_groups, group, &arguments) }?;
-                self.events.push(ghash);
-                let tags = Argument::Buffer(&memory.tags);
-                let arguments = [partials(), masks(), tags, Argument::U32(*chunks)];
-                let kernel = &mut self.kernels.gcm_tags;
-                // SAFETY: the README's parameters; there is room for a tag of each chunk.
-                let made = unsafe { kernel.launch(&self.queue, tag_groups, group, &arguments) }?;
-                self.events.push(made);
-            }
-        }
-        // SAFETY: the staging memory is left alone until `wait` has waited.
-        self.events.push(unsafe { memory.staging.read_from(&memory.output, start, len) }?);
+        self.upload(batch, input)?;
+        self.launch(task, batch)?;
+        self.download()?;
         self.queue.flush()
     }
 
@@ -263,6 +334,26 @@ impl Drop for OpenClSlot {
     }
 }
 
+/// A queue and the size of its groups.
+struct Launcher<'a> {
+    queue: &'a Queue,
+    group: usize,
+}
+
+impl Launcher<'_> {
+    /// # Safety
+    /// As [`Kernel::launch`].
+    unsafe fn launch(
+        &self,
+        kernel: &mut Kernel,
+        groups: usize,
+        arguments: &[Argument<'_>],
+    ) -> Result<Event, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { kernel.launch(self.queue, groups, self.group, arguments) }
+    }
+}
+
 impl Kernels {
     fn of(program: &Program, tables: Tables) -> Result<Self, Error> {
         let plain = |name: &str| {
@@ -272,6 +363,7 @@ impl Kernels {
         let kernel = |name: &str| plain(&format!("{name}_{}", tables.suffix()));
         Ok(Self {
             ctr: kernel("wattlock_ctr")?,
+            ctr_extended: kernel("wattlock_ctr_extended")?,
             ecb_encrypt: kernel("wattlock_ecb_encrypt")?,
             ecb_decrypt: kernel("wattlock_ecb_decrypt")?,
             cbc_decrypt: kernel("wattlock_cbc_decrypt")?,
