@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test check bench fuzz constant-time man prepare
+.PHONY: demo test check bench fuzz constant-time ptx man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -43,6 +43,10 @@ constant-time: prepare
 	target/release/examples/constant_time trace \
 		aes-vaes512 keccak-avx512 parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
 	target/release/examples/constant_time timing
+
+# The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.
+ptx:
+	./xtask/ptx.sh crates/gpu/kernels/aes.sm_75.ptx
 
 # The manual pages, into target/man.
 man:

@@ -5,7 +5,7 @@ use aws_lc_rs::aead::{
 };
 use zeroize::Zeroize;
 
-use crate::Error;
+use crate::{AesKernel, AesKey, Error};
 
 /// Bytes of a tag, for every algorithm here.
 pub const TAG_LEN: usize = 16;
@@ -41,6 +41,8 @@ impl AeadAlgorithm {
 pub struct AeadKey {
     key: LessSafeKey,
     algorithm: AeadAlgorithm,
+    /// The block cipher beneath AES-GCM.
+    aes: Option<Box<AesKey>>,
 }
 
 impl AeadKey {
@@ -56,7 +58,17 @@ impl AeadKey {
         };
         let wrong_length = |_| Error::KeyLength { algorithm: algorithm.name(), len: key.len() };
         let unbound = UnboundKey::new(backend, key).map_err(wrong_length)?;
-        Ok(Self { key: LessSafeKey::new(unbound), algorithm })
+        let aes = match algorithm {
+            AeadAlgorithm::ChaCha20Poly1305 => None,
+            _ => Some(Box::new(AesKey::new(AesKernel::best(), key)?)),
+        };
+        Ok(Self { key: LessSafeKey::new(unbound), algorithm, aes })
+    }
+
+    /// The block cipher beneath AES-GCM, for devices that bring their own CTR and GHASH; `None`
+    /// for other AEADs. Whoever uses it answers for tags and nonces.
+    pub fn block_cipher(&self) -> Option<&AesKey> {
+        self.aes.as_deref()
     }
 
     /// Which AEAD this key is for.

@@ -7,7 +7,9 @@
 
 use crate::Error;
 use crate::kernel::cpu::{AesNi, Vaes512};
-use crate::kernel::{BLOCK_LEN, BlockKernel, aes_soft, aes_ttable_vartime, cbc_encrypt_records};
+use crate::kernel::{
+    BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, aes_ttable_vartime, cbc_encrypt_records,
+};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{aes_ni, aes_vaes512};
 
@@ -105,6 +107,23 @@ enum Expanded {
     TtableVartime(Box<aes_ttable_vartime::Key>),
 }
 
+/// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped
+/// on drop; neither `Debug` nor `Clone`.
+pub struct AesSchedule(RoundKeys);
+
+impl AesSchedule {
+    /// 10, 12 or 14.
+    pub fn rounds(&self) -> usize {
+        self.0.rounds()
+    }
+
+    /// One key more than there are rounds, in the order of their use. Whoever calls this keeps
+    /// them out of logs, errors and files, and wipes what is copied.
+    pub fn expose(&self) -> &[[u8; BLOCK_LEN]] {
+        self.0.keys()
+    }
+}
+
 /// A message of CBC among many.
 pub struct CbcRecord<'a> {
     /// The initialisation vector. Unpredictable to whoever chooses the plaintext.
@@ -152,6 +171,16 @@ impl AesKey {
     /// 128, 192 or 256.
     pub fn bits(&self) -> usize {
         self.bits
+    }
+
+    /// The round keys of the cipher (FIPS 197, 5.2).
+    pub fn encrypt_schedule(&self) -> AesSchedule {
+        AesSchedule(self.kernel_key().round_keys())
+    }
+
+    /// The round keys of the equivalent inverse cipher (FIPS 197, 5.3.5).
+    pub fn decrypt_schedule(&self) -> AesSchedule {
+        AesSchedule(self.kernel_key().round_keys().inverse(aes_soft::inv_mix_columns))
     }
 
     /// CTR with a 128-bit big-endian counter, which wraps: XORs the key stream that starts with
@@ -241,5 +270,38 @@ fn whole_blocks(bytes: &mut [u8]) -> Result<&mut [[u8; BLOCK_LEN]], Error> {
     match bytes.as_chunks_mut() {
         (blocks, []) => Ok(blocks),
         _ => Err(Error::PartialBlock { len, block_len: BLOCK_LEN }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// FIPS 197, appendix A.1, and the inverse of its rounds through the kernels' own deciphering.
+    #[test]
+    fn every_kernel_exposes_the_schedule_of_the_standard() {
+        let key: [u8; 16] = std::array::from_fn(|i| {
+            [
+                0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf,
+                0x4f, 0x3c,
+            ][i]
+        });
+        for kernel in AesKernel::all() {
+            let schedule = AesKey::new(kernel, &key).unwrap().encrypt_schedule();
+            assert_eq!(schedule.rounds(), 10);
+            assert_eq!(schedule.expose()[0], key, "{}", kernel.name());
+            assert_eq!(schedule.expose()[10][..4], [0xd0, 0x14, 0xf9, 0xa8], "{}", kernel.name());
+            assert_eq!(schedule.expose()[10][12..], [0xb6, 0x63, 0x0c, 0xa6], "{}", kernel.name());
+        }
+        for len in [16, 24, 32] {
+            let key = |kernel| AesKey::new(kernel, &vec![0x5a; len]).unwrap();
+            let reference = key(AesKernel::TtableVartime);
+            let Expanded::TtableVartime(table) = &reference.expanded else { unreachable!() };
+            for kernel in AesKernel::all() {
+                let schedule = key(kernel).decrypt_schedule();
+                assert_eq!(schedule.rounds(), len / 4 + 6);
+                assert_eq!(schedule.expose(), table.decrypt_keys().keys(), "{}", kernel.name());
+            }
+        }
     }
 }

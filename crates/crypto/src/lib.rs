@@ -22,7 +22,7 @@ pub mod study;
 pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
-pub use aes::{AesKernel, AesKey, CbcRecord};
+pub use aes::{AesKernel, AesKey, AesSchedule, CbcRecord};
 pub use algorithm::{Algorithm, Mode};
 pub use keccak::KeccakKernel;
 pub use secret::Secret;

@@ -66,6 +66,10 @@ impl BlockKernel for Key {
         unsafe { cbc_decrypt(&self.decrypt, iv, blocks) }
     }
 
+    fn round_keys(&self) -> RoundKeys {
+        RoundKeys::of(self.encrypt.keys())
+    }
+
     fn lane_counts(&self) -> &'static [usize] {
         &[8, 4, 1]
     }

@@ -7,6 +7,7 @@
 
 use zeroize::Zeroize;
 
+use super::round_keys::MOST_ROUNDS;
 use super::{BLOCK_LEN, BlockKernel, RoundKeys};
 
 /// An expanded key.
@@ -79,9 +80,28 @@ impl BlockKernel for Key {
         }
     }
 
+    fn round_keys(&self) -> RoundKeys {
+        let mut keys = [[0; BLOCK_LEN]; MOST_ROUNDS + 1];
+        for (key, sliced) in keys.iter_mut().zip(&self.round_keys) {
+            State(*sliced).unpack(std::slice::from_mut(key));
+        }
+        let expanded = RoundKeys::of(&keys[..self.round_keys.len()]);
+        keys.as_flattened_mut().zeroize();
+        expanded
+    }
+
     fn lane_counts(&self) -> &'static [usize] {
         &[BLOCKS, 1]
     }
+}
+
+/// Section 5.3.3, of a round key for the equivalent inverse cipher.
+pub(crate) fn inv_mix_columns(key: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    let mut mixed = [key];
+    let mut state = State::pack(&mixed);
+    state.inv_mix_columns();
+    state.unpack(&mut mixed);
+    mixed[0]
 }
 
 /// Blocks that go through the rounds together.

@@ -21,6 +21,12 @@ impl Key {
         let decrypt = encrypt.inverse(inv_mix_columns);
         Some(Self { encrypt, decrypt })
     }
+
+    /// The round keys for deciphering.
+    #[cfg(test)]
+    pub fn decrypt_keys(&self) -> &RoundKeys {
+        &self.decrypt
+    }
 }
 
 impl BlockKernel for Key {
@@ -34,6 +40,10 @@ impl BlockKernel for Key {
         for block in blocks {
             rounds(&self.decrypt, &DECRYPT_TABLES, [3, 2, 1], &INVERSE_S_BOX, block);
         }
+    }
+
+    fn round_keys(&self) -> RoundKeys {
+        RoundKeys::of(self.encrypt.keys())
     }
 
     fn lane_counts(&self) -> &'static [usize] {

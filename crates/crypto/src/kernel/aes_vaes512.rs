@@ -62,6 +62,10 @@ impl BlockKernel for Key {
         unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) }
     }
 
+    fn round_keys(&self) -> RoundKeys {
+        RoundKeys::of(self.narrow.encrypt_keys().keys())
+    }
+
     fn lane_counts(&self) -> &'static [usize] {
         &[32, 16, 8, 4, 1]
     }

@@ -40,6 +40,9 @@ pub(crate) trait BlockKernel: Sync {
     /// The inverse of [`BlockKernel::encrypt`].
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]);
 
+    /// The round keys for enciphering.
+    fn round_keys(&self) -> RoundKeys;
+
     /// XORs the key stream onto `in_out`; the block at its beginning has this counter block.
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
         let mut counters = (0..).map(|i| counter.wrapping_add(i).to_be_bytes());

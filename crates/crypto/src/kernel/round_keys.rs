@@ -48,6 +48,13 @@ impl RoundKeys {
         Some(expanded)
     }
 
+    /// Round keys that another kernel has expanded.
+    pub fn of(keys: &[[u8; BLOCK_LEN]]) -> Self {
+        let mut expanded = Self { keys: [[0; BLOCK_LEN]; MOST_ROUNDS + 1], rounds: keys.len() - 1 };
+        expanded.keys[..keys.len()].copy_from_slice(keys);
+        expanded
+    }
+
     /// 10, 12 or 14.
     pub fn rounds(&self) -> usize {
         self.rounds

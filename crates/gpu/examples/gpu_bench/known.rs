@@ -1,0 +1,103 @@
+//! Right results: every operation on more bytes than 32 bits can count, beside the CPU.
+
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
+use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};
+use wattlock_gpu::cuda::{Cuda, Error, Resident};
+
+use crate::results::Results;
+
+/// A bit more than 4 GiB, or what half of the memory holds.
+pub fn run(device: &Cuda, results: &mut Results) -> Result<(), Error> {
+    let most = device.info().memory_bytes / 4;
+    let len = ((4_usize << 30) + (64 << 20)).min(most) / PART * PART;
+    results.say(&format!("\n{len} bytes of every operation beside the CPU"));
+    let mut resident = device.resident(len)?;
+    let engine = Engine::new(std::thread::available_parallelism().map_or(1, usize::from));
+    for bits in [128, 192, 256] {
+        let key = AesKey::new(AesKernel::best(), &KEY[..bits / 8]).unwrap();
+        // The counter's low half wraps in the middle.
+        let iv = (u128::from(u64::MAX) - (len / 32) as u128).to_be_bytes();
+        let ivs: Vec<_> = (0..len / CHUNK).map(|n| (n as u128).to_be_bytes()).collect();
+        for (name, cipher) in [
+            ("CTR", Cipher::Ctr { key: &key, iv }),
+            ("ECB, enciphering", Cipher::EcbEncrypt(&key)),
+            ("ECB, deciphering", Cipher::EcbDecrypt(&key)),
+            ("CBC, deciphering", Cipher::CbcDecrypt { key: &key, ivs: &ivs }),
+        ] {
+            let case = format!("AES-{bits} {name}");
+            let right = compare(&engine, &mut resident, cipher, len)?;
+            results.check(&case, right);
+        }
+    }
+    for (algorithm, key_len) in [(AeadAlgorithm::Aes128Gcm, 16), (AeadAlgorithm::Aes256Gcm, 32)] {
+        let key = AeadKey::new(algorithm, &KEY[..key_len]).unwrap();
+        let nonces = Nonces::XorIndex { base: [3; 12] };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+        results.check(&format!("{} sealing", algorithm.name()), gcm(&mut resident, cipher, len)?);
+    }
+    Ok(())
+}
+
+/// Fills the device with a pattern, has both work on it, and compares part by part.
+fn compare(
+    engine: &Engine,
+    resident: &mut Resident,
+    cipher: Cipher<'_>,
+    len: usize,
+) -> Result<bool, Error> {
+    fill(resident, len)?;
+    resident.apply(cipher, CHUNK)?;
+    let mut expected: Vec<u8> = Vec::with_capacity(len);
+    for _ in 0..len / PART {
+        expected.extend_from_slice(&pattern());
+    }
+    let data = Data::InPlace { slots: &mut expected };
+    engine.run(Job { cipher, chunk_len: CHUNK, data }).unwrap();
+    let mut found = vec![0; PART];
+    for (n, expected) in expected.chunks(PART).enumerate() {
+        resident.read(n * PART, &mut found)?;
+        if found != expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The same for sealed chunks, of which every thousandth is compared, tag and all.
+fn gcm(resident: &mut Resident, cipher: Cipher<'_>, len: usize) -> Result<bool, Error> {
+    fill(resident, len)?;
+    let (_, tags) = resident.apply(cipher, CHUNK)?;
+    let slot_len = CHUNK + 16;
+    let pattern = pattern();
+    for chunk in (0..tags.len()).step_by(997).chain([tags.len() - 1]) {
+        let at = chunk * slot_len;
+        let slot: Vec<u8> = (at..len.min(at + slot_len)).map(|n| pattern[n % PART]).collect();
+        let mut expected = slot.clone();
+        let last = chunk + 1 == tags.len();
+        let data = Data::InPlace { slots: &mut [] };
+        let job = Job { cipher, chunk_len: CHUNK, data };
+        job.apply(chunk as u64, last, &mut expected).unwrap();
+        let mut found = slot;
+        let text_len = found.len() - 16;
+        resident.read(at, &mut found[..text_len])?;
+        found[text_len..].copy_from_slice(&tags[chunk]);
+        if found != expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn fill(resident: &mut Resident, len: usize) -> Result<(), Error> {
+    let pattern = pattern();
+    (0..len / PART).try_for_each(|n| resident.write(n * PART, &pattern))
+}
+
+/// Of a length that 251 does not divide, so that no two places nearby look alike.
+fn pattern() -> Vec<u8> {
+    (0..PART).map(|n| (n % 251) as u8).collect()
+}
+
+const KEY: [u8; 32] = *b"a key that is known to everybody";
+const CHUNK: usize = 16 << 10;
+const PART: usize = 64 << 20;

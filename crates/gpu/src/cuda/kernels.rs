@@ -1,0 +1,163 @@
+//! The kernels by name, and what their launches need: `kernels/README.md` as code.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use super::Error;
+use super::driver::{Context, Info};
+use super::module::{Function, Grid, Module};
+use super::stream::Stream;
+use crate::kernels::Tables;
+
+/// The committed kernels, for every GPU from sm_75 on.
+pub(super) const PTX: &str = include_str!("../../kernels/aes.sm_75.ptx");
+
+/// The faster tables that `info` has the shared memory for.
+pub(super) fn best_tables(info: &Info) -> Tables {
+    let fits = info.shared_bytes as u64 >= Tables::T4.local_bytes();
+    if fits { Tables::T4 } else { Tables::T0 }
+}
+
+/// Blocks of 1024 threads that fit a multiprocessor.
+fn blocks_beside(tables: Tables) -> u32 {
+    match tables {
+        Tables::T0 => 2,
+        Tables::T4 => 1,
+    }
+}
+
+/// What a kernel does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Ctr,
+    CtrExtended,
+    EcbEncrypt,
+    EcbDecrypt,
+    CbcDecrypt,
+    GcmCtr,
+    Ghash,
+    GcmTags,
+}
+
+impl Kernel {
+    const ALL: [Self; 8] = [
+        Self::Ctr,
+        Self::CtrExtended,
+        Self::EcbEncrypt,
+        Self::EcbDecrypt,
+        Self::CbcDecrypt,
+        Self::GcmCtr,
+        Self::Ghash,
+        Self::GcmTags,
+    ];
+
+    fn name(self, tables: Tables) -> &'static CStr {
+        match (self, tables) {
+            (Self::Ctr, Tables::T0) => c"wattlock_ctr_t0",
+            (Self::Ctr, Tables::T4) => c"wattlock_ctr_t4",
+            (Self::CtrExtended, Tables::T0) => c"wattlock_ctr_extended_t0",
+            (Self::CtrExtended, Tables::T4) => c"wattlock_ctr_extended_t4",
+            (Self::EcbEncrypt, Tables::T0) => c"wattlock_ecb_encrypt_t0",
+            (Self::EcbEncrypt, Tables::T4) => c"wattlock_ecb_encrypt_t4",
+            (Self::EcbDecrypt, Tables::T0) => c"wattlock_ecb_decrypt_t0",
+            (Self::EcbDecrypt, Tables::T4) => c"wattlock_ecb_decrypt_t4",
+            (Self::CbcDecrypt, Tables::T0) => c"wattlock_cbc_decrypt_t0",
+            (Self::CbcDecrypt, Tables::T4) => c"wattlock_cbc_decrypt_t4",
+            (Self::GcmCtr, Tables::T0) => c"wattlock_gcm_ctr_t0",
+            (Self::GcmCtr, Tables::T4) => c"wattlock_gcm_ctr_t4",
+            (Self::Ghash, _) => c"wattlock_ghash",
+            (Self::GcmTags, _) => c"wattlock_gcm_tags",
+        }
+    }
+
+    fn shared_bytes(self, tables: Tables) -> u32 {
+        let encrypting = match tables {
+            Tables::T0 => 32 * 1024,
+            Tables::T4 => 128 * 1024,
+        };
+        match self {
+            Self::Ctr | Self::CtrExtended | Self::EcbEncrypt | Self::GcmCtr => encrypting,
+            Self::EcbDecrypt | Self::CbcDecrypt => encrypting + 8 * 1024,
+            Self::Ghash => 16 * 1024,
+            Self::GcmTags => 0,
+        }
+    }
+}
+
+/// The kernels of one module, which works under one key at a time.
+pub(super) struct Kernels {
+    functions: [Function; 8],
+    tables: Tables,
+    multiprocessors: u32,
+    /// Where the 240 bytes of round keys go.
+    pub round_keys: u64,
+}
+
+impl Kernels {
+    pub fn load(
+        context: &Arc<Context>,
+        ptx: &CStr,
+        info: &Info,
+        tables: Tables,
+    ) -> Result<Self, Error> {
+        let module = Module::load(context, ptx)?;
+        let function = |kernel: Kernel| {
+            Function::named(&module, kernel.name(tables), kernel.shared_bytes(tables))
+        };
+        let [a, b, c, d, e, f, g, h] = Kernel::ALL.map(function);
+        Ok(Self {
+            functions: [a?, b?, c?, d?, e?, f?, g?, h?],
+            tables,
+            multiprocessors: info.multiprocessors as u32,
+            round_keys: module.variable(c"wattlock_round_keys", ROUND_KEYS_LEN)?,
+        })
+    }
+
+    /// Starts `kernel` with enough threads for so many `lanes`, or as many as run at once.
+    ///
+    /// # Safety
+    /// As [`Function::launch`].
+    pub unsafe fn launch(
+        &self,
+        kernel: Kernel,
+        stream: &Stream,
+        lanes: u64,
+        arguments: &mut [Argument],
+    ) -> Result<(), Error> {
+        let most = self.multiprocessors * blocks_beside(self.tables);
+        let blocks = lanes.div_ceil(THREADS.into()).clamp(1, most.into()) as u32;
+        let shared_bytes = kernel.shared_bytes(self.tables);
+        let grid = Grid { blocks, threads: THREADS, shared_bytes };
+        let mut pointers = [std::ptr::null_mut(); MOST_ARGUMENTS];
+        for (pointer, argument) in pointers.iter_mut().zip(&mut *arguments) {
+            *pointer = argument.as_ptr();
+        }
+        let pointers = &mut pointers[..arguments.len()];
+        // SAFETY: the caller answers for the arguments, and these pointers are to them.
+        unsafe { self.functions[kernel as usize].launch(stream, grid, pointers) }
+    }
+}
+
+/// A value of a kernel's parameter.
+#[derive(Clone, Copy)]
+pub(super) enum Argument {
+    Word(u32),
+    Long(u64),
+}
+
+impl Argument {
+    pub fn as_ptr(&mut self) -> *mut c_void {
+        match self {
+            Self::Word(word) => std::ptr::from_mut(word).cast(),
+            Self::Long(long) => std::ptr::from_mut(long).cast(),
+        }
+    }
+}
+
+/// Bytes of the round keys of the longest key.
+pub(super) const ROUND_KEYS_LEN: usize = 240;
+
+/// Of a block; kernels are compiled for so many.
+const THREADS: u32 = 1024;
+
+const MOST_ARGUMENTS: usize = 8;

@@ -1,0 +1,185 @@
+//! Keys on the device: who works under which, and that none stays.
+//!
+//! A module works under one key at a time. Jobs that run at once get modules of their own; the
+//! workers of one job share one.
+
+use std::ffi::CString;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, Zeroizing};
+
+use super::Error;
+use super::driver::{Context, Info};
+use super::kernels::{Kernels, PTX, ROUND_KEYS_LEN};
+use super::memory::{DeviceMemory, PinnedMemory};
+use super::stream::Stream;
+use crate::kernels::{HASH_KEY_WORDS, Tables};
+use crate::task::Task;
+
+/// The modules of a device.
+pub(super) struct Keyring {
+    context: Arc<Context>,
+    ptx: CString,
+    info: Info,
+    tables: Tables,
+    places: Mutex<Vec<Place>>,
+    freed: Condvar,
+}
+
+struct Place {
+    keyed: Arc<Keyed>,
+    /// The key that it holds, as long as it has users.
+    key: Key,
+    users: usize,
+}
+
+/// Round keys and hash key as the device has them.
+type Key = Zeroizing<Vec<u8>>;
+
+/// A module, and the memory for its key.
+pub(super) struct Keyed {
+    pub kernels: Kernels,
+    hash_key: DeviceMemory,
+    staging: Mutex<PinnedMemory>,
+    stream: Stream,
+}
+
+/// The right to work under a key; the key is wiped from the device with the last of these.
+pub(super) struct Lease {
+    ring: Arc<Keyring>,
+    pub keyed: Arc<Keyed>,
+}
+
+impl Keyring {
+    /// With one module, so that a driver that refuses it says so now.
+    pub fn new(context: &Arc<Context>, info: &Info, tables: Tables) -> Result<Self, Error> {
+        let ring = Self {
+            context: context.clone(),
+            ptx: CString::new(PTX).map_err(|_| Error::Unsupported("a zero in the PTX"))?,
+            info: info.clone(),
+            tables,
+            places: Mutex::default(),
+            freed: Condvar::new(),
+        };
+        let place = ring.place()?;
+        lock(&ring.places).push(place);
+        Ok(ring)
+    }
+
+    /// Puts the key of `task` where kernels find it, unless it is there; waits where too many
+    /// others are.
+    pub fn lease(self: &Arc<Self>, task: &Task<'_>) -> Result<Lease, Error> {
+        let wanted = bytes_of(task);
+        let mut places = lock(&self.places);
+        loop {
+            let held = places.iter().position(|place| {
+                place.users > 0 && bool::from(place.key.as_slice().ct_eq(&wanted))
+            });
+            let mut free = held.or_else(|| places.iter().position(|place| place.users == 0));
+            if free.is_none() && places.len() < MOST_MODULES {
+                places.push(self.place()?);
+                free = Some(places.len() - 1);
+            }
+            let Some(free) = free else {
+                places = self.freed.wait(places).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            let place = &mut places[free];
+            if held.is_none() {
+                place.keyed.set(&wanted)?;
+                place.key = wanted;
+            }
+            place.users += 1;
+            return Ok(Lease { ring: self.clone(), keyed: place.keyed.clone() });
+        }
+    }
+
+    fn place(&self) -> Result<Place, Error> {
+        let keyed = Keyed {
+            kernels: Kernels::load(&self.context, &self.ptx, &self.info, self.tables)?,
+            hash_key: DeviceMemory::new(&self.context, HASH_KEY_LEN)?,
+            staging: Mutex::new(PinnedMemory::new(&self.context, STAGING_LEN)?),
+            stream: Stream::new(&self.context)?,
+        };
+        Ok(Place { keyed: Arc::new(keyed), key: Key::default(), users: 0 })
+    }
+}
+
+impl Keyed {
+    /// Where the kernels of GHASH find their tables.
+    pub fn hash_key(&self) -> u64 {
+        self.hash_key.address()
+    }
+
+    fn set(&self, key: &[u8]) -> Result<(), Error> {
+        let mut staging = lock(&self.staging);
+        staging.write(0, key);
+        let sent = self.send(&staging);
+        self.clean(&mut staging);
+        sent
+    }
+
+    /// Zeros where the key was; a refusal means that the device is lost.
+    fn wipe(&self) {
+        let mut staging = lock(&self.staging);
+        self.clean(&mut staging);
+        let _ = self.send(&staging);
+    }
+
+    fn clean(&self, staging: &mut PinnedMemory) {
+        // After an error, a copy may still be under way.
+        let _ = self.stream.synchronize();
+        // SAFETY: the stream has finished, or its device is lost.
+        unsafe { staging.bytes() }.zeroize();
+    }
+
+    fn send(&self, staging: &PinnedMemory) -> Result<(), Error> {
+        let start = staging.as_ptr().cast_const();
+        let round_keys = self.kernels.round_keys;
+        // SAFETY: so many bytes are there, and this function's callers wait before they change.
+        unsafe { self.stream.copy_to_address(round_keys, start, ROUND_KEYS_LEN) }?;
+        // SAFETY: the hash key stands behind the round keys.
+        let hash_key = unsafe { start.add(ROUND_KEYS_LEN) };
+        // SAFETY: as for the round keys.
+        unsafe { self.stream.copy_in(&self.hash_key, 0, hash_key, HASH_KEY_LEN) }?;
+        self.stream.synchronize()
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut places = lock(&self.ring.places);
+        let own = places.iter_mut().find(|place| Arc::ptr_eq(&place.keyed, &self.keyed));
+        if let Some(place) = own {
+            place.users -= 1;
+            if place.users == 0 {
+                place.keyed.wipe();
+                place.key = Key::default();
+                self.ring.freed.notify_one();
+            }
+        }
+    }
+}
+
+/// What [`Keyed::send`] sends.
+fn bytes_of(task: &Task<'_>) -> Key {
+    let mut bytes = Key::new(vec![0; STAGING_LEN]);
+    let words = task.round_keys.iter().chain(task.hash_key.iter());
+    for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    bytes
+}
+
+/// A worker that panicked left nothing half-changed under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Keys that are on the device at once. Each module is compiled by the driver, or found in its
+/// cache, when it is first needed.
+const MOST_MODULES: usize = 4;
+
+const HASH_KEY_LEN: usize = 4 * HASH_KEY_WORDS;
+const STAGING_LEN: usize = ROUND_KEYS_LEN + HASH_KEY_LEN;

@@ -1,0 +1,17 @@
+//! Any device with an OpenCL driver: AMD, Intel, NVIDIA, and PoCL on the CPU.
+//!
+//! The loader and the drivers are opened when [`devices`] is first called. Nothing is linked, and
+//! where nothing is installed there is [`Error::NoDevice`]. A device on the CPU is listed but never
+//! chosen by itself: the CPU's own kernels are many times faster.
+
+mod device;
+mod error;
+mod handle;
+mod list;
+mod slot;
+
+pub use crate::kernels::Tables;
+pub use device::{OpenCl, Options};
+pub use error::Error;
+pub use list::{Kind, Listed, choose, devices};
+pub use slot::Phases;

@@ -1,0 +1,200 @@
+//! What of a job a GPU can do, and what a piece of it is to a kernel.
+
+use wattlock_engine::crypto::{AesKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::{Cipher, Job, Nonces, Operation};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::kernels::{hash_key_words, round_key_words};
+
+/// A job in the words of the kernels, with its key.
+pub(crate) struct Task<'a> {
+    mode: Mode<'a>,
+    /// 10, 12 or 14.
+    pub rounds: u32,
+    /// As [`round_key_words`] says.
+    pub round_keys: Zeroizing<Vec<u32>>,
+    /// As [`hash_key_words`] says; empty where nothing is hashed.
+    pub hash_key: Zeroizing<Vec<u32>>,
+    /// Bytes of a chunk without its tag.
+    chunk_len: usize,
+    /// Bytes from one chunk to the next.
+    pub slot_len: usize,
+}
+
+/// Whether [`Task::of`] finds one for most jobs of that cipher.
+pub(crate) fn supports(cipher: &Cipher<'_>) -> bool {
+    match cipher {
+        Cipher::Ctr { .. }
+        | Cipher::EcbEncrypt(_)
+        | Cipher::EcbDecrypt(_)
+        | Cipher::CbcDecrypt { .. } => true,
+        Cipher::Aead { key, .. } => key.block_cipher().is_some(),
+        Cipher::CbcEncrypt { .. } | Cipher::Other(_) => false,
+    }
+}
+
+enum Mode<'a> {
+    Ctr { iv: u128 },
+    EcbEncrypt,
+    EcbDecrypt,
+    CbcDecrypt { ivs: &'a [[u8; BLOCK]] },
+    Gcm { operation: Operation, nonces: Nonces },
+}
+
+/// One piece, in the words of the kernels.
+pub(crate) enum Batch {
+    /// The bytes from `start` on, in the block of this counter.
+    Ctr {
+        counter: u128,
+        start: usize,
+    },
+    /// The same, so many blocks a lane: for the study of extended block sizes.
+    CtrExtended {
+        counter: u128,
+        start: usize,
+        lane_blocks: u32,
+    },
+    EcbEncrypt,
+    EcbDecrypt,
+    /// Messages of so many blocks and their IVs.
+    CbcDecrypt {
+        ivs: Vec<u8>,
+        message_blocks: u32,
+    },
+    /// Chunks, of which the last has its own length; nonces take 16 bytes each.
+    Gcm {
+        operation: Operation,
+        nonces: Vec<u8>,
+        chunks: u32,
+        chunk_len: u32,
+        last_len: u32,
+    },
+}
+
+impl<'a> Task<'a> {
+    /// The task of a job, or `None` where a GPU is of no use: what is a chain, or no AES, or cut
+    /// so that nothing is gained.
+    pub fn of(job: &Job<'a>) -> Option<Self> {
+        let chunk_len = job.chunk_len;
+        let slot_len = job.slot_len();
+        let whole_blocks = chunk_len > 0 && chunk_len.is_multiple_of(BLOCK);
+        if chunk_len == 0 || slot_len > MOST_SLOT {
+            return None;
+        }
+        let (mode, key) = match job.cipher {
+            Cipher::Ctr { key, iv } => (Mode::Ctr { iv: u128::from_be_bytes(iv) }, key),
+            Cipher::EcbEncrypt(key) if whole_blocks => (Mode::EcbEncrypt, key),
+            Cipher::EcbDecrypt(key) if whole_blocks => (Mode::EcbDecrypt, key),
+            Cipher::CbcDecrypt { key, ivs } if whole_blocks => (Mode::CbcDecrypt { ivs }, key),
+            Cipher::Aead { operation, key, nonces } if whole_blocks && chunk_len >= LEAST_CHUNK => {
+                (Mode::Gcm { operation, nonces }, key.block_cipher()?)
+            }
+            _ => return None,
+        };
+        let schedule = match mode {
+            Mode::EcbDecrypt | Mode::CbcDecrypt { .. } => key.decrypt_schedule(),
+            _ => key.encrypt_schedule(),
+        };
+        let hash_key = match mode {
+            Mode::Gcm { .. } => hash_key(key),
+            _ => Zeroizing::default(),
+        };
+        let rounds = schedule.rounds() as u32;
+        let round_keys = round_key_words(&schedule);
+        Some(Self { mode, rounds, round_keys, hash_key, chunk_len, slot_len })
+    }
+
+    /// The piece of `len` bytes that begins with chunk `first`, and ends with the run if it is
+    /// the `last`; `None` if it is none that any device could do.
+    pub fn batch(&self, first: u64, last: bool, len: usize) -> Option<Batch> {
+        let offset = u128::from(first) * self.chunk_len as u128;
+        let count = len.div_ceil(self.slot_len);
+        match &self.mode {
+            Mode::Ctr { iv } => Some(Batch::Ctr {
+                counter: iv.wrapping_add(offset / BLOCK as u128),
+                start: (offset % BLOCK as u128) as usize,
+            }),
+            _ if !len.is_multiple_of(BLOCK) && !matches!(self.mode, Mode::Gcm { .. }) => None,
+            Mode::EcbEncrypt => Some(Batch::EcbEncrypt),
+            Mode::EcbDecrypt => Some(Batch::EcbDecrypt),
+            Mode::CbcDecrypt { ivs } => {
+                let first = usize::try_from(first).ok()?;
+                let ivs = ivs.get(first..first.checked_add(count)?)?.as_flattened().to_vec();
+                Some(Batch::CbcDecrypt { ivs, message_blocks: (self.chunk_len / BLOCK) as u32 })
+            }
+            Mode::Gcm { operation, nonces } => {
+                let last_len = len.checked_sub((count.checked_sub(1)?) * self.slot_len)?;
+                let nonce_of = |index: usize| {
+                    let chunk = first + index as u64;
+                    let mut padded = [0; BLOCK];
+                    padded[..NONCE_LEN]
+                        .copy_from_slice(&nonces.nonce(chunk, last && index + 1 == count));
+                    padded
+                };
+                Some(Batch::Gcm {
+                    operation: *operation,
+                    nonces: (0..count).flat_map(nonce_of).collect(),
+                    chunks: count as u32,
+                    chunk_len: self.chunk_len as u32,
+                    last_len: last_len.checked_sub(TAG_LEN)? as u32,
+                })
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// The same work in the study's way, if it is CTR.
+    pub fn extended(self, lane_blocks: u32) -> Option<Self> {
+        match self {
+            Self::Ctr { counter, start } if lane_blocks > 0 => {
+                Some(Self::CtrExtended { counter, start, lane_blocks })
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes before the first, in its block.
+    pub fn start(&self) -> usize {
+        match self {
+            Self::Ctr { start, .. } | Self::CtrExtended { start, .. } => *start,
+            _ => 0,
+        }
+    }
+
+    /// What goes to the device beside the bytes: IVs or nonces.
+    pub fn beside(&self) -> &[u8] {
+        match self {
+            Self::CbcDecrypt { ivs: beside, .. } | Self::Gcm { nonces: beside, .. } => beside,
+            _ => &[],
+        }
+    }
+
+    /// Chunks whose tags are made.
+    pub fn tags(&self) -> usize {
+        match self {
+            Self::Gcm { chunks, .. } => *chunks as usize,
+            _ => 0,
+        }
+    }
+}
+
+/// The hash subkey of SP 800-38D, 7.1: a block of zeros, enciphered.
+fn hash_key(key: &AesKey) -> Zeroizing<Vec<u32>> {
+    let mut h = [[0_u8; BLOCK]];
+    // One whole block cannot be refused.
+    let _ = key.ecb_encrypt(h.as_flattened_mut());
+    let words = hash_key_words(h[0]);
+    h[0].zeroize();
+    words
+}
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = AesKey::BLOCK_LEN;
+
+/// Bytes of a chunk below which the 32 parts of its GHASH would weigh more than the chunk.
+const LEAST_CHUNK: usize = 512;
+
+/// Bytes of a slot above which a device would have to hold too much: kernels count blocks of a
+/// chunk in 32 bits, and a piece is at least one slot.
+const MOST_SLOT: usize = 256 << 20;
