@@ -220,6 +220,8 @@ pub struct Cipher {
     /// the cache]
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
+    #[command(flatten)]
+    pub spread: Spread,
     /// Show every algorithm and kernel, which run here, and why not
     #[arg(long, conflicts_with_all = ["alg", "key", "decrypt"])]
     pub list: bool,
@@ -517,6 +519,8 @@ pub struct BenchFiles {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
     /// A quick look: 64M, 3 rounds, 100 files; with --paper, the five smallest of its files
     #[arg(long)]
     pub quick: bool,
@@ -662,9 +666,61 @@ pub struct Sefps {
     pub kernel: Option<String>,
 }
 
+/// Which devices work, and how they share it.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Spread {
+    /// Devices that work, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
+    pub devices: Vec<String>,
+    /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
+    #[arg(long, value_enum, value_name = "POLICY", help_heading = DEVICES)]
+    pub policy: Option<PolicyName>,
+    /// What --policy auto seeks the least of
+    #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
+    pub goal: GoalName,
+}
+
+/// How devices share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// One CPU thread
+    Serial,
+    /// All CPU threads
+    Parallel,
+    /// GPUs alone; the CPU finishes what they drop
+    Gpu,
+    /// GPUs and CPU, in the ratio of the SEFPS study's Eq. 1
+    HybridRatio,
+    /// The CPU from the front and GPUs from the back, until they meet
+    Hybrid,
+    /// Whichever of these was measured to be the best
+    Auto,
+}
+
+impl PolicyName {
+    /// True if GPUs take part where there are any.
+    pub fn asks_accelerators(self) -> bool {
+        !matches!(self, Self::Serial | Self::Parallel)
+    }
+}
+
+/// What is best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GoalName {
+    /// The least time
+    #[default]
+    Time,
+    /// The least joules, where they were counted by `wattlock calibrate`
+    Energy,
+    /// The least product of both
+    Edp,
+}
+
 /// How a run is done and what it says.
 #[derive(Debug, Args)]
 pub struct Run {
+    #[command(flatten)]
+    pub spread: Spread,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
@@ -698,6 +754,8 @@ pub enum UntoldFormat {
 const KEYS: &str = "Keys";
 
 const ENERGY: &str = "Energy";
+
+const DEVICES: &str = "Devices";
 
 const SEFPS: &str = "Only with --format sefps, which is for study";
 

@@ -16,14 +16,14 @@ use wattlock_file::{
 use crate::args::{self, ContainerFormat, UntoldFormat};
 use crate::exit::{self, Ended, usage};
 use crate::summary::Summary;
-use crate::{keys, progress, sefps, signals};
+use crate::{accelerators, keys, progress, sefps, signals};
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
     let Some(format) = args.format.with_header() else { return sefps::protect(args) };
     sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
-    let invocation = Invocation::new(&args.run);
+    let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, true)?;
@@ -78,7 +78,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     }
     sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
-    let invocation = Invocation::new(&args.run);
+    let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
     if args.range.is_some() && (args.batch.replace || args.batch.resume) {
         return Err(usage("--range opens a part, which can neither replace nor resume the whole"));
@@ -111,7 +111,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
 
 /// `wattlock verify`.
 pub fn verify(args: &args::Verify) -> Ended {
-    let invocation = Invocation::new(&args.run);
+    let invocation = Invocation::new(&args.run)?;
     let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
@@ -200,14 +200,15 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    pub fn new(run: &args::Run) -> Self {
+    pub fn new(run: &args::Run) -> anyhow::Result<Self> {
         let threads = args::threads(run.threads);
-        Self {
-            engine: Engine::new(threads),
-            progress: Arc::default(),
-            summary: Summary::new(threads, run.json, run.quiet),
-            quiet: run.quiet,
-        }
+        Ok(Self::with_engine(run, accelerators::engine(threads, &run.spread)?))
+    }
+
+    /// The same with an engine that was made for it.
+    pub fn with_engine(run: &args::Run, engine: Engine) -> Self {
+        let summary = Summary::new(engine.threads(), run.json, run.quiet);
+        Self { engine, progress: Arc::default(), summary, quiet: run.quiet }
     }
 
     /// Does what is to be done to one input, and tells how it ended.

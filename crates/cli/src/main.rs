@@ -12,6 +12,7 @@ macro_rules! tell {
     }};
 }
 
+mod accelerators;
 mod args;
 mod bench;
 mod calibrate;

@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::Context;
-use wattlock_engine::Direction;
 use wattlock_engine::crypto::{AesKey, Algorithm, Mode as AesMode};
+use wattlock_engine::{Direction, Engine};
 use wattlock_file::sefps::{Mode, Sefps, Variant, tasks};
 use wattlock_file::{Outcome, Shown, expect_all};
 use zeroize::Zeroizing;
 
 use crate::args;
 use crate::cipher::{hex, kernel};
-use crate::exit::{self, Ended, unavailable, usage};
+use crate::exit::{self, Ended, usage};
 use crate::files::{Invocation, Road, not_to_a_terminal, road};
-use crate::{doctor, progress, signals};
+use crate::{accelerators, progress, signals};
 
 /// Said at every use.
 const WARNING: &str = "wattlock: warning: the format sefps is for study, and protects nothing that \
@@ -93,11 +93,7 @@ impl Asked<'_> {
         signals::clean_up_when_ended()?;
         let (key, mode) = self.keyed()?;
         let road = road(self.places, self.batch)?;
-        if let Err(error) = self.variant().policy() {
-            let name = self.variant().name(self.direction);
-            return Err(unavailable(format!("{name}: {error}{}", doctor::about_gpus())));
-        }
-        let invocation = Invocation::new(self.run);
+        let invocation = Invocation::with_engine(self.run, self.engine()?);
         let how = Sefps {
             engine: &invocation.engine,
             key: &key,
@@ -147,6 +143,27 @@ impl Asked<'_> {
         drop(shown);
         ran?;
         invocation.summary.finish(self.command, &[], false)
+    }
+
+    /// The engine of the variant, with the paper's ratio where that is what it goes by.
+    fn engine(&self) -> anyhow::Result<Engine> {
+        let threads = args::threads(self.run.threads);
+        let spread = &self.run.spread;
+        let name = self.variant().name(self.direction);
+        match self.variant() {
+            variant if variant.needs_accelerator() => {
+                let policy = match variant {
+                    Variant::HybridRatio => args::PolicyName::HybridRatio,
+                    _ => args::PolicyName::Gpu,
+                };
+                let spread = args::Spread { policy: Some(policy), ..spread.clone() };
+                accelerators::engine_with_accelerator(threads, &spread)
+                    .with_context(|| format!("--variant {name}"))
+            }
+            Variant::Overlapped => accelerators::engine(threads, spread),
+            _ if spread.devices.is_empty() && spread.policy.is_none() => Ok(Engine::new(threads)),
+            _ => Err(usage(format!("--variant {name} is the CPU's; no --device, no --policy"))),
+        }
     }
 
     fn variant(&self) -> Variant {

@@ -208,6 +208,17 @@ impl Document<'_> {
             human(bytes as f64 / seconds),
             self.cpu_ns as f64 / 1e9,
         );
+        if self.devices.iter().any(|device| device.name != "cpu") {
+            let shares = self.devices.iter();
+            let shares =
+                shares.map(|device| format!("{} {}", device.name, human(device.bytes as f64)));
+            tell!("  by {}", shares.collect::<Vec<_>>().join(", "));
+        }
+        for device in &self.devices {
+            if let Some(fault) = &device.fault {
+                tell!("  {} gave up, and others finished its part: {fault}", device.name);
+            }
+        }
     }
 }
 

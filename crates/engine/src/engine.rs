@@ -60,6 +60,16 @@ impl Engine {
         self
     }
 
+    /// The policy by which jobs are spread that name no other.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// True if an accelerator was chosen.
+    pub fn has_accelerator(&self) -> bool {
+        self.accelerators.iter().any(|entry| entry.chosen)
+    }
+
     /// The same engine with one more device, which has passed its own test. It takes part if the
     /// policy asks accelerators.
     #[must_use]

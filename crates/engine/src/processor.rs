@@ -25,6 +25,15 @@ impl Processor {
         Self::of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default(), cpus)
     }
 
+    /// The highest clock at which one of its CPUs runs at this moment, in MHz, if the kernel tells.
+    pub fn clock_mhz() -> Option<f64> {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok()?;
+        let clocks = cpuinfo.lines().filter_map(|line| {
+            line.strip_prefix("cpu MHz")?.trim_start().strip_prefix(':')?.trim().parse().ok()
+        });
+        clocks.reduce(f64::max)
+    }
+
     /// The one of this `/proc/cpuinfo`.
     fn of(cpuinfo: &str, cpus: usize) -> Self {
         let field = |name: &str| {

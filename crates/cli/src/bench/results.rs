@@ -54,6 +54,9 @@ pub struct Row {
     /// The code within the tool, where there is a choice: "aes-vaes512".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// The accelerators that took part, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Threads, where the bench varies them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,

@@ -274,11 +274,17 @@ fn efficiencies(results: &Results) -> String {
             multiprocessor as so many CPU cores\n"
 }
 
-/// Eq. 6 with ours, where a core is a thread. Eqs. 7 and 8 want Eq. 1's numbers of a GPU.
+/// Eq. 6 with ours, where a core is a thread, and Eqs. 7 and 8 with the ratio by Eq. 1 of what the GPU's
+/// rows ran on.
 fn own_efficiency(results: &Results, direction: Direction, column: Column) -> Option<f64> {
     let threads = results.settings.get("threads")?.as_f64()?;
     let speedup = speedup(results, direction, Stage::Cipher, column)?;
-    (column.0 == Variant::Parallel).then(|| efficiency(column.0, speedup, threads, f64::NAN))?
+    let ratio = results.settings.get("ratio").and_then(serde_json::Value::as_f64);
+    match (column.0, ratio) {
+        (Variant::Parallel, _) => efficiency(column.0, speedup, threads, f64::NAN),
+        (_, Some(ratio)) => efficiency(column.0, speedup, threads, ratio),
+        _ => None,
+    }
 }
 
 fn batches(results: &Results) -> String {

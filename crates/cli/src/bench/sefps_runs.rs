@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_engine::{Direction, Engine};
+use wattlock_engine::{Direction, Engine, Policy};
 use wattlock_file::sefps::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 use wattlock_file::{Input, Progress, Target};
 
@@ -22,7 +22,7 @@ use super::sefps::{self, File, case};
 use crate::args;
 use crate::exit::Ended;
 use crate::summary::{human, process_cpu_time};
-use crate::{doctor, signals};
+use crate::{accelerators, signals};
 
 /// Runs it, prints the study's tables with ours, and writes the JSON.
 pub fn run(args: &args::BenchFiles) -> Ended {
@@ -33,13 +33,16 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let quick = |all: usize, few: usize| if args.quick { all.min(few) } else { all };
     let files = sefps::files();
+    let threads = args.threads.unwrap_or_else(|| args::threads(None));
+    let with_gpu = with_gpu(threads, &args.spread)?;
     let bench = Bench {
         directory: directory.path().to_owned(),
         files: files[..quick(files.len(), 5)].to_vec(),
         batches: files[2..quick(5, 4)].to_vec(),
         rounds: quick(args.rounds.max(1), 3),
-        engine: Engine::new(args.threads.unwrap_or_else(|| args::threads(None))),
-        contenders: contenders()?,
+        engine: Engine::new(threads),
+        contenders: contenders(with_gpu.is_ok())?,
+        with_gpu,
     };
     bench.check_room(args)?;
     let windows = if args.quick { Windows::QUICK } else { Windows::LONG };
@@ -73,7 +76,25 @@ struct Bench {
     batches: Vec<File>,
     rounds: usize,
     engine: Engine,
+    /// The engine of variants that need a GPU, or why there is none.
+    with_gpu: Result<Engine, String>,
     contenders: Vec<Contender>,
+}
+
+/// An engine with the GPU that was asked for, or with any; for want of one, with OpenCL on the CPU,
+/// which shows that the variants work and nothing of their speed.
+fn with_gpu(threads: usize, spread: &args::Spread) -> anyhow::Result<Result<Engine, String>> {
+    let policy = Some(args::PolicyName::HybridRatio);
+    let of = |devices: Vec<String>| {
+        let spread = args::Spread { policy, devices, ..spread.clone() };
+        accelerators::engine_with_accelerator(threads, &spread)
+    };
+    if !spread.devices.is_empty() {
+        let devices = spread.devices.iter().cloned().chain(["cpu".to_owned()]);
+        return of(devices.collect()).map(Ok);
+    }
+    let any = of(Vec::new());
+    Ok(any.or_else(|why| of(vec!["cpu".into(), "opencl".into()]).map_err(|_| format!("{why:#}"))))
 }
 
 /// A variant with a kernel; AES-128 in ECB, as in the study's listings.
@@ -83,12 +104,14 @@ struct Contender {
 }
 
 /// The variants that can run here; the study's own also with its kind of kernel.
-fn contenders() -> anyhow::Result<Vec<Contender>> {
+fn contenders(with_gpu: bool) -> anyhow::Result<Vec<Contender>> {
     let mut contenders = Vec::new();
     for kernel in [AesKernel::TtableVartime, AesKernel::best()] {
         for variant in Variant::ALL {
             let ours = variant == Variant::Overlapped && kernel == AesKernel::TtableVartime;
-            if variant.policy().is_ok() && !ours {
+            let cannot =
+                variant.needs_accelerator() && (!with_gpu || kernel == AesKernel::TtableVartime);
+            if !cannot && !ours {
                 contenders.push(Contender { variant, key: AesKey::new(kernel, &KEY)? });
             }
         }
@@ -154,11 +177,22 @@ impl Bench {
         ] {
             results.settings.insert(name.into(), value);
         }
-        for variant in Variant::ALL {
-            if let Err(error) = variant.policy() {
-                let names = DIRECTIONS.map(|direction| variant.name(direction)).join(" and ");
-                let gpus = doctor::about_gpus().replace("\n ", ";");
-                results.skipped.push(format!("{names}: {error}{gpus}"));
+        match &self.with_gpu {
+            Ok(engine) => {
+                let names: Vec<_> = engine.devices().skip(1).collect();
+                results.settings.insert("devices".into(), json!(names));
+                if let Policy::HybridRatio { ratio } = engine.policy() {
+                    results.settings.insert("ratio".into(), json!(ratio));
+                }
+                if engine.devices().any(accelerators::is_a_cpu) {
+                    let note = "a GPU: rows of gpp, hpp, gpup and hpup are of OpenCL on the CPU, and \
+                                tell nothing of a GPU's speed";
+                    results.skipped.push(note.into());
+                }
+            }
+            Err(why) => {
+                let why = why.replace("\n ", ";");
+                results.skipped.push(format!("gpp, hpp, gpup and hpup: {why}"));
             }
         }
         results
@@ -284,9 +318,22 @@ impl Bench {
         Ok(costs)
     }
 
+    /// The accelerators of a row, by name.
+    fn device_of(&self, variant: Variant) -> Option<String> {
+        let names: Vec<_> = self.engine_of(variant).devices().skip(1).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    fn engine_of(&self, variant: Variant) -> &Engine {
+        match &self.with_gpu {
+            Ok(engine) if variant.needs_accelerator() => engine,
+            _ => &self.engine,
+        }
+    }
+
     fn with<T>(&self, contender: &Contender, work: impl FnOnce(&Sefps<'_>) -> T) -> T {
         work(&Sefps {
-            engine: &self.engine,
+            engine: self.engine_of(contender.variant),
             key: &contender.key,
             mode: Mode::Ecb,
             variant: contender.variant,
@@ -315,6 +362,7 @@ impl Bench {
                 tool: "wattlock".into(),
                 case: case(direction, contender.variant, name),
                 kernel: Some(contender.key.kernel().name().into()),
+                device: self.device_of(contender.variant),
                 threads: Some(if serial { 1 } else { self.engine.threads() }),
                 call_bytes: Some(call_bytes),
                 bytes,

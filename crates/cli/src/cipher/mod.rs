@@ -10,6 +10,7 @@ use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, Algorithm
 use wattlock_engine::{Direction, Engine, RawKey, RawStream};
 use zeroize::Zeroizing;
 
+use crate::accelerators;
 use crate::args::{self, Padding};
 use crate::exit::{self, Ended, authentication, usage};
 
@@ -49,7 +50,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
         .map_err(|error| usage(error.to_string()))?
         .with_grain(args.block_size.map(|bytes| bytes as usize));
-    let engine = Engine::new(args::threads(args.threads));
+    let engine = accelerators::engine(args::threads(args.threads), &args.spread)?;
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
     cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock())?;
     Ok(ExitCode::SUCCESS)

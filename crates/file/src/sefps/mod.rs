@@ -103,7 +103,9 @@ impl Sefps<'_> {
         input: &Input,
         target: Target<'_>,
     ) -> Result<Made, Error> {
-        self.variant.policy()?;
+        if self.variant.needs_accelerator() && !self.engine.has_accelerator() {
+            return Err(Error::NoDevice);
+        }
         let mut opened = input.open()?;
         match target {
             Target::File(path) => self.to_file(direction, &mut opened, &path),

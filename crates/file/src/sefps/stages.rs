@@ -35,7 +35,10 @@ impl<'a> Crypt<'a> {
     /// # Errors
     /// [`Error::NoDevice`].
     pub fn new(how: &Sefps<'a>, direction: Direction) -> Result<Self, Error> {
-        let policy = how.variant.policy()?;
+        if how.variant.needs_accelerator() && !how.engine.has_accelerator() {
+            return Err(Error::NoDevice);
+        }
+        let policy = how.variant.policy(how.engine.policy());
         Ok(Self { engine: how.engine, key: how.key, mode: how.mode, policy, direction })
     }
 

@@ -2,8 +2,6 @@
 
 use wattlock_engine::{Direction, Policy};
 
-use crate::error::Error;
-
 /// Who encrypts, and when. What comes out is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
@@ -41,17 +39,22 @@ impl Variant {
         }
     }
 
-    /// The engine's policy that this variant is.
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] where there is nothing that it could run on.
-    pub fn policy(self) -> Result<Policy, Error> {
-        match self {
-            Self::Serial => Ok(Policy::Serial),
-            Self::Parallel | Self::Overlapped => Ok(Policy::Parallel),
-            // The engine has no policy for these yet.
-            Self::Gpu | Self::HybridRatio => Err(Error::NoDevice),
+    /// The policy that this variant is, on an engine whose own policy is `engines`.
+    pub fn policy(self, engines: Policy) -> Policy {
+        match (self, engines) {
+            (Self::Serial, _) => Policy::Serial,
+            (Self::Parallel, _) => Policy::Parallel,
+            (Self::Gpu, _) => Policy::Gpu,
+            // Its ratio is the machine's.
+            (Self::HybridRatio, ratio @ Policy::HybridRatio { .. }) => ratio,
+            (Self::HybridRatio, _) => Policy::HybridRatio { ratio: 1.0 },
+            (Self::Overlapped, own) => own,
         }
+    }
+
+    /// True if it is nothing without a GPU.
+    pub fn needs_accelerator(self) -> bool {
+        matches!(self, Self::Gpu | Self::HybridRatio)
     }
 
     /// Bytes that go from stage to stage at a time, with so many CPU workers.

@@ -23,6 +23,8 @@ pub struct Listed {
     pub driver: String,
     /// Processors that work beside each other.
     pub compute_units: u32,
+    /// Their highest clock, in MHz; 0 if the driver does not tell.
+    pub clock_mhz: u32,
     /// Bytes of memory that all of them share.
     pub memory_bytes: u64,
     /// Bytes of memory that a group has for itself.
@@ -134,6 +136,7 @@ fn listed(index: usize, platform: &str, id: cl_device_id) -> Listed {
         kind,
         driver: text(&data(device::CL_DRIVER_VERSION)),
         compute_units: number(&data(device::CL_DEVICE_MAX_COMPUTE_UNITS)) as u32,
+        clock_mhz: number(&data(device::CL_DEVICE_MAX_CLOCK_FREQUENCY)) as u32,
         memory_bytes: number(&data(device::CL_DEVICE_GLOBAL_MEM_SIZE)),
         local_bytes: number(&data(device::CL_DEVICE_LOCAL_MEM_SIZE)),
         group_lanes: number(&data(device::CL_DEVICE_MAX_WORK_GROUP_SIZE)) as usize,
@@ -163,6 +166,7 @@ mod tests {
             kind,
             driver: "1".into(),
             compute_units: 1,
+            clock_mhz: 1000,
             memory_bytes: 1,
             local_bytes: 1,
             group_lanes: 1,
