@@ -133,10 +133,39 @@ fn ratio(opened: &[Opened]) -> f64 {
 /// Threads that go together on a GPU of NVIDIA.
 const WARP: u32 = 32;
 
+/// A device that a driver offers.
+#[derive(serde::Serialize)]
+pub struct Seen {
+    /// Its name for `--device`.
+    pub device: String,
+    /// What it is, in its driver's words.
+    pub what: String,
+    /// True if it is the CPU by another way, and used only by name.
+    pub is_cpu: bool,
+}
+
+/// All devices that drivers offer; none is opened.
+pub fn seen() -> Vec<Seen> {
+    let cuda = Cuda::list().unwrap_or_default().into_iter().map(|info| Seen {
+        device: format!("cuda:{}", info.index),
+        what: format!("{}, {}", info.name, info.uuid),
+        is_cpu: false,
+    });
+    let opencl = opencl::devices().unwrap_or_default().into_iter().map(|listed| {
+        let is_cpu = listed.kind == Kind::Cpu;
+        let by_name = if is_cpu { "; the CPU by OpenCL, used only by name" } else { "" };
+        Seen {
+            device: listed.id(),
+            what: format!("{}, {} {}{by_name}", listed.name, listed.platform, listed.driver),
+            is_cpu,
+        }
+    });
+    cuda.chain(opencl).collect()
+}
+
 /// True if the device of that name is the CPU again, by OpenCL.
 pub fn is_a_cpu(name: &str) -> bool {
-    let listed = opencl::devices().unwrap_or_default();
-    listed.iter().any(|listed| listed.id() == name && listed.kind == Kind::Cpu)
+    seen().iter().any(|seen| seen.device == name && seen.is_cpu)
 }
 
 /// The accelerator of that name.

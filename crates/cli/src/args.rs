@@ -358,6 +358,9 @@ pub struct Devices {
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Calibrate {
+    /// Devices beside the CPU, separated by commas: cuda, opencl, cuda:N, opencl:N [default: all GPUs]
+    #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
+    pub devices: Vec<String>,
     /// A quick look: 2 s, no joules
     #[arg(long)]
     pub quick: bool,

@@ -9,7 +9,8 @@ use wattlock_energy::Sources;
 use wattlock_engine::{Calibration, Case, Engine, Step, Store};
 use wattlock_file::Shown;
 
-use crate::args;
+use crate::accelerators;
+use crate::args::{self, PolicyName};
 use crate::devices::Report;
 use crate::energy;
 use crate::exit::{Ended, print, usage};
@@ -20,7 +21,7 @@ pub fn run(args: &args::Calibrate) -> Ended {
     let store = Store::of_user()?;
     store.prepare()?;
     let mut sources = (!args.quick).then(|| Sources::open(&energy::root()));
-    let engine = Engine::new(args::threads(None));
+    let engine = engine(args)?;
     let bar = bar();
     let calibration = Calibration {
         engine: &engine,
@@ -49,6 +50,16 @@ pub fn run(args: &args::Calibrate) -> Ended {
     print(&if args.json { report.json()? } else { report.text() })?;
     tell!("profiles are kept in {}", Shown(store.path()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The CPU, and the GPUs that were asked for, or all.
+fn engine(args: &args::Calibrate) -> anyhow::Result<Engine> {
+    let mut devices = args.devices.clone();
+    if !devices.is_empty() {
+        devices.push("cpu".into());
+    }
+    let spread = args::Spread { devices, policy: Some(PolicyName::Auto), ..Default::default() };
+    accelerators::engine(args::threads(None), &spread)
 }
 
 /// The cases whose name contains `only`.

@@ -9,7 +9,9 @@ use wattlock_engine::Uncalibrated;
 use wattlock_engine::{Case, Cpu, Device, Processor, Profile, Profiles, Residency, Store};
 use wattlock_file::Shown;
 
+use crate::accelerators::{Seen, seen};
 use crate::args;
+use crate::date::utc;
 use crate::exit::{Ended, print};
 
 /// `wattlock devices`.
@@ -25,8 +27,17 @@ pub struct Report<'a> {
     store: &'a Store,
     cpu: Cpu,
     rows: Vec<Row>,
+    accelerators: Vec<Accelerator>,
     /// Why nothing is known.
     why_not: Option<String>,
+}
+
+/// A device that is no CPU, or is it by another way, and what is known of it.
+#[derive(Serialize)]
+struct Accelerator {
+    #[serde(flatten)]
+    seen: Seen,
+    profiles: Vec<Profile>,
 }
 
 /// What is known of one operation on the CPU.
@@ -44,6 +55,7 @@ struct Document<'a> {
     schema: &'static str,
     profiles_path: String,
     devices: [DeviceDocument<'a>; 1],
+    accelerators: &'a [Accelerator],
 }
 
 /// A device in JSON.
@@ -76,7 +88,13 @@ impl<'a> Report<'a> {
             }
         };
         let rows = cases.iter().map(row).collect();
-        Self { store, cpu, rows, why_not }
+        let accelerator = |seen: Seen| {
+            let of_it = |profile: &&Profile| profile.device == seen.device;
+            let profiles = profiles.iter().filter(of_it).cloned().collect();
+            Accelerator { seen, profiles }
+        };
+        let accelerators = seen().into_iter().map(accelerator).collect();
+        Self { store, cpu, rows, accelerators, why_not }
     }
 
     /// For programs.
@@ -92,6 +110,7 @@ impl<'a> Report<'a> {
             schema: "wattlock-devices/1",
             profiles_path: self.store.path().display().to_string(),
             devices: [device],
+            accelerators: &self.accelerators,
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
@@ -103,7 +122,20 @@ impl<'a> Report<'a> {
         text += &format!("      {}\n\n", self.when());
         text += &self.rates();
         text += &self.joules();
-        text + "\ngpu   not looked for: this version of wattlock cannot use one yet\n"
+        for Accelerator { seen, profiles } in &self.accelerators {
+            text += &format!("\n{}   {}\n", seen.device, shown(&seen.what));
+            if profiles.is_empty() {
+                text += "      not calibrated\n";
+            }
+            for profile in profiles {
+                text +=
+                    &format!("  {:<24} {:<14}{}\n", profile.case, profile.kernel, rate(profile));
+            }
+        }
+        if self.accelerators.iter().all(|accelerator| accelerator.seen.is_cpu) {
+            text += "\ngpu   none that can be used: `wattlock doctor` says why\n";
+        }
+        text
     }
 
     fn profiles(&self) -> impl Iterator<Item = &Profile> {
@@ -197,24 +229,6 @@ fn shown(text: &str) -> Shown<'_> {
     Shown(Path::new(text))
 }
 
-/// The minute in the Gregorian calendar, of seconds since 1970.
-fn utc(unix_s: u64) -> String {
-    let (days, minutes) = (unix_s / 86_400, unix_s % 86_400 / 60);
-    // Years that begin in March end with the leap day: days in eras of 400 of them since the year
-    // 0. After Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        0..10 => (era * 400 + year, month + 3),
-        _ => (era * 400 + year + 1, month - 9),
-    };
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -265,19 +279,5 @@ mod tests {
             json.contains("\"energy_uj\"") && json.contains("\"bytes\": 30000000000"),
             "{json}"
         );
-    }
-
-    #[test]
-    fn minutes_of_the_calendar() {
-        for (unix_s, text) in [
-            (0, "1970-01-01 00:00 UTC"),
-            (951_782_399, "2000-02-28 23:59 UTC"),
-            (951_782_400, "2000-02-29 00:00 UTC"),
-            (1_709_251_200, "2024-03-01 00:00 UTC"),
-            (1_735_689_599, "2024-12-31 23:59 UTC"),
-            (4_107_542_400, "2100-03-01 00:00 UTC"),
-        ] {
-            assert_eq!(utc(unix_s), text);
-        }
     }
 }

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wattlock_energy::{External, Found, Root, Sources, Status};
 use wattlock_file::Shown;
+use wattlock_gpu::cuda::Cuda;
+use wattlock_gpu::opencl;
 
 use crate::args;
 use crate::cipher::list::{Kernel, kernels};
@@ -152,24 +154,41 @@ fn features() -> Vec<Feature> {
     }
 }
 
-/// The libraries through which GPUs are reached.
+/// The ways to reach GPUs, and what is there. Below another root only the libraries are looked for:
+/// what they say would be of this machine.
 fn gpu_runtimes(root: &Root) -> Vec<Found> {
+    let cuda = Cuda::list().map(|gpus| gpus.len()).map_err(|why| why.to_string());
+    let of_opencl = |cpus: bool| {
+        let listed = opencl::devices().map_err(|why| why.to_string())?;
+        Ok(listed.iter().filter(|device| (device.kind == opencl::Kind::Cpu) == cpus).count())
+    };
+    let gpus = match of_opencl(false) {
+        Ok(0) => Err("its drivers find no GPU, only the CPU, which is used by name: opencl".into()),
+        other => other,
+    };
     let runtimes = [
-        ("cuda", "CUDA driver API", "libcuda.so.1", "install NVIDIA's driver"),
+        ("cuda", "CUDA driver API", "libcuda.so.1", "install NVIDIA's driver", cuda),
         (
             "opencl",
             "OpenCL loader",
             "libOpenCL.so.1",
-            "install ocl-icd-libopencl1 and a driver; pocl-opencl-icd runs on the CPU",
+            "install ocl-icd-libopencl1 and the driver of a GPU; pocl-opencl-icd runs on the CPU",
+            gpus,
         ),
     ];
-    let found = runtimes.map(|(source, domain, library, fix)| {
+    let found = runtimes.map(|(source, domain, library, fix, here)| {
         let path = library_below(root, library);
-        let (why, fix) = match path {
-            Some(_) => (format!("{library} is here; this version of Wattlock uses no GPU"), None),
-            None => (format!("{library} is not here"), Some(fix.to_owned())),
+        let fix = Some(fix.to_owned());
+        let (status, why, fix) = match (&path, here) {
+            (None, _) => (Status::Unavailable, format!("{library} is not here"), fix),
+            (Some(_), _) if *root != Root::default() => {
+                (Status::Ignored, format!("{library} is there, and not asked"), None)
+            }
+            (Some(_), Ok(count)) => {
+                (Status::Used, format!("{count} found; see wattlock devices"), None)
+            }
+            (Some(_), Err(why)) => (Status::Unavailable, why, fix),
         };
-        let status = if path.is_some() { Status::Ignored } else { Status::Unavailable };
         Found { source, domain: domain.into(), path, status, why, fix }
     });
     found.into()

@@ -18,6 +18,7 @@ mod bench;
 mod calibrate;
 mod cipher;
 mod clocks;
+mod date;
 mod devices;
 mod doctor;
 mod documents;

@@ -48,21 +48,6 @@ pub fn seconds(value: f64) -> String {
     format!("{} {unit}", three(value / one))
 }
 
-/// A point in time, in UTC.
-pub fn date(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    // Days are counted from 1 March of year 0, so that the leap day is a year's last.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + 400 * era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second % 3600 / 60)
-}
-
 fn digits(value: f64, count: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -113,12 +98,5 @@ mod tests {
         assert_eq!(bytes(67_108_801), "64.0 MiB");
         assert_eq!(bytes(1000), "1000 bytes");
         assert_eq!(seconds(0.00174), "1.74 ms");
-    }
-
-    #[test]
-    fn dates() {
-        assert_eq!(date(0), "1970-01-01 00:00 UTC");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
-        assert_eq!(date(1_795_266_478), "2026-11-21 13:07 UTC");
     }
 }

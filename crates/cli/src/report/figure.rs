@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::amounts::{self, three, unit};
+use super::amounts::{three, unit};
 use super::document::{Document, Row, joined};
 use super::html::Html;
 use super::reading::{Amount, MODEL, Reading, Spread};
@@ -233,7 +233,7 @@ impl Figure {
     fn caption(&self, html: &mut Html, document: &Document) {
         let machine = document.machine.as_deref().unwrap_or("not in the document");
         let date =
-            document.created_unix_s.map_or_else(|| "not in the document".into(), amounts::date);
+            document.created_unix_s.map_or_else(|| "not in the document".into(), crate::date::utc);
         let tools: Vec<String> = document
             .tools
             .iter()

@@ -1,6 +1,5 @@
 //! The page: a head that sums up, a section for each document, and the documents as data.
 
-use super::amounts;
 use super::compared;
 use super::document::Document;
 use super::energy;
@@ -62,7 +61,7 @@ fn summary(html: &mut Html, documents: &[Document]) {
 fn section(html: &mut Html, document: &Document) {
     html.leaf("h2", &[], &title(document));
     html.element("dl", &[], |html| {
-        let date = document.created_unix_s.map(amounts::date);
+        let date = document.created_unix_s.map(crate::date::utc);
         let unknown = || "not in the document".to_owned();
         let mut entry = |name: &str, text: &str| {
             html.leaf("dt", &[], name);
