@@ -86,7 +86,6 @@ impl LockedClocks {
     pub fn by_name(root: &Root, rest: &str) -> Option<Self> {
         Some(gpu_of(root, rest, LOCKED_CLOCKS)?.locked_clocks())
     }
-
 }
 
 impl Knob for LockedClocks {
@@ -152,7 +151,6 @@ impl Lock {
         Setting::new(&word).expect("digits, a comma, letters")
     }
 }
-
 
 /// The power that a GPU may draw, in mW: `350000`.
 ///
