@@ -11,8 +11,8 @@ use wattlock_file::Shown;
 
 use crate::args;
 use crate::devices::Report;
-use crate::energy;
 use crate::exit::{Ended, print, usage};
+use crate::energy;
 
 /// `wattlock calibrate`.
 pub fn run(args: &args::Calibrate) -> Ended {

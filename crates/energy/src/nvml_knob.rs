@@ -86,6 +86,7 @@ impl LockedClocks {
     pub fn by_name(root: &Root, rest: &str) -> Option<Self> {
         Some(gpu_of(root, rest, LOCKED_CLOCKS)?.locked_clocks())
     }
+
 }
 
 impl Knob for LockedClocks {
@@ -151,6 +152,7 @@ impl Lock {
         Setting::new(&word).expect("digits, a comma, letters")
     }
 }
+
 
 /// The power that a GPU may draw, in mW: `350000`.
 ///

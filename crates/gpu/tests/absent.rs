@@ -6,10 +6,10 @@ use wattlock_gpu::opencl::{Error, choose, devices};
 
 /// Runs the test `name` of this file again, in a process of its own that finds no driver.
 fn again(name: &str, variables: &[(&str, &str)]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new(std::env::current_exe().expect("a test is a file"));
     command.args([name, "--exact", "--ignored", "--nocapture"]);
     command.envs(variables.iter().copied());
-    let run = command.output().unwrap();
+    let run = command.output().expect("it ran once already");
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
