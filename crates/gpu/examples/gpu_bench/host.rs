@@ -10,9 +10,13 @@ use wattlock_gpu::cuda::{Cuda, Driver, Error, Options};
 use crate::results::Results;
 
 /// What the bus does at most.
-pub fn copies(device: &Cuda, results: &mut Results) -> Result<(), Error> {
-    results.say("\ncopies of pinned memory, pieces of 64 MiB");
-    let rates = device.copy_rates(64 << 20, 64)?;
+pub fn copies(
+    device: &Cuda,
+    (bytes, times): (usize, usize),
+    results: &mut Results,
+) -> Result<(), Error> {
+    results.say(&format!("\ncopies of pinned memory, pieces of {bytes} bytes"));
+    let rates = device.copy_rates(bytes, times)?;
     for (case, rate) in [
         ("to the GPU", rates.to_device),
         ("from the GPU", rates.to_host),
@@ -27,6 +31,7 @@ pub fn copies(device: &Cuda, results: &mut Results) -> Result<(), Error> {
 pub fn run(
     driver: &Arc<Driver>,
     name: &str,
+    sizes: &[usize],
     until: Instant,
     results: &mut Results,
 ) -> Result<(), Error> {
@@ -40,9 +45,9 @@ pub fn run(
             "\ndata in host memory, {cpus} CPUs, {} slots of {} bytes",
             options.slots, options.piece_bytes
         ));
-        let sizes = if options == Options::default() { SIZES } else { &SIZES[..1] };
+        let chosen = if options == Options::default() { sizes } else { &sizes[..1] };
         let mut break_even = None;
-        for len in sizes {
+        for len in chosen {
             for bits in [128, 256] {
                 if Instant::now() > until {
                     return Ok(());
@@ -103,5 +108,3 @@ const POLICIES: [(&str, Policy); 3] =
     [("GPU", Policy::Gpu), ("CPU", Policy::Parallel), ("hybrid", Policy::Hybrid)];
 const KEY: [u8; 32] = *b"a key that is known to everybody";
 const CHUNK: usize = 16 << 10;
-const SIZES: &[usize] =
-    &[4 << 30, 1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10];
