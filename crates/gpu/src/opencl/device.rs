@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use wattlock_engine::{Cipher, Data, Device, Fault, Job, Run, Stop, Tally};
 
 use super::handle::{Context, Program};
-use super::list::{Kind, Listed};
+use super::list::{Kind, Listed, one_at_a_time};
 use super::slot::{Grid, OpenClSlot, Phases};
 use super::{Error, Tables};
 use crate::pipeline::{self, Slot, land};
@@ -68,11 +68,13 @@ impl OpenCl {
             let (what, has) = ("lanes", listed.group_lanes as u64);
             return Err(Error::TooSmall { device: device(), what, has, needed: LANES as u64 });
         }
+        let turn = one_at_a_time();
         let context = Arc::new(Context::new(listed.id.0)?);
         let build = CString::new(format!("-DWL_GROUP={group}")).unwrap_or_default();
         let text = options.tables.opencl_text();
         let program = Program::build(&context, listed.id.0, &text, &build)?
             .map_err(|log| Error::Build { device: device(), log })?;
+        drop(turn);
         let beside = if listed.kind == Kind::Cpu { 2 } else { 8 };
         let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * beside };
         let mut slots = Vec::new();

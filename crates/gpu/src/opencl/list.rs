@@ -1,5 +1,7 @@
 //! What OpenCL devices there are, and which one is meant.
 
+use std::sync::{Mutex, MutexGuard};
+
 use opencl3::device;
 use opencl3::platform::platform;
 use opencl3::types::{cl_device_id, cl_platform_id};
@@ -64,6 +66,7 @@ impl Listed {
 /// # Errors
 /// [`Error::NoDevice`] where there is none, or no OpenCL; [`Error::Call`] if the loader fails.
 pub fn devices() -> Result<Vec<Listed>, Error> {
+    let _turn = one_at_a_time();
     let mut found = Vec::new();
     for platform_id in platform::get_platform_ids().map_err(Error::of("clGetPlatformIDs"))? {
         let name = platform::get_platform_data(platform_id, platform::CL_PLATFORM_NAME);
@@ -101,6 +104,13 @@ pub fn choose<'a>(listed: &'a [Listed], wanted: Option<&str>) -> Result<&'a List
         Err(_) => listed.iter().find(named),
     }
     .ok_or_else(|| Error::Unknown(wanted.to_owned()))
+}
+
+/// Held while drivers set themselves up or compile. PoCL 3.1 crashes when a second thread asks for
+/// a device that the first has caused to be looked for.
+pub(super) fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn devices_of(platform_id: cl_platform_id) -> Vec<cl_device_id> {
