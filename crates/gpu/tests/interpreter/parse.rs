@@ -1,4 +1,5 @@
-//! From the text of a module to instructions whose registers, labels and symbols are numbers.
+//! From the text of a module to instructions whose registers, labels and symbols are numbers. Long,
+//! because PTX has many words.
 
 use std::collections::HashMap;
 
