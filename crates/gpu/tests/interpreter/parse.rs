@@ -1,4 +1,4 @@
-//! From the text of a module to instructions whose registers, labels and symbols are numbers. Long,
+//! From the text of a module to instructions whose registers, labels and symbols are numbers: long,
 //! because PTX has many words.
 
 use std::collections::HashMap;
