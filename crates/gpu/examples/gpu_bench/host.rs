@@ -1,10 +1,10 @@
 //! Data in the memory of the host: plain copies, and jobs on the GPU, the CPU and both.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_engine::{Cipher, Data, Engine, Job, Policy};
+use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, Mode};
+use wattlock_engine::{Calibration, Case, Cipher, Data, Direction, Engine, Job, Policy, Profiles};
 use wattlock_gpu::cuda::{Cuda, Driver, Error, Options};
 
 use crate::results::Results;
@@ -31,7 +31,7 @@ pub fn copies(
 pub fn run(
     driver: &Arc<Driver>,
     name: &str,
-    sizes: &[usize],
+    (sizes, calibrated): (&[usize], Option<Duration>),
     until: Instant,
     results: &mut Results,
 ) -> Result<(), Error> {
@@ -40,7 +40,11 @@ pub fn run(
     slots.extend([3, 4, 6, 12, 16].iter().filter(|n| **n <= cpus));
     for options in slots.into_iter().map(|slots| Options { slots, ..Options::default() }) {
         let device = Cuda::open_with(driver, name, options)?;
-        let engine = Engine::new(cpus).with_device(Box::new(device));
+        let mut engine = Engine::new(cpus).with_device(Box::new(device));
+        if let Some(budget) = calibrated {
+            let profiles = profiles(&engine, budget);
+            engine = engine.with_profiles(profiles);
+        }
         results.say(&format!(
             "\ndata in host memory, {cpus} CPUs, {} slots of {} bytes",
             options.slots, options.piece_bytes
@@ -68,6 +72,15 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// What `hybrid` decides by.
+fn profiles(engine: &Engine, budget: Duration) -> Profiles {
+    let case = |bits| Case::Raw(Algorithm::Aes { bits, mode: Mode::Ctr }, Direction::Encrypt);
+    let cases = [case(128), case(256)];
+    let window = Duration::ZERO;
+    let calibration = Calibration { engine, cases: &cases, budget, sources: None, window };
+    calibration.run(|_| {}).unwrap().into_iter().collect()
 }
 
 /// Bytes per second of the GPU, the CPU and both.

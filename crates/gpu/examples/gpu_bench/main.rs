@@ -27,8 +27,8 @@ pub struct Scale {
     known: (usize, usize),
     /// Bytes on the GPU that kernels work on, and how often.
     kernels: (&'static [usize], usize),
-    /// Bytes of jobs in host memory.
-    host: &'static [usize],
+    /// Bytes of jobs in host memory, and how long the devices are measured before.
+    host: (&'static [usize], Option<Duration>),
     /// Turns of the loops of instructions.
     turns: u32,
     /// Bytes and times of a copy.
@@ -38,7 +38,10 @@ pub struct Scale {
 const FULL: Scale = Scale {
     known: ((4 << 30) + (64 << 20), 64 << 20),
     kernels: (&[1 << 30, 2 << 30, 4 << 30, 8 << 30], 7),
-    host: &[4 << 30, 1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10],
+    host: (
+        &[4 << 30, 1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10],
+        Some(Duration::from_secs(8)),
+    ),
     turns: 20_000,
     copies: (64 << 20, 64),
 };
@@ -46,7 +49,7 @@ const FULL: Scale = Scale {
 const SMALL: Scale = Scale {
     known: (512 << 10, 128 << 10),
     kernels: (&[64 << 10], 2),
-    host: &[1 << 20, 64 << 10],
+    host: (&[1 << 20, 64 << 10], None),
     turns: 1,
     copies: (1 << 20, 2),
 };
