@@ -76,3 +76,17 @@ impl Error {
 const LIBRARY_NOT_LOADED: i32 = -2000;
 /// `CL_PLATFORM_NOT_FOUND_KHR`: what the loader says when it knows no driver.
 const PLATFORM_NOT_FOUND: i32 = -1001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_loader_or_driver_is_no_device() {
+        for code in [LIBRARY_NOT_LOADED, PLATFORM_NOT_FOUND] {
+            assert!(matches!(Error::of("clGetPlatformIDs")(code), Error::NoDevice(_)));
+        }
+        let lost = Error::of("clFinish")(-36).to_string();
+        assert_eq!(lost, "clFinish failed: CL_INVALID_COMMAND_QUEUE (-36)");
+    }
+}
