@@ -47,6 +47,7 @@ constant-time: prepare
 # The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.
 ptx:
 	./xtask/ptx.sh crates/gpu/kernels/aes.sm_75.ptx
+	./xtask/ptx.sh crates/gpu/kernels/rates.sm_75.ptx rates.c
 
 # The manual pages, into target/man.
 man:

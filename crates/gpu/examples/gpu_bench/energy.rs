@@ -11,7 +11,7 @@ use crate::results::Results;
 
 /// Idle watts, then joules per GB of CTR on resident data, in windows of several seconds: the
 /// counter has a new value every tenth of a second at most.
-pub fn run(device: &Cuda, until: Instant, results: &mut Results) -> Result<(), Error> {
+pub fn run(device: &Cuda, len: usize, until: Instant, results: &mut Results) -> Result<(), Error> {
     results.say("\nenergy of the GPU, by its counter");
     let mut sources = Sources::open(&Root::default());
     let gpu = |window: &Window| {
@@ -36,7 +36,7 @@ pub fn run(device: &Cuda, until: Instant, results: &mut Results) -> Result<(), E
         return Ok(());
     };
     results.figure("at rest, with a context", "watts", idle);
-    let len = (4_usize << 30).min(device.info().memory_bytes / 4);
+    let len = len.min(device.info().memory_bytes / 4);
     let mut resident = device.resident(len)?;
     for bits in [128, 256] {
         if Instant::now() > until {

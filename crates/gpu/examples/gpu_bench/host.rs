@@ -1,18 +1,22 @@
 //! Data in the memory of the host: plain copies, and jobs on the GPU, the CPU and both.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_engine::{Cipher, Data, Engine, Job, Policy};
+use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, Mode};
+use wattlock_engine::{Calibration, Case, Cipher, Data, Direction, Engine, Job, Policy, Profiles};
 use wattlock_gpu::cuda::{Cuda, Driver, Error, Options};
 
 use crate::results::Results;
 
 /// What the bus does at most.
-pub fn copies(device: &Cuda, results: &mut Results) -> Result<(), Error> {
-    results.say("\ncopies of pinned memory, pieces of 64 MiB");
-    let rates = device.copy_rates(64 << 20, 64)?;
+pub fn copies(
+    device: &Cuda,
+    (bytes, times): (usize, usize),
+    results: &mut Results,
+) -> Result<(), Error> {
+    results.say(&format!("\ncopies of pinned memory, pieces of {bytes} bytes"));
+    let rates = device.copy_rates(bytes, times)?;
     for (case, rate) in [
         ("to the GPU", rates.to_device),
         ("from the GPU", rates.to_host),
@@ -27,6 +31,7 @@ pub fn copies(device: &Cuda, results: &mut Results) -> Result<(), Error> {
 pub fn run(
     driver: &Arc<Driver>,
     name: &str,
+    (sizes, calibrated): (&[usize], Option<Duration>),
     until: Instant,
     results: &mut Results,
 ) -> Result<(), Error> {
@@ -35,14 +40,18 @@ pub fn run(
     slots.extend([3, 4, 6, 12, 16].iter().filter(|n| **n <= cpus));
     for options in slots.into_iter().map(|slots| Options { slots, ..Options::default() }) {
         let device = Cuda::open_with(driver, name, options)?;
-        let engine = Engine::new(cpus).with_device(Box::new(device));
+        let mut engine = Engine::new(cpus).with_device(Box::new(device));
+        if let Some(budget) = calibrated {
+            let profiles = profiles(&engine, budget);
+            engine = engine.with_profiles(profiles);
+        }
         results.say(&format!(
             "\ndata in host memory, {cpus} CPUs, {} slots of {} bytes",
             options.slots, options.piece_bytes
         ));
-        let sizes = if options == Options::default() { SIZES } else { &SIZES[..1] };
+        let chosen = if options == Options::default() { sizes } else { &sizes[..1] };
         let mut break_even = None;
-        for len in sizes {
+        for len in chosen {
             for bits in [128, 256] {
                 if Instant::now() > until {
                     return Ok(());
@@ -63,6 +72,15 @@ pub fn run(
         }
     }
     Ok(())
+}
+
+/// What `hybrid` decides by.
+fn profiles(engine: &Engine, budget: Duration) -> Profiles {
+    let case = |bits| Case::Raw(Algorithm::Aes { bits, mode: Mode::Ctr }, Direction::Encrypt);
+    let cases = [case(128), case(256)];
+    let window = Duration::ZERO;
+    let calibration = Calibration { engine, cases: &cases, budget, sources: None, window };
+    calibration.run(|_| {}).unwrap().into_iter().collect()
 }
 
 /// Bytes per second of the GPU, the CPU and both.
@@ -103,5 +121,3 @@ const POLICIES: [(&str, Policy); 3] =
     [("GPU", Policy::Gpu), ("CPU", Policy::Parallel), ("hybrid", Policy::Hybrid)];
 const KEY: [u8; 32] = *b"a key that is known to everybody";
 const CHUNK: usize = 16 << 10;
-const SIZES: &[usize] =
-    &[4 << 30, 1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10];

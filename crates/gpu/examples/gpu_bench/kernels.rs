@@ -10,9 +10,9 @@ use wattlock_gpu::cuda::{Cuda, Driver, Error, Options, Tables};
 use crate::results::Results;
 
 /// Permutes, XORs, loads.
-pub fn instructions(device: &Cuda, results: &mut Results) -> Result<(), Error> {
+pub fn instructions(device: &Cuda, turns: u32, results: &mut Results) -> Result<(), Error> {
     results.say("\ninstructions of threads, per clock and multiprocessor");
-    for rate in device.instruction_rates(20_000)? {
+    for rate in device.instruction_rates(turns)? {
         results.figure(rate.name, "per_clock", rate.per_clock);
     }
     Ok(())
@@ -22,30 +22,36 @@ pub fn instructions(device: &Cuda, results: &mut Results) -> Result<(), Error> {
 pub fn run(
     driver: &Arc<Driver>,
     device: &Cuda,
-    name: &str,
+    (name, (sizes, times)): (&str, (&[usize], usize)),
     until: Instant,
     results: &mut Results,
 ) -> Result<(), Error> {
     let best = device.options().tables;
-    all(device, SIZES, until, results)?;
+    all(device, (sizes, times), until, results)?;
     if best == Some(Tables::T4) {
         let options = Options { slots: 1, piece_bytes: 1 << 20, tables: Some(Tables::T0) };
         let device = Cuda::open_with(driver, name, options)?;
-        all(&device, &SIZES[..1], until, results)?;
+        all(&device, (&sizes[..1], times), until, results)?;
     }
     Ok(())
 }
 
-fn all(device: &Cuda, sizes: &[usize], until: Instant, results: &mut Results) -> Result<(), Error> {
+fn all(
+    device: &Cuda,
+    (sizes, times): (&[usize], usize),
+    until: Instant,
+    results: &mut Results,
+) -> Result<(), Error> {
     let tables = device.options().tables.map_or("", |tables| match tables {
         Tables::T0 => "T0",
         Tables::T4 => "T4",
     });
     for len in sizes.iter().filter(|len| **len <= device.info().memory_bytes / 4) {
-        let gib = len >> 30;
-        results.say(&format!("\nkernels with {tables}, {gib} GiB on the GPU"));
+        let size =
+            if *len < 1 << 30 { format!("{len} bytes") } else { format!("{} GiB", len >> 30) };
+        results.say(&format!("\nkernels with {tables}, {size} on the GPU"));
         let mut resident = device.resident(*len)?;
-        resident.write(0, &vec![0x5a; 1 << 20])?;
+        resident.write(0, &[0x5a; 4096])?;
         for bits in [128, 192, 256] {
             let key = AesKey::new(AesKernel::best(), &KEY[..bits / 8]).unwrap();
             let iv = [0x11; 16];
@@ -75,13 +81,13 @@ fn all(device: &Cuda, sizes: &[usize], until: Instant, results: &mut Results) ->
                 }
                 resident.apply(cipher, CHUNK)?;
                 let seconds: Result<Vec<f64>, Error> =
-                    (0..TIMES).map(|_| Ok(resident.apply(cipher, CHUNK)?.0)).collect();
-                let case = format!("AES-{bits} {mode}, {tables}, {gib} GiB on the GPU");
+                    (0..times).map(|_| Ok(resident.apply(cipher, CHUNK)?.0)).collect();
+                let case = format!("AES-{bits} {mode}, {tables}, {size} on the GPU");
                 results.times(&case, *len, &seconds?);
             }
-            for lane_blocks in [1, 32, 64, 128, 256].into_iter().filter(|_| gib == 1) {
+            for lane_blocks in [1, 32, 64, 128, 256].into_iter().filter(|_| *len == sizes[0]) {
                 let seconds: Result<Vec<f64>, Error> =
-                    (0..TIMES).map(|_| resident.extended_ctr(&key, iv, lane_blocks)).collect();
+                    (0..times).map(|_| resident.extended_ctr(&key, iv, lane_blocks)).collect();
                 let bytes = 16 * lane_blocks;
                 let case = format!("AES-{bits} CTR, {tables}, {bytes} bytes a thread, no caching");
                 results.times(&case, *len, &seconds?);
@@ -93,5 +99,3 @@ fn all(device: &Cuda, sizes: &[usize], until: Instant, results: &mut Results) ->
 
 const KEY: [u8; 32] = *b"a key that is known to everybody";
 const CHUNK: usize = 16 << 10;
-const SIZES: &[usize] = &[1 << 30, 2 << 30, 4 << 30, 8 << 30];
-const TIMES: usize = 7;

@@ -6,10 +6,10 @@ use wattlock_gpu::cuda::{Cuda, Error, Resident};
 
 use crate::results::Results;
 
-/// A bit more than 4 GiB, or what half of the memory holds.
-pub fn run(device: &Cuda, results: &mut Results) -> Result<(), Error> {
-    let most = device.info().memory_bytes / 4;
-    let len = ((4_usize << 30) + (64 << 20)).min(most) / PART * PART;
+/// Of `len` bytes, or what a quarter of the memory holds, in parts.
+pub fn run(device: &Cuda, (len, part): (usize, usize), results: &mut Results) -> Result<(), Error> {
+    let len = len.min(device.info().memory_bytes / 4) / part * part;
+    let pattern: Vec<u8> = (0..part).map(|n| (n % 251) as u8).collect();
     results.say(&format!("\n{len} bytes of every operation beside the CPU"));
     let mut resident = device.resident(len)?;
     let engine = Engine::new(std::thread::available_parallelism().map_or(1, usize::from));
@@ -25,7 +25,7 @@ pub fn run(device: &Cuda, results: &mut Results) -> Result<(), Error> {
             ("CBC, deciphering", Cipher::CbcDecrypt { key: &key, ivs: &ivs }),
         ] {
             let case = format!("AES-{bits} {name}");
-            let right = compare(&engine, &mut resident, cipher, len)?;
+            let right = compare(&engine, &mut resident, cipher, (len, &pattern))?;
             results.check(&case, right);
         }
     }
@@ -33,7 +33,10 @@ pub fn run(device: &Cuda, results: &mut Results) -> Result<(), Error> {
         let key = AeadKey::new(algorithm, &KEY[..key_len]).unwrap();
         let nonces = Nonces::XorIndex { base: [3; 12] };
         let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
-        results.check(&format!("{} sealing", algorithm.name()), gcm(&mut resident, cipher, len)?);
+        results.check(
+            &format!("{} sealing", algorithm.name()),
+            gcm(&mut resident, cipher, (len, &pattern))?,
+        );
     }
     Ok(())
 }
@@ -43,19 +46,19 @@ fn compare(
     engine: &Engine,
     resident: &mut Resident,
     cipher: Cipher<'_>,
-    len: usize,
+    (len, pattern): (usize, &[u8]),
 ) -> Result<bool, Error> {
-    fill(resident, len)?;
+    fill(resident, len, pattern)?;
     resident.apply(cipher, CHUNK)?;
     let mut expected: Vec<u8> = Vec::with_capacity(len);
-    for _ in 0..len / PART {
-        expected.extend_from_slice(&pattern());
+    for _ in 0..len / pattern.len() {
+        expected.extend_from_slice(pattern);
     }
     let data = Data::InPlace { slots: &mut expected };
     engine.run(Job { cipher, chunk_len: CHUNK, data }).unwrap();
-    let mut found = vec![0; PART];
-    for (n, expected) in expected.chunks(PART).enumerate() {
-        resident.read(n * PART, &mut found)?;
+    let mut found = vec![0; pattern.len()];
+    for (n, expected) in expected.chunks(pattern.len()).enumerate() {
+        resident.read(n * pattern.len(), &mut found)?;
         if found != expected {
             return Ok(false);
         }
@@ -64,14 +67,18 @@ fn compare(
 }
 
 /// The same for sealed chunks, of which every thousandth is compared, tag and all.
-fn gcm(resident: &mut Resident, cipher: Cipher<'_>, len: usize) -> Result<bool, Error> {
-    fill(resident, len)?;
+fn gcm(
+    resident: &mut Resident,
+    cipher: Cipher<'_>,
+    (len, pattern): (usize, &[u8]),
+) -> Result<bool, Error> {
+    fill(resident, len, pattern)?;
     let (_, tags) = resident.apply(cipher, CHUNK)?;
     let slot_len = CHUNK + 16;
-    let pattern = pattern();
     for chunk in (0..tags.len()).step_by(997).chain([tags.len() - 1]) {
         let at = chunk * slot_len;
-        let slot: Vec<u8> = (at..len.min(at + slot_len)).map(|n| pattern[n % PART]).collect();
+        let slot: Vec<u8> =
+            (at..len.min(at + slot_len)).map(|n| pattern[n % pattern.len()]).collect();
         let mut expected = slot.clone();
         let last = chunk + 1 == tags.len();
         let data = Data::InPlace { slots: &mut [] };
@@ -88,16 +95,9 @@ fn gcm(resident: &mut Resident, cipher: Cipher<'_>, len: usize) -> Result<bool, 
     Ok(true)
 }
 
-fn fill(resident: &mut Resident, len: usize) -> Result<(), Error> {
-    let pattern = pattern();
-    (0..len / PART).try_for_each(|n| resident.write(n * PART, &pattern))
-}
-
-/// Of a length that 251 does not divide, so that no two places nearby look alike.
-fn pattern() -> Vec<u8> {
-    (0..PART).map(|n| (n % 251) as u8).collect()
+fn fill(resident: &mut Resident, len: usize, pattern: &[u8]) -> Result<(), Error> {
+    (0..len / pattern.len()).try_for_each(|n| resident.write(n * pattern.len(), pattern))
 }
 
 const KEY: [u8; 32] = *b"a key that is known to everybody";
 const CHUNK: usize = 16 << 10;
-const PART: usize = 64 << 20;

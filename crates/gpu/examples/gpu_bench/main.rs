@@ -2,8 +2,10 @@
 //! settings and changes none. Without a GPU it says why, and exits with 4.
 //!
 //! ```text
-//! gpu_bench [--device cuda:0] [--json FILE] [--seconds 540]
+//! gpu_bench [--device cuda:0] [--json FILE] [--seconds 540] [--scale full|small]
 //! ```
+//!
+//! `small` tries the bench itself, on a library that stands for the driver.
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on stops with what was wrong")]
 
 mod energy;
@@ -19,7 +21,41 @@ use wattlock_gpu::cuda::{Cuda, Driver, Error, Options};
 
 use results::Results;
 
+/// How much is done.
+pub struct Scale {
+    /// Bytes that are compared with the CPU, at most, and of a part of them.
+    known: (usize, usize),
+    /// Bytes on the GPU that kernels work on, and how often.
+    kernels: (&'static [usize], usize),
+    /// Bytes of jobs in host memory, and how long the devices are measured before.
+    host: (&'static [usize], Option<Duration>),
+    /// Turns of the loops of instructions.
+    turns: u32,
+    /// Bytes and times of a copy.
+    copies: (usize, usize),
+}
+
+const FULL: Scale = Scale {
+    known: ((4 << 30) + (64 << 20), 64 << 20),
+    kernels: (&[1 << 30, 2 << 30, 4 << 30, 8 << 30], 7),
+    host: (
+        &[4 << 30, 1 << 30, 256 << 20, 64 << 20, 16 << 20, 4 << 20, 1 << 20, 256 << 10, 64 << 10],
+        Some(Duration::from_secs(8)),
+    ),
+    turns: 20_000,
+    copies: (64 << 20, 64),
+};
+
+const SMALL: Scale = Scale {
+    known: (512 << 10, 128 << 10),
+    kernels: (&[64 << 10], 2),
+    host: (&[1 << 20, 64 << 10], None),
+    turns: 1,
+    copies: (1 << 20, 2),
+};
+
 struct Arguments {
+    scale: &'static Scale,
     device: String,
     json: Option<String>,
     seconds: u64,
@@ -27,7 +63,9 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Some(arguments) = arguments() else {
-        eprintln!("usage: gpu_bench [--device cuda:0] [--json FILE] [--seconds 540]");
+        eprintln!(
+            "usage: gpu_bench [--device cuda:0] [--json FILE] [--seconds 540] [--scale full|small]"
+        );
         return ExitCode::from(2);
     };
     let opened = Driver::load().and_then(|driver| {
@@ -68,21 +106,24 @@ fn measure(
     results: &mut Results,
 ) -> Result<(), Error> {
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
-    known::run(device, results)?;
-    kernels::instructions(device, results)?;
-    kernels::run(driver, device, &arguments.device, until, results)?;
-    host::copies(device, results)?;
-    energy::run(device, until, results)?;
-    host::run(driver, &arguments.device, until, results)
+    let Arguments { scale, device: name, .. } = arguments;
+    known::run(device, scale.known, results)?;
+    kernels::instructions(device, scale.turns, results)?;
+    kernels::run(driver, device, (name, scale.kernels), until, results)?;
+    host::copies(device, scale.copies, results)?;
+    energy::run(device, scale.kernels.0[0] * 4, until, results)?;
+    host::run(driver, name, scale.host, until, results)
 }
 
 fn arguments() -> Option<Arguments> {
-    let mut found = Arguments { device: "cuda".to_owned(), json: None, seconds: 540 };
+    let mut found = Arguments { scale: &FULL, device: "cuda".to_owned(), json: None, seconds: 540 };
     let mut given = std::env::args().skip(1);
     while let Some(flag) = given.next() {
         let value = given.next()?;
         match flag.as_str() {
             "--device" => found.device = value,
+            "--scale" if value == "small" => found.scale = &SMALL,
+            "--scale" if value == "full" => {}
             "--json" => found.json = Some(value),
             "--seconds" => found.seconds = value.parse().ok()?,
             _ => return None,

@@ -115,7 +115,8 @@ impl Error {
         let reason = format!("{} ({})", text.1, text.0);
         match code {
             Code::NO_DEVICE if call == "cuInit" => Self::NoDevice,
-            code if code.is_lost() => Self::Lost { call, reason },
+            // What fails when it starts is none that was there before.
+            code if code.is_lost() && call != "cuInit" => Self::Lost { call, reason },
             _ => Self::Call { call, reason },
         }
     }

@@ -180,7 +180,8 @@ fn jobs_beside_each_other_keep_their_keys_apart() {
 #[test]
 fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
     let machine = Machine::new();
-    let engine = engine(&machine, OPTIONS);
+    let device = machine.open().unwrap();
+    let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Hybrid);
     let chacha = AeadKey::new(AeadAlgorithm::ChaCha20Poly1305, &[7; 32]).unwrap();
     let key = aes(128);
     let ivs = vec![[1; 16]; 300];

@@ -1,4 +1,4 @@
-//! A library with the names of NVIDIA's driver, for the tests beside it, which compile it. Long,
+//! A library with the names of NVIDIA's driver, for the tests beside it, which compile it: long,
 //! because a driver is a flat list of functions.
 //!
 //! Its one GPU runs PTX by the interpreter. It is stricter than a real one: nothing on a stream

@@ -108,3 +108,17 @@ fn files_are_finished_in_every_order_of_stores() {
         }
     }
 }
+
+#[test]
+fn a_file_is_larger_than_the_memory_of_the_device() {
+    let machine = Machine::new();
+    let device = machine.fails("free-bytes 1500000").open().unwrap();
+    assert!(device.options().slots * device.options().piece_bytes < 1_500_000);
+    let mut data = pattern((2 << 20) + 5);
+    let report = ctr(device, Policy::Gpu, &mut data);
+    let mut expected = pattern((2 << 20) + 5);
+    ctr_by_cpu(&mut expected);
+    assert!(data == expected);
+    assert_eq!(by(&report, "cuda:0"), data.len() as u64);
+    machine.assert_clean();
+}

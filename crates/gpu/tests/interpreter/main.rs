@@ -240,3 +240,9 @@ fn what_a_gpu_would_stop_for_is_an_error() {
     assert!(device.try_launch(name, 1, 32, 32767, &arguments(data, 4)).is_err());
     assert!(device.try_launch(name, 1, 1025, 32768, &arguments(data, 4)).is_err());
 }
+
+#[test]
+fn the_kernels_of_the_bench_are_understood() {
+    let module = ptx::parse(include_str!("../../kernels/rates.sm_75.ptx")).unwrap();
+    assert_eq!((module.version, module.kernels.len()), (64, 4));
+}

@@ -1,4 +1,5 @@
-//! From the text of a module to instructions whose registers, labels and symbols are numbers.
+//! From the text of a module to instructions whose registers, labels and symbols are numbers: long,
+//! because PTX has many words.
 
 use std::collections::HashMap;
 
@@ -296,16 +297,16 @@ fn statements<'t>(
     kernel: &mut Kernel,
 ) -> Result<Vec<&'t str>, String> {
     let mut found = Vec::new();
+    let between = |c: char| c.is_whitespace() || c == '{' || c == '}';
     for statement in body.split(';') {
-        let mut statement = statement.trim().trim_start_matches('{').trim();
+        let mut statement = statement.trim_start_matches(between).trim();
         while let Some((label, rest)) = statement.split_once(':') {
             if label.contains(char::is_whitespace) {
                 break;
             }
             names.labels.insert(label.to_owned(), found.len());
-            statement = rest.trim().trim_start_matches(['{', '}']).trim();
+            statement = rest.trim_start_matches(between).trim();
         }
-        let statement = statement.trim_start_matches('}').trim();
         if statement.starts_with(".reg") {
             let name = statement.split_whitespace().last().unwrap_or_default();
             if !name.starts_with('%') {
