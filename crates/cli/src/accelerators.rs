@@ -172,7 +172,9 @@ pub fn is_a_cpu(name: &str) -> bool {
 fn open(name: &str) -> anyhow::Result<Opened> {
     let (kind, which) = name.split_once(':').map_or((name, None), |(kind, n)| (kind, Some(n)));
     match kind {
-        "cuda" => open_cuda(name).map_err(|why| refused(name, &why)),
+        "cuda" if which.is_none_or(|which| which.parse::<usize>().is_ok()) => {
+            open_cuda(name).map_err(|why| refused(name, &why))
+        }
         "opencl" => {
             let listed = opencl::devices().map_err(|why| refused(name, &why))?;
             let chosen = match opencl::choose(&listed, which) {

@@ -483,6 +483,8 @@ pub struct BenchBlocks {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
     /// A quick look: 1 MB, 3 rounds
     #[arg(long)]
     pub quick: bool,

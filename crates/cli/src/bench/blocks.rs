@@ -8,13 +8,14 @@ use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
 
+use super::blocks_gpu;
 use super::extended_block;
 use super::joules;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::{Ratio, Results, Row};
 use crate::args;
-use crate::exit::Ended;
+use crate::exit::{Ended, unavailable};
 use crate::metrics::Metrics;
 
 /// The listing of the study, as a kernel's name.
@@ -42,15 +43,30 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         results.settings.insert(name.into(), value);
     }
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let named = args.spread.devices.iter().find(|name| *name != "cpu");
+    let gpu = blocks_gpu::find(named.map(String::as_str));
+    if let (Some(name), Err(why)) = (named, &gpu) {
+        return Err(unavailable(format!("--device {name}: {why}")));
+    }
     let mut lab = Lab::new(results, &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         rows(lab, effort, &megabytes, &threads);
-        Ok(())
+        match &gpu {
+            Ok(gpu) => megabytes
+                .iter()
+                .try_for_each(|megabytes| gpu.rows(lab, rounds, *megabytes, length(*megabytes))),
+            Err(_) => Ok(()),
+        }
     })?;
     let mut results = lab.results;
-    results
-        .skipped
-        .push("the study's Tables II and III are a GPU's, and no GPU device takes part yet".into());
+    results.skipped.extend(match &gpu {
+        Ok(gpu) if gpu.is_a_cpu => Some(format!(
+            "a GPU: rows of {} are of OpenCL on the CPU, and tell nothing of a GPU's speed",
+            gpu.name
+        )),
+        Ok(_) => None,
+        Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
+    });
     ratios(&mut results, &megabytes, &threads);
     if args.json.as_deref() != Some(Path::new("-")) {
         crate::exit::print(&table(&results))?;
@@ -72,7 +88,7 @@ fn rows(lab: &mut Lab<'_>, effort: Effort, megabytes: &[usize], threads: &[usize
         lab.measure(effort, &case, buffer.bytes(), contenders(granularity, threads));
     };
     for &megabytes in megabytes {
-        let len = megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3];
+        let len = length(megabytes);
         one(Granularity::Coarse, megabytes, len);
         for block in EXTENDED {
             one(Granularity::Extended(block), megabytes, len);
@@ -82,11 +98,16 @@ fn rows(lab: &mut Lab<'_>, effort: Effort, megabytes: &[usize], threads: &[usize
     one(Granularity::Fine, 0, FINE_LEN);
 }
 
+/// Bytes of a message of so many MB: whole blocks of the largest kind.
+fn length(megabytes: usize) -> usize {
+    megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3]
+}
+
 /// What fine granularity is measured on.
 const FINE_LEN: usize = 16 << 10;
 
 /// The key of everything that is measured. It protects nothing.
-const KEY: [u8; 16] = [0x42; 16];
+pub const KEY: [u8; 16] = [0x42; 16];
 
 fn case(granularity: Granularity, megabytes: usize, len: usize) -> Case {
     let what = match granularity {
@@ -180,7 +201,7 @@ fn table(results: &Results) -> String {
             "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8.2} {}\n",
             row.case,
             row.kernel.as_deref().unwrap_or_default(),
-            row.threads.unwrap_or(1),
+            row.threads.map_or_else(|| "-".into(), |threads| threads.to_string()),
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
             1000.0 * row.rate(),

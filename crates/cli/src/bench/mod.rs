@@ -1,6 +1,7 @@
 //! `wattlock bench`: claims, measured beside the peers in the same run.
 
 pub mod blocks;
+mod blocks_gpu;
 pub mod ciphers;
 pub mod files;
 
