@@ -447,6 +447,8 @@ pub struct BenchCiphers {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
     /// A quick look: one length, 3 rounds
     #[arg(long)]
     pub quick: bool,
@@ -683,6 +685,23 @@ pub struct Spread {
     /// What --policy auto seeks the least of
     #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
     pub goal: GoalName,
+}
+
+impl Spread {
+    /// The flags again, for another run of this program.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.devices.is_empty() {
+            words.push(format!("--device={}", self.devices.join(",")));
+        }
+        if let Some(policy) = self.policy.and_then(|policy| policy.to_possible_value()) {
+            words.push(format!("--policy={}", policy.get_name()));
+        }
+        if let Some(goal) = self.goal.to_possible_value() {
+            words.push(format!("--goal={}", goal.get_name()));
+        }
+        words
+    }
 }
 
 /// How devices share the work.

@@ -21,7 +21,7 @@ pub fn place(output: &Path) -> anyhow::Result<PathBuf> {
     Ok(there)
 }
 
-/// Fails early where [`write`] would fail late.
+/// Fails early where [`write()`] would fail late.
 ///
 /// # Errors
 /// That nothing can be written there.

@@ -64,6 +64,7 @@ struct Settings {
     file_size: u64,
     dir: PathBuf,
     threads: usize,
+    spread: args::Spread,
 }
 
 impl Settings {
@@ -76,6 +77,7 @@ impl Settings {
             file_size: args.file_size,
             dir: args.dir.clone(),
             threads: args.threads.unwrap_or_else(|| args::threads(None)),
+            spread: args.spread.clone(),
         }
     }
 }
@@ -112,6 +114,7 @@ impl<'a> Bench<'a> {
             passphrase: home.join("passphrase"),
             directory: home,
             threads: settings.threads,
+            spread: settings.spread.words(),
         };
         fs::write(&keys.identity, identity.to_string().expose_secret())?;
         fs::write(&keys.passphrase, "a passphrase for measuring")?;
@@ -123,7 +126,7 @@ impl<'a> Bench<'a> {
         for tool in &self.tools {
             results.tools.insert(tool.name.into(), tool.version.clone());
         }
-        let Settings { size, rounds, files, file_size, dir, threads } = &self.settings;
+        let Settings { size, rounds, files, file_size, dir, threads, spread } = &self.settings;
         results.settings = [
             ("size_bytes", json!(size)),
             ("rounds", json!(rounds)),
@@ -131,6 +134,7 @@ impl<'a> Bench<'a> {
             ("file_size_bytes", json!(file_size)),
             ("dir", json!(dir)),
             ("threads", json!(threads)),
+            ("devices", json!(spread.words())),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
@@ -246,6 +250,7 @@ impl<'a> Bench<'a> {
     ) -> anyhow::Result<Cost> {
         let mut wattlock = Command::new(std::env::current_exe()?);
         wattlock.arg(command).args(key).arg("--recursive").arg(from).arg("--out-dir").arg(to);
+        wattlock.args(self.settings.spread.words());
         child::run(wattlock.arg(format!("--threads={}", self.settings.threads)))
     }
 

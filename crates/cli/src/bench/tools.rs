@@ -39,6 +39,8 @@ pub struct Keys {
     pub passphrase: PathBuf,
     /// CPU threads of wattlock.
     pub threads: usize,
+    /// Which devices wattlock uses, as its flags say it.
+    pub spread: Vec<String>,
 }
 
 const TOOLS: &[Recipe] = &[
@@ -182,6 +184,9 @@ impl Tool {
                     .replace("THREADS", &keys.threads.to_string())
                     .into(),
             });
+        }
+        if self.recipe.program == "wattlock" {
+            command.args(&keys.spread);
         }
         command
     }

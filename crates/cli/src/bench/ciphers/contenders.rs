@@ -89,7 +89,11 @@ pub fn tree(hash: TreeHash, threads: usize) -> Contender<'static> {
 
 /// A raw cipher through the engine.
 pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Contender<'static> {
-    let engine = Engine::new(threads);
+    raw_on(Engine::new(threads), algorithm, direction).threads(threads)
+}
+
+/// The same on an engine that may have other devices.
+pub fn raw_on(engine: Engine, algorithm: Algorithm, direction: Direction) -> Contender<'static> {
     let key = &KEY[..algorithm.key_len().1.min(if algorithm.for_study_only() { 16 } else { 32 })];
     let keyed = RawKey { key, key2: None, iv: &IV[..algorithm.iv_len()] };
     let kernel = AesKernel::best();
@@ -99,7 +103,7 @@ pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Conten
         stream.apply(&engine, buffer).expect("whole blocks, and less than any limit");
     });
     let name = if algorithm.for_study_only() { "portable" } else { kernel.name() };
-    contender.kernel(name).threads(threads)
+    contender.kernel(name)
 }
 
 /// One message of AES-GCM.

@@ -21,18 +21,21 @@ use super::energy_study;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::Results;
+use crate::accelerators;
 use crate::args::{self, Study};
 use crate::exit::{Ended, usage};
 use crate::metrics::Metrics;
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
-    records_contender, tree, whole,
+    raw_on, records_contender, tree, whole,
 };
 
 /// `wattlock bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
     Results::can_write(args.json.as_deref())?;
     Metrics::can_write(args.meters.prometheus.as_deref())?;
+    // Fails early where a device is not here.
+    accelerators::engine(1, &args.spread)?;
     let bench = Bench::new(args);
     let windows = match (args.quick, args.paper) {
         (true, _) => Windows::QUICK,
@@ -100,6 +103,7 @@ struct Bench {
     calls: Vec<usize>,
     large: usize,
     threads: Vec<usize>,
+    spread: args::Spread,
     peers: Vec<Box<dyn Peer>>,
     absent: Vec<Absent>,
 }
@@ -117,6 +121,7 @@ impl Bench {
             calls: if args.quick { vec![16 << 10] } else { CALLS.to_vec() },
             large: if args.quick { 4 << 20 } else { 64 << 20 },
             threads,
+            spread: args.spread.clone(),
             peers,
             absent,
         }
@@ -313,6 +318,24 @@ impl Bench {
         }
     }
 
+    /// The devices that were asked for beside the CPU: alone, and with it.
+    fn on_devices(
+        &self,
+        algorithm: Algorithm,
+        direction: Direction,
+    ) -> impl Iterator<Item = Contender<'static>> {
+        let alone: Vec<_> = self.spread.devices.iter().filter(|n| *n != "cpu").cloned().collect();
+        let both = alone.iter().cloned().chain(["cpu".to_owned()]).collect();
+        let sets = if alone.is_empty() { Vec::new() } else { vec![alone, both] };
+        let threads = self.threads.last().copied().unwrap_or(1);
+        sets.into_iter().filter_map(move |devices| {
+            let name = devices.join(" and ");
+            let spread = args::Spread { devices, ..Default::default() };
+            let engine = accelerators::engine(threads, &spread).ok()?;
+            Some(raw_on(engine, algorithm, direction).kernel(&name))
+        })
+    }
+
     /// Long messages through the engine, with 1, 2, 4, … threads, beside a pass over memory.
     fn threads(&self, lab: &mut Lab<'_>) {
         use Mode::{Cbc, Ctr, Ecb};
@@ -324,7 +347,8 @@ impl Bench {
             let algorithm = Algorithm::Aes { bits, mode };
             self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
-                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+                let devices = self.on_devices(algorithm, direction);
+                ours.chain(devices).chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
         }
         for (name, hash) in TREES {
