@@ -125,7 +125,8 @@ impl<'a> Report<'a> {
         for Accelerator { seen, profiles } in &self.accelerators {
             text += &format!("\n{}   {}\n", seen.device, shown(&seen.what));
             if profiles.is_empty() {
-                text += "      not calibrated\n";
+                let device = &seen.device;
+                text += &format!("      no profile: run `wattlock calibrate --device {device}`\n");
             }
             for profile in profiles {
                 text +=

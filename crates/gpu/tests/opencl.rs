@@ -52,7 +52,7 @@ fn until_shared(mut work: impl FnMut() -> Report) {
 #[test]
 fn raw_modes_in_place() {
     let Some((engine, _turn)) = engine("raw_modes_in_place", 1 << 20) else { return };
-    let len = 24 << 20;
+    let len = 100 << 20;
     let chunk_len = 64 << 10;
     for key_len in [16, 24, 32] {
         let fast = AesKey::new(AesKernel::best(), &vec![5; key_len]).unwrap();
