@@ -176,12 +176,7 @@ fn open(name: &str) -> anyhow::Result<Opened> {
             open_cuda(name).map_err(|why| refused(name, &why))
         }
         "opencl" => {
-            let listed = opencl::devices().map_err(|why| refused(name, &why))?;
-            let chosen = match opencl::choose(&listed, which) {
-                // Who names OpenCL and has nothing else means the CPU.
-                Err(opencl::Error::NoDevice(_)) if which.is_none() => &listed[0],
-                chosen => chosen.map_err(|why| refused(name, &why))?,
-            };
+            let chosen = choose_opencl(which).map_err(|why| refused(name, &why))?;
             if chosen.kind == Kind::Cpu {
                 tell!(
                     "wattlock: {} is the CPU, by {}: slower than without it",
@@ -189,11 +184,21 @@ fn open(name: &str) -> anyhow::Result<Opened> {
                     chosen.platform
                 );
             }
-            open_opencl(chosen).map_err(|why| refused(name, &why))
+            open_opencl(&chosen).map_err(|why| refused(name, &why))
         }
         _ => Err(usage(format!(
             "--device {name}: devices are cpu, cuda, opencl, cuda:N and opencl:N; see wattlock devices"
         ))),
+    }
+}
+
+/// The OpenCL device of that name, or the first that is worth its while. Who names OpenCL and has
+/// nothing else means the CPU.
+pub fn choose_opencl(which: Option<&str>) -> Result<opencl::Listed, opencl::Error> {
+    let mut listed = opencl::devices()?;
+    match opencl::choose(&listed, which) {
+        Err(opencl::Error::NoDevice(_)) if which.is_none() => Ok(listed.swap_remove(0)),
+        chosen => chosen.cloned(),
     }
 }
 

@@ -38,7 +38,7 @@ impl Plan {
         args: &args::Clocks,
         skipped: &mut Vec<String>,
     ) -> anyhow::Result<Self> {
-        let ladder = ladder(root);
+        let ladder = cpufreq::ladder(&cpufreq::policies(root)).unwrap_or_default();
         let (steps, absent) = steps(&args.clocks, &ladder);
         skipped.extend(absent);
         let lowered = steps.iter().filter(|step| step.rung.is_some());
@@ -115,13 +115,6 @@ fn doubt(step: &Step, applied: Applied, what: &str) -> Option<String> {
         None => "no driver tells the clock".into(),
     };
     (!applied.verified).then(|| format!("clocks: {} {what}, and {seen}", step.name))
-}
-
-/// The rungs of the fastest CPUs, in ascending order.
-fn ladder(root: &Root) -> Vec<Kilohertz> {
-    let policies = cpufreq::policies(root);
-    let fastest = policies.iter().max_by_key(|policy| policy.range().1);
-    fastest.map_or_else(Vec::new, cpufreq::Policy::ladder)
 }
 
 /// The default first, so that what is compared with it is compared with a machine that was left

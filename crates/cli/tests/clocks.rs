@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -148,12 +149,18 @@ fn a_clock_that_was_changed_meanwhile_was_measured_in_vain() {
     let args = ["bench", "ciphers", "--only", "rc4a", "--rounds", "300", "--json", "-"];
     let mut command = machine.wattlock(&args);
     command.args(["--clocks", "low", "--set-clocks"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    machine.until(|machine| machine.clock(0) == "2000000" && machine.clock(1) == "2000000");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A case is named once its clock was found to be right.
+    let mut talk = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("rc4a") {
+        assert!(talk.read_line(&mut said).unwrap() > 0, "{said}");
+    }
     fs::write(machine.policy(0).join("scaling_max_freq"), "3000000\n").unwrap();
-    let ran = child.wait_with_output().unwrap();
+    talk.read_to_string(&mut said).unwrap();
+    let mut ran = child.wait_with_output().unwrap();
+    ran.stderr = said.clone().into_bytes();
     assert_exit(&ran, 1);
-    let said = stderr(&ran);
     assert!(said.contains("was measured at, and 3000 MHz were seen"), "{said}");
     assert!(said.contains("changed to 3000000 by somebody else"), "{said}");
     assert_eq!(stdout(&ran), "");

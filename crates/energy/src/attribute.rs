@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use rustix::fs::OFlags;
 
@@ -42,6 +43,14 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 /// # Errors
 /// What the system said, or what is there instead of a number.
 pub(crate) fn number(path: &Path) -> Result<i64, Error> {
+    parsed(path)
+}
+
+/// The same, of any kind.
+///
+/// # Errors
+/// The same.
+pub(crate) fn parsed<T: FromStr>(path: &Path) -> Result<T, Error> {
     let text = read(path)?;
     let text = text.trim();
     text.parse().map_err(|_| Error::NotANumber {

@@ -144,6 +144,13 @@ impl Policy {
     }
 }
 
+/// Clocks that are worth a try, in ascending order: those of the CPUs with the fastest clock.
+/// `None` where there are no CPUs whose clock can be set.
+pub fn ladder(policies: &[Policy]) -> Option<Vec<Kilohertz>> {
+    let fastest = policies.iter().max_by_key(|policy| policy.range().1);
+    fastest.map(Policy::ladder)
+}
+
 /// Every policy that can be read, by number.
 pub fn policies(root: &Root) -> Vec<Policy> {
     directories(root)

@@ -20,10 +20,8 @@ impl Governor {
     /// [`Error::NoClock`]: no clock can be set; `wattlock doctor` says why.
     pub fn new(root: &Root, lease: Lease) -> Result<Self, Error> {
         let policies = cpufreq::policies(root);
-        let fastest = policies.iter().max_by_key(|policy| policy.range().1);
-        let ladder = fastest.map(Policy::ladder);
-        let ladder =
-            ladder.ok_or_else(|| Error::NoClock { path: root.path(cpufreq::DIRECTORY) })?;
+        let ladder = cpufreq::ladder(&policies)
+            .ok_or_else(|| Error::NoClock { path: root.path(cpufreq::DIRECTORY) })?;
         Ok(Self { policies, ladder, lease })
     }
 

@@ -189,11 +189,7 @@ fn fix(error: &Error) -> &'static str {
 }
 
 fn read(path: &Path) -> Result<Microjoules, Error> {
-    let text = attribute::read(path)?;
-    text.trim().parse().map(Microjoules).map_err(|_| Error::NotANumber {
-        path: path.to_owned(),
-        text: text.trim().chars().take(40).collect(),
-    })
+    attribute::parsed(path).map(Microjoules)
 }
 
 pub(crate) const SOURCE: &str = "powercap";

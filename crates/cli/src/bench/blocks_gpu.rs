@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use wattlock_engine::Cipher;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_gpu::cuda::{Cuda, Resident};
-use wattlock_gpu::opencl::{self, Kind, Listed, OpenCl};
+use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use super::blocks::{EXTENDED, KEY};
 use super::lab::Lab;
 use super::results::Row;
 use super::sample::Sample;
+use crate::accelerators;
 use crate::summary::process_cpu_time;
 
 /// A device that can do it, with its name for rows.
@@ -44,13 +45,9 @@ pub fn find(named: Option<&str>) -> Result<Gpu, String> {
 }
 
 fn by_opencl(which: Option<&str>) -> Result<Gpu, String> {
-    let listed = opencl::devices().map_err(|why| why.to_string())?;
-    let chosen = match opencl::choose(&listed, which) {
-        Err(opencl::Error::NoDevice(_)) if which.is_none() => &listed[0],
-        chosen => chosen.map_err(|why| why.to_string())?,
-    };
-    let open = |listed: &Listed| OpenCl::open(listed, opencl::Options::default());
-    let device = open(chosen).map_err(|why| why.to_string())?;
+    let chosen = accelerators::choose_opencl(which).map_err(|why| why.to_string())?;
+    let device = OpenCl::open(&chosen, opencl::Options::default());
+    let device = device.map_err(|why| why.to_string())?;
     let is_a_cpu = chosen.kind == Kind::Cpu;
     Ok(Gpu { name: chosen.id(), is_a_cpu, of: Kinds::OpenCl(Box::new(device)) })
 }
