@@ -33,6 +33,8 @@ pub enum Command {
     Restore(Restore),
     #[command(subcommand)]
     Bench(Bench),
+    #[command(subcommand)]
+    Simulate(Simulate),
     Report(Report),
     Completions(Completions),
     Man(Man),
@@ -544,6 +546,29 @@ pub struct BenchFiles {
 pub enum FileStudy {
     /// SEFPS: 14 files of 5.61 KB to 598 MB, protected and unprotected on CPU and GPU
     Sefps,
+}
+
+/// Run studies of streams in virtual time: nothing is encrypted, and all joules are modelled.
+#[derive(Debug, Subcommand)]
+pub enum Simulate {
+    Lecpaes(SimulateLecpaes),
+}
+
+/// Run the LECPAES paper's experiment in virtual time.
+///
+/// Users submit their messages one after the other to a window; one of the paper's algorithms takes
+/// them out. Prints joules, throughput and retransmissions by a model of the paper's machine.
+#[derive(Debug, Args)]
+pub struct SimulateLecpaes {
+    /// Set the paper's figures and tables beside ours, and fail where we miss them
+    #[arg(long)]
+    pub paper: bool,
+    /// What the messages' lengths are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 /// Make one page of figures from results of `wattlock bench` and `wattlock measure`.

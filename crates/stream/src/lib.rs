@@ -7,6 +7,7 @@
 
 mod ladder;
 mod policy;
+pub mod simulate;
 
 pub use ladder::{Ladder, Rung};
 pub use policy::{Sense, Velocity};

@@ -1,0 +1,3 @@
+//! `wattlock simulate`: studies of streams in virtual time.
+
+pub mod lecpaes;

@@ -1,0 +1,1 @@
+//! Streams, windows and policies in virtual time.
