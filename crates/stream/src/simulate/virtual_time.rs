@@ -1,0 +1,258 @@
+//! A device behind a window in virtual time: messages come, batches are sealed, clocks change.
+//!
+//! The model. A message that finds no room is refused; it and all that come behind it wait at the
+//! door, and the first of them tries again each [`RETRY`]; each try in vain is a refusal. Whoever
+//! waits there keeps the time at which he came first. The device takes batches of whole messages,
+//! seals them at the rate of the rung that is in force, and releases their room at the end. A change
+//! of rungs by another thread takes the time to settle, in which the old rung stays in force; what
+//! is decided meanwhile waits for it. Where the thread that seals sets the clock it seals nothing
+//! meanwhile. The floor of the rung in force is drawn all the time, and joules for each byte on top.
+
+use std::collections::VecDeque;
+
+use crate::{Sense, Velocity};
+
+use super::curve::Curve;
+use super::streams::Arrival;
+
+/// What became of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Modelled joules, from the beginning until the end of the stream or the last message, whichever
+    /// is later.
+    pub joules: f64,
+    /// Seconds from the beginning until then.
+    pub seconds: f64,
+    /// Seconds from the first submission of a message until it was sealed, in ascending order.
+    pub delays: Vec<f64>,
+    /// Tries that found no room.
+    pub refusals: u64,
+    /// How often the rung was changed.
+    pub changes: u64,
+    /// Seconds that each rung was in force.
+    pub at_rungs: Vec<f64>,
+}
+
+impl Outcome {
+    /// The delay that this share of the messages keeps, in seconds; 0 if there was none.
+    pub fn delay(&self, share: f64) -> f64 {
+        let rank = (share * self.delays.len() as f64).ceil() as usize;
+        self.delays.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
+
+    /// Refusals for each message.
+    pub fn refusals_per_message(&self) -> f64 {
+        self.refusals as f64 / self.delays.len().max(1) as f64
+    }
+}
+
+/// Lets `stream` through a window of `window` bytes and looks at it until `until` seconds at least.
+/// Messages come in the order of their time, and none is longer than the window.
+pub fn run(
+    stream: &[Arrival],
+    until: f64,
+    curve: &Curve,
+    velocity: Velocity,
+    window: u64,
+) -> Outcome {
+    let mut device = Device::new(curve, velocity, window);
+    let mut coming = stream.iter().copied().peekable();
+    loop {
+        let arrival = coming.peek().map(|arrival| arrival.at);
+        let Some(at) = [arrival, device.next()].into_iter().flatten().min_by(f64::total_cmp) else {
+            break;
+        };
+        device.advance(at);
+        device.happen();
+        while let Some(arrival) = coming.next_if(|arrival| arrival.at <= at) {
+            device.submit(arrival);
+        }
+        device.work();
+    }
+    device.advance(until.max(device.now));
+    device.outcome.seconds = device.now;
+    device.outcome.delays.sort_by(f64::total_cmp);
+    device.outcome
+}
+
+struct Device<'a> {
+    curve: &'a Curve,
+    velocity: Velocity,
+    window: u64,
+    now: f64,
+    /// In force.
+    rung: usize,
+    /// Decided last.
+    wanted: usize,
+    /// When which rung will be in force.
+    change: Option<(f64, usize)>,
+    buffered: VecDeque<Arrival>,
+    buffered_bytes: u64,
+    in_flight: Vec<Arrival>,
+    in_flight_bytes: u64,
+    /// Bytes in flight that are not sealed.
+    remaining: f64,
+    door: VecDeque<Arrival>,
+    retry: f64,
+    outcome: Outcome,
+}
+
+impl<'a> Device<'a> {
+    fn new(curve: &'a Curve, velocity: Velocity, window: u64) -> Self {
+        let rungs = curve.ladder.rungs().len();
+        let nothing = Sense { buffered: 0, in_flight: 0, size: window, rung: 0 };
+        let rung = velocity.rung(&nothing, &curve.ladder);
+        Self {
+            curve,
+            velocity,
+            window,
+            now: 0.0,
+            rung,
+            wanted: rung,
+            change: None,
+            buffered: VecDeque::new(),
+            buffered_bytes: 0,
+            in_flight: Vec::new(),
+            in_flight_bytes: 0,
+            remaining: 0.0,
+            door: VecDeque::new(),
+            retry: 0.0,
+            outcome: Outcome { at_rungs: vec![0.0; rungs], ..Outcome::default() },
+        }
+    }
+
+    /// Bytes sealed in a second just now.
+    fn rate(&self) -> f64 {
+        let stalled = self.velocity.waits_for_clock() && self.change.is_some();
+        match self.in_flight.is_empty() || stalled {
+            true => 0.0,
+            false => self.curve.ladder.rungs()[self.rung].rate,
+        }
+    }
+
+    /// When something will happen by itself.
+    fn next(&self) -> Option<f64> {
+        let rate = self.rate();
+        let sealed = (rate > 0.0).then(|| self.now + self.remaining / rate);
+        let retry = (!self.door.is_empty()).then_some(self.retry);
+        let change = self.change.map(|(at, _)| at);
+        [sealed, retry, change].into_iter().flatten().min_by(f64::total_cmp)
+    }
+
+    /// Lets the time pass until `at`, in which nothing happens.
+    fn advance(&mut self, at: f64) {
+        let seconds = at - self.now;
+        let rung = &self.curve.ladder.rungs()[self.rung];
+        let bytes = (self.rate() * seconds).min(self.remaining);
+        self.outcome.joules += rung.floor * seconds + rung.joules_per_byte * bytes;
+        self.outcome.at_rungs[self.rung] += seconds;
+        self.remaining -= bytes;
+        self.now = at;
+    }
+
+    /// What is due now: a new rung is in force, a batch is sealed, the door is tried again.
+    fn happen(&mut self) {
+        if let Some((_, rung)) = self.change.take_if(|(at, _)| *at <= self.now) {
+            self.rung = rung;
+            self.set();
+        }
+        // Less than a byte is an error of rounding.
+        if !self.in_flight.is_empty() && self.remaining < 1.0 && self.rate() > 0.0 {
+            self.sealed();
+        }
+        if !self.door.is_empty() && self.retry <= self.now {
+            self.knock();
+        }
+    }
+
+    fn submit(&mut self, arrival: Arrival) {
+        if self.door.is_empty() && self.has_room(arrival) {
+            self.admit(arrival);
+            return;
+        }
+        if self.door.is_empty() {
+            self.retry = self.now + RETRY;
+        }
+        self.outcome.refusals += 1;
+        self.door.push_back(arrival);
+    }
+
+    fn knock(&mut self) {
+        while let Some(&first) = self.door.front() {
+            if !self.has_room(first) {
+                self.outcome.refusals += 1;
+                self.retry = self.now + RETRY;
+                return;
+            }
+            self.door.pop_front();
+            self.admit(first);
+        }
+    }
+
+    fn has_room(&self, arrival: Arrival) -> bool {
+        self.buffered_bytes + self.in_flight_bytes + u64::from(arrival.bytes) <= self.window
+    }
+
+    fn admit(&mut self, arrival: Arrival) {
+        self.buffered_bytes += u64::from(arrival.bytes);
+        self.buffered.push_back(arrival);
+    }
+
+    fn sealed(&mut self) {
+        if !self.buffered.is_empty() {
+            self.decide();
+        }
+        let now = self.now;
+        self.outcome.delays.extend(self.in_flight.drain(..).map(|arrival| now - arrival.at));
+        self.in_flight_bytes = 0;
+        if self.buffered.is_empty() {
+            self.decide();
+        } else {
+            self.take();
+        }
+    }
+
+    /// Begins a batch where the device is at rest and there is something to do.
+    fn work(&mut self) {
+        if self.in_flight.is_empty() && !self.buffered.is_empty() {
+            self.decide();
+            self.take();
+        }
+    }
+
+    fn take(&mut self) {
+        let batch = self.velocity.batch(self.window);
+        while let Some(first) = self.buffered.front() {
+            let bytes = u64::from(first.bytes);
+            if !self.in_flight.is_empty() && self.in_flight_bytes + bytes > batch {
+                break;
+            }
+            self.in_flight_bytes += bytes;
+            self.in_flight.extend(self.buffered.pop_front());
+        }
+        self.buffered_bytes -= self.in_flight_bytes;
+        self.remaining = self.in_flight_bytes as f64;
+    }
+
+    fn decide(&mut self) {
+        let sense = Sense {
+            buffered: self.buffered_bytes,
+            in_flight: self.in_flight_bytes,
+            size: self.window,
+            rung: self.wanted,
+        };
+        self.wanted = self.velocity.rung(&sense, &self.curve.ladder);
+        self.set();
+    }
+
+    /// Begins the change to what was decided, unless one is under way.
+    fn set(&mut self) {
+        if self.change.is_none() && self.wanted != self.rung {
+            self.outcome.changes += 1;
+            self.change = Some((self.now + self.curve.settles[self.wanted], self.wanted));
+        }
+    }
+}
+
+/// Seconds between two tries of a message that was refused.
+pub const RETRY: f64 = 0.001;
