@@ -6,7 +6,8 @@
 //! seals them at the rate of the rung that is in force, and releases their room at the end. A change
 //! of rungs by another thread takes the time to settle, in which the old rung stays in force; what
 //! is decided meanwhile waits for it. Where the thread that seals sets the clock it seals nothing
-//! meanwhile. The floor of the rung in force is drawn all the time, and joules for each byte on top.
+//! meanwhile. The floor of the rung in force is drawn all the time, of two rungs the higher while one
+//! changes to the other, and joules for each byte on top.
 
 use std::collections::VecDeque;
 
@@ -142,9 +143,11 @@ impl<'a> Device<'a> {
     /// Lets the time pass until `at`, in which nothing happens.
     fn advance(&mut self, at: f64) {
         let seconds = at - self.now;
-        let rung = &self.curve.ladder.rungs()[self.rung];
+        let rungs = self.curve.ladder.rungs();
+        let (rung, next) = (&rungs[self.rung], self.change.map_or(self.rung, |(_, next)| next));
+        let floor = rung.floor.max(rungs[next].floor);
         let bytes = (self.rate() * seconds).min(self.remaining);
-        self.outcome.joules += rung.floor * seconds + rung.joules_per_byte * bytes;
+        self.outcome.joules += floor * seconds + rung.joules_per_byte * bytes;
         self.outcome.at_rungs[self.rung] += seconds;
         self.remaining -= bytes;
         self.now = at;
