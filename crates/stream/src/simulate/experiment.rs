@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::machine::Machine;
+use super::platform;
 use super::random::SplitMix64;
 use super::run::{self, Outcome};
-use super::platform;
 use crate::Velocity;
 
 /// Who encrypts, and at which clock.
@@ -42,6 +42,11 @@ impl Algorithm {
         Self::RaceToIdle,
         Self::Paced,
     ];
+
+    /// The one of that [name](Self::name).
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
 
     /// "cs", "lecpaes-literal", …
     pub fn name(self) -> &'static str {
@@ -110,15 +115,27 @@ impl Experiment {
     /// Bytes of the shortest message.
     pub const SHORTEST: u64 = 35 << 10;
 
+    /// The seed that is used where none is asked for.
+    pub const SEED: u64 = 1;
+
     /// As the paper ran it, as far as it says.
     pub fn paper(seed: u64) -> Self {
         Self { users: 12_000, window: platform::WINDOW, seed }
     }
 
-    /// The messages' lengths in bytes: the same for all algorithms and latencies.
+    /// The messages' lengths in bytes, the same for all algorithms and latencies: evenly spaced from
+    /// the shortest to the longest, in an order that the seed gives. So they are uniform, and their
+    /// sum is the one that the paper's throughputs are of, whatever the seed: 1083.98 MiB of 12,000.
     pub fn messages(&self) -> Vec<u64> {
+        let users = self.users as u64;
+        let span = Self::LONGEST - Self::SHORTEST + 1;
+        let mut messages: Vec<_> =
+            (0..users).map(|user| Self::SHORTEST + (2 * user + 1) * span / (2 * users)).collect();
         let mut numbers = SplitMix64::new(self.seed);
-        (0..self.users).map(|_| numbers.between(Self::SHORTEST, Self::LONGEST)).collect()
+        for last in (1..messages.len()).rev() {
+            messages.swap(last, numbers.between(0, last as u64) as usize);
+        }
+        messages
     }
 
     /// One run. `None` if the window does not hold the longest message.
@@ -162,11 +179,56 @@ pub struct Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
-    fn explore() {
-        for run in Experiment::paper(1).grid(&Algorithm::ALL, &Experiment::LATENCIES_US).unwrap() {
-            let o = &run.outcome;
-            println!("{:16} {:5} E {:9.2} T {:8.3} R {:8.5} batches {} calls {} p50 {} p99 {} {:?}", run.algorithm, run.latency_us, o.model_joules, o.rate()/platform::MIB, o.retransmission_rate(), o.batches, o.clock_calls, o.delay_ns(0.5).unwrap()/1000, o.delay_ns(0.99).unwrap()/1000, o.rung_ns.iter().map(|n| n/1_000_000).collect::<Vec<_>>());
+    fn messages_are_uniform_and_add_up_to_what_the_papers_throughputs_are_of() {
+        let messages = Experiment::paper(3).messages();
+        let (least, most) = (messages.iter().min(), messages.iter().max());
+        assert!(least >= Some(&Experiment::SHORTEST) && most <= Some(&Experiment::LONGEST));
+        let mib = messages.iter().sum::<u64>() as f64 / platform::MIB;
+        assert!((mib - 1083.98).abs() < 0.01, "{mib}");
+        let below = messages.iter().filter(|len| **len < 64 << 10).count();
+        assert!((3020..3030).contains(&below), "{below} of 12,000 are in the lowest 29 of 115 KiB");
+        assert_ne!(messages, Experiment::paper(4).messages(), "the seed gives the order");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        let small = |seed| Experiment { users: 300, ..Experiment::paper(seed) };
+        for algorithm in Algorithm::ALL {
+            let once = small(1).run(algorithm, 500);
+            assert_eq!(once, small(1).run(algorithm, 500), "{algorithm}");
+            assert_ne!(once, small(2).run(algorithm, 500), "{algorithm}");
         }
+    }
+
+    #[test]
+    fn whatever_is_submitted_is_sealed() {
+        let experiment = Experiment { users: 1000, ..Experiment::paper(5) };
+        let bytes = experiment.messages().iter().sum();
+        let runs = experiment.grid(&Algorithm::ALL, &[0, 100, 1000]).unwrap();
+        for Run { algorithm, latency_us, outcome } in runs {
+            assert_eq!(
+                (outcome.messages, outcome.bytes),
+                (1000, bytes),
+                "{algorithm} {latency_us}"
+            );
+            assert_eq!(outcome.delays_ns.len(), 1000);
+            assert_eq!(outcome.rung_ns.iter().sum::<u64>(), outcome.elapsed_ns, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_cannot_hold_a_message_is_refused() {
+        let narrow = Experiment { users: 50, window: 100 << 10, seed: 1 };
+        assert_eq!(narrow.run(Algorithm::Cs, 100), None);
+    }
+
+    #[test]
+    fn algorithms_are_found_by_their_names() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(Algorithm::named(algorithm.name()), Some(algorithm));
+        }
+        assert_eq!(Algorithm::named("aes"), None);
     }
 }

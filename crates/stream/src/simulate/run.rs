@@ -60,7 +60,12 @@ impl Outcome {
 
 /// Submits `messages`, given by their lengths, in their order, through a window of `window` bytes to
 /// `machine`. `None` if one is longer than the window: it would be tried for ever.
-pub fn run(messages: &[u64], producer: Producer, window: u64, machine: &Machine) -> Option<Outcome> {
+pub fn run(
+    messages: &[u64],
+    producer: Producer,
+    window: u64,
+    machine: &Machine,
+) -> Option<Outcome> {
     if messages.iter().any(|len| *len > window) {
         return None;
     }
@@ -250,7 +255,8 @@ impl<'a> Course<'a> {
     fn seal(&mut self) {
         let left = self.work();
         let since = self.now + self.machine.batch_ns;
-        self.phase = Phase::Sealing { since, left, until: since + self.machine.ns(left, self.rung) };
+        self.phase =
+            Phase::Sealing { since, left, until: since + self.machine.ns(left, self.rung) };
         self.outcome.model_joules += self.in_flight as f64 * self.joules_per_byte(self.rung);
     }
 
@@ -313,7 +319,8 @@ impl<'a> Course<'a> {
     fn account(&mut self) {
         let ns = self.now - self.rung_since;
         self.outcome.rung_ns[self.rung] += ns;
-        self.outcome.model_joules += self.machine.ladder.rungs()[self.rung].floor * ns as f64 * 1e-9;
+        self.outcome.model_joules +=
+            self.machine.ladder.rungs()[self.rung].floor * ns as f64 * 1e-9;
         self.rung_since = self.now;
     }
 
@@ -330,5 +337,106 @@ impl<'a> Course<'a> {
     fn sense(&self) -> Sense {
         let Self { buffered, in_flight, window: size, rung, .. } = *self;
         Sense { buffered, in_flight, size, rung }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ladder, Rung, Velocity};
+
+    const PRODUCER: Producer = Producer { pause_ns: 5, retry_ns: 7 };
+
+    /// A rung of so many bytes in a nanosecond, with watts and joules per byte.
+    fn rung(rate: f64, floor: f64, joules_per_byte: f64) -> Rung {
+        Rung { name: String::new(), speed: rate, rate: rate * 1e9, floor, joules_per_byte }
+    }
+
+    fn machine(rungs: Vec<Rung>) -> Machine {
+        Machine {
+            ladder: Ladder::new(rungs).unwrap(),
+            first_rung: 0,
+            velocity: Velocity::Fixed(0),
+            calls: Calls::Aside { ns: 10 },
+            lanes: 1,
+            stall_ns: 0,
+            batch_ns: 0,
+            batch_most: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn three_messages_by_hand() {
+        let machine = Machine { batch_ns: 2, ..machine(vec![rung(1.0, 2e9, 3.0)]) };
+        let outcome = run(&[10, 20, 30], PRODUCER, 40, &machine).unwrap();
+        // 5: 10 bytes come in, and are sealed until 17. 10: 20 bytes come in, and are sealed from 17
+        // to 39. 15, 22, 29 and 36: there is no room for 30. 43: they come in, and take until 75.
+        assert_eq!(outcome.delays_ns, [17 - 5, 39 - 10, 75 - 15]);
+        assert_eq!((outcome.retransmissions, outcome.elapsed_ns, outcome.batches), (4, 75, 3));
+        assert_eq!((outcome.messages, outcome.bytes), (3, 60));
+        assert_eq!(outcome.model_joules, 2.0 * 75.0 + 3.0 * 60.0);
+        assert_eq!((outcome.delay_ns(0.5), outcome.delay_ns(0.99)), (Some(29), Some(60)));
+    }
+
+    #[test]
+    fn what_is_tried_at_the_moment_of_release_finds_room() {
+        let machine = Machine { batch_ns: 2, ..machine(vec![rung(1.0, 0.0, 0.0)]) };
+        let producer = Producer { retry_ns: 8, ..PRODUCER };
+        let outcome = run(&[10, 20, 30], producer, 40, &machine).unwrap();
+        // 15, 23 and 31 are in vain; 39 is when the 20 bytes flow out.
+        assert_eq!((outcome.retransmissions, outcome.elapsed_ns), (3, 39 + 2 + 30));
+    }
+
+    #[test]
+    fn retries_that_are_skipped_are_counted_as_if_they_were_tried() {
+        // A slow machine: the second message is tried every 7 ns, from 10 until the first is out at
+        // 1005; that is 143 times, and then at 1011.
+        let outcome = run(&[100, 100], PRODUCER, 100, &machine(vec![rung(0.1, 0.0, 0.0)])).unwrap();
+        assert_eq!((outcome.retransmissions, outcome.elapsed_ns), (143, 1011 + 1000));
+    }
+
+    #[test]
+    fn a_batch_ends_when_the_most_loaded_lane_does() {
+        let stalled = Machine { stall_ns: 100, lanes: 2, ..machine(vec![rung(1.0, 0.0, 0.0)]) };
+        // All three wait for the start: lanes of 10 + 30 and 20 bytes, half a byte in a nanosecond.
+        let outcome = run(&[10, 20, 30], PRODUCER, 100, &stalled).unwrap();
+        assert_eq!((outcome.batches, outcome.elapsed_ns), (1, 100 + 80));
+        let small = Machine { batch_most: 30, ..stalled };
+        let outcome = run(&[10, 20, 30], PRODUCER, 100, &small).unwrap();
+        assert_eq!((outcome.batches, outcome.elapsed_ns), (2, 100 + 40 + 60));
+    }
+
+    #[test]
+    fn a_batch_goes_on_faster_when_the_clock_has_been_set_from_aside() {
+        let rungs = vec![rung(0.5, 1e9, 1.0), rung(1.0, 2e9, 3.0)];
+        let aside = Machine { velocity: Velocity::RaceToIdle, ..machine(rungs) };
+        let outcome = run(&[20], PRODUCER, 100, &aside).unwrap();
+        // From 5 to 15 at the slow rung, 5 bytes; then 15 bytes at the fast one.
+        assert_eq!((outcome.elapsed_ns, &outcome.rung_ns[..]), (30, &[15, 15][..]));
+        assert_eq!(outcome.model_joules, 15.0 + 2.0 * 15.0 + 5.0 + 3.0 * 15.0);
+        assert_eq!(outcome.clock_calls, 1);
+        // Before the batch instead, which waits for it.
+        let inline = Machine { calls: Calls::Inline { ns: 10 }, ..aside };
+        let outcome = run(&[20], PRODUCER, 100, &inline).unwrap();
+        assert_eq!((outcome.elapsed_ns, &outcome.rung_ns[..]), (35, &[5, 30][..]));
+    }
+
+    #[test]
+    fn an_idle_machine_goes_down_to_the_lowest_rung() {
+        let rungs = vec![rung(0.5, 1e9, 0.0), rung(1.0, 2e9, 0.0)];
+        let aside = Machine { velocity: Velocity::RaceToIdle, first_rung: 1, ..machine(rungs) };
+        let producer = Producer { pause_ns: 100, ..PRODUCER };
+        let outcome = run(&[20, 20], producer, 100, &aside).unwrap();
+        // Sealed from 100 to 120; low from 130; the next from 200 on: 5 bytes until 210, then 15.
+        assert_eq!((outcome.elapsed_ns, &outcome.rung_ns[..]), (225, &[80, 145][..]));
+        assert_eq!(outcome.clock_calls, 2);
+    }
+
+    #[test]
+    fn nothing_to_do_takes_no_time() {
+        let outcome = run(&[], PRODUCER, 100, &machine(vec![rung(1.0, 1.0, 1.0)])).unwrap();
+        assert_eq!((outcome.elapsed_ns, outcome.model_joules), (0, 0.0));
+        assert_eq!(outcome.delay_ns(0.99), None);
+        assert!(run(&[101], PRODUCER, 100, &machine(vec![rung(1.0, 1.0, 1.0)])).is_none());
     }
 }
