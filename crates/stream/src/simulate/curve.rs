@@ -1,10 +1,9 @@
 //! Curves of rate and power over the rungs of a machine: the paper's K20M, or one from a file.
 
-use std::collections::BTreeSet;
-
 use crate::{Ladder, Rung};
 
-use super::MIB;
+use super::machine::Calls;
+use super::platform::{self, MIB};
 
 /// A machine as the simulator sees it.
 #[derive(Clone, Debug)]
@@ -31,28 +30,12 @@ pub struct BadCurve {
 }
 
 impl Curve {
-    /// NVIDIA's Tesla K20M in the LECPAES paper. Clocks from its Table 1; rates, watts, joules and
-    /// the time of a clock call from constants that were fitted to its Figures 8 and 9.
+    /// The LECPAES paper's NVIDIA Tesla K20M, as [`platform`] has it.
     pub fn k20m() -> Self {
-        let rung = |&(core, memory, rate, floor): &(f64, u32, f64, f64)| Rung {
-            name: format!("{core}/{memory} MHz"),
-            speed: core,
-            rate: rate * MIB,
-            floor,
-            joules_per_byte: 0.098 / MIB,
-        };
-        // At the full clock of the memory the rate is as the clock of the cores; 312 MiB/s at 705.
-        let fast = |core: f64| (core, 2600, 312.0 * core / 705.0, 74.8);
-        let rungs = [
-            (324.0, 324, 135.0, 50.7),
-            fast(614.0),
-            fast(640.0),
-            fast(666.0),
-            fast(705.0),
-            fast(758.0),
-        ];
-        let ladder = Ladder::new(rungs.iter().map(rung).collect()).expect("rungs of a real GPU");
-        Self { ladder, settles: vec![0.001; rungs.len()], default: 4 }
+        let machine = platform::gpu_at_default();
+        let (Calls::Aside { ns } | Calls::Inline { ns }) = machine.calls;
+        let settles = vec![ns as f64 * 1e-9; machine.ladder.rungs().len()];
+        Self { ladder: machine.ladder, settles, default: machine.first_rung }
     }
 
     /// Reads a curve: [`HEADER`], then a line per rung. Lines that are empty or begin with `#` do not

@@ -1,8 +1,8 @@
 //! Streams of messages: thirteen kinds, each with parameters to tune policies with and others to
 //! report them with.
 
-use super::random::Random;
-use super::{KIB, MIB};
+use super::platform::MIB;
+use super::random::SplitMix64;
 
 /// A message as it comes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,25 +148,22 @@ const fn bursty(name: &'static str, shape: Shape) -> Stream {
 impl Stream {
     /// Its messages in the first `seconds`, the same for the same seed.
     pub fn arrivals(&self, seconds: f64, seed: u64) -> Vec<Arrival> {
-        let name = self.name.bytes().fold(seed, |seed, byte| {
-            Random::new(seed ^ u64::from(byte)).bits()
-        });
-        let mut random = Random::new(name);
+        let of_name = |seed, byte| SplitMix64::new(seed ^ u64::from(byte)).draw();
+        let mut random = SplitMix64::new(self.name.bytes().fold(seed, of_name));
         let steps = (seconds / STEP).round() as usize;
         let rates = self.shape.rates(steps, &mut random);
         let mut arrivals = Vec::new();
-        let mean = f64::from(SHORTEST + LONGEST) / 2.0;
+        let mean = (SHORTEST + LONGEST) as f64 / 2.0;
         // The stream runs through its messages at `rate / mean` a second; each takes its gap, which
         // is 1 on average.
-        let gap = |random: &mut Random| if self.poisson { random.exponential(1.0) } else { 1.0 };
+        let gap = |random: &mut SplitMix64| if self.poisson { random.exponential(1.0) } else { 1.0 };
         let mut left = gap(&mut random);
         for (step, rate) in rates.into_iter().enumerate() {
             let pace = rate * MIB / mean;
             let mut at = 0.0;
             while pace > 0.0 && at + left / pace <= STEP {
                 at += left / pace;
-                let range = f64::from(LONGEST - SHORTEST + 1);
-                let bytes = SHORTEST + (random.uniform() * range) as u32;
+                let bytes = random.between(SHORTEST, LONGEST) as u32;
                 arrivals.push(Arrival { at: step as f64 * STEP + at, bytes });
                 left = gap(&mut random);
             }
@@ -178,7 +175,7 @@ impl Stream {
 
 impl Shape {
     /// MiB/s in each [`STEP`].
-    fn rates(self, steps: usize, random: &mut Random) -> Vec<f64> {
+    fn rates(self, steps: usize, random: &mut SplitMix64) -> Vec<f64> {
         let time = |step: usize| (step as f64 + 0.5) * STEP;
         let each = |rate: &dyn Fn(f64) -> f64| (0..steps).map(|step| rate(time(step))).collect();
         match self {
@@ -213,7 +210,7 @@ impl Shape {
                 let mut rates = vec![0.0; steps];
                 for _ in 0..count {
                     let mean = |is_on| if is_on { on } else { off };
-                    let is_on = phases(steps, |is_on| random.heavy(mean(is_on)));
+                    let is_on = phases(steps, |is_on| random.pareto(mean(is_on)));
                     rates.iter_mut().zip(is_on).filter(|(_, is_on)| *is_on).for_each(|(rate, _)| {
                         *rate += each;
                     });
@@ -238,8 +235,8 @@ fn phases(steps: usize, mut length: impl FnMut(bool) -> f64) -> impl Iterator<It
     })
 }
 
-const SHORTEST: u32 = 35 * KIB;
-const LONGEST: u32 = 150 * KIB;
+const SHORTEST: u64 = 35 << 10;
+const LONGEST: u64 = 150 << 10;
 
 /// The rate of a stream changes once in as many seconds at most.
 const STEP: f64 = 0.001;

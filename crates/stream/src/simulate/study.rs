@@ -4,10 +4,10 @@ use crate::Velocity;
 
 use super::bound::least_joules;
 use super::curve::Curve;
+use super::service::serve;
 use super::streams::{Arrival, Stream};
-use super::virtual_time;
 
-/// The policies of a machine, with what they have to keep.
+/// A machine, and what its policies have to keep.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// The machine.
@@ -24,25 +24,30 @@ pub struct Row {
     /// The policy.
     pub velocity: Velocity,
     /// Modelled joules.
-    pub joules: f64,
+    pub model_joules: f64,
+    /// Modelled joules over the bound; none without one.
+    pub ratio: Option<f64>,
     /// Seconds until half of the messages, 99 % and all of them were sealed, each.
     pub delays: [f64; 3],
     /// Refusals for each message.
     pub refusals: f64,
-    /// Changes of the rung.
+    /// How often a rung was set.
     pub changes: u64,
+    /// True if 99 % of the messages were sealed within the deadline, and no more than
+    /// [`MOST_REFUSALS`] were refused.
+    pub keeps: bool,
 }
 
 /// What came of one stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Contender {
+pub struct Trial {
     /// The stream.
     pub stream: String,
-    /// True if its rate changes within a second.
+    /// True if its rate changes within seconds.
     pub bursty: bool,
     /// Messages.
     pub messages: usize,
-    /// Bytes a second.
+    /// Bytes in a second.
     pub load: f64,
     /// The least modelled joules; none if no schedule keeps the deadline.
     pub bound: Option<f64>,
@@ -50,14 +55,29 @@ pub struct Contender {
     pub rows: Vec<Row>,
 }
 
+/// What a policy did with all streams.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mean {
+    /// The policy.
+    pub velocity: Velocity,
+    /// Mean of its ratios to the bound over streams that are not bursty; none without any.
+    pub smooth: Option<f64>,
+    /// The same over those that are.
+    pub bursty: Option<f64>,
+    /// The greatest ratio.
+    pub worst: Option<f64>,
+    /// Streams of which it keeps the deadline, refusing hardly anyone.
+    pub kept: usize,
+}
+
 impl Study {
-    /// Of this machine, with a window of what its highest rate seals within the deadline.
-    pub fn new(curve: Curve, deadline: f64) -> Self {
-        let window = curve.ladder.window(deadline);
-        Self { curve, deadline, window }
+    /// Of this machine, with [`DEADLINE`] and a window of what its highest rate seals in that time.
+    pub fn new(curve: Curve) -> Self {
+        let window = curve.ladder.window(DEADLINE);
+        Self { curve, deadline: DEADLINE, window }
     }
 
-    /// The policies.
+    /// The policies; `fixed` stays at the rung that nobody set.
     pub fn velocities(&self) -> [Velocity; 5] {
         Velocity::NAMES.map(|name| match Velocity::named(name, &self.curve.ladder, self.deadline) {
             Some(Velocity::Fixed(_)) | None => Velocity::Fixed(self.curve.default),
@@ -66,32 +86,62 @@ impl Study {
     }
 
     /// Runs one of the kinds of streams.
-    pub fn stream(&self, stream: &Stream, seconds: f64, seed: u64) -> Contender {
+    pub fn stream(&self, stream: &Stream, seconds: f64, seed: u64) -> Trial {
         self.arrivals(stream.name, stream.bursty, &stream.arrivals(seconds, seed), seconds)
     }
 
-    /// Runs any stream that takes `seconds`.
-    pub fn arrivals(&self, name: &str, bursty: bool, stream: &[Arrival], seconds: f64) -> Contender {
-        let until = seconds + self.deadline;
+    /// Runs any stream that takes `seconds`, whose messages all fit the window.
+    pub fn arrivals(&self, name: &str, bursty: bool, stream: &[Arrival], seconds: f64) -> Trial {
+        let Self { curve, deadline, window } = self;
+        let until = seconds + deadline;
         let bytes: f64 = stream.iter().map(|arrival| f64::from(arrival.bytes)).sum();
+        let bound = least_joules(stream, until, &curve.ladder, *window, *deadline);
         let row = |velocity| {
-            let outcome = virtual_time::run(stream, until, &self.curve, velocity, self.window);
+            let service = serve(stream, until, curve, velocity, *window);
+            let (p99, refusals) = (service.delay(0.99), service.refusals_per_message());
             Row {
                 velocity,
-                joules: outcome.joules,
-                delays: [0.5, 0.99, 1.0].map(|share| outcome.delay(share)),
-                refusals: outcome.refusals_per_message(),
-                changes: outcome.changes,
+                model_joules: service.model_joules,
+                ratio: bound.map(|bound| service.model_joules / bound),
+                delays: [service.delay(0.5), p99, service.delay(1.0)],
+                refusals,
+                changes: service.changes,
+                keeps: p99 <= *deadline && refusals <= MOST_REFUSALS,
             }
         };
-        let ladder = &self.curve.ladder;
-        Contender {
+        Trial {
             stream: name.to_owned(),
             bursty,
             messages: stream.len(),
-            load: bytes / seconds,
-            bound: least_joules(stream, until, ladder, self.window, self.deadline),
+            load: bytes / until,
+            bound,
             rows: self.velocities().into_iter().map(row).collect(),
         }
     }
 }
+
+/// Over all trials, which are of the same policies.
+pub fn means(trials: &[Trial]) -> Vec<Mean> {
+    let velocities = trials.first().map_or(&[][..], |trial| &trial.rows).iter().enumerate();
+    let mean = |(at, row): (usize, &Row)| {
+        let of = |bursty: bool| {
+            let trials = trials.iter().filter(|trial| trial.bursty == bursty);
+            let ratios: Vec<_> = trials.filter_map(|trial| trial.rows[at].ratio).collect();
+            (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+        };
+        Mean {
+            velocity: row.velocity,
+            smooth: of(false),
+            bursty: of(true),
+            worst: trials.iter().filter_map(|trial| trial.rows[at].ratio).max_by(f64::total_cmp),
+            kept: trials.iter().filter(|trial| trial.rows[at].keeps).count(),
+        }
+    };
+    velocities.map(mean).collect()
+}
+
+/// Seconds that a message may take.
+pub const DEADLINE: f64 = 0.05;
+
+/// Refusals for each message that a policy may have.
+pub const MOST_REFUSALS: f64 = 0.001;

@@ -5,8 +5,8 @@
 //! waits there keeps the time at which he came first. The device takes batches of whole messages,
 //! seals them at the rate of the rung that is in force, and releases their room at the end. A change
 //! of rungs by another thread takes the time to settle, in which the old rung stays in force; what
-//! is decided meanwhile waits for it. Where the thread that seals sets the clock it seals nothing
-//! meanwhile. The floor of the rung in force is drawn all the time, of two rungs the higher while one
+//! is decided meanwhile waits for it. Where the thread that seals sets the clock it does so before each
+//! batch, and seals nothing meanwhile. The floor of the rung in force is drawn all the time, of two rungs the higher while one
 //! changes to the other, and joules for each byte on top.
 
 use std::collections::VecDeque;
@@ -18,23 +18,23 @@ use super::streams::Arrival;
 
 /// What became of a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct Service {
     /// Modelled joules, from the beginning until the end of the stream or the last message, whichever
     /// is later.
-    pub joules: f64,
+    pub model_joules: f64,
     /// Seconds from the beginning until then.
     pub seconds: f64,
     /// Seconds from the first submission of a message until it was sealed, in ascending order.
     pub delays: Vec<f64>,
     /// Tries that found no room.
     pub refusals: u64,
-    /// How often the rung was changed.
+    /// How often a rung was set.
     pub changes: u64,
     /// Seconds that each rung was in force.
     pub at_rungs: Vec<f64>,
 }
 
-impl Outcome {
+impl Service {
     /// The delay that this share of the messages keeps, in seconds; 0 if there was none.
     pub fn delay(&self, share: f64) -> f64 {
         let rank = (share * self.delays.len() as f64).ceil() as usize;
@@ -49,13 +49,13 @@ impl Outcome {
 
 /// Lets `stream` through a window of `window` bytes and looks at it until `until` seconds at least.
 /// Messages come in the order of their time, and none is longer than the window.
-pub fn run(
+pub fn serve(
     stream: &[Arrival],
     until: f64,
     curve: &Curve,
     velocity: Velocity,
     window: u64,
-) -> Outcome {
+) -> Service {
     let mut device = Device::new(curve, velocity, window);
     let mut coming = stream.iter().copied().peekable();
     loop {
@@ -71,9 +71,9 @@ pub fn run(
         device.work();
     }
     device.advance(until.max(device.now));
-    device.outcome.seconds = device.now;
-    device.outcome.delays.sort_by(f64::total_cmp);
-    device.outcome
+    device.service.seconds = device.now;
+    device.service.delays.sort_by(f64::total_cmp);
+    device.service
 }
 
 struct Device<'a> {
@@ -95,7 +95,7 @@ struct Device<'a> {
     remaining: f64,
     door: VecDeque<Arrival>,
     retry: f64,
-    outcome: Outcome,
+    service: Service,
 }
 
 impl<'a> Device<'a> {
@@ -118,7 +118,7 @@ impl<'a> Device<'a> {
             remaining: 0.0,
             door: VecDeque::new(),
             retry: 0.0,
-            outcome: Outcome { at_rungs: vec![0.0; rungs], ..Outcome::default() },
+            service: Service { at_rungs: vec![0.0; rungs], ..Service::default() },
         }
     }
 
@@ -147,8 +147,8 @@ impl<'a> Device<'a> {
         let (rung, next) = (&rungs[self.rung], self.change.map_or(self.rung, |(_, next)| next));
         let floor = rung.floor.max(rungs[next].floor);
         let bytes = (self.rate() * seconds).min(self.remaining);
-        self.outcome.joules += floor * seconds + rung.joules_per_byte * bytes;
-        self.outcome.at_rungs[self.rung] += seconds;
+        self.service.model_joules += floor * seconds + rung.joules_per_byte * bytes;
+        self.service.at_rungs[self.rung] += seconds;
         self.remaining -= bytes;
         self.now = at;
     }
@@ -157,7 +157,7 @@ impl<'a> Device<'a> {
     fn happen(&mut self) {
         if let Some((_, rung)) = self.change.take_if(|(at, _)| *at <= self.now) {
             self.rung = rung;
-            self.set();
+            self.set(false);
         }
         // Less than a byte is an error of rounding.
         if !self.in_flight.is_empty() && self.remaining < 1.0 && self.rate() > 0.0 {
@@ -176,14 +176,14 @@ impl<'a> Device<'a> {
         if self.door.is_empty() {
             self.retry = self.now + RETRY;
         }
-        self.outcome.refusals += 1;
+        self.service.refusals += 1;
         self.door.push_back(arrival);
     }
 
     fn knock(&mut self) {
         while let Some(&first) = self.door.front() {
             if !self.has_room(first) {
-                self.outcome.refusals += 1;
+                self.service.refusals += 1;
                 self.retry = self.now + RETRY;
                 return;
             }
@@ -206,7 +206,7 @@ impl<'a> Device<'a> {
             self.decide();
         }
         let now = self.now;
-        self.outcome.delays.extend(self.in_flight.drain(..).map(|arrival| now - arrival.at));
+        self.service.delays.extend(self.in_flight.drain(..).map(|arrival| now - arrival.at));
         self.in_flight_bytes = 0;
         if self.buffered.is_empty() {
             self.decide();
@@ -245,13 +245,14 @@ impl<'a> Device<'a> {
             rung: self.wanted,
         };
         self.wanted = self.velocity.rung(&sense, &self.curve.ladder);
-        self.set();
+        self.set(self.velocity.waits_for_clock());
     }
 
-    /// Begins the change to what was decided, unless one is under way.
-    fn set(&mut self) {
-        if self.change.is_none() && self.wanted != self.rung {
-            self.outcome.changes += 1;
+    /// Begins the change to what was decided, unless one is under way; and if `always`, even if
+    /// there is nothing to change.
+    fn set(&mut self, always: bool) {
+        if self.change.is_none() && (always || self.wanted != self.rung) {
+            self.service.changes += 1;
             self.change = Some((self.now + self.curve.settles[self.wanted], self.wanted));
         }
     }
