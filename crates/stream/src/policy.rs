@@ -168,7 +168,8 @@ mod tests {
             [(0, 758, 0, 5), (300, 24, 0, 1), (324, 290, 1, 2), (705, 53, 5, 5), (379, 379, 1, 5)]
         {
             let sense = sense(buffered, in_flight, 758);
-            let rungs = [Velocity::LecpaesLiteral, Velocity::Lecpaes].map(|v| v.rung(&sense, &k20m));
+            let rungs =
+                [Velocity::LecpaesLiteral, Velocity::Lecpaes].map(|v| v.rung(&sense, &k20m));
             assert_eq!(rungs, [literal, counted], "{buffered} {in_flight}");
         }
     }
@@ -254,7 +255,7 @@ mod tests {
             rungs in prop::collection::vec((1.0..1e3, 1.0..100.0, 0.0..50.0, 0.0..2.0), 1..8),
             deadline in 0.001..1.0,
             size in 1..10_000u64,
-            mut used in prop::collection::vec((0.0..1.0, 0.0..1.0), 2..20),
+            mut used in prop::collection::vec((0.0..1.0f64, 0.0..1.0f64), 2..20),
         ) {
             let rungs = rungs.into_iter().map(|(speed, rate, floor, joules_per_byte)| {
                 Rung { name: String::new(), speed, rate, floor, joules_per_byte }

@@ -260,3 +260,110 @@ impl<'a> Device<'a> {
 
 /// Seconds between two tries of a message that was refused.
 pub const RETRY: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Ladder, Rung};
+
+    /// Two rungs: 1000 bytes a second at 10 W, and 2000 at 30 W; 0.01 J a byte; 0.5 s to settle.
+    fn curve() -> Curve {
+        let rung = |rate: f64, floor| Rung {
+            name: rate.to_string(),
+            speed: rate,
+            rate,
+            floor,
+            joules_per_byte: 0.01,
+        };
+        let ladder = Ladder::new(vec![rung(1000.0, 10.0), rung(2000.0, 30.0)]).unwrap();
+        Curve { ladder, settles: vec![0.5; 2], default: 1 }
+    }
+
+    fn stream(messages: &[(f64, u32)]) -> Vec<Arrival> {
+        messages.iter().map(|&(at, bytes)| Arrival { at, bytes }).collect()
+    }
+
+    fn near(one: &[f64], other: &[f64]) -> bool {
+        one.len() == other.len() && one.iter().zip(other).all(|(a, b)| (a - b).abs() < 1e-9)
+    }
+
+    #[test]
+    fn a_clock_that_another_thread_sets_changes_within_the_batch() {
+        // From 1 to 1.5 s the batch is at the slow rung and draws the floor of the fast one; 500 bytes
+        // are left, which take 0.25 s. Going down takes until 2.25, at the floor of the fast rung.
+        let service = serve(&stream(&[(1.0, 1000)]), 4.0, &curve(), Velocity::RaceToIdle, 5000);
+        assert!(near(&service.delays, &[0.75]), "{service:?}");
+        assert!(near(&service.at_rungs, &[1.5 + 1.75, 0.75]), "{service:?}");
+        let joules = 10.0 + 30.0 * (0.5 + 0.25 + 0.5) + 10.0 * 1.75 + 10.0;
+        assert!(near(&[service.model_joules, service.seconds], &[joules, 4.0]), "{service:?}");
+        assert_eq!((service.changes, service.refusals), (2, 0));
+    }
+
+    #[test]
+    fn the_thread_that_sets_the_clock_itself_seals_nothing_meanwhile() {
+        // 400 of 1000 bytes are below the threshold of 1/2, 600 are not.
+        let stream = stream(&[(1.0, 400), (3.0, 600)]);
+        let service = serve(&stream, 5.0, &curve(), Velocity::LecpaesLiteral, 1000);
+        assert!(near(&service.delays, &[0.5 + 0.3, 0.5 + 0.4]), "{service:?}");
+        // Up before the second message, and down when nothing was left.
+        assert_eq!(service.changes, 4);
+    }
+
+    #[test]
+    fn who_finds_no_room_waits_at_the_door() {
+        let fixed = Velocity::Fixed(0);
+        let service =
+            serve(&stream(&[(0.0, 600), (0.0, 500), (0.6, 100)]), 2.0, &curve(), fixed, 1000);
+        // Room is made at 0.6; until then the second message is refused when it comes, and each
+        // millisecond. The third comes when the door is about to be tried again.
+        assert!((600..=602).contains(&service.refusals), "{}", service.refusals);
+        assert_eq!(service.delays.len(), 3);
+        let [third, first, second] = service.delays[..] else { panic!("{service:?}") };
+        assert!(near(&[first], &[0.6]) && (1.1..1.102).contains(&second), "{service:?}");
+        assert!((0.5..0.602).contains(&third), "{service:?}");
+    }
+
+    #[test]
+    fn delays_by_share() {
+        let delays: Vec<_> = (1..=200).map(f64::from).collect();
+        let service = Service { delays, refusals: 50, ..Service::default() };
+        for (share, delay) in
+            [(0.0, 1.0), (0.5, 100.0), (0.99, 198.0), (0.991, 199.0), (1.0, 200.0)]
+        {
+            assert_eq!(service.delay(share), delay, "{share}");
+        }
+        assert_eq!(service.refusals_per_message(), 0.25);
+        assert_eq!(Service::default().delay(0.99), 0.0);
+    }
+
+    #[test]
+    fn an_empty_stream_rests() {
+        for (velocity, joules) in [(Velocity::Fixed(1), 30.0), (Velocity::RaceToIdle, 10.0)] {
+            let service = serve(&[], 1.0, &curve(), velocity, 1000);
+            assert!(near(&[service.model_joules], &[joules]), "{service:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_is_sealed_whatever_the_policy(
+            mut messages in prop::collection::vec((0.0..5.0f64, 1..=1000u32), 0..60),
+            name in 0..5usize,
+            window in 1000..4000u64,
+        ) {
+            messages.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (messages, curve) = (stream(&messages), curve());
+            let velocity = Velocity::named(Velocity::NAMES[name], &curve.ladder, 1.0).unwrap();
+            let service = serve(&messages, 6.0, &curve, velocity, window);
+            prop_assert_eq!(service.delays.len(), messages.len());
+            prop_assert!(service.delays.iter().all(|delay| *delay > 0.0));
+            prop_assert!((service.at_rungs.iter().sum::<f64>() - service.seconds).abs() < 1e-6);
+            let bytes: f64 = messages.iter().map(|arrival| f64::from(arrival.bytes)).sum();
+            let least = 10.0 * service.seconds + 0.01 * bytes;
+            prop_assert!(service.model_joules >= least - 1e-6);
+            prop_assert!(service.model_joules <= least + 20.0 * service.seconds + 1e-6);
+        }
+    }
+}

@@ -156,7 +156,8 @@ impl Stream {
         let mean = (SHORTEST + LONGEST) as f64 / 2.0;
         // The stream runs through its messages at `rate / mean` a second; each takes its gap, which
         // is 1 on average.
-        let gap = |random: &mut SplitMix64| if self.poisson { random.exponential(1.0) } else { 1.0 };
+        let gap =
+            |random: &mut SplitMix64| if self.poisson { random.exponential(1.0) } else { 1.0 };
         let mut left = gap(&mut random);
         for (step, rate) in rates.into_iter().enumerate() {
             let pace = rate * MIB / mean;
@@ -188,7 +189,8 @@ impl Shape {
                 each(&|time| if time % (on.1 + off.1) < on.1 { on.0 } else { off.0 })
             }
             Self::RandomOnOff { on, off } => {
-                let is_on = phases(steps, |is_on| random.exponential(if is_on { on.1 } else { off.1 }));
+                let is_on =
+                    phases(steps, |is_on| random.exponential(if is_on { on.1 } else { off.1 }));
                 is_on.map(|is_on| if is_on { on.0 } else { off.0 }).collect()
             }
             Self::Spikes { base, every, mib, within } => {
@@ -211,9 +213,11 @@ impl Shape {
                 for _ in 0..count {
                     let mean = |is_on| if is_on { on } else { off };
                     let is_on = phases(steps, |is_on| random.pareto(mean(is_on)));
-                    rates.iter_mut().zip(is_on).filter(|(_, is_on)| *is_on).for_each(|(rate, _)| {
-                        *rate += each;
-                    });
+                    rates.iter_mut().zip(is_on).filter(|(_, is_on)| *is_on).for_each(
+                        |(rate, _)| {
+                            *rate += each;
+                        },
+                    );
                 }
                 rates
             }
@@ -240,3 +244,75 @@ const LONGEST: u64 = 150 << 10;
 
 /// The rate of a stream changes once in as many seconds at most.
 const STEP: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes a second.
+    fn load(stream: &Stream, seed: u64) -> f64 {
+        let bytes: f64 = stream.arrivals(100.0, seed).iter().map(|a| f64::from(a.bytes)).sum();
+        bytes / 100.0 / MIB
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_stream_and_another_seed_another() {
+        for stream in REPORTING.iter().chain(&TUNING) {
+            let one = stream.arrivals(3.0, 1);
+            assert_eq!(one, stream.arrivals(3.0, 1), "{}", stream.name);
+            assert_ne!(one, stream.arrivals(3.0, 2), "{}", stream.name);
+            assert!(one.is_sorted_by_key(|arrival| arrival.at), "{}", stream.name);
+            assert!(one.iter().all(|arrival| (0.0..3.0).contains(&arrival.at)), "{}", stream.name);
+            let lengths = |a: &Arrival| (SHORTEST..=LONGEST).contains(&u64::from(a.bytes));
+            assert!(one.iter().all(lengths), "{}", stream.name);
+        }
+    }
+
+    #[test]
+    fn loads_are_those_that_the_parameters_say() {
+        let on_off = |(on, on_s): (f64, f64), (off, off_s): (f64, f64)| {
+            (on * on_s + off * off_s) / (on_s + off_s)
+        };
+        for stream in REPORTING.iter().chain(&TUNING) {
+            let (expected, within) = match stream.shape {
+                Shape::Steady(rate) => (rate, 0.02),
+                Shape::Diurnal { low, high, .. } => ((low + high) / 2.0, 0.05),
+                Shape::OnOff { on, off } => (on_off(on, off), 0.06),
+                Shape::RandomOnOff { on, off } => (on_off(on, off), 0.25),
+                Shape::Spikes { base, every, mib, within } => (base + mib / (every + within), 0.08),
+                // The mean of a lognormal rate, a little less for being cut off.
+                Shape::Noise { median, sigma, .. } => (median * (sigma * sigma / 2.0).exp(), 0.2),
+                Shape::Sources { count, each, phases: (on, off) } => {
+                    (count as f64 * each * on / (on + off), 0.35)
+                }
+            };
+            let load = load(stream, 3);
+            assert!((load / expected - 1.0).abs() < within, "{}: {load} {expected}", stream.name);
+        }
+    }
+
+    #[test]
+    fn the_two_sets_have_the_same_kinds_with_other_parameters() {
+        for (one, other) in REPORTING.iter().zip(&TUNING) {
+            assert_eq!(
+                (one.name, one.bursty, one.poisson),
+                (other.name, other.bursty, other.poisson)
+            );
+            assert_ne!(one.shape, other.shape, "{}", one.name);
+        }
+    }
+
+    #[test]
+    fn gaps_are_even_or_exponential() {
+        // The squared coefficient of variation: 0 for even gaps, 1 for exponential ones.
+        for (stream, least, most) in [(&REPORTING[2], 0.0, 1e-6), (&REPORTING[5], 0.9, 1.1)] {
+            let arrivals = stream.arrivals(20.0, 5);
+            let gaps: Vec<_> = arrivals.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let variance =
+                gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+            let variation = variance / (mean * mean);
+            assert!((least..=most).contains(&variation), "{}: {variation}", stream.name);
+        }
+    }
+}

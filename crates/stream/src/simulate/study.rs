@@ -145,3 +145,89 @@ pub const DEADLINE: f64 = 0.05;
 
 /// Refusals for each message that a policy may have.
 pub const MOST_REFUSALS: f64 = 0.001;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{REPORTING, TUNING};
+
+    fn trials(streams: &[Stream], seed: u64) -> Vec<Trial> {
+        let study = Study::new(Curve::k20m());
+        streams.iter().map(|stream| study.stream(stream, 20.0, seed)).collect()
+    }
+
+    #[test]
+    fn paced_is_within_two_percent_of_the_bound_and_keeps_every_stream() {
+        for seed in [1, 2, 3, 4] {
+            let means = means(&trials(&REPORTING, seed));
+            let [literal, lecpaes, fixed, race, paced] = &means[..] else { panic!("{means:?}") };
+            assert_eq!(paced.kept, 13, "seed {seed}: {paced:?}");
+            let (smooth, bursty) = (paced.smooth.unwrap(), paced.bursty.unwrap());
+            assert!(smooth < 1.01 && bursty < 1.02, "seed {seed}: {paced:?}");
+            assert!(paced.worst.unwrap() < 1.07, "seed {seed}: {paced:?}");
+            assert_eq!((fixed.kept, race.kept), (13, 13), "seed {seed}");
+            assert!(paced.kept >= lecpaes.kept + 2, "seed {seed}: {lecpaes:?}");
+            assert!(lecpaes.kept > literal.kept, "seed {seed}: {literal:?}");
+            for dearer in [fixed, race] {
+                assert!(
+                    dearer.smooth.unwrap() > 1.2 && dearer.bursty.unwrap() > 1.15,
+                    "{dearer:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_tuned_with_other_streams_does_as_well_on_them() {
+        let means = means(&trials(&TUNING, 1));
+        let paced = &means[4];
+        assert_eq!((paced.velocity.name(), paced.kept), ("paced", 13));
+        assert!(paced.smooth.unwrap() < 1.01 && paced.bursty.unwrap() < 1.025, "{paced:?}");
+    }
+
+    #[test]
+    fn means_are_of_streams_that_have_a_bound() {
+        let row = |ratio, keeps| Row {
+            velocity: Velocity::RaceToIdle,
+            model_joules: 1.0,
+            ratio,
+            delays: [0.0; 3],
+            refusals: 0.0,
+            changes: 0,
+            keeps,
+        };
+        let trial = |bursty, ratio, keeps| Trial {
+            stream: String::new(),
+            bursty,
+            messages: 1,
+            load: 1.0,
+            bound: None,
+            rows: vec![row(ratio, keeps)],
+        };
+        let trials = [
+            trial(false, Some(1.0), true),
+            trial(false, Some(2.0), false),
+            trial(false, None, true),
+            trial(true, None, true),
+        ];
+        let mean = Mean {
+            velocity: Velocity::RaceToIdle,
+            smooth: Some(1.5),
+            bursty: None,
+            worst: Some(2.0),
+            kept: 3,
+        };
+        assert_eq!(means(&trials), [mean]);
+        assert_eq!(means(&[]), []);
+    }
+
+    #[test]
+    fn what_no_schedule_can_keep_has_no_bound() {
+        let study = Study::new(Curve::k20m());
+        let flood: Vec<_> =
+            (0..1000).map(|at| Arrival { at: f64::from(at) * 1e-4, bytes: 100_000 }).collect();
+        let trial = study.arrivals("flood", true, &flood, 0.1);
+        assert_eq!(trial.bound, None);
+        assert!(trial.rows.iter().all(|row| row.ratio.is_none() && !row.keeps));
+    }
+}
