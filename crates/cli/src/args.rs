@@ -4,8 +4,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use wattlock_stream::simulate::{Algorithm, Experiment};
 
 /// Protects files with authenticated encryption, on all cores, as fast as memory allows.
 #[derive(Debug, Parser)]
@@ -556,16 +558,32 @@ pub enum Simulate {
 
 /// Run the LECPAES paper's experiment in virtual time.
 ///
-/// Users submit their messages one after the other to a window; one of the paper's algorithms takes
-/// them out. Prints joules, throughput and retransmissions by a model of the paper's machine.
+/// Users submit their messages, one after the other, to a window; an algorithm takes them out. Prints
+/// modelled joules, throughput and retransmissions on a model of the paper's machine.
 #[derive(Debug, Args)]
 pub struct SimulateLecpaes {
     /// Set the paper's figures and tables beside ours, and fail where we miss them
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["users", "latency", "window", "algorithm"])]
     pub paper: bool,
-    /// What the messages' lengths are drawn from
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// What the order of the messages' lengths is drawn from
+    #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
     pub seed: u64,
+    /// Users, with one message of 35 to 150 KiB each
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub users: u32,
+    /// Microseconds between two messages, separated by commas
+    #[arg(long, value_name = "US", value_delimiter = ',')]
+    #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub latency: Vec<u64>,
+    /// Bytes of the window, with K, M or G for powers of 1024
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub window: u64,
+    /// Algorithms, separated by commas: the paper's, or our policies on its machine
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cs,cp,gp,lecpaes")]
+    #[arg(value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name)))]
+    pub algorithm: Vec<String>,
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
