@@ -554,6 +554,7 @@ pub enum FileStudy {
 #[derive(Debug, Subcommand)]
 pub enum Simulate {
     Lecpaes(SimulateLecpaes),
+    Policies(SimulatePolicies),
 }
 
 /// Run the LECPAES paper's experiment in virtual time.
@@ -584,6 +585,35 @@ pub struct SimulateLecpaes {
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cs,cp,gp,lecpaes")]
     #[arg(value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name)))]
     pub algorithm: Vec<String>,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Compare velocity policies on thirteen kinds of streams with the least that any schedule could use.
+///
+/// In virtual time, on a model of a machine: joules over that bound, the delays of messages, and
+/// refusals for each message, of every policy on every stream.
+#[derive(Debug, Args)]
+pub struct SimulatePolicies {
+    /// What the streams are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The machine: "k20m", the LECPAES paper's GPU, or a CSV file of rungs
+    #[arg(long, value_name = "k20m|FILE", default_value = "k20m", value_hint = ValueHint::FilePath)]
+    pub curve: PathBuf,
+    /// Take the stream of FILE instead: a line "seconds bytes" for each message
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
+    pub trace: Option<PathBuf>,
+    /// Which streams: those for reports, or those that the policies were tuned with
+    #[arg(long, value_name = "SET", default_value = "reporting")]
+    #[arg(value_parser = ["reporting", "tuning"])]
+    pub streams: String,
+    /// How long each stream is
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,

@@ -22,7 +22,9 @@ fn the_papers_numbers_stand_beside_ours_and_are_met() {
     assert_exit(&ran, 0);
     assert_eq!(stderr(&ran), "");
     let text = stdout(&ran);
-    for title in ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"] {
+    for title in
+        ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"]
+    {
         assert!(text.contains(&format!("\n{title}: ")), "{title} is missing:\n{text}");
     }
     for printed in ["2839.52", "282.13", "61.1308", "0.3046", "-864.95", "220.68", "60.8720"] {
@@ -50,8 +52,12 @@ fn json_tells_every_run_and_every_printed_number() {
         assert_eq!(run["messages"], 12_000, "{run}");
         assert_eq!(run["bytes"], runs[0]["bytes"], "{run}");
         assert!(run["model_energy_uj"].as_u64().unwrap() > 100_000_000, "{run}");
-        let set: u64 =
-            run["rungs"].as_array().unwrap().iter().map(|rung| rung["set_ns"].as_u64().unwrap()).sum();
+        let set: u64 = run["rungs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rung| rung["set_ns"].as_u64().unwrap())
+            .sum();
         assert_eq!(set, run["elapsed_ns"].as_u64().unwrap(), "{run}");
     }
     let paper = &document["paper"];
@@ -69,7 +75,14 @@ fn json_tells_every_run_and_every_printed_number() {
 #[test]
 fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
     let once = |seed| {
-        let ran = lecpaes(&["--users=200", "--latency=100,250", "--algorithm=cs,paced", "--seed", seed, "--json"]);
+        let ran = lecpaes(&[
+            "--users=200",
+            "--latency=100,250",
+            "--algorithm=cs,paced",
+            "--seed",
+            seed,
+            "--json",
+        ]);
         assert_exit(&ran, 0);
         json(&ran)
     };
@@ -85,7 +98,8 @@ fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
 
 #[test]
 fn an_experiment_of_ones_own_is_printed() {
-    let ran = lecpaes(&["--users=500", "--window=1M", "--latency=1000", "--algorithm=race-to-idle"]);
+    let ran =
+        lecpaes(&["--users=500", "--window=1M", "--latency=1000", "--algorithm=race-to-idle"]);
     assert_exit(&ran, 0);
     let text = stdout(&ran);
     assert!(text.contains("500 users") && text.contains("window 1.00 MiB"), "{text}");

@@ -1,28 +1,20 @@
 //! `wattlock simulate lecpaes`: the LECPAES paper's experiment in virtual time.
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use wattlock_file::Shown;
 use wattlock_stream::simulate::platform::MIB;
 use wattlock_stream::simulate::{Algorithm, Comparison, Experiment, Run, Seed};
 
 use super::lecpaes_document::Document;
-use super::lecpaes_paper;
+use super::{Outlet, lecpaes_paper};
 use crate::args;
 use crate::exit::{self, Ended};
-use crate::replace;
 
 /// `wattlock simulate lecpaes`.
 pub fn run(args: &args::SimulateLecpaes) -> Ended {
-    let to = args.json.as_deref();
-    let file = to.filter(|path| path.as_os_str() != "-");
-    let place = file.map(replace::place).transpose()?;
-    if let Some((place, name)) = place.as_deref().zip(file) {
-        replace::can_write(place).with_context(|| format!("cannot write {}", Shown(name)))?;
-    }
+    let outlet = Outlet::open(args.json.as_deref())?;
     let (experiment, algorithms) = asked(args)?;
     let runs = experiment
         .grid(&algorithms, &args.latency)
@@ -31,18 +23,8 @@ pub fn run(args: &args::SimulateLecpaes) -> Ended {
         true => Comparison::new(&runs, Seed::of(args.seed)),
         false => None,
     };
-    if to != Some(Path::new("-")) {
-        exit::print(&text(&experiment, &runs, comparison.as_ref()))?;
-    }
-    if to.is_some() {
-        let document = Document::new(&experiment, &runs, comparison.as_ref());
-        let json = serde_json::to_string_pretty(&document)? + "\n";
-        match place {
-            Some(place) => replace::write(&place, json.as_bytes())
-                .with_context(|| format!("cannot write {}", Shown(&place)))?,
-            None => exit::print(&json)?,
-        }
-    }
+    let document = Document::new(&experiment, &runs, comparison.as_ref());
+    outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
     if let Some(comparison) = comparison.filter(|comparison| !comparison.is_met()) {
         tell!("wattlock: {}", lecpaes_paper::missed(&comparison));
         return Ok(exit::FAILURE.into());

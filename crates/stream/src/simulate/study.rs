@@ -47,6 +47,8 @@ pub struct Trial {
     pub bursty: bool,
     /// Messages.
     pub messages: usize,
+    /// Seconds from its beginning to its last deadline.
+    pub seconds: f64,
     /// Bytes in a second.
     pub load: f64,
     /// The least modelled joules; none if no schedule keeps the deadline.
@@ -113,6 +115,7 @@ impl Study {
             stream: name.to_owned(),
             bursty,
             messages: stream.len(),
+            seconds: until,
             load: bytes / until,
             bound,
             rows: self.velocities().into_iter().map(row).collect(),
@@ -200,6 +203,7 @@ mod tests {
             stream: String::new(),
             bursty,
             messages: 1,
+            seconds: 1.0,
             load: 1.0,
             bound: None,
             rows: vec![row(ratio, keeps)],
