@@ -40,6 +40,7 @@ mod sefps;
 mod signals;
 mod simulate;
 mod summary;
+mod velocity;
 
 use std::process::ExitCode;
 

@@ -51,6 +51,14 @@ impl Ladder {
         Some(Self { rungs, hull, idle })
     }
 
+    /// Of rungs of which nothing is known but their names and speeds: rates are as the speeds are,
+    /// and nothing costs anything.
+    pub fn of_speeds(speeds: impl IntoIterator<Item = (String, f64)>) -> Option<Self> {
+        let rung =
+            |(name, speed)| Rung { name, speed, rate: speed, floor: 0.0, joules_per_byte: 0.0 };
+        Self::new(speeds.into_iter().map(rung).collect())
+    }
+
     /// All rungs.
     pub fn rungs(&self) -> &[Rung] {
         &self.rungs
