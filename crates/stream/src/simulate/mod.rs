@@ -25,8 +25,13 @@
 //!   the paper derives 32 from as many hyper-threads.
 //!
 //! Why LECPAES saves 30 % at 3000 µs is not said either: Eq. 10 to 13 speak of dynamic power, which is
-//! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with the lowest
-//! core clock and takes 24 W off the floor.
+//! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with
+//! the lowest core clock and takes 24 W off the floor.
+//!
+//! # Policies on other streams
+//!
+//! A [`Study`] runs every policy on any [`Stream`] and [`Curve`], and sets beside it
+//! [what no schedule can undercut](least_joules): `docs/simulate-policies.md`.
 
 mod bound;
 mod curve;
