@@ -22,7 +22,9 @@ fn the_papers_numbers_stand_beside_ours_and_are_met() {
     assert_exit(&ran, 0);
     assert_eq!(stderr(&ran), "");
     let text = stdout(&ran);
-    for title in ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"] {
+    for title in
+        ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"]
+    {
         assert!(text.contains(&format!("\n{title}: ")), "{title} is missing:\n{text}");
     }
     for printed in ["2839.52", "282.13", "61.1308", "0.3046", "-864.95", "220.68", "60.8720"] {
@@ -50,8 +52,12 @@ fn json_tells_every_run_and_every_printed_number() {
         assert_eq!(run["messages"], 12_000, "{run}");
         assert_eq!(run["bytes"], runs[0]["bytes"], "{run}");
         assert!(run["model_energy_uj"].as_u64().unwrap() > 100_000_000, "{run}");
-        let set: u64 =
-            run["rungs"].as_array().unwrap().iter().map(|rung| rung["set_ns"].as_u64().unwrap()).sum();
+        let set: u64 = run["rungs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rung| rung["set_ns"].as_u64().unwrap())
+            .sum();
         assert_eq!(set, run["elapsed_ns"].as_u64().unwrap(), "{run}");
     }
     let paper = &document["paper"];
@@ -69,7 +75,14 @@ fn json_tells_every_run_and_every_printed_number() {
 #[test]
 fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
     let once = |seed| {
-        let ran = lecpaes(&["--users=200", "--latency=100,250", "--algorithm=cs,paced", "--seed", seed, "--json"]);
+        let ran = lecpaes(&[
+            "--users=200",
+            "--latency=100,250",
+            "--algorithm=cs,paced",
+            "--seed",
+            seed,
+            "--json",
+        ]);
         assert_exit(&ran, 0);
         json(&ran)
     };
@@ -85,7 +98,8 @@ fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
 
 #[test]
 fn an_experiment_of_ones_own_is_printed() {
-    let ran = lecpaes(&["--users=500", "--window=1M", "--latency=1000", "--algorithm=race-to-idle"]);
+    let ran =
+        lecpaes(&["--users=500", "--window=1M", "--latency=1000", "--algorithm=race-to-idle"]);
     assert_exit(&ran, 0);
     let text = stdout(&ran);
     assert!(text.contains("500 users") && text.contains("window 1.00 MiB"), "{text}");
@@ -111,4 +125,26 @@ fn what_makes_no_sense_is_refused() {
     assert_exit(&nowhere, 1);
     assert!(stderr(&nowhere).contains("/nowhere/runs.json"), "{}", stderr(&nowhere));
     assert_eq!(stdout(&nowhere), "");
+}
+
+#[test]
+fn a_report_draws_modelled_joules_hatched_and_printed_ones_hollow() {
+    let place = Place::new();
+    let file = place.path("runs.json");
+    let ran = lecpaes(&["--paper", "--json", file.to_str().unwrap()]);
+    assert_exit(&ran, 0);
+    let made = wattlock().args(["report", "-o", "-"]).arg(&file).output().unwrap();
+    assert_exit(&made, 0);
+    let page = stdout(&made);
+    let figures: Vec<&str> =
+        page.split("<figure").skip(1).map(|rest| rest.split("</figure>").next().unwrap()).collect();
+    let [joules, rates] = figures[..] else { panic!("{} figures", figures.len()) };
+    assert!(joules.contains("Modelled joules") && joules.contains("model, not measured"));
+    assert!(!joules.contains("class=\"bar ours\""), "modelled joules are no solid bars");
+    for figure in [joules, rates] {
+        assert_eq!(figure.matches("µs, printed<").count(), 28, "{figure}");
+    }
+    assert!(rates.contains("class=\"bar ours\"") && rates.contains("282 MiB/s, printed"));
+    assert!(page.contains("joules by a model, not measured"), "the summary says so, too");
+    assert!(page.contains("0 MISSED") && page.contains("digits are transposed"));
 }

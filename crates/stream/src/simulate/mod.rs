@@ -25,8 +25,8 @@
 //!   the paper derives 32 from as many hyper-threads.
 //!
 //! Why LECPAES saves 30 % at 3000 µs is not said either: Eq. 10 to 13 speak of dynamic power, which is
-//! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with the lowest
-//! core clock and takes 24 W off the floor.
+//! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with
+//! the lowest core clock and takes 24 W off the floor.
 
 mod experiment;
 mod machine;

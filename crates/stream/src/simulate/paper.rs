@@ -118,12 +118,11 @@ impl fmt::Display for Why {
                  longer than Figure 9 allows"
             }
             Self::OtherRun => {
-                "Table 3 is of another run than Tables 6 to 8; the rate that those give is held \
-                 below them"
+                "Table 3 is of another run than Tables 6 to 8; the rates that follow from those agree \
+                 with Figure 9, and are held instead"
             }
             Self::Difference => {
-                "a difference of two numbers that are held themselves; it is smaller than what they \
-                 may be off by"
+                "a difference of two numbers, each of which is held itself"
             }
         })
     }
