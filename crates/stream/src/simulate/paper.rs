@@ -118,8 +118,8 @@ impl fmt::Display for Why {
                  longer than Figure 9 allows"
             }
             Self::OtherRun => {
-                "Table 3 is of another run than Tables 6 to 8; the rates that follow from those agree \
-                 with Figure 9, and are held instead"
+                "Table 3 is of another run than Tables 6 to 8; the rates that follow from those are \
+                 held instead"
             }
             Self::Difference => {
                 "a difference of two numbers, each of which is held itself"
