@@ -187,9 +187,8 @@ impl Comparison {
 
     /// The mean of the relative errors of Figure 8's joules.
     pub fn figure_8_mean_error(&self) -> f64 {
-        mean(self.cells.iter().filter_map(|cell| {
-            (cell.figure == "Figure 8" && cell.is_met().is_some()).then(|| cell.error().abs())
-        }))
+        let held = |cell: &&Cell| cell.figure == "Figure 8" && cell.is_met().is_some();
+        mean(self.cells.iter().filter(held).map(|cell| cell.error().abs()))
     }
 
     /// Whether nothing is missed.
