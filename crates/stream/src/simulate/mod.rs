@@ -29,6 +29,7 @@
 //! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with
 //! the lowest core clock and takes 24 W off the floor.
 
+mod cell;
 mod experiment;
 mod machine;
 mod paper;
@@ -36,8 +37,9 @@ pub mod platform;
 mod random;
 mod run;
 
+pub use cell::{Bar, Cell, Seed, Unit, Why};
 pub use experiment::{Algorithm, Experiment, Run};
 pub use machine::{Calls, Machine};
-pub use paper::{Bar, Cell, Comparison, FIGURE_8_MEAN, Seed, Unit, Why};
+pub use paper::{Comparison, FIGURE_8_MEAN};
 pub use random::SplitMix64;
 pub use run::{Outcome, Producer, run};
