@@ -619,13 +619,14 @@ pub struct SimulatePolicies {
     pub json: Option<PathBuf>,
 }
 
-/// Make one page of figures from results of `wattlock bench` and `wattlock measure`.
+/// Make one page of figures from results of `wattlock bench`, `measure` and `simulate`.
 ///
 /// The page is a single HTML file, without scripts and without anything from elsewhere. Every figure
 /// names its machine and versions; what a model gave is hatched, and is never ranked.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Results: what `wattlock bench --json` wrote, or the JSON line of `wattlock measure --json`
+    /// Results: what `wattlock bench --json` or `wattlock simulate --json` wrote, or the JSON line of
+    /// `wattlock measure --json`
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Write the page to FILE, replacing it, or "-" for standard output

@@ -126,3 +126,25 @@ fn what_makes_no_sense_is_refused() {
     assert!(stderr(&nowhere).contains("/nowhere/runs.json"), "{}", stderr(&nowhere));
     assert_eq!(stdout(&nowhere), "");
 }
+
+#[test]
+fn a_report_draws_modelled_joules_hatched_and_printed_ones_hollow() {
+    let place = Place::new();
+    let file = place.path("runs.json");
+    let ran = lecpaes(&["--paper", "--json", file.to_str().unwrap()]);
+    assert_exit(&ran, 0);
+    let made = wattlock().args(["report", "-o", "-"]).arg(&file).output().unwrap();
+    assert_exit(&made, 0);
+    let page = stdout(&made);
+    let figures: Vec<&str> =
+        page.split("<figure").skip(1).map(|rest| rest.split("</figure>").next().unwrap()).collect();
+    let [joules, rates] = figures[..] else { panic!("{} figures", figures.len()) };
+    assert!(joules.contains("Modelled joules") && joules.contains("model, not measured"));
+    assert!(!joules.contains("class=\"bar ours\""), "modelled joules are no solid bars");
+    for figure in [joules, rates] {
+        assert_eq!(figure.matches("µs, printed<").count(), 28, "{figure}");
+    }
+    assert!(rates.contains("class=\"bar ours\"") && rates.contains("282 MiB/s, printed"));
+    assert!(page.contains("joules by a model, not measured"), "the summary says so, too");
+    assert!(page.contains("0 MISSED") && page.contains("digits are transposed"));
+}

@@ -51,8 +51,8 @@ fn json_tells_the_machine_and_every_row() {
     assert_exit(&ran, 0);
     assert!(stdout(&ran).starts_with("tuning streams of 4 s, seed 5; curve k20m; "));
     let document: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    assert_eq!(document["schema"], "wattlock-simulation/v1");
-    assert_eq!((&document["kind"], &document["class"]), (&"policies".into(), &"modelled".into()));
+    assert_eq!(document["schema"], "wattlock-policies/1");
+    assert_eq!(document["class"], "modelled");
     let drawn = serde_json::json!({ "streams": "tuning", "seconds": 4, "seed": 5 });
     assert_eq!(document["settings"]["drawn"], drawn);
     assert_eq!(document["settings"]["deadline_ns"], 50_000_000);

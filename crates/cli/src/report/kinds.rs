@@ -5,9 +5,13 @@ use super::blocks;
 use super::document::{Document, Row};
 use super::energy;
 use super::figure::{self, Figure, Pick, Scales};
+use super::simulation;
 
 /// The figures of a document, rates and times first, then joules.
 pub fn figures(document: &Document) -> Vec<Figure> {
+    if let Some(simulation) = &document.simulation {
+        return simulation::figures(simulation);
+    }
     match document.kind.as_str() {
         "ciphers" => ciphers(document),
         "blocks" => with_energy(blocks::figures(document), &by_case(document)),

@@ -1,7 +1,6 @@
 //! `wattlock simulate lecpaes`: the LECPAES paper's experiment in virtual time.
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use anyhow::Context;
 use wattlock_stream::simulate::platform::MIB;
@@ -25,11 +24,16 @@ pub fn run(args: &args::SimulateLecpaes) -> Ended {
     };
     let document = Document::new(&experiment, &runs, comparison.as_ref());
     outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
-    if let Some(comparison) = comparison.filter(|comparison| !comparison.is_met()) {
-        tell!("wattlock: {}", lecpaes_paper::missed(&comparison));
-        return Ok(exit::FAILURE.into());
+    Ok(comparison.map_or(0, |comparison| judged(&comparison)).into())
+}
+
+/// The exit code for what is met and missed; says what is missed.
+fn judged(comparison: &Comparison) -> u8 {
+    if comparison.is_met() {
+        return 0;
     }
-    Ok(ExitCode::SUCCESS)
+    tell!("wattlock: {}", lecpaes_paper::missed(comparison));
+    exit::FAILURE
 }
 
 /// What the flags ask for.
@@ -98,4 +102,26 @@ fn table(runs: &[Run]) -> String {
     }
     text + "\nretransmissions are for each message; p50 and p99 are delays from the first attempt to \
             submit a message until it is sealed\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_held_and_missed_is_a_failure() -> anyhow::Result<()> {
+        let experiment = Experiment::paper(Experiment::SEED);
+        let runs = experiment.grid(&Algorithm::PAPER, &Experiment::LATENCIES_US);
+        let mut runs = runs.context("the window is wide enough")?;
+        let compared = |runs: &[Run]| Comparison::new(runs, Seed::Default).context("all are there");
+        assert_eq!(judged(&compared(&runs)?), 0);
+        // GP's joules at 3000 µs.
+        runs[20].outcome.model_joules *= 1.06;
+        let missed = compared(&runs)?;
+        assert_eq!(judged(&missed), exit::FAILURE);
+        assert!(lecpaes_paper::missed(&missed).contains("Figure 8, 3000 µs, GP"));
+        let text = lecpaes_paper::text(&missed, &runs);
+        assert!(text.contains("+6.6%!") && text.contains("MISSED;"), "{text}");
+        Ok(())
+    }
 }

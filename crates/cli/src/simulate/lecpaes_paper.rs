@@ -76,9 +76,9 @@ fn table(cells: &[&Cell]) -> String {
             let _ = write!(text, "  {told:>27}");
         }
     }
-    text.push('\n');
+    let mut text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     for cell in cells.iter().filter(|cell| alone.contains(&cell.column)) {
-        let _ = writeln!(text, "{}: {}", name(cell), told(cell).trim_start());
+        let _ = writeln!(text, "{}: {}", name(cell), told(cell).trim());
     }
     text
 }

@@ -12,7 +12,6 @@ use crate::args;
 #[derive(Debug, Serialize)]
 pub struct Document {
     schema: &'static str,
-    kind: &'static str,
     created_unix_s: u64,
     wattlock: &'static str,
     class: &'static str,
@@ -113,8 +112,7 @@ impl Document {
             most_refusals_per_message: MOST_REFUSALS,
         };
         Self {
-            schema: "wattlock-simulation/v1",
-            kind: "policies",
+            schema: "wattlock-policies/1",
             created_unix_s: now.as_secs(),
             wattlock: env!("CARGO_PKG_VERSION"),
             class: "modelled",

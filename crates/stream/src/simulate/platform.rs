@@ -8,7 +8,7 @@ use crate::{Ladder, Rung, Velocity};
 /// Bytes of a megabyte, as the paper counts: "MBps" there are MiB/s.
 pub const MIB: f64 = 1_048_576.0;
 
-/// Bytes of the window that the paper's programs had; it does not say. From 6 to 10 MiB fit.
+/// Bytes of the window that the paper's programs had; it does not say. 9 MiB fit as well.
 pub const WINDOW: u64 = 8 << 20;
 
 /// What a sleep takes beyond what was asked for.
