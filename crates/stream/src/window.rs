@@ -217,7 +217,10 @@ impl<T> Window<T> {
         if self.waiting.load(Ordering::SeqCst) > 0 && !self.is_closed() {
             return Err(Error::Full { bytes });
         }
-        self.let_in(charged)?;
+        self.let_in(charged).map_err(|error| match error {
+            Error::Full { .. } => Error::Full { bytes },
+            other => other,
+        })?;
         Ok(Room::new(Arc::clone(self), charged))
     }
 
