@@ -83,9 +83,14 @@ pub fn name(algorithm: StreamAlgorithm) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
+/// Whose row it is.
+pub fn tool(algorithm: StreamAlgorithm) -> String {
+    format!("wattlock {}", name(algorithm))
+}
+
 /// What a row is called.
-pub fn case(algorithm: StreamAlgorithm, latency_us: u32) -> String {
-    format!("{}, {latency_us} µs", name(algorithm))
+pub fn case(latency_us: u32) -> String {
+    format!("latency {latency_us} µs")
 }
 
 /// Core clocks of the study's K20M in MHz: the rungs of LECPAES where no GPU lets its clocks be set.
@@ -120,6 +125,9 @@ impl Bench {
         let mut results = Results::new("stream");
         results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
         let algorithms: Vec<String> = self.algorithms.iter().map(|a| name(*a)).collect();
+        for algorithm in &self.algorithms {
+            results.tools.insert(tool(*algorithm), env!("CARGO_PKG_VERSION").into());
+        }
         for (name, value) in [
             ("users", json!(self.users.len())),
             ("bytes", json!(self.users.bytes())),
@@ -163,7 +171,7 @@ impl Bench {
             let how = how(algorithm);
             let ciphers = self.users.ciphers(how)?;
             for &latency in &self.latencies {
-                tell!("{}", case(algorithm, latency));
+                tell!("{}, {}", name(algorithm), case(latency));
                 let settings = self.settings(algorithm, rate)?;
                 self.row(lab, algorithm, latency, &ciphers, settings)?;
             }
@@ -232,14 +240,14 @@ impl Bench {
             bail!("{checked} of {} outputs were checked", self.users.len());
         }
         if let Some(lost) = &stats.lost {
-            let what = case(algorithm, latency_us);
+            let what = format!("{}, {}", name(algorithm), case(latency_us));
             lab.results.skipped.push(format!("{what}: {} by the CPU: {lost}", stats.instead));
         }
         self.would_set.fetch_add(stats.clocks_set, Ordering::Relaxed);
         let once = |time: Duration| Sample::of(vec![time.as_nanos() as u64]);
         let row = Row {
-            tool: "wattlock".into(),
-            case: case(algorithm, latency_us),
+            tool: tool(algorithm),
+            case: case(latency_us),
             kernel: Some(match how {
                 How::Ctr(kernel) if !uses_gpu(algorithm) => kernel.name().into(),
                 How::Ctr(_) => "gpu".into(),

@@ -8,7 +8,7 @@ use wattlock_engine::crypto::AesKernel;
 use super::joules;
 use super::results::{Ratio, Results, Row};
 use super::sefps::printed;
-use super::stream::{case, name};
+use super::stream::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
 use crate::args::StreamAlgorithm;
 
@@ -55,10 +55,9 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
 /// Bytes a second of one thread in its cipher, where it is one thread with that kernel: the median
 /// over latencies.
 fn slowest(results: &Results, kernel: &str) -> Option<f64> {
-    let serial = results
-        .rows
-        .iter()
-        .filter(|row| row.kernel.as_deref() == Some(kernel) && row.case.starts_with("cs,"));
+    let serial = results.rows.iter().filter(|row| {
+        row.kernel.as_deref() == Some(kernel) && row.tool == tool(StreamAlgorithm::Cs)
+    });
     let mut rates: Vec<f64> = serial.filter_map(sealing).collect();
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied()
@@ -137,7 +136,7 @@ fn by_latency(
         }
         text += "        ";
         for algorithm in all {
-            let row = results.row("wattlock", &case(*algorithm, latency));
+            let row = results.row(&tool(*algorithm), &case(latency));
             let _ = write!(text, "{:>11}", number(row.and_then(&of)));
         }
         text += "\n";
@@ -153,7 +152,8 @@ fn latencies(results: &Results) -> Vec<u32> {
 /// Every row with its delays and costs.
 fn rows(results: &Results) -> String {
     let mut text = format!(
-        "\n{:<24} {:<20} {:>8} {:>8} {:>9} {:>9} {:>9}  {}\n",
+        "\n{:<18} {:<24} {:<20} {:>8} {:>9} {:>9} {:>9} {:>9}  {}\n",
+        "tool",
         "case",
         "kernel",
         "GB/s",
@@ -174,7 +174,8 @@ fn rows(results: &Results) -> String {
             sealing(row).map_or_else(|| "-".into(), |rate| format!("{:.3}", rate / 1e9));
         let _ = writeln!(
             text,
-            "{:<24} {:<20} {:>8.3} {:>9} {:>9} {:>9} {:>9} {}",
+            "{:<18} {:<24} {:<20} {:>8.3} {:>9} {:>9} {:>9} {:>9} {}",
+            row.tool,
             row.case,
             kernel,
             row.rate(),
