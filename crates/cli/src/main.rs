@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
         Command::Report(args) => report::run(&args),
