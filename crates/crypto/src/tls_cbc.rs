@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::hmac::{HEADER_LEN, HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
-use crate::sha::{Compression, ShaKernel, Word};
+use crate::sha::{Compression, Word};
 use crate::{Error, random};
 
 /// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
@@ -39,7 +39,7 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
     let [found, expected] = tags.each_mut().map(|tag| &mut tag[..tag_len]);
     copy_tag(record, payload_len, found);
     let longest = &record[..record.len() - tag_len];
-    on_pads!(key, pads => sign(pads, key.kernel(), &header, longest, payload_len, expected));
+    on_pads!(key, pads => sign(pads, &header, longest, payload_len, expected));
     let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
     tags.zeroize();
     if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
@@ -118,7 +118,6 @@ fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
 /// less than all but 256.
 fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
     pads: &Pads<H, LANES, BLOCK>,
-    kernel: ShaKernel,
     header: &[u8; HEADER_LEN],
     longest: &[u8],
     payload_len: u32,
@@ -132,8 +131,8 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         let mut first = [0; BLOCK];
         first[..HEADER_LEN].copy_from_slice(header);
         first[HEADER_LEN..].copy_from_slice(take(&mut rest, BLOCK - HEADER_LEN));
-        H::compress(kernel, &mut state, &[first]);
-        H::compress(kernel, &mut state, take(&mut rest, others * BLOCK).as_chunks().0);
+        H::compress(&mut state, &[first]);
+        H::compress(&mut state, take(&mut rest, others * BLOCK).as_chunks().0);
     }
     let len = HEADER_LEN as u32 + payload_len;
     let log = BLOCK.trailing_zeros();
@@ -157,12 +156,12 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         for (byte, bits) in block[BLOCK - bits.len()..].iter_mut().zip(bits) {
             *byte |= bits & is_last;
         }
-        H::compress(kernel, &mut state, &[block]);
+        H::compress(&mut state, &[block]);
         for (kept, word) in inner.iter_mut().zip(state) {
             *kept |= word & H::Word::repeat(is_last);
         }
     }
-    pads.finish(kernel, &inner, tag);
+    pads.finish(&inner, tag);
     state.zeroize();
     inner.zeroize();
 }
