@@ -7,6 +7,9 @@
 //! from the time of one block of a hash. So the MAC is looked for at all places where it may
 //! begin, and the hash always takes as many blocks as the longest payload would; the state after the
 //! block that is really the last is kept by a mask, as OpenSSL and AWS-LC do it.
+//!
+//! Secret lengths are added with `wrapping_add` and its like: they never wrap, but a build that
+//! checks it would branch on them.
 
 use std::hint::black_box;
 
@@ -32,7 +35,7 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
         return Err(Error::Authentication);
     }
     let Unpadded { len, right } = Unpadded::of(record, tag_len);
-    let payload_len = len - tag_len as u32;
+    let payload_len = len.wrapping_sub(tag_len as u32);
     let [.., high, low] = &mut header;
     [*high, *low] = (payload_len as u16).to_be_bytes();
     let mut tags = [[0; HmacAlgorithm::MOST_TAG_LEN]; 2];
@@ -63,7 +66,7 @@ pub fn unpad(record: &[u8], tag: &mut [u8]) -> Result<usize, Error> {
         return Err(Error::Authentication);
     }
     let Unpadded { len, right } = Unpadded::of(record, tag.len());
-    let payload_len = len - tag.len() as u32;
+    let payload_len = len.wrapping_sub(tag.len() as u32);
     if tag.is_empty() {
         return if right != 0 { Ok(payload_len as usize) } else { Err(Error::Authentication) };
     }
@@ -98,7 +101,7 @@ impl Unpadded {
         let removed = u32::from(count) + 1;
         let fits = !less((record.len() - tag_len) as u32, removed);
         let right = black_box(equal(wrong.into(), 0) & fits);
-        Self { len: record.len() as u32 - (removed & right), right }
+        Self { len: (record.len() as u32).wrapping_sub(removed & right), right }
     }
 }
 
@@ -134,10 +137,10 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         H::compress(&mut state, &[first]);
         H::compress(&mut state, take(&mut rest, others * BLOCK).as_chunks().0);
     }
-    let len = HEADER_LEN as u32 + payload_len;
+    let len = payload_len.wrapping_add(HEADER_LEN as u32);
     let log = BLOCK.trailing_zeros();
-    let last = (len + length_len(BLOCK) as u32) >> log;
-    let bits = (8 * (BLOCK as u64 + u64::from(len))).to_be_bytes();
+    let last = len.wrapping_add(length_len(BLOCK) as u32) >> log;
+    let bits = u64::from(len).wrapping_add(BLOCK as u64).wrapping_mul(8).to_be_bytes();
     let last_of_longest = (HEADER_LEN + longest.len() + length_len(BLOCK)) >> log;
     let mut inner = [H::Word::default(); 8];
     for index in certain..=last_of_longest {
