@@ -159,8 +159,9 @@ impl<'a> Device<'a> {
             self.rung = rung;
             self.set(false);
         }
-        // Less than a byte is an error of rounding.
-        if !self.in_flight.is_empty() && self.remaining < 1.0 && self.rate() > 0.0 {
+        // As much as the rounding of the time can leave over.
+        let rounding = 1e-6 + 4.0 * f64::EPSILON * self.now * self.rate();
+        if !self.in_flight.is_empty() && self.remaining <= rounding && self.rate() > 0.0 {
             self.sealed();
         }
         if !self.door.is_empty() && self.retry <= self.now {

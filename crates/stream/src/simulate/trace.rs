@@ -38,8 +38,11 @@ pub fn trace(text: &str, window: u64) -> Result<Vec<Arrival>, BadTrace> {
             return Err(bad(format!("a message has 1 to {window} bytes, the window, not {bytes}")));
         }
         let at = seconds - *begin.get_or_insert(seconds);
-        if arrivals.last().is_some_and(|before| before.at > at) {
+        if arrivals.last().map_or(0.0, |before| before.at) > at {
             return Err(bad("comes before the message above it".into()));
+        }
+        if at > LONGEST {
+            return Err(bad(format!("is more than {LONGEST} s after the first message")));
         }
         arrivals.push(Arrival { at, bytes });
     }
@@ -49,6 +52,9 @@ pub fn trace(text: &str, window: u64) -> Result<Vec<Arrival>, BadTrace> {
     }
     Ok(arrivals)
 }
+
+/// Seconds: three years, of which a 64-bit number still tells tens of nanoseconds apart.
+const LONGEST: f64 = 1e8;
 
 #[cfg(test)]
 mod tests {
@@ -74,6 +80,7 @@ mod tests {
             (1, "0 0\n", "1 to 100 bytes"),
             (1, "0 101\n", "1 to 100 bytes"),
             (3, "5 1\n6 1\n5.9 1\n", "before the message above"),
+            (2, "-1 1\n1e8 1\n", "is more than 100000000 s after"),
         ] {
             let error = trace(text, 100).unwrap_err();
             assert!(error.line == line && error.what.contains(what), "{error} for {text:?}");
