@@ -341,6 +341,7 @@ impl Shared {
     fn fail(&self, error: Error) {
         self.delivery.fail(error);
         self.window.close();
+        self.desk.ring();
     }
 
     fn stats(&self) -> Stats {
