@@ -134,17 +134,22 @@ fn a_sink_that_fails_ends_the_stream_and_what_was_not_handed_on_is_told() {
 }
 
 #[test]
-fn a_sink_that_panics_ends_the_stream() {
-    let mut left = 10;
-    let sink = move |_: &mut Done| {
-        left -= 1;
-        assert!(left > 0, "a test's own panic");
-        Ok(())
-    };
-    let live = Live::start(settings(), sink).unwrap();
-    put_until_it_ends(&live);
-    let summary = live.finish(None);
-    assert!(matches!(summary.failure, Some(Error::Panicked)), "{:?}", summary.failure);
+fn a_sink_that_panics_ends_the_stream_whoever_is_left() {
+    let dealt = Some(Rounds { batch: None, crew: Crew::Dealt });
+    for (workers, rounds) in [(2, None), (1, None), (2, dealt)] {
+        let mut left = 10;
+        let sink = move |_: &mut Done| {
+            left -= 1;
+            assert!(left > 0, "a test's own panic");
+            Ok(())
+        };
+        let settings = Settings { rounds, ..Settings::continuous(WINDOW, workers, 1e9).unwrap() };
+        let live = Live::start(settings, sink).unwrap();
+        put_until_it_ends(&live);
+        let summary = live.finish(None);
+        assert!(matches!(summary.failure, Some(Error::Panicked)), "{:?}", summary.failure);
+        assert_eq!(summary.stats.messages, 9);
+    }
 }
 
 #[test]
