@@ -4,12 +4,14 @@
 pub use auto::{Estimate, Goal, estimates};
 pub use cost::{Cost, Power};
 pub use hybrid::{Race, Terms, sefps_ratio};
+pub use threshold::{Backlog, Lane, Lines, Migration, Move, Threshold, Waiting};
 
 mod auto;
 mod cost;
 mod hybrid;
 #[cfg(test)]
 mod simulation;
+mod threshold;
 
 /// The rule by which a job is spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
