@@ -65,8 +65,8 @@ pub use fit::{Fit, fit};
 pub use granularity::{Granularity, Rounds, granular_ctr};
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{
-    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load, Migration,
-    Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,
+    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
+    Migration, Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,
 };
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};

@@ -213,12 +213,7 @@ impl Scheduler {
     }
 
     /// Does a request on the caller's thread. Of `call`s that are counted, some are timed.
-    fn inline(
-        &self,
-        job: &Job<'_>,
-        slots: &mut [u8],
-        call: Option<u64>,
-    ) -> Result<Outcome, Error> {
+    fn inline(&self, job: &Job<'_>, slots: &mut [u8], call: Option<u64>) -> Result<Outcome, Error> {
         let started = call.filter(|call| call.is_multiple_of(SAMPLED)).map(|_| Instant::now());
         let bytes = slots.len() as u64;
         let done = job.apply(0, true, slots);
@@ -233,12 +228,7 @@ impl Scheduler {
     }
 
     /// Does on the caller's thread what was the accelerator's.
-    fn cover(
-        &self,
-        job: &Job<'_>,
-        slots: &mut [u8],
-        covered: Covered,
-    ) -> Result<Outcome, Error> {
+    fn cover(&self, job: &Job<'_>, slots: &mut [u8], covered: Covered) -> Result<Outcome, Error> {
         match covered {
             Covered::Unsupported => self.counters.unsupported.add(1),
             _ => self.counters.fallbacks.add(1),
@@ -409,4 +399,3 @@ fn plain_bytes(job: &Job<'_>, len: usize) -> u64 {
 
 /// One small request in so many is timed.
 const SAMPLED: u64 = 32;
-

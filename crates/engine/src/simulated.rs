@@ -94,7 +94,8 @@ impl FromStr for Simulated {
             match name {
                 "rate" if value == "cpu" => model.bytes_per_second = None,
                 "rate" => {
-                    let rate = value.parse().ok().filter(|rate: &f64| rate.is_normal() && *rate > 0.0);
+                    let rate =
+                        value.parse().ok().filter(|rate: &f64| rate.is_normal() && *rate > 0.0);
                     model.bytes_per_second = Some(rate.ok_or_else(wrong)?);
                 }
                 "latency_us" => model.latency = Duration::from_micros(number()?),
@@ -147,9 +148,8 @@ impl Line {
         state.pieces += 1;
         let is_the = |every: Option<u64>| every.is_some_and(|n| state.pieces.is_multiple_of(n));
         let Simulated { bytes_per_second, latency, stall, .. } = self.model;
-        let moving = bytes_per_second.and_then(|rate| {
-            Duration::try_from_secs_f64(bytes as f64 / rate).ok()
-        });
+        let moving =
+            bytes_per_second.and_then(|rate| Duration::try_from_secs_f64(bytes as f64 / rate).ok());
         let stall = if is_the(self.model.stall_every) { stall } else { Duration::ZERO };
         let takes = moving.unwrap_or_default().saturating_add(stall);
         let begins = now.checked_add(latency).unwrap_or(now).max(state.free.unwrap_or(now));
@@ -250,8 +250,19 @@ mod tests {
         assert_eq!(all.parse(), Ok(expected));
         assert_eq!("rate=cpu".parse::<Simulated>().unwrap().bytes_per_second, None);
         let wrong = [
-            "rate", "rate=", "rate=0", "rate=-1", "rate=nan", "rate=inf", "latency_us=1.5",
-            "slots=0", "fault_every=0", "stall_every=0", "speed=1", "=", "slots=8;rate=1",
+            "rate",
+            "rate=",
+            "rate=0",
+            "rate=-1",
+            "rate=nan",
+            "rate=inf",
+            "latency_us=1.5",
+            "slots=0",
+            "fault_every=0",
+            "stall_every=0",
+            "speed=1",
+            "=",
+            "slots=8;rate=1",
         ];
         for text in wrong {
             let error = text.parse::<Simulated>().unwrap_err().to_string();

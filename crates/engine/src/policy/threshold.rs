@@ -183,7 +183,9 @@ impl Migration {
             (Self::Paper, true) => {
                 (Lane::Accelerator, (!accelerator.waiting.is_empty()).then_some(0))
             }
-            (Self::Paper, false) => (Lane::Cpu, cpu.waiting.first().filter(|r| large(r)).map(|_| 0)),
+            (Self::Paper, false) => {
+                (Lane::Cpu, cpu.waiting.first().filter(|r| large(r)).map(|_| 0))
+            }
             (Self::Sooner, true) => {
                 let free = !cpu.is_full() && cpu.waiting.is_empty();
                 (Lane::Accelerator, free.then(|| most_gain(lines, accelerator)).flatten())
@@ -211,5 +213,7 @@ fn most_gain(lines: Option<&Lines>, accelerator: &Backlog<'_>) -> Option<usize> 
     best.map(|(index, _)| index)
 }
 
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

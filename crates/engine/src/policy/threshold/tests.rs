@@ -54,11 +54,15 @@ fn the_threshold_is_where_the_lines_cross() {
 fn the_machine_of_the_paper_crosses_near_its_threshold() {
     // EECA Table 1: 16 CPUs do 6.04 GB/s together, and 5.91 GB/s in requests of 1 kB; the
     // accelerator does 556,045 requests of 1 kB a second, and 6.07 GB/s at best.
-    let cpu = Fit { startup: Duration::from_nanos(60), bytes_per_second: 6.04e9 / 16.0, spread: 0.0 };
-    let accelerator =
-        Fit { startup: Duration::from_secs_f64(16.0 / 556_045.0), ..line(0, 6.07e9) };
+    let cpu =
+        Fit { startup: Duration::from_nanos(60), bytes_per_second: 6.04e9 / 16.0, spread: 0.0 };
+    let accelerator = Fit { startup: Duration::from_secs_f64(16.0 / 556_045.0), ..line(0, 6.07e9) };
     let Threshold(bytes) = Threshold::crossing(&cpu, &accelerator);
-    assert!((11 * KB..13 * KB).contains(&bytes), "{bytes}, where the paper takes {:?}", Threshold::PAPER);
+    assert!(
+        (11 * KB..13 * KB).contains(&bytes),
+        "{bytes}, where the paper takes {:?}",
+        Threshold::PAPER
+    );
 }
 
 #[test]
