@@ -79,6 +79,21 @@ pub struct Settings {
     pub rest: Duration,
 }
 
+impl Settings {
+    /// These settings with the threshold that follows from what the lanes were measured to take.
+    #[must_use]
+    pub fn with_lines(self, lines: Lines) -> Self {
+        let threshold = Threshold::crossing(&lines.cpu, &lines.accelerator);
+        Self { threshold, lines: Some(lines), ..self }
+    }
+
+    /// These settings as EECA has them: 8 kB, and Algorithm 2 to the letter.
+    #[must_use]
+    pub fn as_in_the_paper(self) -> Self {
+        Self { threshold: Threshold::PAPER, migration: Migration::Paper, ..self }
+    }
+}
+
 impl Default for Settings {
     /// Nothing is the accelerator's before somebody has measured it.
     fn default() -> Self {

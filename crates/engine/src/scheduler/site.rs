@@ -94,3 +94,26 @@ impl Drop for Site {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::Simulated;
+
+    #[test]
+    fn a_child_has_a_site_of_its_own() {
+        let settings = Settings::default();
+        let mut inherited = Site::new(&settings);
+        assert!(std::ptr::eq(inherited.here(&settings), &raw const inherited));
+        inherited.lock().device = Opened::Open(Arc::from(Simulated::default().open().unwrap()));
+        // As a child sees it, even if the parent's thread had the lock when it forked.
+        inherited.process = process::id() + 1;
+        let inherited = inherited;
+        let held = inherited.lock();
+        let own = inherited.here(&settings);
+        assert_eq!(own.process, process::id());
+        assert!(matches!(own.lock().device, Opened::Not));
+        assert!(std::ptr::eq(own, inherited.here(&settings)), "one, not one for each call");
+        drop(held);
+    }
+}
