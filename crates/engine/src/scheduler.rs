@@ -1,30 +1,32 @@
-//! Spreads concurrent requests over their callers' CPUs and one accelerator: EECA's scheduler unit, with
-//! its control unit.
+//! Spreads concurrent requests over their callers' CPUs and one accelerator: EECA's scheduler unit,
+//! with its control unit.
 //!
-//! A request is a small [`Job`] in its caller's memory, and [`Scheduler::run`] is synchronous: it returns
-//! when the request is done, on whichever lane. The CPU lane is the callers themselves; the accelerator
-//! is a resource with as many places as it has slots, and the caller who has a place drives the device from
-//! its own thread. So no byte is copied for another thread, no thread is ever started, and a fork loses
-//! nothing; what waits in a queue is a ticket, and its caller sleeps.
+//! A request is a small [`Job`] in its caller's memory, and [`Scheduler::run`] is synchronous: it
+//! returns when the request is done, on whichever lane. The CPU lane is the callers themselves; the
+//! accelerator is a resource with as many places as it has slots, and the caller who has a place
+//! drives the device from its own thread. So no byte is copied for another thread, no thread is
+//! ever started, and a fork loses nothing; what waits in a queue is a ticket, and its caller
+//! sleeps.
 //!
 //! # What can migrate
-//! - A request of at most T bytes runs at once on its caller's thread, without a lock and without an
-//!   allocation. It is in no queue and cannot migrate.
-//! - A larger one migrates while it *waits*: its caller is blocked in [`Scheduler::run`], and wakes up
-//!   either to drive the device or to do the work itself. Once begun it stays where it is, unless the
-//!   device gives it back.
-//! - So requests queue and migrate only among *threads* of one process. A process that makes one call
-//!   after the other, such as an nginx worker, never has two requests at once: there the threshold and
-//!   the control unit work, and both migration counters stay zero.
+//! - A request of at most T bytes runs at once on its caller's thread, without a lock and without
+//!   an allocation. It is in no queue and cannot migrate.
+//! - A larger one migrates while it *waits*: its caller is blocked in [`Scheduler::run`], and wakes
+//!   up either to drive the device or to do the work itself. Once begun it stays where it is,
+//!   unless the device gives it back.
+//! - So requests queue and migrate only among *threads* of one process. A process that makes one
+//!   call after the other, such as an nginx worker, never has two requests at once: there the
+//!   threshold and the control unit work, and both migration counters stay zero.
 //!
 //! # What covers a failure
-//! A device that errs hands its pieces back with their input untouched, and the same caller finishes them
-//! on its CPU; the request succeeds and is counted as a fallback. A device gets [`Settings::timeout`] for a
-//! request and so does its queue. A caller in the queue leaves it then. One that drives the device can leave
-//! only when the device returns, for its memory is lent to it: a device that looks at
-//! [`crate::Run::deadline`] does so in time, and one that does not is counted as late afterwards. A driver
-//! that never returns keeps its caller. After failures in a row the accelerator is left alone for a while,
-//! and then opened anew. A result that is wrong is not noticed here: a device is tested when it is opened.
+//! A device that errs hands its pieces back with their input untouched, and the same caller
+//! finishes them on its CPU; the request succeeds and is counted as a fallback. A device gets
+//! [`Settings::timeout`] for a request and so does its queue. A caller in the queue leaves it then.
+//! One that drives the device can leave only when the device returns, for its memory is lent to it:
+//! a device that looks at [`crate::Run::deadline`] does so in time, and one that does not is
+//! counted as late afterwards. A driver that never returns keeps its caller. After failures in a
+//! row the accelerator is left alone for a while, and then opened anew. A result that is wrong is
+//! not noticed here: a device is tested when it is opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +69,8 @@ pub struct Settings {
     pub threshold: Threshold,
     /// The rule by which waiting requests change queues.
     pub migration: Migration,
-    /// What both lanes were measured to take; without it a free CPU is taken for sooner than a queue.
+    /// What both lanes were measured to take; without it a free CPU is taken for sooner than a
+    /// queue.
     pub lines: Option<Lines>,
     /// Requests above the threshold that CPUs work on at once, at least one.
     pub cpu_workers: usize,
@@ -136,8 +139,8 @@ pub enum Covered {
 }
 
 impl Scheduler {
-    /// A scheduler whose accelerator `open` opens. It is called when the accelerator is needed for the
-    /// first time in a process, and again after a rest.
+    /// A scheduler whose accelerator `open` opens. It is called when the accelerator is needed for
+    /// the first time in a process, and again after a rest.
     pub fn new(
         settings: Settings,
         open: impl Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync + 'static,
@@ -169,9 +172,9 @@ impl Scheduler {
         self.device(self.site.here(&self.settings)).is_some()
     }
 
-    /// Works through `job` and returns when it is done, on whichever lane. A request of at most T bytes
-    /// in memory allocates nothing and waits for nobody, and so does one whose bytes are elsewhere:
-    /// it is the CPU's.
+    /// Works through `job` and returns when it is done, on whichever lane. A request of at most T
+    /// bytes in memory allocates nothing and waits for nobody, and so does one whose bytes are
+    /// elsewhere: it is the CPU's.
     ///
     /// # Errors
     /// What is wrong with the job, as [`crate::Engine::run`] says; never what is wrong with the

@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn settings_in_text() {
         assert_eq!("".parse(), Ok(Simulated::default()));
-        let all = "rate=2e9, latency_us=30,slots=8,fault_every=100,dies_after=0,stall_every=7,stall_ms=250";
+        let all = "rate=2e9, latency_us=30,slots=8,fault_every=100,dies_after=0,stall_every=7,\
+                   stall_ms=250";
         let expected = Simulated {
             bytes_per_second: Some(2e9),
             latency: Duration::from_micros(30),

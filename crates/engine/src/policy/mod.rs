@@ -1,5 +1,5 @@
-//! Decides who works on a job and in what pieces: pure functions of sizes and measured times, tested
-//! with tables.
+//! Decides who works on a job and in what pieces: pure functions of sizes and measured times,
+//! tested with tables.
 
 pub use auto::{Estimate, Goal, estimates};
 pub use cost::{Cost, Power};
@@ -38,8 +38,9 @@ pub enum Policy {
     /// The CPU takes small pieces from the front and accelerators large ones from the back, until
     /// they meet.
     Hybrid,
-    /// Accelerators for a job of more plaintext than the threshold, all CPU workers for another (EECA's
-    /// RequestAllocation). Queues and migration are for many jobs at once: see [`crate::Scheduler`].
+    /// Accelerators for a job of more plaintext than the threshold, all CPU workers for another
+    /// (EECA's RequestAllocation). Queues and migration are for many jobs at once: see
+    /// [`crate::Scheduler`].
     Threshold(Threshold),
     /// The one of the others that was measured to be the best.
     Auto {

@@ -83,13 +83,13 @@ pub enum Migration {
     /// goes to the accelerator if it is larger than the threshold.
     Paper,
     /// Algorithm 2 as its text means it. From the accelerator's queue, a request goes to a CPU that
-    /// is *free*, and only if that is sooner; the one that gains most goes first. From the CPU's, the
-    /// first that is larger than the threshold goes, wherever it stands.
+    /// is *free*, and only if that is sooner; the one that gains most goes first. From the CPU's,
+    /// the first that is larger than the threshold goes, wherever it stands.
     ///
     /// The letter lets the accelerator run dry: its whole queue leaves in the instant in which its
-    /// last slot is taken, and stands behind whatever the CPUs have. It asks whether the accelerator
-    /// is full but never whether a CPU is free. And a small request at the head of the CPU's queue
-    /// keeps all large ones behind it from an accelerator that idles.
+    /// last slot is taken, and stands behind whatever the CPUs have. It asks whether the
+    /// accelerator is full but never whether a CPU is free. And a small request at the head of the
+    /// CPU's queue keeps all large ones behind it from an accelerator that idles.
     #[default]
     Sooner,
 }
@@ -167,9 +167,9 @@ impl Migration {
     /// The next request to change queues, if any, of lanes that have begun all that they can begin.
     /// Without `lines`, [`Migration::Sooner`] takes a CPU that is free for sooner than any queue.
     ///
-    /// Whoever asks moves the request, lets both lanes begin what they can, and asks again: that ends,
-    /// for a request leaves the accelerator's queue only while its lane is full, and enters it only
-    /// while it is not.
+    /// Whoever asks moves the request, lets both lanes begin what they can, and asks again: that
+    /// ends, for a request leaves the accelerator's queue only while its lane is full, and enters
+    /// it only while it is not.
     pub fn next(
         self,
         threshold: Threshold,

@@ -101,8 +101,8 @@ impl Lanes {
         self.placed.remove(&ticket)
     }
 
-    /// A caller waits no longer and does the request itself. Returns the queue it stood in; `None` if
-    /// it stood in none.
+    /// A caller waits no longer and does the request itself. Returns the queue it stood in; `None`
+    /// if it stood in none.
     pub fn give_up(&mut self, ticket: u64, now: Instant) -> Option<Lane> {
         let is_it = |request: &Waiting| request.ticket == ticket;
         let lane = match self.accelerator.waiting.iter().any(is_it) {

@@ -11,9 +11,9 @@ use crate::device::Device;
 
 /// The scheduler's place in one process.
 ///
-/// After a fork the parent's queues hold requests of threads that are not there, and its device does
-/// not answer; its lock may even be held by one of them. So a child leaves them alone and has a site
-/// of its own, chained to the one it inherited. A site starts no thread.
+/// After a fork the parent's queues hold requests of threads that are not there, and its device
+/// does not answer; its lock may even be held by one of them. So a child leaves them alone and has
+/// a site of its own, chained to the one it inherited. A site starts no thread.
 pub(super) struct Site {
     process: u32,
     pub born: Instant,

@@ -7,8 +7,8 @@ use serde::Serialize;
 /// A snapshot of a scheduler's counters: those of its process, and of the one it was forked from up
 /// to then.
 ///
-/// Every call ends in exactly one of `cpu.requests`, `accelerator.requests` and `failed`; those that
-/// are under way when the snapshot is taken are in `calls` only.
+/// Every call ends in exactly one of `cpu.requests`, `accelerator.requests` and `failed`; those
+/// that are under way when the snapshot is taken are in `calls` only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Statistics {
     /// Requests of more bytes of plaintext than this are the accelerator's.
@@ -27,8 +27,8 @@ pub struct Statistics {
     pub migrations_to_cpu: u64,
     /// And back.
     pub migrations_to_accelerator: u64,
-    /// Requests above the threshold that the CPU did because the accelerator erred, was late, rested
-    /// or was not there.
+    /// Requests above the threshold that the CPU did because the accelerator erred, was late,
+    /// rested or was not there.
     pub fallbacks: u64,
     /// Requests above the threshold that the accelerator cannot do: another cipher.
     pub unsupported: u64,
@@ -44,8 +44,8 @@ pub struct Statistics {
     pub waiting_for_accelerator: u64,
     /// Requests that wait for a CPU now.
     pub waiting_for_cpu: u64,
-    /// The part of its CPU workers' time that the CPU lane was at work, from the first request that was
-    /// the accelerator's on. Small requests are sampled.
+    /// The part of its CPU workers' time that the CPU lane was at work, from the first request that
+    /// was the accelerator's on. Small requests are sampled.
     pub cpu_utilisation: f64,
     /// The part of its slots' time that the accelerator was at work, likewise.
     pub accelerator_utilisation: f64,

@@ -180,8 +180,8 @@ fn paper() -> Machine {
 /// The pages of EECA's Table 2, in kB.
 const PAGES: [u64; 11] = [1, 2, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
-/// Pages in a fixed order without a pattern: each as often as the others, or in the inverse of its size, so
-/// that each size brings the same bytes.
+/// Pages in a fixed order without a pattern: each as often as the others, or in the inverse of its
+/// size, so that each size brings the same bytes.
 fn pages(count: usize, same_bytes: bool) -> Vec<u64> {
     let weight = |kb: u64| if same_bytes { 2048 / kb } else { 1 };
     let whole: u64 = PAGES.iter().map(|&kb| weight(kb)).sum();
@@ -210,7 +210,7 @@ fn the_machine_of_the_paper() {
         let played = paper().uses().map(|(name, how)| {
             let played = paper().play(how, clients, &sizes);
             println!(
-                "{name:38} {:7.0} MB/s, CPU {:3.0} %, accelerator {:3.0} %, {:6.0} µs, {} and {} moved",
+                "{name:34} {:6.0} MB/s, CPU {:3.0} %, accelerator {:3.0} %, {:5.0} µs, moved {} {}",
                 played.bytes_per_second / 1e6,
                 played.cpu * 100.0,
                 played.accelerator * 100.0,
@@ -257,8 +257,8 @@ fn machines() -> impl Strategy<Value = Machine> {
     )
 }
 
-/// On machines of all sorts the default is nearly as good as the best of the rules, each of the others
-/// is bad on some. The threshold is the same for all: it is the rule that is compared.
+/// On machines of all sorts the default is nearly as good as the best of the rules, each of the
+/// others is bad on some. The threshold is the same for all: it is the rule that is compared.
 #[test]
 fn machines_of_all_sorts() {
     const MACHINES: usize = 200;
@@ -277,9 +277,7 @@ fn machines_of_all_sorts() {
     parts.iter_mut().for_each(|parts| parts.sort_by(f64::total_cmp));
     let quantiles = parts.map(|parts| [0, MACHINES / 20, MACHINES / 4].map(|index| parts[index]));
     let [threshold, paper, unmeasured, default] = quantiles;
-    println!(
-        "of the best, the worst, 5 % and 25 %: {threshold:.3?}, {paper:.3?}, {unmeasured:.3?}, {default:.3?}"
-    );
+    println!("worst, 5 %, 25 %: {threshold:.3?}, {paper:.3?}, {unmeasured:.3?}, {default:.3?}");
     let [worst, twentieth, quarter] = default;
     assert!(worst > 0.6 && twentieth > 0.9 && quarter > 0.99, "{quantiles:?}");
     assert!(threshold[1] < 0.6 && paper[1] < 0.6 && unmeasured[1] < 0.6, "{quantiles:?}");

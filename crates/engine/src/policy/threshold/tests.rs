@@ -84,9 +84,11 @@ fn profiles_tell_the_threshold() {
 #[test]
 fn dynamic_scheduler() {
     use {Lane::*, Migration::*};
-    let small_first = [KB, 64 * KB, 128 * KB];
-    let large = [64 * KB, 128 * KB];
-    let table: [(Migration, (&[u64], usize), (&[u64], usize), Option<(Lane, usize)>); 14] = [
+    let none: &[u64] = &[];
+    let small: &[u64] = &[KB, 2 * KB];
+    let small_first: &[u64] = &[KB, 64 * KB, 128 * KB];
+    let large: &[u64] = &[64 * KB, 128 * KB];
+    let table = [
         // rule, the CPU's queue and what two CPUs do, the accelerator's with three slots, the move
         (Never, (&[], 0), (&large, 3), None),
         (Never, (&large, 2), (&[], 0), None),
@@ -166,7 +168,7 @@ proptest! {
         cpu in prop::collection::vec(0..40 * KB, 0..20),
         accelerator in prop::collection::vec(8 * KB + 1..40 * KB, 0..20),
         capacity in prop::array::uniform2(1usize..9),
-        rule in prop_oneof![Just(Migration::Never), Just(Migration::Paper), Just(Migration::Sooner)],
+        rule in prop::sample::select(&[Migration::Never, Migration::Paper, Migration::Sooner]),
     ) {
         let small = cpu.iter().filter(|bytes| **bytes <= Threshold::PAPER.0).count();
         let all = cpu.len() + accelerator.len();
@@ -213,12 +215,13 @@ proptest! {
         };
         let (cpu, accelerator) = (fit(cpu_ns, cpu), fit(accelerator_ns, accelerator));
         let threshold = Threshold::crossing(&cpu, &accelerator);
-        let (on_cpu, there) = (cpu.time(bytes).as_secs_f64(), accelerator.time(bytes).as_secs_f64());
+        let seconds = |line: &Fit| line.time(bytes).as_secs_f64();
+        let (here, there) = (seconds(&cpu), seconds(&accelerator));
         match threshold.allocate(bytes) {
-            Lane::Accelerator => prop_assert!(there <= on_cpu * 1.000_001 + 2e-9, "{:?}", threshold),
+            Lane::Accelerator => prop_assert!(there <= here * 1.000_001 + 2e-9, "{:?}", threshold),
             // A start-up that is smaller though the rate is too: no threshold tells that.
             Lane::Cpu if accelerator.bytes_per_second <= cpu.bytes_per_second => {}
-            Lane::Cpu => prop_assert!(on_cpu <= there * 1.000_001 + 2e-9, "{:?}", threshold),
+            Lane::Cpu => prop_assert!(here <= there * 1.000_001 + 2e-9, "{:?}", threshold),
         }
     }
 }
