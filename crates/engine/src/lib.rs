@@ -7,6 +7,9 @@
 //! does it and returns a [`Report`]. A [`Calibration`] measures what jobs take, and a [`Store`] keeps
 //! the [`Profiles`], from which the time of a job can be told before it is run.
 //!
+//! A server has many small jobs at once instead: a [`Scheduler`] spreads them over the threads that
+//! bring them and one device, by size and by what waits.
+//!
 //! ```
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 //! use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};

@@ -300,7 +300,7 @@ impl Scheduler {
         let timeout = self.settings.timeout;
         let site = place.site;
         let ended = |found: &Exchange| {
-            self.judge(site, found, found.took > timeout);
+            self.judge(site, found);
             // Others may have the place while the CPU covers.
             drop(place);
         };
@@ -314,18 +314,18 @@ impl Scheduler {
         }
         self.counters.cpu_requests.add(1);
         self.counters.fallbacks.add(1);
-        let covered = if found.took > timeout { Covered::Timeout } else { Covered::Fault };
+        let covered = if found.late { Covered::Timeout } else { Covered::Fault };
         Ok(Outcome { lane: Lane::Cpu, covered: Some(covered), ..outcome })
     }
 
     /// The control unit: takes in how the device has done.
-    fn judge(&self, site: &Site, found: &Exchange, late: bool) {
+    fn judge(&self, site: &Site, found: &Exchange) {
         let mut state = site.lock();
-        if !late && found.fault.is_none() {
+        if !found.late && found.fault.is_none() {
             state.control.succeeded();
             return;
         }
-        let counter = if late { &self.counters.timeouts } else { &self.counters.faults };
+        let counter = if found.late { &self.counters.timeouts } else { &self.counters.faults };
         counter.add(1);
         let said = found.fault.as_ref().map_or("it was late", |fault| fault.0.as_str());
         self.failed(site, &mut state, said);
@@ -339,7 +339,7 @@ impl Scheduler {
             // It is opened anew after the rest: a driver may need that.
             state.device = Opened::Not;
             state.lanes.abandon_accelerator(now);
-            site.changed();
+            site.changed(state);
         }
     }
 
@@ -381,7 +381,7 @@ impl Scheduler {
         let moved = state.lanes.settle(&rule, Instant::now());
         self.counters.to_cpu.add(moved.to_cpu);
         self.counters.to_accelerator.add(moved.to_accelerator);
-        site.changed();
+        site.changed(state);
     }
 
     fn counted<T>(&self, done: Result<T, Error>) -> Result<T, Error> {

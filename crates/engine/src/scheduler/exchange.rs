@@ -13,8 +13,8 @@ use crate::run::{Progress, Run, Seat};
 /// What came of a request on a device.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// How long the device had it.
-    pub took: Duration,
+    /// True if the device had it for longer than it was allowed to.
+    pub late: bool,
     /// What the device said, or did not say, when it gave it back.
     pub fault: Option<Fault>,
     /// Bytes that the device did.
@@ -50,7 +50,7 @@ pub(super) fn exchange(
     };
     let mut by_device = Tally::default();
     let stopped = device.work(&run, &mut by_device);
-    let took = started.elapsed();
+    let late = started.elapsed() >= timeout;
     run.leave(device.name());
     let was_covered = run.pending();
     let (fault, wrong) = match stopped {
@@ -62,7 +62,7 @@ pub(super) fn exchange(
         Err(Stop::Job(error)) => (None, Some(error)),
     };
     let by_device = by_device.bytes;
-    let mut found = Exchange { took, fault, by_device, by_cpu: 0, was_covered };
+    let mut found = Exchange { late, fault, by_device, by_cpu: 0, was_covered };
     ended(&found);
     if let Some(error) = wrong {
         return Err(error);

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub control: Control,
     pub device: Opened,
     pub last_fault: Option<String>,
+    /// Callers that wait for a change.
+    sleepers: usize,
 }
 
 /// How far the device is.
@@ -45,6 +47,7 @@ impl Site {
             control: Control::new(settings.faults_in_a_row, settings.rest),
             device: Opened::Not,
             last_fault: None,
+            sleepers: 0,
         };
         Self {
             process: process::id(),
@@ -73,15 +76,21 @@ impl Site {
     /// Waits for a change, no longer than `patience`.
     pub fn wait<'s>(
         &self,
-        state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, State>,
         patience: Duration,
     ) -> MutexGuard<'s, State> {
-        self.turn.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0
+        state.sleepers += 1;
+        let woken = self.turn.wait_timeout(state, patience);
+        let (mut state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        state.sleepers -= 1;
+        state
     }
 
-    /// Says that something has changed.
-    pub fn changed(&self) {
-        self.turn.notify_all();
+    /// Says that something has changed: a system call, which nobody pays for where nobody waits.
+    pub fn changed(&self, state: &State) {
+        if state.sleepers > 0 {
+            self.turn.notify_all();
+        }
     }
 }
 

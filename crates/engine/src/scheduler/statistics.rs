@@ -44,8 +44,8 @@ pub struct Statistics {
     pub waiting_for_accelerator: u64,
     /// Requests that wait for a CPU now.
     pub waiting_for_cpu: u64,
-    /// The part of its CPU workers' time that the CPU lane was at work, from the first request that
-    /// was the accelerator's on. Small requests are sampled.
+    /// The part of its CPU workers' time that the CPU lane was at work, since the scheduler was made
+    /// or, in a child of a fork, first needed. Small requests are sampled.
     pub cpu_utilisation: f64,
     /// The part of its slots' time that the accelerator was at work, likewise.
     pub accelerator_utilisation: f64,

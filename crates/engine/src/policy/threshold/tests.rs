@@ -90,20 +90,20 @@ fn dynamic_scheduler() {
     let large: &[u64] = &[64 * KB, 128 * KB];
     let table = [
         // rule, the CPU's queue and what two CPUs do, the accelerator's with three slots, the move
-        (Never, (&[], 0), (&large, 3), None),
-        (Never, (&large, 2), (&[], 0), None),
-        (Paper, (&[], 0), (&[], 3), None),
-        (Paper, (&[], 0), (&large, 3), Some((Accelerator, 0))),
-        (Paper, (&large, 2), (&large, 3), Some((Accelerator, 0))),
-        (Paper, (&large, 2), (&[], 2), Some((Cpu, 0))),
-        (Paper, (&small_first, 2), (&[], 0), None),
-        (Sooner, (&[], 0), (&[], 3), None),
-        (Sooner, (&[], 1), (&large, 3), Some((Accelerator, 1))),
-        (Sooner, (&[], 2), (&large, 3), None),
-        (Sooner, (&[KB], 1), (&large, 3), None),
-        (Sooner, (&large, 2), (&large, 3), None),
-        (Sooner, (&small_first, 2), (&[], 2), Some((Cpu, 1))),
-        (Sooner, (&[KB, 2 * KB], 2), (&[], 0), None),
+        (Never, (none, 0), (large, 3), None),
+        (Never, (large, 2), (none, 0), None),
+        (Paper, (none, 0), (none, 3), None),
+        (Paper, (none, 0), (large, 3), Some((Accelerator, 0))),
+        (Paper, (large, 2), (large, 3), Some((Accelerator, 0))),
+        (Paper, (large, 2), (none, 2), Some((Cpu, 0))),
+        (Paper, (small_first, 2), (none, 0), None),
+        (Sooner, (none, 0), (none, 3), None),
+        (Sooner, (none, 1), (large, 3), Some((Accelerator, 1))),
+        (Sooner, (none, 2), (large, 3), None),
+        (Sooner, (small, 1), (large, 3), None),
+        (Sooner, (large, 2), (large, 3), None),
+        (Sooner, (small_first, 2), (none, 2), Some((Cpu, 1))),
+        (Sooner, (small, 2), (none, 0), None),
     ];
     for (rule, (cpu, on_cpus), (accelerator, on_device), expected) in table {
         let (cpu, accelerator) = (queue(cpu), queue(accelerator));
