@@ -59,7 +59,7 @@ impl Rungs {
     fn text(&self) -> String {
         let last = self.rungs.len() - 1;
         let shown = last.min(MOST_SHOWN - 1);
-        let at = |place: usize| if shown == 0 { 0 } else { place * last / shown };
+        let at = |place: usize| (place * last).checked_div(shown).unwrap_or(0);
         let rung = |place| {
             let Rung { name, from_used_ppm } = &self.rungs[at(place)];
             format!("{name} from {:.1} %", *from_used_ppm as f64 / 1e4)
