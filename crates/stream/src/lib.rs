@@ -5,6 +5,7 @@
 //! [`Velocity`] policy is a pure function that looks at how full the window is and chooses a rung.
 #![forbid(unsafe_code)]
 
+pub mod frame;
 mod ladder;
 mod policy;
 
