@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod frame;
+pub mod gateway;
 mod ladder;
 mod policy;
 

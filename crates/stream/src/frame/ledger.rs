@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{End, Error, Frame, Framing, HEADER_LEN, Kind, OPEN_LEN, SALT_LEN};
+use wattlock_engine::crypto::TAG_LEN;
+
+use super::{End, Error, Framing, HEADER_LEN, Header, Kind, OPEN_LEN, SALT_LEN};
 
 /// What is known of the connections of a stream, and of the streams that follow it.
 #[derive(Default)]
@@ -59,21 +61,22 @@ pub enum Event {
 }
 
 impl Ledger {
-    /// Takes a frame that was opened.
+    /// Takes a frame whose body was opened: all of its bytes, the tag included.
     ///
     /// # Errors
     /// [`Error::Malformed`] if it cannot stand here.
-    pub fn take(&mut self, frame: &Frame) -> Result<Event, Error> {
-        let body = frame.body();
-        let known = self.open.get(&frame.connection).copied();
-        Ok(match (frame.kind, known) {
-            (Kind::Open, None) => self.open(frame)?,
+    pub fn take(&mut self, frame: &[u8]) -> Result<Event, Error> {
+        let short = Error::Malformed("a frame is shorter than its header");
+        let header = Header::decode(frame.first_chunk().ok_or(short)?)?;
+        let known = self.open.get(&header.connection).copied();
+        Ok(match (header.kind, known) {
+            (Kind::Open, None) => self.open(header.connection, frame)?,
             (Kind::Data, Some(known)) => Event::Data { connection: known.number },
             (Kind::Rekey, Some(_)) => Event::Rekeyed,
             (Kind::End, Some(known)) => {
-                let end = body.first().and_then(|code| End::of(*code));
+                let end = frame.get(HEADER_LEN).and_then(|code| End::of(*code));
                 let end = end.ok_or(Error::Malformed("a connection ends for an unknown reason"))?;
-                self.open.remove(&frame.connection);
+                self.open.remove(&header.connection);
                 if end == End::Continued {
                     self.continued.insert(known.salt, (known.part, known.number));
                 }
@@ -85,6 +88,11 @@ impl Ledger {
             }
             _ => return Err(Error::Malformed("a frame of a connection that is not open")),
         })
+    }
+
+    /// Where the messages are in a frame of data.
+    pub fn messages(frame: &[u8]) -> &[u8] {
+        &frame[HEADER_LEN..frame.len() - TAG_LEN]
     }
 
     /// Connections that are open, numbered over all streams, in ascending order: those that are cut
@@ -101,13 +109,13 @@ impl Ledger {
         self.closed
     }
 
-    fn open(&mut self, frame: &Frame) -> Result<Event, Error> {
-        let body: &[u8; OPEN_LEN] = frame.body().try_into().expect("the reader saw to its length");
+    fn open(&mut self, connection: u64, frame: &[u8]) -> Result<Event, Error> {
+        let short = || Error::Malformed("a connection opens without its salt");
+        let (salt, rest) = frame[HEADER_LEN..].split_first_chunk().ok_or_else(short)?;
+        let body: &[u8; OPEN_LEN] = rest.first_chunk().ok_or_else(short)?;
         let framing = Framing::of(body[0]).ok_or(Error::Malformed("an unknown framing"))?;
         let (part, previous) = body[1..].split_first_chunk().expect("four bytes of part");
         let part = u32::from_be_bytes(*part);
-        let salt: [u8; SALT_LEN] =
-            frame.bytes[HEADER_LEN..][..SALT_LEN].try_into().expect("as long as a salt");
         let previous = self.continued.remove(previous);
         let (event, number) = match previous {
             Some((before, number)) if part == before + 1 => {
@@ -120,7 +128,7 @@ impl Ledger {
                 (Event::Opened { connection: self.seen, framing, headless }, self.seen)
             }
         };
-        self.open.insert(frame.connection, Known { number, salt, part });
+        self.open.insert(connection, Known { number, salt: *salt, part });
         Ok(event)
     }
 }

@@ -17,6 +17,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
+use zeroize::Zeroizing;
+
+use crate::{Cipher, Message};
 
 pub use error::Error;
 pub use keys::Ratchet;
@@ -132,7 +135,7 @@ impl End {
 /// One frame with the key and the nonce that are its own. Its bytes are those of the stream once it
 /// is sealed; its body is plaintext before that, and again once it is opened.
 pub struct Frame {
-    bytes: Vec<u8>,
+    bytes: Zeroizing<Vec<u8>>,
     body: usize,
     key: Arc<AeadKey>,
     nonce: [u8; NONCE_LEN],
@@ -176,9 +179,21 @@ impl Frame {
         self.nonce
     }
 
-    /// Takes the bytes out: for whoever seals and opens them elsewhere.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    /// As a message that a worker seals.
+    pub fn to_seal(self) -> Message {
+        let (key, nonce) = (self.key.clone(), self.nonce);
+        self.message(Cipher::Seal { key, nonce, aad: 0..0 })
+    }
+
+    /// As a message that a worker opens.
+    pub fn to_open(self) -> Message {
+        let (key, nonce) = (self.key.clone(), self.nonce);
+        self.message(Cipher::Open { key, nonce, aad: 0..0 })
+    }
+
+    fn message(self, cipher: Cipher) -> Message {
+        let payload = self.body_range();
+        Message { user: self.connection, cipher, buffer: self.bytes, payload }
     }
 
     /// Encrypts the body in place and writes its tag behind it.

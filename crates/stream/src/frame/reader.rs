@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use wattlock_engine::crypto::{Secret, TAG_LEN};
+use zeroize::Zeroizing;
 
 use super::keys::{self, Chain, StreamKeys};
 use super::{
@@ -18,6 +19,8 @@ use super::{
 pub struct Reader {
     limit: usize,
     state: State,
+    /// Streams that ended.
+    closed: u64,
 }
 
 enum State {
@@ -52,7 +55,7 @@ pub enum Unit {
 impl Reader {
     /// A reader of frames with at most `limit` bytes of body.
     pub fn new(limit: usize) -> Self {
-        Self { limit, state: State::Before }
+        Self { limit, state: State::Before, closed: 0 }
     }
 
     /// Bytes that the next unit has, as far as the first of them tell: at least so many have to be
@@ -74,12 +77,13 @@ impl Reader {
     ///
     /// # Panics
     /// If the unit is not whole, or the key of a stream is asked for and was not given.
-    pub fn take(&mut self, bytes: Vec<u8>) -> Result<Unit, Error> {
+    pub fn take(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Unit, Error> {
         assert_eq!(self.needed(&bytes)?, bytes.len(), "a whole unit");
         match &mut self.state {
             State::Within(within) => {
                 let frame = within.frame(bytes)?;
                 if frame.kind == Kind::Close {
+                    self.closed += 1;
                     self.state = State::Before;
                 }
                 Ok(Unit::Frame(frame))
@@ -115,13 +119,18 @@ impl Reader {
         Ok(())
     }
 
+    /// True in front of a header, whose bytes are no messages.
+    pub fn expects_header(&self) -> bool {
+        !matches!(self.state, State::Within(_))
+    }
+
     /// Looks whether the input may end here, where `left` bytes belong to no unit.
     ///
     /// # Errors
     /// [`Error::Cut`], or [`Error::NotAStream`] if there was nothing at all.
-    pub fn finish(&self, left: usize, streams: u64) -> Result<(), Error> {
+    pub fn finish(&self, left: usize) -> Result<(), Error> {
         match (&self.state, left) {
-            (State::Before, 0) if streams > 0 => Ok(()),
+            (State::Before, 0) if self.closed > 0 => Ok(()),
             (State::Before, 0) => Err(Error::NotAStream),
             (State::Within(_), 0) => Err(Error::Cut("its last frame is missing")),
             (State::Within(_), _) => Err(Error::Cut("it ends in the middle of a frame")),
@@ -154,7 +163,7 @@ impl Reader {
 }
 
 impl Within {
-    fn frame(&mut self, bytes: Vec<u8>) -> Result<Frame, Error> {
+    fn frame(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Frame, Error> {
         let header = Header::decode(bytes.first_chunk().expect("a whole frame"))?;
         let Header { kind, connection, .. } = header;
         if kind == Kind::Open {

@@ -11,8 +11,8 @@ fn key(byte: u8) -> Secret<32> {
     Secret::init_with(|bytes| bytes.fill(byte))
 }
 
-fn buffer(messages: &[u8]) -> Vec<u8> {
-    [&[0; Writer::ROOM][..], messages].concat()
+fn buffer(messages: &[u8]) -> Zeroizing<Vec<u8>> {
+    [&[0; Writer::ROOM][..], messages].concat().into()
 }
 
 /// The units of a stream of two connections with these messages, of which the second is cut.
@@ -39,7 +39,7 @@ fn units(ratchet: Ratchet, one: &[&[u8]], other: &[&[u8]]) -> Vec<Vec<u8>> {
     let mut units = vec![header];
     for mut frame in frames {
         frame.seal().unwrap();
-        units.push(frame.into_bytes());
+        units.push(frame.bytes().to_vec());
     }
     units
 }
@@ -54,31 +54,19 @@ fn read(bytes: &[u8], key: &Secret<32>) -> (Vec<(Event, Vec<u8>)>, Result<(), Er
             Ok(needed) => needed,
             Err(error) => break Err(error),
         };
-        if needed > rest.len() {
-            break reader.finish(rest.len(), ledger.closed());
+        if needed > rest.len() || needed == 0 {
+            break reader.finish(rest.len());
         }
-        // A header tells its length step by step.
-        if reader.needed(&rest[..needed]).is_ok_and(|again| again > needed) {
-            if rest.len() < needed + 1 {
-                break reader.finish(rest.len(), ledger.closed());
-            }
-            match reader.needed(rest) {
-                Ok(again) if again > rest.len() => break reader.finish(rest.len(), ledger.closed()),
-                Ok(_) => {}
-                Err(error) => break Err(error),
-            }
-        }
-        let needed = reader.needed(rest).unwrap();
         let (unit, left) = rest.split_at(needed);
         rest = left;
-        let event = match reader.take(unit.to_vec()) {
+        let event = match reader.take(unit.to_vec().into()) {
             Ok(Unit::Header { .. }) => match reader.unlock(key) {
                 Ok(()) => continue,
                 Err(error) => Err(error),
             },
             Ok(Unit::Frame(mut frame)) => frame
                 .open()
-                .and_then(|()| ledger.take(&frame))
+                .and_then(|()| ledger.take(frame.bytes()))
                 .map(|event| (event, frame.body().to_vec())),
             Err(error) => Err(error),
         };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use wattlock_engine::crypto::{Secret, TAG_LEN, random};
+use zeroize::Zeroizing;
 
 use super::keys::{self, Chain, StreamKeys};
 use super::{
@@ -35,7 +36,8 @@ pub struct Previous {
 }
 
 impl Writer {
-    /// Bytes that a buffer for [`Writer::data`] has in front of its messages.
+    /// Bytes that a buffer for [`Writer::data`] has in front of its messages. Behind them it needs
+    /// none, but with [`TAG_LEN`] more of capacity it is not copied.
     pub const ROOM: usize = HEADER_LEN;
 
     /// A stream under `stream_key`, which `key_header` tells to whoever may open it, and its header.
@@ -95,7 +97,7 @@ impl Writer {
         let chain = Chain::derive(&self.stream_key, &self.salt, number, &salt);
         let connection = Connection { chain, previous: Previous { salt, part } };
         self.connections.insert(number, connection);
-        Ok((number, self.frame(Kind::Open, number, bytes, HEADER_LEN + SALT_LEN)))
+        Ok((number, self.frame(Kind::Open, number, bytes.into(), HEADER_LEN + SALT_LEN)))
     }
 
     /// Makes a frame of `buffer`: [`Writer::ROOM`] bytes of any content, then whole messages. In
@@ -103,11 +105,15 @@ impl Writer {
     ///
     /// # Panics
     /// If the connection is not open, or the buffer shorter than its room or longer than 4 GiB.
-    pub fn data(&mut self, connection: u64, buffer: Vec<u8>) -> (Option<Frame>, Frame) {
+    pub fn data(
+        &mut self,
+        connection: u64,
+        buffer: Zeroizing<Vec<u8>>,
+    ) -> (Option<Frame>, Frame) {
         let len = buffer.len() - Self::ROOM;
         let chain = &self.connections[&connection].chain;
         let rekey = (!chain.has_room(len, self.ratchet)).then(|| {
-            let frame = self.frame(Kind::Rekey, connection, vec![0; HEADER_LEN], HEADER_LEN);
+            let frame = self.frame(Kind::Rekey, connection, vec![0; HEADER_LEN].into(), HEADER_LEN);
             if let Some(connection) = self.connections.get_mut(&connection) {
                 connection.chain.turn();
             }
@@ -123,14 +129,9 @@ impl Writer {
     pub fn end(&mut self, connection: u64, end: End) -> (Frame, Previous) {
         let mut bytes = vec![0; HEADER_LEN + END_LEN];
         bytes[HEADER_LEN] = end.code();
-        let frame = self.frame(Kind::End, connection, bytes, HEADER_LEN);
+        let frame = self.frame(Kind::End, connection, bytes.into(), HEADER_LEN);
         let ended = self.connections.remove(&connection).expect("it was open");
         (frame, ended.previous)
-    }
-
-    /// Frames so far.
-    pub fn frames(&self) -> u64 {
-        self.frames
     }
 
     /// Ends the stream.
@@ -140,7 +141,7 @@ impl Writer {
     pub fn close(self) -> Frame {
         assert!(self.connections.is_empty(), "all connections end before their stream");
         finish(Frame {
-            bytes: vec![0; HEADER_LEN],
+            bytes: vec![0; HEADER_LEN].into(),
             body: HEADER_LEN,
             key: self.keys.key,
             nonce: keys::nonce(self.keys.base, Kind::Close, self.frames),
@@ -149,7 +150,13 @@ impl Writer {
         })
     }
 
-    fn frame(&mut self, kind: Kind, connection: u64, bytes: Vec<u8>, body: usize) -> Frame {
+    fn frame(
+        &mut self,
+        kind: Kind,
+        connection: u64,
+        bytes: Zeroizing<Vec<u8>>,
+        body: usize,
+    ) -> Frame {
         let chain = &mut self.connections.get_mut(&connection).expect("it is open").chain;
         let nonce = chain.nonce(kind, self.frames, bytes.len() - body);
         self.frames += 1;
@@ -160,7 +167,14 @@ impl Writer {
 
 /// Makes room for the tag and writes the header.
 fn finish(mut frame: Frame) -> Frame {
-    frame.bytes.resize(frame.bytes.len() + TAG_LEN, 0);
+    let len = frame.bytes.len() + TAG_LEN;
+    if frame.bytes.capacity() < len {
+        // To let it grow would leave plaintext behind.
+        let mut longer = Zeroizing::new(Vec::with_capacity(len));
+        longer.extend_from_slice(&frame.bytes);
+        frame.bytes = longer;
+    }
+    frame.bytes.resize(len, 0);
     let len = u32::try_from(frame.bytes.len() - HEADER_LEN).expect("a frame is below 4 GiB");
     let header = Header { len, kind: frame.kind, connection: frame.connection };
     frame.bytes[..HEADER_LEN].copy_from_slice(&header.encode());
