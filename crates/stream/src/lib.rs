@@ -3,12 +3,30 @@
 //!
 //! A [`Ladder`] holds what a machine can be set to: clocks, or numbers of workers. A
 //! [`Velocity`] policy is a pure function that looks at how full the window is and chooses a rung.
+//! A [`Window`] bounds what is held in memory, and [`Live`] seals what comes into it, on threads of
+//! its own, and hands it to a [`Sink`]. [`frame`] is the format of sealed streams, and [`gateway`] leads
+//! connections into them and out again.
 #![forbid(unsafe_code)]
 
+mod bell;
+mod error;
 pub mod frame;
 pub mod gateway;
 mod ladder;
+mod live;
+mod message;
 mod policy;
+mod pool;
+mod ring;
+mod window;
 
+pub use error::Error;
 pub use ladder::{Ladder, Rung};
+pub use live::{
+    Crew, Delays, Done, Knob, Live, Pace, Rounds, Settings, Sink, Stats, Summary, worker_ladder,
+};
+pub use message::{Cipher, Message};
 pub use policy::{Sense, Velocity};
+pub use pool::Pool;
+pub use ring::Ring;
+pub use window::{Reserve, Room, Taken, Use, Window};
