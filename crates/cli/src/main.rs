@@ -38,6 +38,7 @@ mod report;
 mod restore;
 mod sefps;
 mod signals;
+mod stream;
 mod summary;
 
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Rekey(args) => rekey::run(&args),
         Command::Keygen(args) => keygen::run(&args),
+        Command::Stream(args) => stream::run(&args),
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Measure(args) => measure::run(&args),

@@ -109,7 +109,7 @@ pub enum End {
     Complete,
     /// Its sender vanished, broke a rule or was too slow: what it had not finished is missing.
     Cut,
-    /// Whoever sealed it was stopped between two messages.
+    /// Whoever sealed it was stopped: what had not come whole by then is missing.
     Stopped,
     /// It goes on in the next stream.
     Continued,
@@ -247,12 +247,9 @@ impl Header {
         let (len, rest) = bytes.split_first_chunk::<4>().expect("four bytes of length");
         let mut connection = [0; 8];
         connection[1..].copy_from_slice(&rest[1..]);
-        let kind = Kind::of(rest[0]).ok_or(Error::Malformed("a frame of a kind that is not known"))?;
-        Ok(Self {
-            len: u32::from_be_bytes(*len),
-            kind,
-            connection: u64::from_be_bytes(connection),
-        })
+        let kind =
+            Kind::of(rest[0]).ok_or(Error::Malformed("a frame of a kind that is not known"))?;
+        Ok(Self { len: u32::from_be_bytes(*len), kind, connection: u64::from_be_bytes(connection) })
     }
 }
 

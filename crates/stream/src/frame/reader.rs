@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 
 use super::keys::{self, Chain, StreamKeys};
 use super::{
-    COMMITMENT_LEN, END_LEN, Error, Frame, HEADER_LEN, Header, Kind, MAGIC,
-    MAX_KEY_HEADER_LEN, OPEN_LEN, Ratchet, SALT_LEN,
+    COMMITMENT_LEN, END_LEN, Error, Frame, HEADER_LEN, Header, Kind, MAGIC, MAX_KEY_HEADER_LEN,
+    OPEN_LEN, Ratchet, SALT_LEN,
 };
 
 /// The reading end of a stream, and of those that follow it.

@@ -246,3 +246,42 @@ proptest! {
         prop_assert!(events.is_empty() && ended.is_err());
     }
 }
+
+/// The bytes of hexadecimal digits.
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks_exact(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
+}
+
+#[test]
+fn streams_that_an_independent_writer_made_end_as_they_must() {
+    let mut seen = 0;
+    for vector in wattlock_vectors::containers("stream") {
+        if vector.name == "make.py" {
+            continue;
+        }
+        let stream_key = unhex(vector.one("key").unwrap());
+        let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(&stream_key));
+        let (events, ended) = read(&vector.body, &stream_key);
+        let is_data = |(event, body): (Event, Vec<u8>)| {
+            matches!(event, Event::Data { .. }).then_some(body)
+        };
+        let released: Vec<u8> = events.into_iter().filter_map(is_data).flatten().collect();
+        assert_eq!(released, unhex(vector.one("released").unwrap_or("")), "{}", vector.name);
+        let as_expected = match vector.expect() {
+            "success" => ended.is_ok(),
+            "wrong key" => matches!(ended, Err(Error::WrongKey)),
+            "not a stream" => matches!(ended, Err(Error::NotAStream)),
+            "unknown version" => matches!(ended, Err(Error::UnknownVersion)),
+            "cut" => matches!(ended, Err(Error::Cut(_))),
+            "damaged" => matches!(
+                ended,
+                Err(Error::Malformed(_) | Error::Authentication { .. } | Error::TooLong { .. })
+            ),
+            other => panic!("{}: {other:?} is not known", vector.name),
+        };
+        assert!(as_expected, "{}: {ended:?}", vector.name);
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} vectors");
+}

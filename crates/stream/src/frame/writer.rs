@@ -105,11 +105,7 @@ impl Writer {
     ///
     /// # Panics
     /// If the connection is not open, or the buffer shorter than its room or longer than 4 GiB.
-    pub fn data(
-        &mut self,
-        connection: u64,
-        buffer: Zeroizing<Vec<u8>>,
-    ) -> (Option<Frame>, Frame) {
+    pub fn data(&mut self, connection: u64, buffer: Zeroizing<Vec<u8>>) -> (Option<Frame>, Frame) {
         let len = buffer.len() - Self::ROOM;
         let chain = &self.connections[&connection].chain;
         let rekey = (!chain.has_room(len, self.ratchet)).then(|| {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::split::{Split, Whole};
 use super::{Counters, Error, Lane, Next, Outlet};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
-use crate::{Done, Message, Pool, Room, Sink, Window};
+use crate::{Done, Message, Pool, Room, Sink};
 
 /// When a stream ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,8 +145,7 @@ impl Sealing {
     ///
     /// # Errors
     /// [`Error::Frame`].
-    pub fn rotate(&self, window: &Window<Message>, room: Room<Message>) -> Result<(), Error> {
-        let _ = window;
+    pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(close) = state.leave()? else { return Ok(()) };
         self.put(&mut state, close, Beside { turn: true, ..Beside::default() }, room);
