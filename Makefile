@@ -32,7 +32,7 @@ bench: prepare
 # A minute for each fuzz target.
 fuzz:
 	./.ci/prepare fuzz
-	for target in header kernels_agree metadata payload round_trip; do \
+	for target in header kernels_agree metadata payload round_trip stream_reader stream_split; do \
 		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
 	done
 

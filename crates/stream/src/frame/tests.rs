@@ -263,9 +263,8 @@ fn streams_that_an_independent_writer_made_end_as_they_must() {
         let stream_key = unhex(vector.one("key").unwrap());
         let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(&stream_key));
         let (events, ended) = read(&vector.body, &stream_key);
-        let is_data = |(event, body): (Event, Vec<u8>)| {
-            matches!(event, Event::Data { .. }).then_some(body)
-        };
+        let is_data =
+            |(event, body): (Event, Vec<u8>)| matches!(event, Event::Data { .. }).then_some(body);
         let released: Vec<u8> = events.into_iter().filter_map(is_data).flatten().collect();
         assert_eq!(released, unhex(vector.one("released").unwrap_or("")), "{}", vector.name);
         let as_expected = match vector.expect() {

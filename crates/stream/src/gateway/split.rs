@@ -55,6 +55,10 @@ impl Split {
             let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') else { break };
             let end = from + at + 1;
             if end - 1 - len > self.limit {
+                if messages > 0 {
+                    // What came before it is whole.
+                    break;
+                }
                 return Err(too_long(end - 1 - len));
             }
             (len, from, messages) = (end, end, messages + 1);
@@ -132,6 +136,7 @@ mod tests {
         refused(Framing::Length, b"\xff\xff\xff\xff");
         // What came before it is not lost.
         assert_eq!(whole(Framing::Length, b"\0\0\0\0\0\0\0\x0b", false).unwrap(), (4, 1));
+        assert_eq!(whole(Framing::Lines, b"one\neleven bytes\n", false).unwrap(), (4, 1));
     }
 
     proptest! {
