@@ -189,10 +189,10 @@ impl Service<'_> {
             tell!("wattlock: stopped; what was taken in is delivered within {} s", args.drain);
         }
         let window = Arc::clone(live.window());
+        let until = started + patience;
         let draining = async {
             match input {
                 Input::Listener(mut listener) => {
-                    let until = deadline.unwrap_or_else(|| started + patience);
                     listener.stop(until.into()).await;
                 }
                 Input::Stdin(_, stop) => stop.now(),

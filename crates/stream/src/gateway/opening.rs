@@ -340,7 +340,6 @@ impl Opened {
         match event {
             Event::Opened { connection, headless, .. } => {
                 source.headless += u64::from(headless);
-                Counters::add(&self.counters.connections, 1);
                 self.exit.begin(number, connection)
             }
             Event::Data { connection } => {
