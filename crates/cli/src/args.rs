@@ -204,7 +204,8 @@ pub struct Stream {
     pub passphrase: Passphrase,
     /// The key itself instead of recipients: a file of 32 random bytes, or of 64 hexadecimal digits
     #[arg(long, value_name = "FILE", help_heading = KEYS, value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities", "source"])]
+    #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities"])]
+    #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
     pub key_file: Option<PathBuf>,
     /// How messages are told apart in what comes
     #[arg(long, value_enum, default_value_t, help_heading = INPUT, conflicts_with = "open")]

@@ -54,7 +54,7 @@ pub fn run(args: &args::Stream) -> Ended {
     let (way, live) = match args.open {
         true => {
             let unlock = key::unlock(args)?;
-            let limit = usize::try_from(args.max_message)? + MARKS;
+            let limit = usize::try_from(longest(args))? + MARKS;
             let opening = Opening::new(unlock, limit, findings.listener());
             let exit = ends::exit(args, opening.counters())?;
             let live = Live::start(settings, opening.sink(exit))?;
@@ -89,6 +89,11 @@ pub fn run(args: &args::Stream) -> Ended {
 /// Bytes of the marks around a message, and then some.
 const MARKS: usize = 64;
 
+/// Bytes of the longest frame: of one message, or of short ones that came together.
+fn longest(args: &args::Stream) -> u64 {
+    args.max_message.max(args.chunk).max(Split::BATCH as u64)
+}
+
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
     let limit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -101,11 +106,11 @@ fn split(args: &args::Stream) -> Split {
 
 /// Refuses what cannot work, before anything is opened.
 fn check(args: &args::Stream) -> anyhow::Result<()> {
-    let longest = args.max_message.max(args.chunk);
+    let longest = longest(args);
     if longest >= 1 << 31 {
         return Err(usage("a message may have 2 GiB at most"));
     }
-    if args.window < longest + MARKS as u64 {
+    if args.window < longest + 2 * MARKS as u64 {
         return Err(usage(format!(
             "the window of {} bytes cannot hold the longest message; raise --window, or lower \
              --max-message and --chunk",

@@ -176,7 +176,8 @@ impl Service<'_> {
         let Self { args, way, live, findings } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
-        let mut deadline = (!matches!(over, Over::Ended(_))).then(|| started + patience);
+        // A sink that works is waited for as long as it takes, unless somebody wants an end.
+        let mut deadline = (!matches!(over, Over::Ended(Ok(())))).then(|| started + patience);
         let is_read = matches!(over, Over::Ended(_));
         if let Over::Ended(Err(error)) = &over
             && !matches!(error, Error::Ended | Error::Window(wattlock_stream::Error::Closed))

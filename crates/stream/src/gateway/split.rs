@@ -24,13 +24,11 @@ pub struct Whole {
 }
 
 impl Split {
-    /// The most bytes that one message and its marks take.
-    pub fn longest(&self) -> usize {
-        self.limit + MARK_LEN
-    }
+    /// Small messages that came together are sealed together, up to so many bytes.
+    pub const BATCH: usize = 64 << 10;
 
     /// The whole messages at the start of `bytes`, the first `scanned` of which are known to hold
-    /// no end of a line. Several go together, up to [`BATCH`]: they came together. If the input has
+    /// no end of a line. Several go together, up to [`Split::BATCH`]: they came together. If the input has
     /// `ended`, what is left of a line is one.
     ///
     /// # Errors
@@ -51,9 +49,12 @@ impl Split {
         let too_long = |len: usize| Error::TooLong { len: len as u64, limit: self.limit as u64 };
         let (mut len, mut messages) = (0, 0);
         let mut from = scanned;
-        while len < BATCH {
+        while len < Self::BATCH {
             let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') else { break };
             let end = from + at + 1;
+            if messages > 0 && end > Self::BATCH {
+                break;
+            }
             if end - 1 - len > self.limit {
                 if messages > 0 {
                     // What came before it is whole.
@@ -84,7 +85,7 @@ impl Split {
                 return Err(Error::TooLong { len: message as u64, limit: self.limit as u64 });
             }
             let end = len + MARK_LEN + message;
-            if message > self.limit || end > bytes.len() || (messages > 0 && end > BATCH) {
+            if message > self.limit || end > bytes.len() || (messages > 0 && end > Self::BATCH) {
                 return Ok(Whole { len, messages, needed: end });
             }
             (len, messages) = (end, messages + 1);
@@ -94,9 +95,6 @@ impl Split {
 
 /// Bytes of a length in front of a message.
 const MARK_LEN: usize = 4;
-
-/// Small messages that came together are sealed together, up to so many bytes.
-pub(super) const BATCH: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
