@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -100,6 +101,7 @@ impl Service<'_> {
                 .context("cannot start a thread")?;
             return Ok(Input::Stdin(receiver, stop));
         };
+        allow_files();
         let limits = Limits {
             connections: u64::from(self.args.max_connections),
             idle: Duration::from_secs(self.args.idle_timeout.into()),
@@ -242,6 +244,13 @@ impl Service<'_> {
         let summary = live.finish(Some(left));
         Ok(conclude(args, &way, &findings, summary, is_read))
     }
+}
+
+/// Lets the program open as many files as it may: shells ask for fewer than there are connections.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not, connections beyond are turned away.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// Tells how it ended, and gives the code.
