@@ -53,10 +53,11 @@ impl<W: Write> Joined<W> {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.kept.len() + bytes.len() > KEPT {
+        let is_long = bytes.len() > KEPT / 2;
+        if is_long || self.kept.len() + bytes.len() > KEPT {
             self.flush()?;
         }
-        if bytes.len() > KEPT / 2 {
+        if is_long {
             return self.to.write_all(bytes);
         }
         self.kept.extend_from_slice(bytes);
@@ -253,5 +254,25 @@ impl Outlet for Files {
 
     fn finish(&mut self) -> io::Result<()> {
         self.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_any_length_leave_in_their_order() {
+        let mut joined = Joined::new(Vec::new());
+        let mut all = Vec::new();
+        for (index, len) in
+            [1, 50_000, 3, KEPT, KEPT / 2, KEPT / 2, 2, KEPT / 2 + 1, 7].iter().enumerate()
+        {
+            let piece = vec![index as u8; *len];
+            joined.write(&piece).unwrap();
+            all.extend(piece);
+        }
+        joined.flush().unwrap();
+        assert_eq!(joined.to, all);
     }
 }
