@@ -28,6 +28,7 @@ bench: prepare
 	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
+	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
 
 # A minute for each fuzz target.
 fuzz:

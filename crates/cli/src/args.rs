@@ -551,6 +551,7 @@ pub enum Bench {
     Ciphers(BenchCiphers),
     Blocks(BenchBlocks),
     Files(BenchFiles),
+    Stream(BenchStream),
 }
 
 /// Measure every cipher, mode and kernel, beside OpenSSL, AWS-LC and RustCrypto.
@@ -662,6 +663,65 @@ pub struct BenchFiles {
     /// Write the results as JSON to FILE, "-" for standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Seal the messages of many users through a bounded window, as in the study LECPAES.
+///
+/// A producer waits --latency, puts a user's message of 35 to 150 KiB into the window, or counts a
+/// refusal, waits twice as long and tries again. Beside the study's four algorithms runs what
+/// wattlock does by default. Then the default is measured at saturation, beside the engine without
+/// a window in the same run, and at half of that load.
+#[derive(Debug, Args)]
+pub struct BenchStream {
+    /// Users, each with a key and one message
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub users: u32,
+    /// Latencies in microseconds, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub latency: Vec<u32>,
+    /// Algorithms, separated by commas
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "cs,cp,gp,lecpaes,paced")]
+    pub algorithms: Vec<StreamAlgorithm>,
+    /// Bytes of the window, with K, M or G for powers of 1024
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub window: u64,
+    /// Check every output, within the time that is measured, and not a sample afterwards
+    #[arg(long)]
+    pub verify: bool,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
+    /// A quick look: 200 users at most, latencies of 100 and 1000 microseconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// How a stream is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StreamAlgorithm {
+    /// One CPU thread with tables of words: CPU serial
+    Cs,
+    /// All CPU threads with tables of words, in rounds: CPU parallel
+    Cp,
+    /// The GPU at its own clock: GPU parallel
+    Gp,
+    /// The GPU at the clock that the window asks for
+    Lecpaes,
+    /// What wattlock does: AES-256-GCM, as many workers as the window asks for
+    Paced,
 }
 
 /// A study of file protection whose numbers are printed.

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),

@@ -248,6 +248,8 @@ impl Live {
         let guarded = move || {
             if catch_unwind(AssertUnwindSafe(work)).is_err() {
                 shared.fail(Error::Panicked);
+                // It may have been the last to take anything.
+                shared.discard();
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(guarded);
@@ -341,6 +343,22 @@ impl Shared {
     fn fail(&self, error: Error) {
         self.delivery.fail(error);
         self.window.close();
+        self.desk.ring();
+    }
+
+    /// Drops what is in the window until nothing more can come.
+    fn discard(&self) {
+        let mut batch = Vec::new();
+        loop {
+            let arrival = self.window.arrivals.listen();
+            if self.window.take(u64::MAX, &mut batch) > 0 {
+                batch.clear();
+            } else if self.window.is_exhausted() {
+                return;
+            } else {
+                arrival.wait(None);
+            }
+        }
     }
 
     fn stats(&self) -> Stats {

@@ -62,16 +62,16 @@ impl Message {
         let layout = self.layout();
         let cut = self.cut().ok_or(layout)?;
         match cut {
-            Cut::Aead { operation, key, nonce, aad, in_out, tag } => match operation {
-                Operation::Seal => *tag = key.seal(nonce, aad, in_out).map_err(Error::Cipher)?,
-                Operation::Open => {
-                    key.open(nonce, aad, in_out, tag).map_err(|error| match error {
-                        crypto::Error::Authentication => Error::Authentication,
-                        other => Error::Cipher(other),
-                    })?
-                }
-            },
             Cut::Ctr { key, iv, in_out } => key.ctr(&iv, 0, in_out),
+            Cut::Aead { operation: Operation::Seal, key, nonce, aad, in_out, tag } => {
+                *tag = key.seal(nonce, aad, in_out).map_err(Error::Cipher)?;
+            }
+            Cut::Aead { operation: Operation::Open, key, nonce, aad, in_out, tag } => {
+                key.open(nonce, aad, in_out, tag).map_err(|error| match error {
+                    crypto::Error::Authentication => Error::Authentication,
+                    other => Error::Cipher(other),
+                })?;
+            }
         }
         Ok(())
     }

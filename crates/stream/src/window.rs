@@ -66,7 +66,7 @@ pub struct Taken<T> {
     pub item: T,
     /// How many were taken before it: messages that one thread put, in its order.
     pub sequence: u64,
-    /// When it was put.
+    /// When it was put, or since when it waited for that.
     pub since: Instant,
     /// Frees its bytes.
     pub(crate) held: Held<T>,
@@ -105,6 +105,9 @@ struct Waiting {
     bytes: u64,
     waker: Waker,
 }
+
+/// The share of the window that has to be free before who waits is woken.
+const WAKES: u64 = 8;
 
 /// The bit of the tail that says that the window is closed.
 const CLOSED: u64 = 1 << 63;
@@ -214,16 +217,21 @@ impl<T> Window<T> {
         if self.waiting.load(Ordering::SeqCst) > 0 && !self.is_closed() {
             return Err(Error::Full { bytes });
         }
-        self.let_in(charged)?;
+        self.let_in(charged).map_err(|error| match error {
+            Error::Full { .. } => Error::Full { bytes },
+            other => other,
+        })?;
         Ok(Room::new(Arc::clone(self), charged))
     }
 
-    /// Puts a message of `bytes` in as soon as there is room; blocks until then.
+    /// Puts a message of `bytes` in as soon as there is room; blocks until then. The wait counts
+    /// as delay.
     ///
     /// # Errors
     /// As [`Window::reserve`]; the message is then dropped.
     pub fn put(self: &Arc<Self>, bytes: u64, item: T) -> Result<(), Error> {
-        self.reserve_blocking(bytes)?.put(item);
+        let since = Instant::now();
+        self.reserve_blocking(bytes)?.put_since(item, since);
         Ok(())
     }
 
@@ -331,21 +339,30 @@ impl<T> Window<T> {
     }
 
     /// Puts a message that was let in into the queue.
-    fn push(&self, item: T, bytes: u64) {
+    fn push(&self, item: T, bytes: u64, since: Instant) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
-        self.queue.push(Entry { item, bytes, since: Instant::now() });
+        self.queue.push(Entry { item, bytes, since });
         self.arrivals.ring();
     }
 
     /// Moves the head, and lets in who waits.
     fn free(&self, bytes: u64) {
         let head = self.head.fetch_add(bytes, Ordering::SeqCst) + bytes;
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        if self.waiting.load(Ordering::SeqCst) > 0 && self.is_worth_a_wake(head) {
             self.serve(lock(&self.line));
         }
         if head == self.tail.load(Ordering::SeqCst) & !CLOSED {
             self.emptied.ring_all();
         }
+    }
+
+    /// Who waited for room is woken for a part of the window and not for each message: a wake costs
+    /// as much as to seal one. While a message is in flight another look follows this one, when
+    /// that is handed on.
+    fn is_worth_a_wake(&self, head: u64) -> bool {
+        let in_flight = self.taken.load(Ordering::SeqCst).saturating_sub(head);
+        let used = (self.tail.load(Ordering::SeqCst) & !CLOSED).saturating_sub(head);
+        in_flight == 0 || self.size.saturating_sub(used) >= self.size / WAKES
     }
 
     /// Frees bytes that were let in and never put.

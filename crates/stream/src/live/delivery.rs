@@ -75,13 +75,13 @@ impl Delivery {
 
     /// True once nothing more is handed on.
     pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failed.load(Ordering::SeqCst)
     }
 
     /// Hands nothing more on, and drops what waits. The first failure is kept.
     pub fn fail(&self, error: Error) {
         let mut state = self.lock();
-        self.failed.store(true, Ordering::Relaxed);
+        self.failed.store(true, Ordering::SeqCst);
         state.failure.get_or_insert(error);
         let dropped = std::mem::take(&mut state.ready);
         drop(state);

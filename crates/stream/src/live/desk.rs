@@ -87,6 +87,11 @@ impl Desk {
         }
     }
 
+    /// Wakes all who wait for nothing but their turn: the stream has failed.
+    pub fn ring(&self) {
+        self.raised.ring_all();
+    }
+
     /// Gives a worker its next batch, once there is one. False at the end of the stream.
     /// `returns` is true for one that had a batch.
     pub fn next(&self, shared: &Shared, returns: bool, batch: &mut Vec<Taken<Message>>) -> bool {
@@ -124,7 +129,9 @@ impl Desk {
         let window = &shared.window;
         let mut crew = self.lock();
         crew.now -= usize::from(returns);
-        if crew.now >= crew.most {
+        // Once it has failed all may help to drop what is left: one may have panicked with a batch
+        // in its hands.
+        if crew.now >= crew.most && !shared.delivery.has_failed() {
             return if window.is_exhausted() { Turn::End } else { Turn::Spare };
         }
         let share = window.in_use().buffered / crew.most as u64;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use super::{Waiting, Window, lock};
 use crate::Error;
@@ -88,9 +89,14 @@ impl<T> Room<T> {
     }
 
     /// Puts the message in, which has as many bytes as were reserved, or fewer.
-    pub fn put(mut self, item: T) {
+    pub fn put(self, item: T) {
+        self.put_since(item, Instant::now());
+    }
+
+    /// The same with a message that has waited since then: its delay counts from there.
+    pub fn put_since(mut self, item: T, since: Instant) {
         let charged = std::mem::take(&mut self.charged);
-        self.window.push(item, charged);
+        self.window.push(item, charged, since);
     }
 }
 
