@@ -43,7 +43,7 @@ fn json_tells_every_run_and_every_printed_number() {
     assert_exit(&ran, 0);
     assert!(stdout(&ran).contains("seed 7"));
     let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-    assert_eq!(document["schema"], "wattlock-simulation/v1");
+    assert_eq!(document["schema"], "wattlock-simulation/1");
     assert_eq!((&document["kind"], &document["class"]), (&"lecpaes".into(), &"modelled".into()));
     assert_eq!(document["settings"]["seed"], 7);
     let runs = document["runs"].as_array().unwrap();

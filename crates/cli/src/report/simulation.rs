@@ -1,4 +1,4 @@
-//! `wattlock-simulation/v1`: joules and throughput of streams in virtual time, and what a paper
+//! `wattlock-simulation/1`: joules and throughput of streams in virtual time, and what a paper
 //! prints beside them. All of its joules are a model's, drawn hatched.
 
 use std::collections::BTreeSet;
