@@ -791,7 +791,7 @@ pub struct SimulatePolicies {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
     pub trace: Option<PathBuf>,
-    /// Which streams: those for reports, or those that the policies were tuned with
+    /// Which streams: those for reports, or those to tune policies with
     #[arg(long, value_name = "SET", default_value = "reporting")]
     #[arg(value_parser = ["reporting", "tuning"])]
     pub streams: String,
