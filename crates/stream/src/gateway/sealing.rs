@@ -179,12 +179,12 @@ impl Sealing {
     /// Bytes of the window that [`Sealing::rotate`] and [`Sealing::finish`] need.
     pub const NEEDS: u64 = 64;
 
-    fn put(&self, state: &mut State, frame: Frame, beside: Beside, room: Room<Message>) {
+    fn put(&self, state: &mut State, frame: Frame, mut beside: Beside, room: Room<Message>) {
         if let Some(stream) = &mut state.stream {
             stream.bytes += frame.bytes().len() as u64;
         }
-        let before = std::mem::take(&mut state.before);
-        lock(&self.queue.0).push_back(Beside { before, ..beside });
+        beside.before = std::mem::take(&mut state.before);
+        lock(&self.queue.0).push_back(beside);
         room.put(frame.to_seal());
     }
 }
