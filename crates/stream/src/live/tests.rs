@@ -1,3 +1,5 @@
+//! Many producers and one sink; what fails is in `tests/faults.rs`.
+
 use std::sync::mpsc;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};

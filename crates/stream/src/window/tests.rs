@@ -1,3 +1,5 @@
+//! The window alone: who gets in, in which order, and what is in use.
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
