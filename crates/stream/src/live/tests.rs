@@ -1,4 +1,4 @@
-//! What a live stream does to messages, in which order they leave, and what failures leave.
+//! Many producers and one sink; what fails is in `tests/faults.rs`.
 
 use std::sync::mpsc;
 

@@ -1,4 +1,4 @@
-//! What a window promises to those who put, take and wait.
+//! The window alone: who gets in, in which order, and what is in use.
 
 use std::collections::VecDeque;
 use std::future::Future;
