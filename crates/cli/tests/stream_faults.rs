@@ -263,9 +263,12 @@ fn at_sigterm_everything_that_was_taken_in_is_delivered() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let mut stream = UnixStream::connect(&socket).unwrap();
-                while !stop.load(std::sync::atomic::Ordering::SeqCst)
-                    && stream.write_all(&b"a line of text\n".repeat(100)).is_ok()
-                {}
+                let lines = b"a line of text\n".repeat(100);
+                while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                    if stream.write_all(&lines).is_err() {
+                        break;
+                    }
+                }
             });
         }
         gateway.wait_until("messages", |text| {
