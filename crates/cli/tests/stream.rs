@@ -161,6 +161,34 @@ fn many_connections(users: usize, most_memory: u64) {
 }
 
 #[test]
+fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
+    let place = Place::new();
+    let file = place.path("out.wls");
+    let args = ["--listen", "tcp:127.0.0.1:0", "--framing", "ndjson", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    let address = gateway.address();
+    let mut peer = std::net::TcpStream::connect(address.trim_start_matches("tcp:")).unwrap();
+    peer.write_all(b"one\ntwo\n").unwrap();
+    gateway.wait_for("wattlock_stream_messages_total 2");
+    gateway.wait_for("wattlock_stream_in_bytes_total 8");
+    gateway.wait_for("wattlock_stream_connections_open 1");
+    gateway.wait_for("wattlock_stream_window_bytes 33554432");
+    gateway.wait_until("delays", |text| {
+        let count =
+            text.lines().find_map(|l| l.strip_prefix("wattlock_stream_delay_seconds_count "));
+        count.is_some_and(|count| count != "0")
+    });
+    let text = gateway.metrics();
+    assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("# EOF\n"), "{text}");
+    let classes = ["measured", "integrated", "attributed", "modelled"];
+    let told: Vec<_> =
+        classes.iter().filter(|class| text.contains(&format!("wattlock_{class}_stream"))).collect();
+    assert!(told.len() <= 1, "{told:?}");
+    drop(peer);
+    assert_exit(&gateway.stop(), 0);
+}
+
+#[test]
 fn sealed_streams_arrive_over_tcp_and_are_opened_there() {
     let place = Place::new();
     let file = place.path("out");

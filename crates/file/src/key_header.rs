@@ -54,8 +54,7 @@ mod tests {
         assert!(unwrap_data_key(&header, &own).unwrap() == key);
         let stranger = Identities::new(vec![Box::new(age::x25519::Identity::generate())]);
         assert!(matches!(unwrap_data_key(&header, &stranger), Err(Error::WrongKey { .. })));
-        let mut longer = header;
-        longer.push(b'x');
+        let longer = [&header[..], b"x"].concat();
         assert!(unwrap_data_key(&longer, &own).is_err());
     }
 }

@@ -74,10 +74,18 @@ struct Queue(Mutex<VecDeque<Beside>>);
 #[derive(Default)]
 struct Beside {
     before: Vec<Piece>,
-    /// The message is the last of its stream.
-    turn: bool,
+    after: After,
+}
+
+/// What follows a message.
+#[derive(Clone, Copy, Default)]
+enum After {
+    #[default]
+    More,
+    /// It was the last of its stream.
+    Turn,
     /// There is none after it.
-    last: bool,
+    Nothing,
 }
 
 impl Sealing {
@@ -148,7 +156,7 @@ impl Sealing {
     pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(close) = state.leave()? else { return Ok(()) };
-        self.put(&mut state, close, Beside { turn: true, ..Beside::default() }, room);
+        self.put(&mut state, close, After::Turn, room);
         Ok(())
     }
 
@@ -170,7 +178,7 @@ impl Sealing {
         // An empty stream is one that can be opened, too.
         state.stream()?;
         if let Some(close) = state.leave()? {
-            self.put(&mut state, close, Beside { last: true, ..Beside::default() }, room);
+            self.put(&mut state, close, After::Nothing, room);
         }
         state.ended = true;
         Ok(())
@@ -179,12 +187,12 @@ impl Sealing {
     /// Bytes of the window that [`Sealing::rotate`] and [`Sealing::finish`] need.
     pub const NEEDS: u64 = 64;
 
-    fn put(&self, state: &mut State, frame: Frame, mut beside: Beside, room: Room<Message>) {
+    fn put(&self, state: &mut State, frame: Frame, after: After, room: Room<Message>) {
         if let Some(stream) = &mut state.stream {
             stream.bytes += frame.bytes().len() as u64;
         }
-        beside.before = std::mem::take(&mut state.before);
-        lock(&self.queue.0).push_back(beside);
+        let before = std::mem::take(&mut state.before);
+        lock(&self.queue.0).push_back(Beside { before, after });
         room.put(frame.to_seal());
     }
 }
@@ -308,7 +316,7 @@ impl Lane for SealingLane {
         if let Some(rekey) = rekey {
             state.aside(rekey)?;
         }
-        sealing.put(&mut state, data, Beside::default(), room);
+        sealing.put(&mut state, data, After::More, room);
         drop(state);
         Counters::add(&sealing.counters.messages, self.messages);
         Counters::add(&sealing.counters.bytes_in, unit.len() as u64);
@@ -328,7 +336,7 @@ impl Lane for SealingLane {
         // One that sent nothing is a connection, too.
         state.enter(self.number, self.sealing.split)?;
         if let Some(frame) = state.end(self.number, end)? {
-            self.sealing.put(&mut state, frame, Beside::default(), room);
+            self.sealing.put(&mut state, frame, After::More, room);
         }
         Ok(())
     }
@@ -362,10 +370,10 @@ impl Sink for Sealed {
             return Err(io::Error::other(error.to_string()));
         }
         self.write(&done.message.buffer)?;
-        match (beside.last, beside.turn) {
-            (true, _) => self.outlet.finish(),
-            (_, true) => self.outlet.turn(),
-            _ => Ok(()),
+        match beside.after {
+            After::More => Ok(()),
+            After::Turn => self.outlet.turn(),
+            After::Nothing => self.outlet.finish(),
         }
     }
 
