@@ -4,7 +4,7 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -190,6 +190,51 @@ fn clocks_come_back_from_sigkill_and_ctrl_c() {
         assert_exit(&restored, 0);
         assert_eq!(stdout(&restored), "nothing to restore\n");
     }
+}
+
+#[test]
+fn a_stream_sets_the_clocks_of_its_policy_and_puts_them_back() {
+    for end in ["end of input", "TERM", "KILL"] {
+        let machine = Machine::new();
+        let key = machine.0.path().join("key");
+        fs::write(&key, [7; 32]).unwrap();
+        let mut command = machine.wattlock(&["stream", "--policy", "lecpaes", "--set-clocks"]);
+        command.arg("--key-file").arg(&key);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"a window that is almost empty asks for the lowest clock").unwrap();
+        machine.until(|machine| machine.clock(0) == "800000" && machine.clock(1) == "800000");
+        if end != "end of input" {
+            let kill = format!("kill -{end} {}", child.id());
+            assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        }
+        drop(stdin);
+        let ran = child.wait_with_output().unwrap();
+        if end != "KILL" {
+            assert_exit(&ran, 0);
+        }
+        machine.until(Machine::is_as_it_was);
+    }
+}
+
+#[test]
+fn a_stream_says_which_clocks_it_would_have_set() {
+    let machine = Machine::new();
+    let key = machine.0.path().join("key");
+    fs::write(&key, [7; 32]).unwrap();
+    let mut command = machine.wattlock(&["stream", "--key-file"]);
+    let ran = command.arg(&key).stdin(Stdio::null()).output().unwrap();
+    assert_exit(&ran, 0);
+    let said = stderr(&ran);
+    assert!(said.contains("--set-clocks would let it cap all CPUs at one of 3 clocks"), "{said}");
+    assert!(machine.is_as_it_was() && !machine.0.path().join("run").exists());
+
+    let bare = Machine::without_clocks();
+    let mut command = bare.wattlock(&["stream", "--set-clocks", "--key-file"]);
+    let ran = command.arg(&key).stdin(Stdio::null()).output().unwrap();
+    assert_exit(&ran, 1);
+    assert!(stderr(&ran).contains("cpufreq"), "{}", stderr(&ran));
 }
 
 #[test]
