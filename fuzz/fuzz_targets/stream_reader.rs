@@ -34,7 +34,9 @@ static SEALED: LazyLock<(Vec<u8>, [Vec<u8>; 2])> = LazyLock::new(|| {
         let (rekey, data) = writer.data(numbers[which], buffer.into());
         rekey.into_iter().chain([data]).for_each(&mut add);
     }
-    numbers.map(|number| add(writer.end(number, End::Complete).0));
+    for number in numbers {
+        add(writer.end(number, End::Complete).0);
+    }
     add(writer.close());
     (stream, messages)
 });
@@ -52,7 +54,10 @@ fn read(bytes: &[u8]) -> ([Vec<u8>; 2], bool) {
         rest = left;
         let event = match reader.take(unit.to_vec().into()) {
             Ok(Unit::Header { .. }) if reader.unlock(&key()).is_ok() => continue,
-            Ok(Unit::Frame(mut frame)) if frame.open().is_ok() => {
+            Ok(Unit::Frame(mut frame)) => {
+                if frame.open().is_err() {
+                    return (released, false);
+                }
                 ledger.take(frame.bytes()).map(|event| (event, frame.body().to_vec()))
             }
             _ => return (released, false),
