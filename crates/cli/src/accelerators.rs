@@ -168,6 +168,12 @@ pub fn is_a_cpu(name: &str) -> bool {
     seen().iter().any(|seen| seen.device == name && seen.is_cpu)
 }
 
+/// The UUID of the GPU of that name, if the CUDA driver has it.
+pub fn uuid(name: &str) -> Option<String> {
+    let listed = Cuda::list().unwrap_or_default();
+    listed.into_iter().find(|info| format!("cuda:{}", info.index) == name).map(|info| info.uuid)
+}
+
 /// The accelerator of that name.
 fn open(name: &str) -> anyhow::Result<Opened> {
     let (kind, which) = name.split_once(':').map_or((name, None), |(kind, n)| (kind, Some(n)));

@@ -19,6 +19,7 @@ mod sample;
 mod sefps;
 mod sefps_equations;
 mod sefps_runs;
+mod stream_clocks;
 mod stream_saturation;
 mod stream_text;
 mod stream_users;

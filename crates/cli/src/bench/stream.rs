@@ -13,7 +13,7 @@ use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::AesKernel;
 use wattlock_stream::{
-    Crew, Error, Knob, Ladder, Live, Pace, Rounds, Rung, Settings, Summary, Velocity, worker_ladder,
+    Crew, Error, Live, Pace, Rounds, Settings, Summary, Velocity, worker_ladder,
 };
 
 use super::joules::Counted;
@@ -21,11 +21,13 @@ use super::lab::{Lab, Windows};
 use super::results::{Delays, Results, Row};
 use super::sample::Sample;
 use super::sefps_runs::with_gpu;
+use super::stream_clocks::{GpuClocks, Would, k20m};
 use super::stream_saturation::Saturation;
 use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
 use crate::accelerators;
 use crate::args::{self, StreamAlgorithm};
+use crate::energy;
 use crate::exit::Ended;
 use crate::metrics::Metrics;
 use crate::summary::process_cpu_time;
@@ -52,15 +54,16 @@ pub fn run(args: &args::BenchStream) -> Ended {
         threads,
         window: args.window,
         verify: args.verify,
+        clocks: gpu_of(&gpu, args),
         gpu: gpu.map(Arc::new),
         saturation: Saturation::new(threads, args.window, args.quick)?,
-        would_set: AtomicU64::new(0),
+        asked: AtomicU64::new(0),
     };
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut lab = Lab::new(bench.results(needs_gpu), &args.meters, windows)?;
     lab.run(&args.clocks, |lab| bench.rows(lab))?;
     let mut results = lab.results;
-    bench.say_what_would_be_set(&mut results);
+    bench.say_what_was_set(&mut results);
     results.ratios = super::stream_text::ratios(&results);
     if args.quick {
         results.only_tell();
@@ -71,6 +74,14 @@ pub fn run(args: &args::BenchStream) -> Ended {
     results.write(args.json.as_deref())?;
     results.metrics().write(args.meters.prometheus.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The UUID of the GPU whose clocks LECPAES may set.
+fn gpu_of(gpu: &Result<Engine, String>, args: &args::BenchStream) -> Result<String, String> {
+    let engine = gpu.as_ref().map_err(String::clone)?;
+    let uuid = engine.devices().find_map(accelerators::uuid);
+    let uuid = uuid.ok_or("no GPU of NVIDIA takes part")?;
+    args.clocks.set_clocks.then_some(uuid).ok_or_else(|| "--set-clocks was not given".into())
 }
 
 fn uses_gpu(algorithm: StreamAlgorithm) -> bool {
@@ -93,9 +104,6 @@ pub fn case(latency_us: u32) -> String {
     format!("latency {latency_us} µs")
 }
 
-/// Core clocks of the study's K20M in MHz: the rungs of LECPAES where no GPU lets its clocks be set.
-const K20M_MHZ: [f64; 6] = [324.0, 614.0, 640.0, 666.0, 705.0, 758.0];
-
 struct Bench {
     users: Arc<Users>,
     latencies: Vec<u32>,
@@ -106,18 +114,10 @@ struct Bench {
     /// The engine with an accelerator, or why there is none.
     gpu: Result<Arc<Engine>, String>,
     saturation: Saturation,
+    /// The GPU whose clocks may be set, or why none is touched.
+    clocks: Result<String, String>,
     /// Clock changes that LECPAES asked for.
-    would_set: AtomicU64,
-}
-
-/// A knob of a device whose clocks are not touched: it counts on the stream's side what would be
-/// set.
-struct Would;
-
-impl Knob for Would {
-    fn set(&mut self, _: usize, _: &Rung) -> Result<(), Box<dyn std::error::Error>> {
-        Ok(())
-    }
+    asked: AtomicU64,
 }
 
 impl Bench {
@@ -155,12 +155,15 @@ impl Bench {
         results
     }
 
-    fn say_what_would_be_set(&self, results: &mut Results) {
-        let changes = self.would_set.load(Ordering::Relaxed);
-        if self.algorithms.contains(&StreamAlgorithm::Lecpaes) {
+    fn say_what_was_set(&self, results: &mut Results) {
+        let changes = self.asked.load(Ordering::Relaxed);
+        if let (Err(why), true) =
+            (&self.clocks, self.algorithms.contains(&StreamAlgorithm::Lecpaes))
+        {
             results.skipped.push(format!(
                 "clocks: lecpaes would have set a GPU's clock {changes} times, among those of a \
-                 K20M; none was touched, so its rows tell what it costs to decide, and no saving"
+                 K20M; none was touched ({why}), so its rows tell what it costs to decide, and no \
+                 saving"
             ));
         }
     }
@@ -180,7 +183,7 @@ impl Bench {
     }
 
     /// How the stream is run; one worker seals `rate` bytes a second by the best means.
-    fn settings(&self, algorithm: StreamAlgorithm, rate: f64) -> Result<Settings, Error> {
+    fn settings(&self, algorithm: StreamAlgorithm, rate: f64) -> anyhow::Result<Settings> {
         let threads = if algorithm == StreamAlgorithm::Cs { 1 } else { self.threads };
         let mut settings = Settings::continuous(self.window, threads, rate)?;
         let rounds = |batch, crew| Some(Rounds { batch, crew });
@@ -192,9 +195,18 @@ impl Bench {
             StreamAlgorithm::Lecpaes => {
                 // Whole-window batches leave nothing to sense when the head has moved.
                 settings.rounds = rounds(Some(self.window / 16), Crew::Accelerator);
-                settings.ladder = k20m().ok_or(Error::Ladder)?;
                 settings.velocity = Velocity::Lecpaes;
-                settings.pace = Pace::Clocks(Box::new(Would));
+                match &self.clocks {
+                    Ok(uuid) => {
+                        let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
+                        settings.ladder = clocks.ladder().ok_or(Error::Ladder)?;
+                        settings.pace = Pace::Clocks(Box::new(clocks));
+                    }
+                    Err(_) => {
+                        settings.ladder = k20m().ok_or(Error::Ladder)?;
+                        settings.pace = Pace::Clocks(Box::new(Would));
+                    }
+                }
             }
         }
         if algorithm != StreamAlgorithm::Lecpaes {
@@ -243,7 +255,7 @@ impl Bench {
             let what = format!("{}, {}", name(algorithm), case(latency_us));
             lab.results.skipped.push(format!("{what}: {} by the CPU: {lost}", stats.instead));
         }
-        self.would_set.fetch_add(stats.clocks_set, Ordering::Relaxed);
+        self.asked.fetch_add(stats.clocks_set, Ordering::Relaxed);
         let once = |time: Duration| Sample::of(vec![time.as_nanos() as u64]);
         let row = Row {
             tool: tool(algorithm),
@@ -311,16 +323,4 @@ fn how(algorithm: StreamAlgorithm) -> How {
         StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes => How::Ctr(AesKernel::best()),
         StreamAlgorithm::Paced => How::Gcm,
     }
-}
-
-/// The rungs of Table 1; what they draw and do is not asked for by the study's policy.
-fn k20m() -> Option<Ladder> {
-    let rung = |megahertz: f64| Rung {
-        name: format!("{megahertz} MHz"),
-        speed: megahertz,
-        rate: megahertz * 1e6,
-        floor: 0.0,
-        joules_per_byte: 1e-9,
-    };
-    Ladder::new(K20M_MHZ.into_iter().map(rung).collect())
 }
