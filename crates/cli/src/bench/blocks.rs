@@ -1,8 +1,5 @@
 //! `wattlock bench blocks`: AES-128-CTR at the granularities of the study of extended blocks.
 
-use std::path::Path;
-use std::process::ExitCode;
-
 use serde_json::json;
 use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
@@ -16,7 +13,6 @@ use super::rates::{Buffer, Case, Contender, Effort};
 use super::results::{Ratio, Results, Row};
 use crate::args;
 use crate::exit::{Ended, unavailable};
-use crate::metrics::Metrics;
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";
@@ -26,8 +22,7 @@ pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
 
 /// `wattlock bench blocks`.
 pub fn run(args: &args::BenchBlocks) -> Ended {
-    Results::can_write(args.json.as_deref())?;
-    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
     let sizes = args.sizes.iter().map(|size| usize::from(*size));
     let megabytes: Vec<usize> = if args.quick { vec![1] } else { sizes.collect() };
     let mut threads: Vec<usize> = args.threads.iter().map(|n| usize::from(*n)).collect();
@@ -68,15 +63,10 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
     });
     ratios(&mut results, &megabytes, &threads);
-    if args.json.as_deref() != Some(Path::new("-")) {
-        crate::exit::print(&table(&results))?;
-        if args.paper {
-            crate::exit::print(&extended_block::text(&results))?;
-        }
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, |results| match args.paper {
+        true => table(results) + &extended_block::text(results),
+        false => table(results),
+    })
 }
 
 /// Every granularity at every length.

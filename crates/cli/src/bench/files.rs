@@ -1,10 +1,11 @@
 //! `wattlock bench files`: one large file, many small ones, and a cold start, each tool in turn.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
@@ -21,14 +22,12 @@ use super::sefps_runs;
 use super::tools::{self, Keys, Tool};
 use crate::args;
 use crate::exit::Ended;
-use crate::metrics::Metrics;
 use crate::signals;
 use crate::summary::human;
 
 /// `wattlock bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {
-    Results::can_write(args.json.as_deref())?;
-    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
     if args.paper == Some(args::FileStudy::Sefps) {
         return sefps_runs::run(args);
     }
@@ -48,12 +47,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     })?;
     let mut results = lab.results;
     bench.ratios(&mut results);
-    if args.json.as_deref() != Some(Path::new("-")) {
-        print(&results);
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, text)
 }
 
 /// What was asked for, with `--quick` worked in.
@@ -348,13 +342,15 @@ fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Watched
 }
 
 /// The table for people. Medians, and in brackets the median distance from them.
-fn print(results: &Results) {
+fn text(results: &Results) -> String {
+    let mut text = String::new();
     let seconds = |sample: &Sample| {
         let digits = if sample.median < 100_000_000 { 4 } else { 2 };
         let (median, mad) = (sample.median as f64 / 1e9, sample.mad as f64 / 1e9);
         format!("{median:.digits$} ({mad:.digits$})")
     };
-    println!(
+    let _ = writeln!(
+        text,
         "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
         "tool",
         "case",
@@ -369,7 +365,8 @@ fn print(results: &Results) {
             0 => String::new(),
             bytes => format!("{:.2}", bytes as f64 / row.wall_ns.median as f64),
         };
-        println!(
+        let _ = writeln!(
+            text,
             "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
             row.tool,
             row.case,
@@ -380,5 +377,5 @@ fn print(results: &Results) {
             row.joules.cells()
         );
     }
-    print!("{}", results.foot());
+    text + &results.foot()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
@@ -11,7 +12,8 @@ use serde::Serialize;
 use super::joules::Joules;
 use super::machine::Machine;
 use super::sample::Sample;
-use crate::exit;
+use crate::args;
+use crate::exit::{self, Ended};
 use crate::metrics::Metrics;
 
 /// One run of a bench.
@@ -172,12 +174,13 @@ impl Results {
         }
     }
 
-    /// Fails early where [`Results::write`] would fail late.
+    /// Fails early where [`Results::publish`] would fail late.
     ///
     /// # Errors
-    /// That the file cannot be written.
-    pub fn can_write(to: Option<&Path>) -> anyhow::Result<()> {
-        let Some(path) = to.filter(|path| path.as_os_str() != "-") else { return Ok(()) };
+    /// That a file cannot be written.
+    pub fn can_publish(json: Option<&Path>, meters: &args::Meters) -> anyhow::Result<()> {
+        Metrics::can_write(meters.prometheus.as_deref())?;
+        let Some(path) = json.filter(|path| path.as_os_str() != "-") else { return Ok(()) };
         let is_new = !fs::exists(path).unwrap_or(true);
         let opened = fs::OpenOptions::new().append(true).create(true).open(path);
         opened.with_context(|| format!("cannot write {}", path.display()))?;
@@ -188,17 +191,27 @@ impl Results {
         Ok(())
     }
 
-    /// Writes the JSON to a file, to standard output for "-", or nowhere.
-    ///
-    /// # Errors
-    /// That it could not be written.
-    pub fn write(&self, to: Option<&Path>) -> anyhow::Result<()> {
-        let Some(path) = to else { return Ok(()) };
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        if path.as_os_str() == "-" {
-            return exit::print(&text);
+    /// Prints them as `text` says, and writes what flags ask for: JSON to a file, or for "-" to
+    /// standard output in place of the text, and metrics.
+    pub fn publish(
+        &self,
+        json: Option<&Path>,
+        meters: &args::Meters,
+        text: impl FnOnce(&Self) -> String,
+    ) -> Ended {
+        let document = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(self)? + "\n");
+        match json {
+            Some(path) if path.as_os_str() == "-" => exit::print(&document()?)?,
+            path => {
+                exit::print(&text(self))?;
+                if let Some(path) = path {
+                    fs::write(path, document()?)
+                        .with_context(|| format!("cannot write {}", path.display()))?;
+                }
+            }
         }
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+        self.metrics().write(meters.prometheus.as_deref())?;
+        Ok(ExitCode::SUCCESS)
     }
 
     /// The same as metrics.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -53,12 +52,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     })?;
     let mut results = lab.results;
     results.ratios = sefps::ratios(&results);
-    if args.json.as_deref() != Some(Path::new("-")) {
-        crate::exit::print(&sefps::text(&results))?;
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, sefps::text)
 }
 
 /// Files of a batch: as many as the hash has lanes.

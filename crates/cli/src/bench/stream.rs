@@ -1,7 +1,5 @@
 //! `wattlock bench stream`: the study's users through the study's algorithms, and through ours.
 
-use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -29,13 +27,11 @@ use crate::accelerators;
 use crate::args::{self, StreamAlgorithm};
 use crate::energy;
 use crate::exit::Ended;
-use crate::metrics::Metrics;
 use crate::summary::process_cpu_time;
 
 /// `wattlock bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
-    Results::can_write(args.json.as_deref())?;
-    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
     let threads = args::threads(args.threads);
     let mut algorithms = args.algorithms.clone();
     let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
@@ -68,12 +64,7 @@ pub fn run(args: &args::BenchStream) -> Ended {
     if args.quick {
         results.only_tell();
     }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        crate::exit::print(&text(&results))?;
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, text)
 }
 
 /// The UUID of the GPU whose clocks LECPAES may set.

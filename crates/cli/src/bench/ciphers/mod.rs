@@ -4,9 +4,6 @@
 mod contenders;
 mod report;
 
-use std::path::Path;
-use std::process::ExitCode;
-
 use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::Direction;
@@ -25,7 +22,6 @@ use super::results::Results;
 use crate::accelerators;
 use crate::args::{self, Study};
 use crate::exit::{Ended, usage};
-use crate::metrics::Metrics;
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
@@ -33,8 +29,7 @@ use contenders::{
 
 /// `wattlock bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
-    Results::can_write(args.json.as_deref())?;
-    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
     accelerators::engine(1, &args.spread)?;
     let bench = Bench::new(args);
@@ -68,15 +63,10 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if args.quick {
         results.only_tell();
     }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        crate::exit::print(&report::table(&results))?;
-        if args.paper == Some(Study::Energy) {
-            crate::exit::print(&energy_study::text(&results))?;
-        }
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, |results| match args.paper {
+        Some(Study::Energy) => report::table(results) + &energy_study::text(results),
+        _ => report::table(results),
+    })
 }
 
 /// True if a clock was skipped.
