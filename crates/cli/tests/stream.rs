@@ -10,7 +10,7 @@ use std::process::Output;
 use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use support::stream::{Gateway, opened, sealed, stream};
+use support::stream::{Gateway, open, opened, sealed, stream};
 use support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 
 #[test]
@@ -224,10 +224,42 @@ fn files_are_rotated_and_open_together_and_one_by_one() {
     assert_eq!(opened(&place, &files.concat()), bytes);
     let parts: Vec<_> = files.iter().map(|file| opened(&place, file)).collect();
     assert_eq!(parts.concat(), bytes);
+    // Not all of them: the end may be missing, and that is told; what is in between may not.
+    let beginning = open(&place, &files[..2].concat());
+    assert_exit(&beginning, 0);
+    assert!(stderr(&beginning).contains("go on in a file that was not given"));
+    assert!(bytes.starts_with(&beginning.stdout) && beginning.stdout.len() < bytes.len());
+    for wrong in [[&files[..1], &files[2..]].concat(), [&files[..2], &files[..2]].concat()] {
+        let output = open(&place, &wrong.concat());
+        assert_exit(&output, 3);
+        assert!(bytes.starts_with(&output.stdout));
+    }
     // A second run goes on with free numbers, and touches nothing.
     let again = with_input(stream(&place).args(["--rotate-size", "1M", "-o"]).arg(&path), b"more");
     assert_exit(&again, 0);
     assert_eq!(place.names().len(), names.len() + 1);
+}
+
+#[test]
+fn nobody_puts_words_into_the_lines_of_others() {
+    let place = Place::new();
+    let socket = place.path("s");
+    let file = place.path("out");
+    let listen = format!("unix:{}", socket.display());
+    let args = ["--listen", &listen, "--framing", "ndjson", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    for (number, text) in [(1, "{\"user\":\"mallory\",\"text\":\""), (2, "{\"user\":\"alice\"}\n")]
+    {
+        let mut sender = UnixStream::connect(&socket).unwrap();
+        sender.write_all(text.as_bytes()).unwrap();
+        drop(sender);
+        gateway.wait_for(&format!("wattlock_stream_connections_total {number}"));
+        gateway.wait_for("wattlock_stream_connections_open 0");
+    }
+    assert_exit(&gateway.stop(), 0);
+    let output = open(&place, &std::fs::read(&file).unwrap());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(lines.lines().any(|line| line == "{\"user\":\"alice\"}"), "{lines}");
 }
 
 #[test]

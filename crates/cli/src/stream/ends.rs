@@ -60,16 +60,20 @@ impl Findings {
     fn hear(&self, notice: Notice) {
         match notice {
             Notice::Cut { who, why } => self.tell(&format!("{who} was cut: {why}")),
-            Notice::Opened { who, cut, headless, unfinished, failure } => {
+            Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 if let Some(error) = failure {
                     self.note(if error.is_authentication() { AUTHENTICATION } else { FAILURE });
                     self.tell_always(&format!("{who}: {error}"));
-                    if unfinished > 0 {
-                        self.tell_always(&format!(
-                            "  {unfinished} connections had not ended there; what was whole of \
-                             them was released"
-                        ));
-                    }
+                }
+                if stopped {
+                    self.note(FAILURE);
+                    self.tell_always(&format!("{who}: stopped in the middle of a stream"));
+                }
+                if unfinished > 0 {
+                    self.tell_always(&format!(
+                        "{who}: {unfinished} connections had not ended there, or go on in a file \
+                         that was not given; what was whole of them was released"
+                    ));
                 }
                 if cut > 0 {
                     self.note(FAILURE);
@@ -78,7 +82,9 @@ impl Findings {
                     ));
                 }
                 if headless > 0 {
-                    self.tell(&format!("{who}: {headless} connections began in an earlier file"));
+                    self.tell_always(&format!(
+                        "{who}: {headless} connections began in an earlier file, which was not given"
+                    ));
                 }
                 lock(&self.found).opened += 1;
             }
@@ -122,7 +128,7 @@ pub fn outlet(args: &args::Stream, counters: &Arc<Counters>) -> anyhow::Result<B
 pub fn exit(args: &args::Stream, counters: &Arc<Counters>) -> anyhow::Result<Box<dyn Exit>> {
     Ok(match &args.connect {
         Some(address) => Box::new(PerConnection::new(address.clone())),
-        None => Box::new(Merged(file_or_stdout(args, counters)?)),
+        None => Box::new(Merged::new(file_or_stdout(args, counters)?)),
     })
 }
 

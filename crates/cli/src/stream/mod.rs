@@ -123,6 +123,12 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
     if args.open && !args.recipients.recipients.is_empty() {
         return Err(usage("-r is for sealing; --open takes an identity with -i"));
     }
+    if args.open && args.listen.is_some() && args.passphrase.is_given() {
+        return Err(usage(
+            "with --open --listen, whoever connects could have this program derive keys from a \
+             passphrase all day; use -i or --key-file",
+        ));
+    }
     if args.listen.is_none() {
         exit::check_streams()?;
     }

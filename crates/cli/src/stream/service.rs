@@ -84,6 +84,7 @@ impl Service<'_> {
 
     async fn input(&self) -> anyhow::Result<Input> {
         let window = Arc::clone(self.live.window());
+        allow_files();
         let Some(address) = &self.args.listen else {
             let (sender, receiver) = oneshot::channel();
             let stop = Stop::default();
@@ -101,7 +102,6 @@ impl Service<'_> {
                 .context("cannot start a thread")?;
             return Ok(Input::Stdin(receiver, stop));
         };
-        allow_files();
         let limits = Limits {
             connections: u64::from(self.args.max_connections),
             idle: Duration::from_secs(self.args.idle_timeout.into()),

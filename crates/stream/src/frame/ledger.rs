@@ -1,6 +1,6 @@
 //! Judges frames that were opened, in their order: what each means, and whether it can stand there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wattlock_engine::crypto::TAG_LEN;
 
@@ -14,6 +14,8 @@ pub struct Ledger {
     continued: HashMap<[u8; SALT_LEN], (u32, u64)>,
     /// Connections of all streams.
     seen: u64,
+    /// The salts of parts that were not read when the next part was: they may not follow.
+    missed: HashSet<[u8; SALT_LEN]>,
     /// Streams that ended.
     closed: u64,
 }
@@ -77,6 +79,9 @@ impl Ledger {
                 let end = frame.get(HEADER_LEN).and_then(|code| End::of(*code));
                 let end = end.ok_or(Error::Malformed("a connection ends for an unknown reason"))?;
                 self.open.remove(&header.connection);
+                if end == End::Continued && self.missed.contains(&known.salt) {
+                    return Err(Error::Malformed("the parts of a connection are out of order"));
+                }
                 if end == End::Continued {
                     self.continued.insert(known.salt, (known.part, known.number));
                 }
@@ -114,17 +119,25 @@ impl Ledger {
         let (salt, rest) = frame[HEADER_LEN..].split_first_chunk().ok_or_else(short)?;
         let body: &[u8; OPEN_LEN] = rest.first_chunk().ok_or_else(short)?;
         let framing = Framing::of(body[0]).ok_or(Error::Malformed("an unknown framing"))?;
-        let (part, previous) = body[1..].split_first_chunk().expect("four bytes of part");
+        let (part, before) = body[1..].split_first_chunk().expect("four bytes of part");
         let part = u32::from_be_bytes(*part);
-        let previous = self.continued.remove(previous);
+        let before: &[u8; SALT_LEN] = before.first_chunk().expect("a salt behind it");
+        let previous = self.continued.remove(before);
         let (event, number) = match previous {
-            Some((before, number)) if part == before + 1 => {
+            Some((last, number)) if part == last + 1 => {
                 (Event::Resumed { connection: number }, number)
             }
             Some(_) => return Err(Error::Malformed("a part of a connection is missing")),
+            // Who has all from the beginning misses nothing that began before.
+            None if part > 0 && self.closed > 0 && self.missed.is_empty() => {
+                return Err(Error::Malformed("a part of a connection is missing"));
+            }
             None => {
                 self.seen += 1;
                 let headless = part > 0;
+                if headless {
+                    self.missed.insert(*before);
+                }
                 (Event::Opened { connection: self.seen, framing, headless }, self.seen)
             }
         };

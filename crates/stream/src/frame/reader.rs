@@ -1,6 +1,6 @@
 //! Takes a stream apart into frames, and gives each the key and nonce that it must open with.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
@@ -21,6 +21,8 @@ pub struct Reader {
     state: State,
     /// Streams that ended.
     closed: u64,
+    /// The salts of all streams.
+    salts: HashSet<[u8; SALT_LEN]>,
 }
 
 enum State {
@@ -55,7 +57,7 @@ pub enum Unit {
 impl Reader {
     /// A reader of frames with at most `limit` bytes of body.
     pub fn new(limit: usize) -> Self {
-        Self { limit, state: State::Before, closed: 0 }
+        Self { limit, state: State::Before, closed: 0, salts: HashSet::new() }
     }
 
     /// Bytes that the next unit has, as far as the first of them tell: at least so many have to be
@@ -92,6 +94,9 @@ impl Reader {
                 let rest = &bytes[MAGIC.len() + 4..];
                 let (rest, commitment) = rest.split_last_chunk().expect("a whole header");
                 let (key_header, salt) = rest.split_last_chunk().expect("a whole header");
+                if !self.salts.insert(*salt) {
+                    return Err(Error::Malformed("a stream is repeated"));
+                }
                 let commitment = Secret::init_with(|bytes| *bytes = *commitment);
                 let key_header = key_header.to_vec();
                 self.state =

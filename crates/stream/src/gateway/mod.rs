@@ -128,6 +128,8 @@ pub enum Notice {
         headless: u64,
         /// Connections that were still open where it ended.
         unfinished: u64,
+        /// True if it was stopped before the end of a stream.
+        stopped: bool,
         /// Why it was not opened to its end.
         failure: Option<crate::frame::Error>,
     },

@@ -1,13 +1,13 @@
 //! Sealed streams back into what they were made of.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use wattlock_engine::crypto::Secret;
 
 use super::{Address, Counters, Error, Lane, Next, Notice, Outlet, Peer};
-use crate::frame::{self, End, Event, Ledger, Reader, Unit};
+use crate::frame::{self, End, Event, Framing, Ledger, Reader, Unit};
 use crate::{Done, Message, Pool, Room, Sink};
 
 /// Finds the stream key that a key header tells.
@@ -15,11 +15,11 @@ pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Syn
 
 /// Where opened messages go. Connections are numbered from 1 within their source.
 pub trait Exit: Send {
-    /// A connection begins.
+    /// A connection begins, whose messages were told apart by `framing`.
     ///
     /// # Errors
     /// That nothing can be written there: everything is over.
-    fn begin(&mut self, source: u64, connection: u64) -> io::Result<()>;
+    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()>;
 
     /// Whole messages of a connection, with their marks.
     ///
@@ -47,27 +47,54 @@ pub trait Exit: Send {
 }
 
 /// All connections to one place, message after message.
-pub struct Merged(pub Box<dyn Outlet>);
+pub struct Merged {
+    outlet: Box<dyn Outlet>,
+    /// Connections whose messages are lines.
+    lines: HashSet<(u64, u64)>,
+    /// The one that wrote last, and left its line without an end.
+    dangling: Option<(u64, u64)>,
+}
+
+impl Merged {
+    /// Writes to `outlet`.
+    pub fn new(outlet: Box<dyn Outlet>) -> Self {
+        Self { outlet, lines: HashSet::new(), dangling: None }
+    }
+}
 
 impl Exit for Merged {
-    fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
+    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
+        if framing == Framing::Lines {
+            self.lines.insert((source, connection));
+        }
         Ok(())
     }
 
-    fn data(&mut self, _: u64, _: u64, messages: &[u8]) -> io::Result<()> {
-        self.0.write(messages)
+    /// A last line without an end is ended before another connection's: nobody may put words into
+    /// the messages of others.
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
+        let whose = (source, connection);
+        if self.dangling.take().is_some_and(|before| before != whose) {
+            self.outlet.write(b"\n")?;
+        }
+        let ended = messages.ends_with(b"\n");
+        self.dangling = (self.lines.contains(&whose) && !ended).then_some(whose);
+        self.outlet.write(messages)
     }
 
-    fn end(&mut self, _: u64, _: u64, _: End) -> io::Result<()> {
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
+        if end != End::Continued {
+            self.lines.remove(&(source, connection));
+        }
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.outlet.flush()
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.0.finish()
+        self.outlet.finish()
     }
 }
 
@@ -85,7 +112,7 @@ impl PerConnection {
 }
 
 impl Exit for PerConnection {
-    fn begin(&mut self, source: u64, connection: u64) -> io::Result<()> {
+    fn begin(&mut self, source: u64, connection: u64, _: Framing) -> io::Result<()> {
         self.open.insert((source, connection), Peer::connect(&self.to)?);
         Ok(())
     }
@@ -137,6 +164,8 @@ struct Source {
     /// A frame did not open: nothing after it may be used.
     over: bool,
     ended: bool,
+    /// It was stopped within a stream.
+    stopped: bool,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
 }
 
@@ -191,6 +220,7 @@ impl Opening {
             failure: None,
             over: false,
             ended: false,
+            stopped: false,
             notify: Arc::clone(&self.notify),
         };
         let reader = Reader::new(self.limit);
@@ -210,6 +240,7 @@ impl Source {
                 cut: self.cut,
                 headless: self.headless,
                 unfinished,
+                stopped: self.stopped,
                 failure: self.failure.take(),
             });
         }
@@ -281,10 +312,11 @@ impl Lane for OpeningLane {
 
     fn end(&mut self, end: End, left: usize, _: Option<Room<Message>>) -> Result<(), Error> {
         let mut source = lock(&self.source);
-        if end != End::Stopped
-            && let Err(error) = self.reader.finish(left)
-        {
-            source.failure.get_or_insert(error);
+        match self.reader.finish(left) {
+            Ok(()) | Err(frame::Error::NotAStream) if end == End::Stopped => {}
+            Err(_) if end == End::Stopped => source.stopped = true,
+            Err(error) => drop(source.failure.get_or_insert(error)),
+            Ok(()) => {}
         }
         source.ended = true;
         source.tell();
@@ -338,9 +370,9 @@ impl Opened {
     fn hand_on(&mut self, source: &mut Source, event: Event, messages: &[u8]) -> io::Result<()> {
         let number = source.number;
         match event {
-            Event::Opened { connection, headless, .. } => {
+            Event::Opened { connection, headless, framing } => {
                 source.headless += u64::from(headless);
-                self.exit.begin(number, connection)
+                self.exit.begin(number, connection, framing)
             }
             Event::Data { connection } => {
                 Counters::add(&self.counters.messages, 1);
