@@ -1,0 +1,20 @@
+//! Wattlock's ciphers as a provider for OpenSSL 3.0 to 4.0.
+//!
+//! A module in Rust alone: it links no libcrypto, and OpenSSL's ABI is in the module `abi`.
+
+mod abi;
+mod block;
+mod boundary;
+mod buffer;
+mod cipher;
+mod ctr;
+mod error;
+mod host;
+mod params;
+mod provider;
+mod register;
+pub mod statistics;
+mod tls_cbc;
+
+pub use error::Error;
+pub use provider::OSSL_provider_init;
