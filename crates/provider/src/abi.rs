@@ -62,7 +62,6 @@ unsafe impl Sync for Param {}
 impl Param {
     pub const INTEGER: c_uint = 1;
     pub const UNSIGNED_INTEGER: c_uint = 2;
-    pub const UTF8_STRING: c_uint = 4;
     pub const OCTET_STRING: c_uint = 5;
     pub const UTF8_PTR: c_uint = 6;
     pub const OCTET_PTR: c_uint = 7;
@@ -188,7 +187,6 @@ pub mod name {
     pub const CTS: &CStr = c"cts";
     pub const MULTIBLOCK: &CStr = c"tls-multi";
     pub const RANDOM_KEY: &CStr = c"has-randkey";
-    pub const ENCRYPT_THEN_MAC: &CStr = c"encrypt-then-mac";
 
     pub const PADDING: &CStr = c"padding";
     pub const NUM: &CStr = c"num";
@@ -205,7 +203,6 @@ pub mod name {
     pub const TLS_IV_FIXED: &CStr = c"tlsivfixed";
     pub const TLS_IV_GENERATE: &CStr = c"tlsivgen";
     pub const TLS_IV_INVOCATION: &CStr = c"tlsivinv";
-    pub const MAC_KEY: &CStr = c"mackey";
 
     pub const MULTI_MAX_FRAGMENT: &CStr = c"tls1multi_maxsndfrag";
     pub const MULTI_MAX_BUFFER: &CStr = c"tls1multi_maxbufsz";

@@ -56,7 +56,6 @@ static TRAITS: &[Param] = &[
     Param::int(name::CTS),
     Param::int(name::MULTIBLOCK),
     Param::int(name::RANDOM_KEY),
-    Param::int(name::ENCRYPT_THEN_MAC),
     Param::END,
 ];
 
@@ -254,8 +253,7 @@ fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
     params.answer(name::CUSTOM_IV, usize::from(traits.custom_iv))?;
     params.answer(name::MULTIBLOCK, usize::from(traits.multiblock && multiblock_is_on()))?;
     params.answer(name::CTS, 0)?;
-    params.answer(name::RANDOM_KEY, 0)?;
-    params.answer(name::ENCRYPT_THEN_MAC, 0)
+    params.answer(name::RANDOM_KEY, 0)
 }
 
 unsafe extern "C" fn get_ctx_params(context: *mut c_void, params: *mut Param) -> c_int {

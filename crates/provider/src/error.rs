@@ -73,6 +73,8 @@ reasons! {
     Random = 20, "the system's random generator failed";
     /// libssl used the multiblock protocol otherwise than this provider knows it.
     Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
+    /// The setting `statistics` names no folder.
+    StatisticsFolder = 22, "the setting statistics names no folder: create it, or take it out";
 }
 
 impl Error {

@@ -9,11 +9,14 @@ mod buffer;
 mod cipher;
 mod ctr;
 mod error;
+mod gcm;
 mod host;
+mod multiblock;
 mod params;
 mod provider;
 mod register;
 pub mod statistics;
+mod tls;
 mod tls_cbc;
 
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! The provider itself: its entry, its settings, and what it tells of itself.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -12,6 +12,7 @@ use crate::error::REASONS;
 use crate::host::Host;
 use crate::params::Params;
 use crate::register::CIPHERS;
+use crate::statistics::{self, count};
 
 /// What OpenSSL's pointer to the provider's own context is to.
 pub(crate) struct Provider {
@@ -40,6 +41,7 @@ pub(crate) fn multiblock_is_on() -> bool {
 
 /// Offers it no more, to ciphers that are fetched from now on.
 pub(crate) fn turn_multiblock_off() {
+    count(statistics::Path::MultiblockRefused, 0, 0);
     MULTIBLOCK.store(false, Ordering::Relaxed);
 }
 
@@ -57,9 +59,13 @@ pub unsafe extern "C" fn OSSL_provider_init(
 ) -> c_int {
     // SAFETY: by the caller's word.
     let host = unsafe { Host::bind(handle, functions) };
-    let Ok(provider) = catch_unwind(AssertUnwindSafe(|| Box::new(start(host)))) else {
-        host.raise(Error::Internal, c"OSSL_provider_init");
-        return 0;
+    let started = catch_unwind(AssertUnwindSafe(|| start(host).map(Box::new)));
+    let provider = match started.unwrap_or(Err(Error::Internal)) {
+        Ok(provider) => provider,
+        Err(error) => {
+            host.raise(error, c"OSSL_provider_init");
+            return 0;
+        }
     };
     // SAFETY: by the caller's word.
     unsafe { context.write(Box::into_raw(provider).cast()) };
@@ -69,11 +75,15 @@ pub unsafe extern "C" fn OSSL_provider_init(
 }
 
 /// No thread, device or file is made here: a server loads the provider before it forks.
-fn start(host: Host) -> Provider {
+fn start(host: Host) -> Result<Provider, Error> {
+    let statistics = host.text(c"statistics").map(PathBuf::from);
+    if statistics.as_ref().is_some_and(|folder| !folder.is_dir()) {
+        return Err(Error::StatisticsFolder);
+    }
     let wished = host.text(c"multiblock").as_deref().map(str::trim).map(|text| text != "0");
     let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
     MULTIBLOCK.store(wished.unwrap_or(known), Ordering::Relaxed);
-    Provider { host, statistics: host.text(c"statistics").map(PathBuf::from) }
+    Ok(Provider { host, statistics })
 }
 
 /// Whether the multiblock hook of this OpenSSL was looked at: it is undocumented, and under

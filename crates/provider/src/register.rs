@@ -10,6 +10,7 @@ use crate::block::{Cbc, Ecb};
 use crate::boundary::Functions;
 use crate::cipher::Algorithm;
 use crate::ctr::Ctr;
+use crate::gcm::Gcm;
 
 /// What OpenSSL is told when it asks for ciphers.
 pub(crate) static CIPHERS: &[abi::Algorithm] = &[
@@ -22,6 +23,8 @@ pub(crate) static CIPHERS: &[abi::Algorithm] = &[
     entry::<Ctr<128>>(c"AES-128-CTR"),
     entry::<Ctr<192>>(c"AES-192-CTR"),
     entry::<Ctr<256>>(c"AES-256-CTR"),
+    entry::<Gcm<128>>(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
+    entry::<Gcm<256>>(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
     abi::Algorithm::END,
 ];
 
