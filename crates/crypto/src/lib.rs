@@ -17,16 +17,20 @@ pub mod pkcs7;
 pub mod random;
 pub mod roofline;
 mod secret;
+mod sha;
 pub mod sha3;
 mod sponge;
 pub mod study;
+pub mod tls_cbc;
 pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 pub use aes::{AesKernel, AesKey, AesSchedule, CbcRecord};
 pub use algorithm::{Algorithm, Mode};
+pub use hmac::{HmacAlgorithm, HmacKey, HmacRecord};
 pub use keccak::KeccakKernel;
 pub use secret::Secret;
+pub use sha::ShaKernel;
 
 /// What can go wrong in a primitive.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,8 @@ mod support;
 use support::evp::{Context, Evp};
 use support::{Modules, Numbers};
 
+const GCM: [&str; 2] = ["AES-128-GCM", "AES-256-GCM"];
+
 const CIPHERS: [&str; 9] = [
     "AES-128-ECB",
     "AES-192-ECB",
@@ -61,8 +63,11 @@ fn key_len(name: &str) -> usize {
 fn what_is_known_before_a_context_is_the_same() {
     let modules = Modules::new("");
     let Some(evp) = Evp::load(modules.path()) else { return };
-    for name in CIPHERS {
+    for name in CIPHERS.into_iter().chain(GCM) {
         let mut pair = Pair::new(&evp, name);
+        if !GCM.contains(&name) {
+            pair.same("tls-multi", |context| context.fixed(c"tls-multi"));
+        }
         for fixed in [
             c"mode",
             c"keylen",
@@ -71,7 +76,6 @@ fn what_is_known_before_a_context_is_the_same() {
             c"aead",
             c"custom-iv",
             c"cts",
-            c"tls-multi",
             c"has-randkey",
         ] {
             pair.same(&format!("{fixed:?}"), |context| context.fixed(fixed));
@@ -225,4 +229,176 @@ fn wrong_uses_are_errors_with_a_reason() {
     context.update(&[3; 32]).unwrap();
     assert!(context.finish().is_none());
     assert_eq!(evp.error().as_deref(), Some("bad decrypt"));
+}
+
+const SET_IV_LEN: i32 = 0x9;
+const GET_TAG: i32 = 0x10;
+const SET_TAG: i32 = 0x11;
+const SET_IV_FIXED: i32 = 0x12;
+const IV_GENERATE: i32 = 0x13;
+const TLS_AAD: i32 = 0x16;
+const SET_IV_INVOCATION: i32 = 0x18;
+
+/// A control whose argument is bytes that it may change.
+fn ctrl(context: &mut Context<'_>, number: i32, bytes: &[u8]) -> (i32, Vec<u8>) {
+    let mut bytes = bytes.to_vec();
+    let result = context.ctrl(number, bytes.len() as i32, bytes.as_mut_ptr().cast());
+    (result, bytes)
+}
+
+#[test]
+fn gcm_in_any_parts_with_any_iv_and_tag_is_the_same() {
+    let modules = Modules::new("");
+    let Some(evp) = Evp::load(modules.path()) else { return };
+    let mut numbers = Numbers(5);
+    for name in GCM {
+        for len in (0..=70).chain([255, 256, 257, 511, 1000, 16_384, 16_401, 100_003]) {
+            let mut pair = Pair::new(&evp, name);
+            let key = numbers.bytes(key_len(name));
+            let iv_len = [12, 12, 12, 1, 8, 16, 33, 128][numbers.below(8)];
+            let (iv, aad_len) = (numbers.bytes(iv_len), numbers.below(60));
+            let aad = numbers.bytes(aad_len);
+            let text = numbers.bytes(len);
+            let tag_len = [16, 12, 4, 1][numbers.below(4)];
+            assert!(pair.same("init", |context| context.init(true, None, None)));
+            pair.same("iv len", |context| {
+                context.ctrl(SET_IV_LEN, iv_len as i32, std::ptr::null_mut())
+            });
+            assert!(pair.same("init", |context| context.init(true, Some(&key), Some(&iv))));
+            pair.same("early tag", |context| ctrl(context, GET_TAG, &[0; 16]).0);
+            let sealed = gcm_parts(&mut pair, &mut numbers, &aad, &text);
+            pair.same("final", |context| context.finish());
+            let (got, tag) = pair.same("tag", |context| ctrl(context, GET_TAG, &vec![0; tag_len]));
+            assert_eq!(got, 1);
+            // The IV is used up.
+            let same = pair.same("update after final", |context| context.update(b"more"));
+            assert_eq!(same, None);
+
+            assert!(pair.same("init", |context| context.init(false, Some(&key), Some(&iv))));
+            pair.same("set tag", |context| ctrl(context, SET_TAG, &tag).0);
+            let opened = gcm_parts(&mut pair, &mut numbers, &aad, &sealed);
+            assert_eq!(opened, text, "{name}, {len} bytes");
+            assert!(pair.same("final", |context| context.finish()).is_some());
+
+            let mut wrong = tag.clone();
+            wrong[numbers.below(tag_len)] ^= 1 << numbers.below(8);
+            assert!(pair.same("init", |context| context.init(false, None, Some(&iv))));
+            pair.same("set tag", |context| ctrl(context, SET_TAG, &wrong).0);
+            gcm_parts(&mut pair, &mut numbers, &aad, &sealed);
+            assert_eq!(pair.same("final", |context| context.finish()), None);
+        }
+    }
+}
+
+fn gcm_parts(pair: &mut Pair<'_>, numbers: &mut Numbers, aad: &[u8], text: &[u8]) -> Vec<u8> {
+    let (one, other) = aad.split_at(numbers.below(aad.len() + 1));
+    pair.same("aad", |context| context.aad(one));
+    pair.same("aad", |context| context.aad(other));
+    let (mut rest, mut out) = (text, Vec::new());
+    while !rest.is_empty() {
+        let most = if numbers.below(2) == 0 { rest.len() } else { rest.len().min(600) };
+        let (part, behind) = rest.split_at(numbers.below(most + 1));
+        rest = behind;
+        let same = pair.same("update", |context| context.update(part));
+        out.extend(same.unwrap_or_else(|| panic!("neither took {} bytes", part.len())));
+        if numbers.below(4) == 0 {
+            pair.ours.become_a_copy();
+            pair.theirs.become_a_copy();
+        }
+        pair.same_state();
+    }
+    out
+}
+
+#[test]
+fn records_of_tls_1_2_are_the_same() {
+    let modules = Modules::new("");
+    let Some(evp) = Evp::load(modules.path()) else { return };
+    let mut numbers = Numbers(6);
+    for name in GCM {
+        let mut pair = Pair::new(&evp, name);
+        let (key, iv) = (numbers.bytes(key_len(name)), numbers.bytes(12));
+        assert!(pair.same("init", |context| context.init(true, Some(&key), None)));
+        // -1: the whole IV, so that both begin with the same.
+        let whole = |context: &mut Context<'_>| {
+            context.ctrl(SET_IV_FIXED, -1, iv.clone().as_mut_ptr().cast())
+        };
+        assert_eq!(pair.same("whole iv", whole), 1);
+        let mut records = Vec::new();
+        for (sequence, len) in [0, 1, 15, 16, 17, 300, 16_384].into_iter().enumerate() {
+            let aad = record_aad(sequence, 8 + len);
+            let payload = numbers.bytes(len);
+            assert_eq!(pair.same("aad", |context| ctrl(context, TLS_AAD, &aad).0), 16);
+            let record = [&[0; 8][..], &payload, &[0; 16]].concat();
+            let (written, record) = pair.same("record", |context| in_place(context, &record));
+            assert_eq!(written, Some(record.len()));
+            records.push((payload, record));
+        }
+        assert!(pair.same("init", |context| context.init(false, Some(&key), None)));
+        pair.same("fixed iv", |context| ctrl(context, SET_IV_FIXED, &iv[..4]).0);
+        for (sequence, (payload, record)) in records.iter().enumerate() {
+            let aad = record_aad(sequence, record.len());
+            assert_eq!(pair.same("aad", |context| ctrl(context, TLS_AAD, &aad).0), 16);
+            let (written, opened) = pair.same("record", |context| in_place(context, record));
+            assert_eq!(written, Some(payload.len()));
+            assert_eq!(&opened[8..8 + payload.len()], &payload[..]);
+
+            let mut changed = record.clone();
+            let at = numbers.below(changed.len() - 8) + 8;
+            changed[at] ^= 0x10;
+            assert_eq!(pair.same("aad", |context| ctrl(context, TLS_AAD, &aad).0), 16);
+            let (written, text) = in_place(&mut pair.ours, &changed);
+            assert_eq!(written, None);
+            assert!(text[8..8 + payload.len()].iter().all(|&byte| byte == 0), "plaintext is out");
+            assert_eq!(evp.error().as_deref(), Some("authentication failed"));
+            in_place(&mut pair.theirs, &changed);
+        }
+        for short in [0, 8, 23] {
+            let aad = record_aad(0, short);
+            pair.same("short aad", |context| ctrl(context, TLS_AAD, &aad).0);
+        }
+    }
+}
+
+#[test]
+fn ivs_that_the_cipher_counts_are_the_same() {
+    let modules = Modules::new("");
+    let Some(evp) = Evp::load(modules.path()) else { return };
+    let mut numbers = Numbers(8);
+    for name in GCM {
+        let mut pair = Pair::new(&evp, name);
+        let (key, iv) = (numbers.bytes(key_len(name)), numbers.bytes(12));
+        pair.same("init", |context| context.init(true, Some(&key), None));
+        pair.same("whole iv", |context| {
+            context.ctrl(SET_IV_FIXED, -1, iv.clone().as_mut_ptr().cast())
+        });
+        for len in [8, 12, 4] {
+            pair.same("generate", |context| ctrl(context, IV_GENERATE, &vec![0; len]));
+            pair.same("update", |context| context.update(b"a message"));
+            pair.same("final", |context| context.finish());
+            pair.same("tag", |context| ctrl(context, GET_TAG, &[0; 16]));
+        }
+        pair.same("init", |context| context.init(false, None, None));
+        pair.same("invocation", |context| ctrl(context, SET_IV_INVOCATION, &[7; 8]));
+        pair.same("update", |context| context.update(b"a message"));
+    }
+}
+
+/// Additional data of a record of application data in TLS 1.2.
+fn record_aad(sequence: usize, len: usize) -> Vec<u8> {
+    let mut aad = (sequence as u64).to_be_bytes().to_vec();
+    aad.extend([23, 3, 3]);
+    aad.extend((len as u16).to_be_bytes());
+    aad
+}
+
+/// An update in place, and what is in the buffer afterwards.
+fn in_place(context: &mut Context<'_>, record: &[u8]) -> (Option<usize>, Vec<u8>) {
+    let mut memory = record.to_vec();
+    memory.resize(record.len() + 16, 0);
+    let start = memory.as_mut_ptr();
+    // SAFETY: there is room for a block behind the record.
+    let written = unsafe { context.update_at(start, start, record.len()) };
+    memory.truncate(record.len());
+    (written, memory)
 }

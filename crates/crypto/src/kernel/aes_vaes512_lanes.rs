@@ -2,11 +2,11 @@
 //!
 //! One chain waits for each of its rounds; 32 chains side by side keep the AES units busy.
 
-use std::arch::x86_64::{__m512i, _mm512_shuffle_i32x4, _mm512_xor_si512};
+use std::arch::x86_64::{__m512i, _mm512_xor_si512};
 
 use super::aes_vaes512::{ACROSS, apply, load_keys};
 use super::round_keys::for_rounds;
-use super::vector512::{WIDTH, load, store};
+use super::vector512::{WIDTH, load, store, transpose_quarters};
 use super::{BLOCK_LEN, RoundKeys};
 
 /// [`super::BlockKernel::cbc_encrypt_lanes`] for 8, 16 and 32 lanes.
@@ -119,7 +119,7 @@ fn load_steps<const N: usize>(
 ) {
     let [a, b, c, d] = four;
     let rows = [a, b, c, d].map(|lane| load(quad(lane, index)));
-    for (step, blocks) in steps.iter_mut().zip(transpose(rows)) {
+    for (step, blocks) in steps.iter_mut().zip(transpose_quarters(rows)) {
         step[n] = blocks;
     }
 }
@@ -133,26 +133,10 @@ fn store_steps<const N: usize>(
     n: usize,
     index: usize,
 ) {
-    let rows = transpose([steps[0][n], steps[1][n], steps[2][n], steps[3][n]]);
+    let rows = transpose_quarters([steps[0][n], steps[1][n], steps[2][n], steps[3][n]]);
     for (lane, row) in four.iter_mut().zip(rows) {
         store(quad_mut(lane, index), row);
     }
-}
-
-/// Four rows of four blocks become four columns.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn transpose([a, b, c, d]: [__m512i; ACROSS]) -> [__m512i; ACROSS] {
-    let ab_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
-    let ab_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b);
-    let cd_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(c, d);
-    let cd_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(c, d);
-    [
-        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_even, cd_even),
-        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_odd, cd_odd),
-        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_even, cd_even),
-        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_odd, cd_odd),
-    ]
 }
 
 #[inline]

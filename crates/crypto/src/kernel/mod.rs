@@ -21,6 +21,10 @@ mod lanes;
 pub(crate) mod memory_avx512;
 mod round_keys;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod sha_avx512;
+#[cfg(target_arch = "x86_64")]
+mod sha_avx512_words;
+#[cfg(target_arch = "x86_64")]
 mod vector512;
 
 pub(crate) use lanes::cbc_encrypt_records;

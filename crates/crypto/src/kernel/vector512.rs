@@ -1,7 +1,8 @@
-//! Between memory and 512-bit registers.
+//! Between memory and 512-bit registers, and their quarters.
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_loadu_si512, _mm512_storeu_si512,
+    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_loadu_si256, _mm512_loadu_si512,
+    _mm512_shuffle_i32x4, _mm512_storeu_si512,
 };
 
 /// Bytes of a register.
@@ -15,10 +16,33 @@ pub(crate) fn load(bytes: &[u8; WIDTH]) -> __m512i {
 }
 
 #[inline]
+#[target_feature(enable = "avx")]
+pub(crate) fn load_256(bytes: &[u8; WIDTH / 2]) -> __m256i {
+    // SAFETY: the reference is valid for 32 bytes, and the load needs no alignment.
+    unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+}
+
+#[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn store(bytes: &mut [u8; WIDTH], value: __m512i) {
     // SAFETY: the reference is valid for 64 bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
+}
+
+/// Four rows of four quarters of 128 bits become four columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn transpose_quarters([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    let ab_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(a, b);
+    let ab_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(a, b);
+    let cd_even = _mm512_shuffle_i32x4::<0b10_00_10_00>(c, d);
+    let cd_odd = _mm512_shuffle_i32x4::<0b11_01_11_01>(c, d);
+    [
+        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_even, cd_even),
+        _mm512_shuffle_i32x4::<0b10_00_10_00>(ab_odd, cd_odd),
+        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_even, cd_even),
+        _mm512_shuffle_i32x4::<0b11_01_11_01>(ab_odd, cd_odd),
+    ]
 }
 
 /// Asks for the line that lies [`AHEAD`] bytes behind these to come into the cache. Whether it is

@@ -21,8 +21,10 @@ impl Modules {
         let folder = TempDir::new().unwrap();
         symlink(module(), folder.path().join("wattlock.so")).unwrap();
         let config = format!(
-            "openssl_conf = init\n[init]\nproviders = provider_list\nalg_section = algorithms\n\
-             [provider_list]\ndefault = default_section\nwattlock = wattlock_section\n[default_section]\nactivate = 1\n\
+            "openssl_conf = init\n\
+             [init]\nproviders = provider_list\nalg_section = algorithms\n\
+             [provider_list]\ndefault = default_section\nwattlock = wattlock_section\n\
+             [default_section]\nactivate = 1\n\
              [wattlock_section]\nactivate = 1\n{settings}\n\
              [algorithms]\ndefault_properties = ?provider=wattlock\n"
         );

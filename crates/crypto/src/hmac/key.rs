@@ -1,0 +1,243 @@
+//! HMAC (FIPS 198-1, RFC 2104) with SHA-1 and SHA-2: a key, and the MAC of one message.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+use crate::sha::{
+    Compression, SHA_1, SHA_256, SHA_384, SHA_512, Sha1, Sha256, Sha512, ShaKernel, Word,
+};
+
+/// A hash function in HMAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HmacAlgorithm {
+    /// HMAC-SHA-1, for TLS 1.2 and earlier.
+    Sha1,
+    /// HMAC-SHA-256.
+    Sha256,
+    /// HMAC-SHA-384.
+    Sha384,
+    /// HMAC-SHA-512.
+    Sha512,
+}
+
+impl HmacAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Sha1, Self::Sha256, Self::Sha384, Self::Sha512];
+
+    /// Bytes of the tag of the longest.
+    pub const MOST_TAG_LEN: usize = 64;
+
+    /// Bytes of a tag: 20, 32, 48 or 64.
+    pub const fn tag_len(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// Messages that the widest kernel works on at once.
+    pub const fn lanes(self) -> usize {
+        match self {
+            Self::Sha1 | Self::Sha256 => 16,
+            Self::Sha384 | Self::Sha512 => 8,
+        }
+    }
+
+    /// The name for tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "hmac-sha1",
+            Self::Sha256 => "hmac-sha256",
+            Self::Sha384 => "hmac-sha384",
+            Self::Sha512 => "hmac-sha512",
+        }
+    }
+}
+
+impl fmt::Display for HmacAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A key of HMAC: the states of the hash after the inner and the outer pad. Wiped on drop.
+pub struct HmacKey {
+    pub(crate) algorithm: HmacAlgorithm,
+    pub(crate) kernel: ShaKernel,
+    pub(crate) pads: AnyPads,
+}
+
+/// The states of whichever hash. Boxed, so that moving the key leaves no copy behind.
+pub(crate) enum AnyPads {
+    Sha1(Box<Pads<Sha1, 16, 64>>),
+    Sha256(Box<Pads<Sha256, 16, 64>>),
+    Sha512(Box<Pads<Sha512, 8, 128>>),
+}
+
+/// The states after the pads: what is left of a key.
+pub(crate) struct Pads<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> {
+    pub(crate) inner: [H::Word; 8],
+    pub(crate) outer: [H::Word; 8],
+}
+
+/// Runs code that is the same for all hashes on the states of one.
+macro_rules! on_pads {
+    ($key:expr, $pads:ident => $run:expr) => {
+        match &$key.pads {
+            $crate::hmac::key::AnyPads::Sha1($pads) => $run,
+            $crate::hmac::key::AnyPads::Sha256($pads) => $run,
+            $crate::hmac::key::AnyPads::Sha512($pads) => $run,
+        }
+    };
+}
+pub(crate) use on_pads;
+
+impl HmacKey {
+    /// A key of any length, for this CPU's best kernel.
+    pub fn new(algorithm: HmacAlgorithm, key: &[u8]) -> Self {
+        Self::with_kernel(ShaKernel::best(), algorithm, key)
+    }
+
+    /// A key of any length, for `kernel`.
+    pub fn with_kernel(kernel: ShaKernel, algorithm: HmacAlgorithm, key: &[u8]) -> Self {
+        let len = algorithm.tag_len();
+        let pads = match algorithm {
+            HmacAlgorithm::Sha1 => AnyPads::Sha1(Pads::new(kernel, SHA_1, len, key)),
+            HmacAlgorithm::Sha256 => AnyPads::Sha256(Pads::new(kernel, SHA_256, len, key)),
+            HmacAlgorithm::Sha384 => AnyPads::Sha512(Pads::new(kernel, SHA_384, len, key)),
+            HmacAlgorithm::Sha512 => AnyPads::Sha512(Pads::new(kernel, SHA_512, len, key)),
+        };
+        Self { algorithm, kernel, pads }
+    }
+
+    /// What the key is for.
+    pub fn algorithm(&self) -> HmacAlgorithm {
+        self.algorithm
+    }
+
+    /// The kernel that works with this key.
+    pub fn kernel(&self) -> ShaKernel {
+        self.kernel
+    }
+
+    /// The MAC of one message, which comes in parts.
+    ///
+    /// # Panics
+    /// If `tag` has another length than the algorithm's tags.
+    pub fn sign(&self, parts: &[&[u8]], tag: &mut [u8]) {
+        assert_eq!(tag.len(), self.algorithm.tag_len(), "bytes of a tag");
+        on_pads!(self, pads => pads.sign(self.kernel, parts, tag));
+    }
+}
+
+impl<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> Pads<H, LANES, BLOCK> {
+    /// FIPS 198-1, section 4, steps 1 to 4 and 7: as much of each hash as only depends on the key.
+    fn new(kernel: ShaKernel, initial: [H::Word; 8], tag_len: usize, key: &[u8]) -> Box<Self> {
+        let mut padded = [0; BLOCK];
+        if key.len() <= BLOCK {
+            padded[..key.len()].copy_from_slice(key);
+        } else {
+            let mut state = hash::<H, LANES, BLOCK>(kernel, initial, 0, &[key]);
+            write_state(&state, &mut padded[..tag_len]);
+            state.zeroize();
+        }
+        let mut pads = Box::new(Self { inner: initial, outer: initial });
+        padded.iter_mut().for_each(|byte| *byte ^= 0x36);
+        H::compress(kernel, &mut pads.inner, &[padded]);
+        padded.iter_mut().for_each(|byte| *byte ^= 0x36 ^ 0x5c);
+        H::compress(kernel, &mut pads.outer, &[padded]);
+        padded.zeroize();
+        pads
+    }
+
+    pub(crate) fn sign(&self, kernel: ShaKernel, parts: &[&[u8]], tag: &mut [u8]) {
+        let inner = hash::<H, LANES, BLOCK>(kernel, self.inner, BLOCK, parts);
+        self.finish(kernel, &inner, tag);
+    }
+
+    /// The tag, from the state that the inner hash ended with.
+    pub(crate) fn finish(&self, kernel: ShaKernel, inner: &[H::Word; 8], tag: &mut [u8]) {
+        let mut state = self.outer;
+        H::compress(kernel, &mut state, &[self.outer_block(inner, tag.len())]);
+        write_state(&state, tag);
+    }
+
+    /// The only block of the outer hash behind its pad.
+    pub(crate) fn outer_block(&self, inner: &[H::Word; 8], tag_len: usize) -> [u8; BLOCK] {
+        let mut block = [[0; BLOCK]; 2];
+        write_state(inner, &mut block[0][..tag_len]);
+        let blocks = pad(&mut block, tag_len, BLOCK + tag_len);
+        debug_assert_eq!(blocks, 1, "a digest fits into a block with its padding");
+        block[0]
+    }
+}
+
+impl<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> Drop
+    for Pads<H, LANES, BLOCK>
+{
+    fn drop(&mut self) {
+        self.inner.zeroize();
+        self.outer.zeroize();
+    }
+}
+
+/// The state after the message in `parts` and its padding, from a state that has taken in
+/// `before` bytes, whole blocks.
+fn hash<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
+    kernel: ShaKernel,
+    mut state: [H::Word; 8],
+    before: usize,
+    parts: &[&[u8]],
+) -> [H::Word; 8] {
+    let mut partial = [[0; BLOCK]; 2];
+    let mut filled = 0;
+    for mut part in parts.iter().copied() {
+        if filled > 0 {
+            let (head, rest) = part.split_at(part.len().min(BLOCK - filled));
+            partial[0][filled..][..head.len()].copy_from_slice(head);
+            (part, filled) = (rest, filled + head.len());
+            if filled < BLOCK {
+                continue;
+            }
+            H::compress(kernel, &mut state, &partial[..1]);
+        }
+        let (blocks, rest) = part.as_chunks();
+        H::compress(kernel, &mut state, blocks);
+        partial[0][..rest.len()].copy_from_slice(rest);
+        filled = rest.len();
+    }
+    let len = before + parts.iter().map(|part| part.len()).sum::<usize>();
+    let blocks = pad(&mut partial, filled, len);
+    H::compress(kernel, &mut state, &partial[..blocks]);
+    state
+}
+
+/// Pads a message of `len` bytes whose last `filled` stand in `last` (FIPS 180-4, section 5.1), and
+/// returns the number of blocks that this makes.
+pub(crate) fn pad<const BLOCK: usize>(
+    last: &mut [[u8; BLOCK]; 2],
+    filled: usize,
+    len: usize,
+) -> usize {
+    let blocks = if filled + 1 + length_len(BLOCK) <= BLOCK { 1 } else { 2 };
+    let bytes = &mut last.as_flattened_mut()[..blocks * BLOCK];
+    bytes[filled..].fill(0);
+    bytes[filled] = 0x80;
+    *bytes.last_chunk_mut().expect("a block is longer") = (8 * len as u64).to_be_bytes();
+    blocks
+}
+
+/// Bytes of the message's length at the end of its padding.
+pub(crate) const fn length_len(block: usize) -> usize {
+    block / 8
+}
+
+/// The first bytes of a state.
+pub(crate) fn write_state<W: Word>(state: &[W; 8], bytes: &mut [u8]) {
+    for (bytes, word) in bytes.chunks_mut(size_of::<W>()).zip(state) {
+        word.write(bytes);
+    }
+}

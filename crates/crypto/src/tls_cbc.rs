@@ -1,0 +1,189 @@
+//! The check of a record of TLS 1.1 or 1.2 under CBC, where the MAC lies under the cipher (RFC 5246,
+//! section 6.2.3.2), in a time that tells nothing but the record's length.
+//!
+//! A deciphered record is payload, MAC and padding, and its last byte says how long the padding is.
+//! That byte is an attacker's, and how far the MAC went with it must not show: Vaudenay (Eurocrypt
+//! 2002) read plaintexts from the answer, AlFardan and Paterson ("Lucky Thirteen", IEEE S&P 2013)
+//! from the time of one block of a hash. So the MAC is looked for at all places where it may
+//! begin, and the hash always takes as many blocks as the longest payload would; the state after the
+//! block that is really the last is kept by a mask, as OpenSSL and AWS-LC do it.
+
+use std::hint::black_box;
+
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+use crate::hmac::{HEADER_LEN, HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
+use crate::sha::{Compression, ShaKernel, Word};
+use crate::{Error, random};
+
+/// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
+/// its payload, which are the first.
+///
+/// `header` is what stands before the payload under the MAC; its last two bytes, the payload's
+/// length, are filled in here. The time depends on the record's length and on the answer.
+///
+/// # Errors
+/// [`Error::Authentication`], for a wrong padding, a wrong MAC and a record that has no room for
+/// them, without a difference.
+pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Result<usize, Error> {
+    let tag_len = key.algorithm().tag_len();
+    if record.len() <= tag_len || record.len() > u16::MAX.into() {
+        return Err(Error::Authentication);
+    }
+    let Unpadded { len, right } = Unpadded::of(record, tag_len);
+    let payload_len = len - tag_len as u32;
+    let [.., high, low] = &mut header;
+    [*high, *low] = (payload_len as u16).to_be_bytes();
+    let mut tags = [[0; HmacAlgorithm::MOST_TAG_LEN]; 2];
+    let [found, expected] = tags.each_mut().map(|tag| &mut tag[..tag_len]);
+    copy_tag(record, payload_len, found);
+    let longest = &record[..record.len() - tag_len];
+    on_pads!(key, pads => sign(pads, key.kernel(), &header, longest, payload_len, expected));
+    let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
+    tags.zeroize();
+    if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
+}
+
+/// Finds payload and MAC of a deciphered record for a caller who checks the MAC, and must not
+/// learn by the time or otherwise whether the padding was right: if it was wrong, `tag` gets random
+/// bytes. Returns the bytes of the payload, which are a secret until the MAC is found right.
+///
+/// With an empty `tag` there is no MAC under the cipher (RFC 7366: it was checked before), and the
+/// answer may show.
+///
+/// # Errors
+/// [`Error::Authentication`] if the record has no room for MAC and padding, or for a wrong padding
+/// where there is no MAC. [`Error::Random`].
+///
+/// # Panics
+/// If `tag` is longer than any algorithm's.
+pub fn unpad(record: &[u8], tag: &mut [u8]) -> Result<usize, Error> {
+    if record.len() <= tag.len() || record.len() > u16::MAX.into() {
+        return Err(Error::Authentication);
+    }
+    let Unpadded { len, right } = Unpadded::of(record, tag.len());
+    let payload_len = len - tag.len() as u32;
+    if tag.is_empty() {
+        return if right != 0 { Ok(payload_len as usize) } else { Err(Error::Authentication) };
+    }
+    let mut instead = [0; HmacAlgorithm::MOST_TAG_LEN];
+    let instead = &mut instead[..tag.len()];
+    random::fill(instead)?;
+    copy_tag(record, payload_len, tag);
+    for (byte, instead) in tag.iter_mut().zip(instead) {
+        *byte = (*byte & right as u8) | (*instead & !right as u8);
+    }
+    Ok(payload_len as usize)
+}
+
+/// A record without its padding.
+struct Unpadded {
+    /// Bytes of payload and MAC; of the whole record if the padding is wrong.
+    len: u32,
+    /// A mask: all ones, or 0 if the padding is wrong.
+    right: u32,
+}
+
+impl Unpadded {
+    /// Reads the last byte, which says how many like it stand before it.
+    fn of(record: &[u8], tag_len: usize) -> Self {
+        let count = record[record.len() - 1];
+        let mut wrong = 0;
+        for (from_end, byte) in (0..=MOST_PADDING).zip(record.iter().rev()) {
+            // At the end itself, and at as many bytes before it as the byte says.
+            let is_padding = !less(count.into(), from_end) as u8;
+            wrong |= is_padding & (byte ^ count);
+        }
+        let removed = u32::from(count) + 1;
+        let fits = !less((record.len() - tag_len) as u32, removed);
+        let right = black_box(equal(wrong.into(), 0) & fits);
+        Self { len: record.len() as u32 - (removed & right), right }
+    }
+}
+
+/// Copies the MAC from the secret place `start`, by reading at all places where it may begin.
+fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
+    let first = record.len().saturating_sub(tag.len() + MOST_REMOVED);
+    tag.fill(0);
+    for (place, bytes) in (first as u32..).zip(record[first..].windows(tag.len())) {
+        let here = black_box(equal(place, start)) as u8;
+        for (tag, byte) in tag.iter_mut().zip(bytes) {
+            *tag |= byte & here;
+        }
+    }
+}
+
+/// The MAC of `header` and the first `payload_len` bytes of `longest`, a secret number, but not
+/// less than all but 256.
+fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
+    pads: &Pads<H, LANES, BLOCK>,
+    kernel: ShaKernel,
+    header: &[u8; HEADER_LEN],
+    longest: &[u8],
+    payload_len: u32,
+    tag: &mut [u8],
+) {
+    let mut state = pads.inner;
+    // What is certainly payload goes the short way, as far as it fills blocks.
+    let certain = (HEADER_LEN + longest.len().saturating_sub(MOST_REMOVED)) / BLOCK;
+    let mut rest = longest;
+    if let Some(others) = certain.checked_sub(1) {
+        let mut first = [0; BLOCK];
+        first[..HEADER_LEN].copy_from_slice(header);
+        first[HEADER_LEN..].copy_from_slice(take(&mut rest, BLOCK - HEADER_LEN));
+        H::compress(kernel, &mut state, &[first]);
+        H::compress(kernel, &mut state, take(&mut rest, others * BLOCK).as_chunks().0);
+    }
+    let len = HEADER_LEN as u32 + payload_len;
+    let log = BLOCK.trailing_zeros();
+    let last = (len + length_len(BLOCK) as u32) >> log;
+    let bits = (8 * (BLOCK as u64 + u64::from(len))).to_be_bytes();
+    let last_of_longest = (HEADER_LEN + longest.len() + length_len(BLOCK)) >> log;
+    let mut inner = [H::Word::default(); 8];
+    for index in certain..=last_of_longest {
+        let mut block = [0; BLOCK];
+        let from = if index == 0 { HEADER_LEN } else { 0 };
+        if index == 0 {
+            block[..HEADER_LEN].copy_from_slice(header);
+        }
+        let head = take(&mut rest, BLOCK - from);
+        block[from..][..head.len()].copy_from_slice(head);
+        for (place, byte) in ((index << log) as u32..).zip(&mut block) {
+            let (inside, end) = (less(place, len) as u8, equal(place, len) as u8);
+            *byte = (*byte & inside) | (0x80 & end);
+        }
+        let is_last = black_box(equal(index as u32, last)) as u8;
+        for (byte, bits) in block[BLOCK - bits.len()..].iter_mut().zip(bits) {
+            *byte |= bits & is_last;
+        }
+        H::compress(kernel, &mut state, &[block]);
+        for (kept, word) in inner.iter_mut().zip(state) {
+            *kept |= word & H::Word::repeat(is_last);
+        }
+    }
+    pads.finish(kernel, &inner, tag);
+    state.zeroize();
+    inner.zeroize();
+}
+
+/// Takes so many bytes from the front, or all.
+fn take<'b>(bytes: &mut &'b [u8], len: usize) -> &'b [u8] {
+    bytes.split_off(..len.min(bytes.len())).unwrap_or_default()
+}
+
+/// The most that the last byte can say.
+const MOST_PADDING: u32 = 255;
+
+/// The padding and the byte that counts it.
+const MOST_REMOVED: usize = MOST_PADDING as usize + 1;
+
+/// All ones if a < b, or else 0; both are less than 2^31.
+fn less(a: u32, b: u32) -> u32 {
+    (a.wrapping_sub(b).cast_signed() >> 31).cast_unsigned()
+}
+
+/// All ones if a == b, or else 0; both are less than 2^31.
+fn equal(a: u32, b: u32) -> u32 {
+    ((a ^ b).wrapping_sub(1).cast_signed() >> 31).cast_unsigned()
+}

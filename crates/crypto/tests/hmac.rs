@@ -1,0 +1,143 @@
+//! HMAC of one message and of many records at once, on every kernel, agrees with AWS-LC's.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use aws_lc_rs::hmac;
+use proptest::prelude::*;
+use wattlock_crypto::hmac::HEADER_LEN;
+use wattlock_crypto::{HmacAlgorithm, HmacKey, HmacRecord, ShaKernel};
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+fn expected(algorithm: HmacAlgorithm, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    let name = match algorithm {
+        HmacAlgorithm::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
+        HmacAlgorithm::Sha256 => hmac::HMAC_SHA256,
+        HmacAlgorithm::Sha384 => hmac::HMAC_SHA384,
+        HmacAlgorithm::Sha512 => hmac::HMAC_SHA512,
+    };
+    let mut context = hmac::Context::with_key(&hmac::Key::new(name, key));
+    parts.iter().for_each(|part| context.update(part));
+    context.sign().as_ref().to_vec()
+}
+
+/// Calls `check` for each kernel that runs here and each algorithm.
+fn each(check: impl Fn(ShaKernel, HmacAlgorithm)) {
+    for (kernel, why) in ShaKernel::absent() {
+        println!("skipped: {kernel}: {why}");
+    }
+    for kernel in ShaKernel::all() {
+        HmacAlgorithm::ALL.into_iter().for_each(|algorithm| check(kernel, algorithm));
+    }
+}
+
+/// The MACs of records of these lengths, each with another header and other data.
+fn records_agree(kernel: ShaKernel, algorithm: HmacAlgorithm, lens: &[usize]) {
+    let key = pattern(algorithm.tag_len());
+    let data = pattern(300 + lens.iter().max().unwrap_or(&0));
+    let messages: Vec<_> = lens
+        .iter()
+        .enumerate()
+        .map(|(i, &len)| ([i as u8 ^ 0x5a; HEADER_LEN], &data[i % 250..][..len]))
+        .collect();
+    let mut tags = vec![0xee; lens.len() * algorithm.tag_len()];
+    let mut records: Vec<_> = messages
+        .iter()
+        .zip(tags.chunks_mut(algorithm.tag_len()))
+        .map(|(&(header, data), tag)| HmacRecord { header, data, tag })
+        .collect();
+    HmacKey::with_kernel(kernel, algorithm, &key).sign_records(&mut records);
+    for (i, ((header, data), tag)) in
+        messages.iter().zip(tags.chunks(algorithm.tag_len())).enumerate()
+    {
+        let expected = expected(algorithm, &key, &[header, data]);
+        assert!(tag == expected, "{algorithm}, {}: {i} of {lens:?}", kernel.name());
+    }
+}
+
+#[test]
+fn one_message_of_every_length_in_parts() {
+    each(|kernel, algorithm| {
+        let (key, data) = (pattern(21), pattern(20_000));
+        let ours = HmacKey::with_kernel(kernel, algorithm, &key);
+        for len in (0..=300).chain([1000, 16_384, 20_000]) {
+            let expected = expected(algorithm, &key, &[&data[..len]]);
+            for cut in [0, 1, 13, 63, 64, 65, 127, 128, 129, 5000] {
+                let (head, rest) = data[..len].split_at(cut.min(len));
+                let (middle, end) = rest.split_at(rest.len().min(64));
+                let mut tag = vec![0; algorithm.tag_len()];
+                ours.sign(&[head, &[], middle, end], &mut tag);
+                assert!(tag == expected, "{algorithm}, {}: {len} at {cut}", kernel.name());
+            }
+        }
+    });
+}
+
+#[test]
+fn keys_of_every_length() {
+    each(|kernel, algorithm| {
+        for len in [0, 1, 20, 32, 48, 63, 64, 65, 127, 128, 129, 300] {
+            let key = pattern(len);
+            let mut tag = vec![0; algorithm.tag_len()];
+            HmacKey::with_kernel(kernel, algorithm, &key).sign(&[b"message"], &mut tag);
+            let expected = expected(algorithm, &key, &[b"message"]);
+            assert!(tag == expected, "{algorithm}, {}: {len}", kernel.name());
+        }
+    });
+}
+
+/// So that each length has been the first, the last and one of those that wait.
+#[test]
+fn records_of_every_length_side_by_side() {
+    each(|kernel, algorithm| {
+        let rising: Vec<_> = (0..=300).collect();
+        let falling: Vec<_> = rising.iter().rev().copied().collect();
+        records_agree(kernel, algorithm, &rising);
+        records_agree(kernel, algorithm, &falling);
+    });
+}
+
+#[test]
+fn any_number_of_records() {
+    each(|kernel, algorithm| {
+        for count in (0..=35).chain([64, 100]) {
+            records_agree(kernel, algorithm, &vec![1000; count]);
+            let uneven: Vec<_> = (0..count).map(|i| (i * 12_347) % 16_384).collect();
+            records_agree(kernel, algorithm, &uneven);
+        }
+    });
+}
+
+#[test]
+fn the_records_of_one_write_of_tls() {
+    each(|kernel, algorithm| {
+        for lens in [vec![16_384; 8], vec![15_872; 16], vec![16_384, 16_384, 16_384, 5], vec![1]] {
+            records_agree(kernel, algorithm, &lens);
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn records_of_random_lengths(lens in prop::collection::vec(0_usize..3000, 0..50)) {
+        each(|kernel, algorithm| records_agree(kernel, algorithm, &lens));
+    }
+}
+
+#[test]
+#[should_panic(expected = "bytes of each tag")]
+fn a_short_tag_is_refused() {
+    let mut tag = [0; 31];
+    let record = HmacRecord { header: [0; HEADER_LEN], data: &[], tag: &mut tag };
+    HmacKey::new(HmacAlgorithm::Sha256, &[1; 32]).sign_records(&mut [record]);
+}
+
+#[test]
+fn the_names_of_kernels_are_known() {
+    for kernel in ShaKernel::all() {
+        assert_eq!(ShaKernel::named(kernel.name()).unwrap(), kernel);
+    }
+    assert!(ShaKernel::named("sha-quantum").is_err());
+}
