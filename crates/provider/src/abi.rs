@@ -203,6 +203,7 @@ pub mod name {
     pub const TLS_IV_FIXED: &CStr = c"tlsivfixed";
     pub const TLS_IV_GENERATE: &CStr = c"tlsivgen";
     pub const TLS_IV_INVOCATION: &CStr = c"tlsivinv";
+    pub const MAC_KEY: &CStr = c"mackey";
 
     pub const MULTI_MAX_FRAGMENT: &CStr = c"tls1multi_maxsndfrag";
     pub const MULTI_MAX_BUFFER: &CStr = c"tls1multi_maxbufsz";

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use wattlock_crypto::{AesKernel, AesKey};
+use wattlock_crypto::hmac::HmacAlgorithm;
+use wattlock_crypto::{AesKernel, AesKey, tls_cbc};
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -11,9 +12,11 @@ use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::params::Params;
 use crate::statistics::{Path, count};
-use crate::tls_cbc::{self, MAX_MAC_LEN};
+use crate::tls::{self, BLOCK, Overhead};
 
-const BLOCK: usize = AesKey::BLOCK_LEN;
+const MAX_MAC_LEN: usize = HmacAlgorithm::MOST_TAG_LEN;
+
+const SSL_3: u16 = 0x0300;
 
 /// AES-`BITS`-ECB.
 pub(crate) struct Ecb<const BITS: usize>;
@@ -157,10 +160,9 @@ impl BlockCipher {
         count(Path::CbcRecord, 1, len);
         match self.direction {
             Direction::Encrypt => {
-                let padded = (len / BLOCK + 1) * BLOCK;
+                let padded = Overhead::padded(len, 0);
                 let record = buffers.output(&[], padded)?;
-                let version = self.tls.as_ref().map_or(0, |tls| tls.version);
-                tls_cbc::pad(version, len, record);
+                tls::pad(&mut record[len..]);
                 self.blocks(record)?;
                 Ok(padded)
             }
@@ -168,7 +170,9 @@ impl BlockCipher {
                 let record = buffers.output(&[], len)?;
                 self.blocks(record)?;
                 let tls = self.tls.as_mut().ok_or(Error::Internal)?;
-                tls_cbc::unpad(tls.version, record, &mut tls.mac[..self.mac_size])
+                let inside = record.get(tls::explicit_iv_len(tls.version)..);
+                let inside = inside.ok_or(Error::Record)?;
+                Ok(tls_cbc::unpad(inside, &mut tls.mac[..self.mac_size])?)
             }
         }
     }
@@ -285,6 +289,10 @@ impl Cipher for BlockCipher {
         }
         if let Some(version) = params.unsigned(name::TLS_VERSION)? {
             let version = u16::try_from(version).map_err(|_| Error::Parameter)?;
+            // SSL 3 pads otherwise, and nobody may use it (RFC 7568).
+            if version == SSL_3 {
+                return Err(Error::Record);
+            }
             self.tls = (version != 0).then_some(Tls { version, mac: [0; MAX_MAC_LEN] });
         }
         if let Some(size) = params.unsigned(name::TLS_MAC_SIZE)? {

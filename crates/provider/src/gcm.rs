@@ -14,7 +14,7 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
-use crate::tls::{RecordAad, TLS_AAD_LEN};
+use crate::tls::{Overhead, RecordAad, TLS_AAD_LEN};
 
 /// AES-`BITS`-GCM.
 pub(crate) struct Gcm<const BITS: usize>;
@@ -45,7 +45,7 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
             tag: [0; TAG_LEN],
             tag_len: None,
             tls: Tls { aad: None, pad: 0, records: 0 },
-            many: multiblock::State::new(GCM_OVERHEAD),
+            many: multiblock::State::new(Overhead::Fixed(GCM_OVERHEAD)),
         })
     }
 }
@@ -186,11 +186,10 @@ impl Message {
         self.iv_state = IvState::Used;
         let key = self.key.as_ref().ok_or(Error::NoKey)?;
         while let Some((aad, payload)) = write.next_record() {
-            write.put(&aad.header(GCM_OVERHEAD))?;
-            write.put(&nonce[FIXED_IV_LEN..])?;
-            let sealed = write.put(payload)?;
-            let tag = key.aead().seal(nonce, &aad.bytes(), sealed)?;
-            write.put(&tag)?;
+            write.put(&aad.header(GCM_OVERHEAD + payload.len()), 0)?;
+            write.put(&nonce[FIXED_IV_LEN..], 0)?;
+            let (sealed, tag) = write.put(payload, TAG_LEN)?.split_at_mut(payload.len());
+            tag.copy_from_slice(&key.aead().seal(nonce, &aad.bytes(), sealed)?);
             count_up(&mut nonce);
         }
         Ok(write.written())

@@ -7,6 +7,7 @@ mod block;
 mod boundary;
 mod buffer;
 mod cipher;
+mod composite;
 mod ctr;
 mod error;
 mod gcm;
@@ -17,7 +18,6 @@ mod provider;
 mod register;
 pub mod statistics;
 mod tls;
-mod tls_cbc;
 
 pub use error::Error;
 pub use provider::OSSL_provider_init;

@@ -21,7 +21,7 @@ use crate::Error;
 use crate::abi::name;
 use crate::params::Params;
 use crate::provider::turn_multiblock_off;
-use crate::tls::{HEADER_LEN, MAX_PAYLOAD, RecordAad, TLS_AAD_LEN};
+use crate::tls::{HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// The most records of a write. libssl has 4 or 8.
 const MAX_RECORDS: usize = 64;
@@ -32,8 +32,7 @@ const TLS_1_2: u16 = 0x0303;
 /// Where the protocol is in a context.
 #[derive(Clone)]
 pub(crate) struct State {
-    /// Bytes of a record beside header and payload.
-    overhead: usize,
+    overhead: Overhead,
     max_fragment: usize,
     plan: Option<Plan>,
     /// Records and bytes of the last plan, for questions.
@@ -74,8 +73,8 @@ pub(crate) struct Reconstruction<'a> {
 }
 
 impl State {
-    /// For records with `overhead` bytes beside header and payload.
-    pub(crate) fn new(overhead: usize) -> Self {
+    /// For records with that beside their payload.
+    pub(crate) fn new(overhead: Overhead) -> Self {
         Self { overhead, max_fragment: 0, plan: None, records: 0, packed: 0, written: 0 }
     }
 
@@ -150,7 +149,8 @@ impl State {
         if !sound {
             return Err(Error::Multiblock);
         }
-        plan.packed = payload + records * (HEADER_LEN + self.overhead);
+        let sealed = |index| HEADER_LEN + self.overhead.sealed(plan.fragment(index));
+        plan.packed = (0..records).map(sealed).sum();
         self.records = records;
         self.packed = plan.packed;
         self.plan = Some(plan);
@@ -164,7 +164,7 @@ impl State {
 
     /// Answers the questions of the protocol.
     pub(crate) fn get(&self, params: &Params<'_>) -> Result<(), Error> {
-        let most = HEADER_LEN + self.overhead + self.max_fragment;
+        let most = HEADER_LEN + self.overhead.sealed(self.max_fragment);
         params.answer(name::MULTI_MAX_BUFFER, most)?;
         params.answer(name::MULTI_INTERLEAVE, self.records)?;
         params.answer(name::MULTI_PACKED, self.packed)?;
@@ -205,9 +205,9 @@ impl<'a> Reconstruction<'a> {
         Some((aad, payload))
     }
 
-    /// Appends `bytes` to the output, and returns where they are.
-    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<&'a mut [u8], Error> {
-        let end = self.written + bytes.len();
+    /// Appends `bytes` and so many zeros to the output, and returns where they are.
+    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&'a mut [u8], Error> {
+        let end = self.written + bytes.len() + zeros;
         if end > self.plan.packed {
             return Err(Error::Internal);
         }
@@ -215,8 +215,10 @@ impl<'a> Reconstruction<'a> {
         // SAFETY: libssl's buffer has room for all that was announced, `bytes` is no part of it,
         // and what was put before is in front of this.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        // SAFETY: as above.
+        unsafe { ptr::write_bytes(at.wrapping_add(bytes.len()), 0, zeros) };
         self.written = end;
         // SAFETY: these bytes were just written, and are handed out once.
-        Ok(unsafe { std::slice::from_raw_parts_mut(at, bytes.len()) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(at, bytes.len() + zeros) })
     }
 }

@@ -9,6 +9,7 @@ use crate::abi;
 use crate::block::{Cbc, Ecb};
 use crate::boundary::Functions;
 use crate::cipher::Algorithm;
+use crate::composite::{CbcHmacSha1, CbcHmacSha256};
 use crate::ctr::Ctr;
 use crate::gcm::Gcm;
 
@@ -25,6 +26,10 @@ pub(crate) static CIPHERS: &[abi::Algorithm] = &[
     entry::<Ctr<256>>(c"AES-256-CTR"),
     entry::<Gcm<128>>(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
     entry::<Gcm<256>>(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
+    entry::<CbcHmacSha1<128>>(c"AES-128-CBC-HMAC-SHA1"),
+    entry::<CbcHmacSha1<256>>(c"AES-256-CBC-HMAC-SHA1"),
+    entry::<CbcHmacSha256<128>>(c"AES-128-CBC-HMAC-SHA256"),
+    entry::<CbcHmacSha256<256>>(c"AES-256-CBC-HMAC-SHA256"),
     abi::Algorithm::END,
 ];
 

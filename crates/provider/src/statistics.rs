@@ -51,6 +51,10 @@ paths! {
     GcmMultiblock = "gcm-multiblock";
     /// Single records of TLS with CBC, whose MAC libssl makes.
     CbcRecord = "cbc-record";
+    /// Single records of TLS with CBC and HMAC, both made here.
+    CompositeRecord = "cbc-hmac-record";
+    /// Writes of TLS with CBC and HMAC that came as many records.
+    CompositeMultiblock = "cbc-hmac-multiblock";
     /// Uses of the multiblock protocol that were refused, after which it is not offered any more.
     MultiblockRefused = "multiblock-refused";
 }

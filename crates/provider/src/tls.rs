@@ -9,6 +9,43 @@ pub(crate) const HEADER_LEN: usize = 5;
 /// Bytes of the longest payload.
 pub(crate) const MAX_PAYLOAD: usize = 1 << 14;
 
+/// Bytes of a block of AES.
+pub(crate) const BLOCK: usize = 16;
+
+/// What a record has beside its header and its payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Overhead {
+    /// As many bytes for every payload.
+    Fixed(usize),
+    /// An explicit IV, a MAC and padding, of CBC in TLS 1.1 and 1.2.
+    Cbc { mac_len: usize },
+}
+
+impl Overhead {
+    /// Bytes of a sealed record of so many bytes of payload, without its header.
+    pub(crate) fn sealed(self, payload: usize) -> usize {
+        match self {
+            Self::Fixed(overhead) => payload + overhead,
+            Self::Cbc { mac_len } => BLOCK + Self::padded(payload, mac_len),
+        }
+    }
+
+    /// Bytes of payload, MAC and padding under CBC.
+    pub(crate) fn padded(payload: usize, mac_len: usize) -> usize {
+        ((payload + mac_len) / BLOCK + 1) * BLOCK
+    }
+}
+
+/// Bytes of the explicit IV that begins a record under CBC: none before TLS 1.1.
+pub(crate) fn explicit_iv_len(version: u16) -> usize {
+    if version < 0x0302 { 0 } else { BLOCK }
+}
+
+/// Fills `padding`, at most 256 bytes: n bytes of the value n - 1 (RFC 5246, 6.2.3.2).
+pub(crate) fn pad(padding: &mut [u8]) {
+    padding.fill((padding.len().wrapping_sub(1)) as u8);
+}
+
 /// The additional data of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordAad([u8; TLS_AAD_LEN]);
@@ -55,9 +92,9 @@ impl RecordAad {
         Self(aad)
     }
 
-    /// The header of the record, which has so many bytes beside its payload.
-    pub(crate) fn header(self, overhead: usize) -> [u8; HEADER_LEN] {
-        let [high, low] = ((self.len() + overhead) as u16).to_be_bytes();
+    /// The header of the record, which has so many bytes behind it.
+    pub(crate) fn header(self, sealed: usize) -> [u8; HEADER_LEN] {
+        let [high, low] = (sealed as u16).to_be_bytes();
         [self.0[8], self.0[9], self.0[10], high, low]
     }
 }

@@ -143,7 +143,7 @@ impl Evp {
         assert!(!cipher.is_null(), "{shown} was not found");
         // SAFETY: it may be called at any time.
         let context = unsafe { (self.api.EVP_CIPHER_CTX_new)() };
-        Context { evp: self, cipher, context }
+        Context { evp: self, cipher, context, begun: false }
     }
 
     /// The reason of the oldest error of this thread, all of which are forgotten.
@@ -185,6 +185,8 @@ pub struct Context<'a> {
     evp: &'a Evp,
     cipher: *mut c_void,
     context: *mut c_void,
+    /// True once the context has its cipher: given again, it would begin anew.
+    begun: bool,
 }
 
 impl Context<'_> {
@@ -193,9 +195,10 @@ impl Context<'_> {
         let key = key.map_or(ptr::null(), <[u8]>::as_ptr);
         let iv = iv.map_or(ptr::null(), <[u8]>::as_ptr);
         let init = self.evp.api.EVP_CipherInit_ex2;
+        let cipher = if self.begun { ptr::null() } else { self.cipher.cast_const() };
+        self.begun = true;
         // SAFETY: the tests give keys and IVs of the lengths that the context has.
-        let result =
-            unsafe { init(self.context, self.cipher, key, iv, encrypt.into(), ptr::null()) };
+        let result = unsafe { init(self.context, cipher, key, iv, encrypt.into(), ptr::null()) };
         result == 1
     }
 
