@@ -97,13 +97,7 @@ impl Param {
     }
 
     const fn described(key: *const c_char, data_type: c_uint, data_size: usize) -> Self {
-        Self {
-            key,
-            data_type,
-            data: ptr::null_mut(),
-            data_size,
-            return_size: Self::UNMODIFIED,
-        }
+        Self { key, data_type, data: ptr::null_mut(), data_size, return_size: Self::UNMODIFIED }
     }
 
     /// A place into which the host is to put a pointer to text.

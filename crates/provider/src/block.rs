@@ -10,7 +10,9 @@ use crate::Error;
 use crate::abi::{Param, mode, name};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::paper::Paper;
 use crate::params::Params;
+use crate::provider::paper_mode_is_on;
 use crate::statistics::{Path, count};
 use crate::tls::{self, BLOCK, Overhead};
 
@@ -33,6 +35,7 @@ impl<const BITS: usize> Algorithm for Ecb<BITS> {
         aead: false,
         custom_iv: false,
         multiblock: false,
+        paper: false,
     };
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
@@ -43,12 +46,18 @@ impl<const BITS: usize> Algorithm for Ecb<BITS> {
 }
 
 impl<const BITS: usize> Algorithm for Cbc<BITS> {
-    const TRAITS: Traits = Traits { mode: mode::CBC, iv_len: BLOCK, ..Ecb::<BITS>::TRAITS };
+    const TRAITS: Traits =
+        Traits { mode: mode::CBC, iv_len: BLOCK, paper: BITS == 256, ..Ecb::<BITS>::TRAITS };
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
     fn context() -> Box<dyn Cipher> {
-        Box::new(BlockCipher::new(Chaining::Cbc, BITS / 8))
+        let plain = BlockCipher::new(Chaining::Cbc, BITS / 8);
+        if Self::TRAITS.paper && paper_mode_is_on() {
+            Box::new(Paper::new(plain))
+        } else {
+            Box::new(plain)
+        }
     }
 }
 
@@ -77,8 +86,9 @@ enum Chaining {
     Cbc,
 }
 
+/// A context of either.
 #[derive(Clone)]
-struct BlockCipher {
+pub(crate) struct BlockCipher {
     chaining: Chaining,
     key_len: usize,
     key: Option<Arc<AesKey>>,
@@ -125,6 +135,11 @@ impl BlockCipher {
             tls: None,
             mac_size: 0,
         }
+    }
+
+    /// The key, and where the chain begins.
+    pub(crate) fn keyed(&self) -> Option<(Arc<AesKey>, Direction, [u8; BLOCK])> {
+        self.key.clone().map(|key| (key, self.direction, self.iv))
     }
 
     /// Works on whole blocks and goes on with the IV.

@@ -13,7 +13,7 @@ use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::host::Host;
 use crate::params::Params;
-use crate::provider::{Provider, multiblock_is_on};
+use crate::provider::{Provider, multiblock_is_on, paper_mode_is_on};
 
 /// What a context's pointer is to.
 struct Context {
@@ -245,13 +245,15 @@ unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
 }
 
 fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
+    let paper = traits.paper && paper_mode_is_on();
+    let multiblock = (traits.multiblock || paper) && multiblock_is_on();
     params.answer(name::MODE, traits.mode as usize)?;
     params.answer(name::KEY_LEN, traits.key_len)?;
     params.answer(name::IV_LEN, traits.iv_len)?;
     params.answer(name::BLOCK_SIZE, traits.block_size)?;
-    params.answer(name::AEAD, usize::from(traits.aead))?;
+    params.answer(name::AEAD, usize::from(traits.aead || paper))?;
     params.answer(name::CUSTOM_IV, usize::from(traits.custom_iv))?;
-    params.answer(name::MULTIBLOCK, usize::from(traits.multiblock && multiblock_is_on()))?;
+    params.answer(name::MULTIBLOCK, usize::from(multiblock))?;
     params.answer(name::CTS, 0)?;
     params.answer(name::RANDOM_KEY, 0)
 }

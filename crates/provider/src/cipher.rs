@@ -29,6 +29,8 @@ pub(crate) struct Traits {
     pub(crate) custom_iv: bool,
     /// True if it takes many records of TLS at once.
     pub(crate) multiblock: bool,
+    /// True if paper mode makes it an AEAD that takes many records.
+    pub(crate) paper: bool,
 }
 
 /// An algorithm under its names.

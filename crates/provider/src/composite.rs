@@ -34,6 +34,7 @@ impl<const BITS: usize> Algorithm for CbcHmacSha1<BITS> {
         aead: true,
         custom_iv: false,
         multiblock: true,
+        paper: false,
     };
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
@@ -79,8 +80,9 @@ static GETTABLE: &[Param] = &[
     Param::END,
 ];
 
+/// A context of any.
 #[derive(Clone)]
-struct Composite {
+pub(crate) struct Composite {
     key_len: usize,
     algorithm: HmacAlgorithm,
     key: Option<Arc<AesKey>>,
@@ -109,6 +111,17 @@ impl Composite {
             pad: 0,
             many: multiblock::State::new(overhead),
         }
+    }
+
+    /// With the key of the cipher, and where its chain begins.
+    pub(crate) fn with_key(
+        key: Arc<AesKey>,
+        algorithm: HmacAlgorithm,
+        direction: Direction,
+        iv: [u8; BLOCK],
+    ) -> Self {
+        let fresh = Self::new(key.bits() / 8, algorithm);
+        Self { key: Some(key), direction, first_iv: iv, iv, ..fresh }
     }
 
     /// Works on whole blocks and goes on with the IV.
@@ -181,11 +194,8 @@ impl Composite {
             signed.push(HmacRecord { header: aad.bytes(), data: payload, tag });
         }
         mac.sign_records(&mut signed);
-        let mut chains: Vec<CbcRecord<'_>> = bodies
-            .into_iter()
-            .zip(&ivs)
-            .map(|(in_out, &iv)| CbcRecord { iv, in_out })
-            .collect();
+        let mut chains: Vec<CbcRecord<'_>> =
+            bodies.into_iter().zip(&ivs).map(|(in_out, &iv)| CbcRecord { iv, in_out }).collect();
         key.cbc_encrypt_records(&mut chains)?;
         Ok(write.written())
     }

@@ -25,6 +25,7 @@ impl<const BITS: usize> Algorithm for Ctr<BITS> {
         aead: false,
         custom_iv: false,
         multiblock: false,
+        paper: false,
     };
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;

@@ -28,6 +28,7 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
         aead: true,
         custom_iv: true,
         multiblock: true,
+        paper: false,
     };
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;

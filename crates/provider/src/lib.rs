@@ -13,6 +13,7 @@ mod error;
 mod gcm;
 mod host;
 mod multiblock;
+mod paper;
 mod params;
 mod provider;
 mod register;

@@ -147,7 +147,7 @@ impl<'a> Value<'a> {
     /// The caller must know that `N` bytes are there.
     pub(crate) unsafe fn declared<const N: usize>(&self) -> Result<([u8; N], usize), Error> {
         let (data_type, data, size) = self.fields();
-        if data_type != Param::OCTET_STRING || data.is_null() || size < N {
+        if data_type != Param::OCTET_STRING || data.is_null() {
             return Err(Error::Parameter);
         }
         // SAFETY: by the caller's word.

@@ -34,6 +34,14 @@ impl Provider {
 /// Whether ciphers offer libssl the multiblock protocol: the question comes without a context.
 static MULTIBLOCK: AtomicBool = AtomicBool::new(false);
 
+/// Whether AES-256-CBC takes the part of a composite; as above.
+static PAPER_MODE: AtomicBool = AtomicBool::new(false);
+
+/// Whether AES-256-CBC takes the part of a composite.
+pub(crate) fn paper_mode_is_on() -> bool {
+    PAPER_MODE.load(Ordering::Relaxed)
+}
+
 /// Whether ciphers offer the multiblock protocol.
 pub(crate) fn multiblock_is_on() -> bool {
     MULTIBLOCK.load(Ordering::Relaxed)
@@ -80,7 +88,9 @@ fn start(host: Host) -> Result<Provider, Error> {
     if statistics.as_ref().is_some_and(|folder| !folder.is_dir()) {
         return Err(Error::StatisticsFolder);
     }
-    let wished = host.text(c"multiblock").as_deref().map(str::trim).map(|text| text != "0");
+    let setting = |name| host.text(name).map(|text| text.trim() != "0");
+    PAPER_MODE.store(setting(c"paper_mode").unwrap_or(false), Ordering::Relaxed);
+    let wished = setting(c"multiblock");
     let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
     MULTIBLOCK.store(wished.unwrap_or(known), Ordering::Relaxed);
     Ok(Provider { host, statistics })
@@ -110,12 +120,11 @@ static GETTABLE: &[Param] = &[
     Param::END,
 ];
 
-const VERSION: &CStr = match CStr::from_bytes_with_nul(
-    concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes(),
-) {
-    Ok(version) => version,
-    Err(_) => panic!("a version has no zero inside"),
-};
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version has no zero inside"),
+    };
 
 unsafe extern "C" fn teardown(provider: *mut c_void) {
     if provider.is_null() {
@@ -135,11 +144,8 @@ unsafe extern "C" fn get_params(provider: *mut c_void, params: *mut Param) -> c_
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     let answered = catch_unwind(AssertUnwindSafe(|| {
-        let texts = [
-            (name::NAME, c"Wattlock"),
-            (name::VERSION, VERSION),
-            (name::BUILD_INFO, VERSION),
-        ];
+        let texts =
+            [(name::NAME, c"Wattlock"), (name::VERSION, VERSION), (name::BUILD_INFO, VERSION)];
         for (name, text) in texts {
             if let Some(value) = params.find(name) {
                 value.set_text(text)?;

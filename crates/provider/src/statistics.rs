@@ -144,8 +144,7 @@ fn make(folder: &FilePath, process: u32) -> io::Result<*mut Table> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let flags =
-        OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o644))?;
     let mut start = MAGIC.to_vec();
     start.extend(u64::from(process).to_ne_bytes());

@@ -115,9 +115,8 @@ fn a_changed_record_is_refused_and_leaves_nothing() {
     let mut numbers = Numbers(22);
     for (name, key_len, mac_len) in CIPHERS {
         let (key, mac_key) = (numbers.bytes(key_len), numbers.bytes(mac_len));
-        let make = |provider, encrypt| {
-            context(&evp, (name, provider), encrypt, &key, &mac_key, 0x0303)
-        };
+        let make =
+            |provider, encrypt| context(&evp, (name, provider), encrypt, &key, &mac_key, 0x0303);
         let mut writer = make("default", true);
         for len in [0, 1, 100, 1000] {
             let bytes = numbers.bytes(16 + len);
@@ -127,13 +126,13 @@ fn a_changed_record_is_refused_and_leaves_nothing() {
                 let at = 16 + numbers.below(changed.len() - 16);
                 changed[at] ^= 1 << numbers.below(8);
                 let mut reader = make("wattlock", false);
-                let (_, opened) =
-                    record(&mut reader, aad(5, 0x0303, changed.len()), &changed);
+                let (_, opened) = record(&mut reader, aad(5, 0x0303, changed.len()), &changed);
                 assert_eq!(opened, None, "{name}: byte {at} of {}", changed.len());
                 assert_eq!(evp.error().as_deref(), Some("authentication failed"));
             }
             let mut reader = make("wattlock", false);
-            let (_, opened) = record(&mut reader, aad(6, 0x0303, record_bytes.len()), &record_bytes);
+            let (_, opened) =
+                record(&mut reader, aad(6, 0x0303, record_bytes.len()), &record_bytes);
             assert_eq!(opened, None, "{name}: another sequence number");
             evp.error();
         }

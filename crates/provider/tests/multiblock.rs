@@ -10,6 +10,7 @@ use support::{Modules, Numbers};
 
 const SET_IV_FIXED: i32 = 0x12;
 const TLS_AAD: i32 = 0x16;
+const SET_MAC_KEY: i32 = 0x17;
 const MULTIBLOCK_AAD: i32 = 0x19;
 const MULTIBLOCK_ENCRYPT: i32 = 0x1a;
 const MULTIBLOCK_MAX_BUFFER: i32 = 0x1c;
@@ -30,7 +31,7 @@ fn multiblock(
     payload: &[u8],
     records: usize,
 ) -> Option<Vec<u8>> {
-    let fragment = payload.len().div_ceil(records);
+    let fragment = payload.len().div_ceil(records).min(16_384);
     let most = context.ctrl(MULTIBLOCK_MAX_BUFFER, fragment as i32, std::ptr::null_mut());
     assert!(most > fragment as i32);
     // A copy on the heap, so that a read behind its 13 bytes would be seen by a sanitizer.
@@ -92,6 +93,7 @@ fn the_protocol_gives_records_until_it_is_broken() {
     let modules = Modules::new("");
     let Some(evp) = Evp::load(modules.path()) else { return };
     many_records_at_once_are_those_of_one_by_one(&evp);
+    many_records_of_a_composite_open_one_by_one(&evp);
     what_does_not_fit_the_protocol_is_refused_and_the_offer_ends(&evp);
 }
 
@@ -134,6 +136,54 @@ fn many_records_at_once_are_those_of_one_by_one(evp: &Evp) {
     }
 }
 
+/// Their IVs are random, so that it is OpenSSL's own that has to open them.
+fn many_records_of_a_composite_open_one_by_one(evp: &Evp) {
+    let mut numbers = Numbers(12);
+    for (name, key_len, mac_len) in [
+        ("AES-128-CBC-HMAC-SHA1", 16, 20),
+        ("AES-256-CBC-HMAC-SHA1", 32, 20),
+        ("AES-128-CBC-HMAC-SHA256", 16, 32),
+        ("AES-256-CBC-HMAC-SHA256", 32, 32),
+    ] {
+        let (key, mac_key) = (numbers.bytes(key_len), numbers.bytes(mac_len));
+        let keyed = |provider, encrypt| {
+            let mut context = evp.cipher(name, provider);
+            assert!(context.init(encrypt, Some(&key), Some(&[0; 16])));
+            let mut mac_key = mac_key.clone();
+            let len = mac_key.len() as i32;
+            assert!(context.ctrl(SET_MAC_KEY, len, mac_key.as_mut_ptr().cast()) > 0);
+            assert!(context.set_number(c"tls-version", 0x0303));
+            context
+        };
+        let (mut ours, mut theirs) = (keyed("wattlock", true), keyed("default", false));
+        let mut sequence = u64::from(u32::MAX) - 3;
+        for records in 1..=32 {
+            for fragment in [1, 15, 16, 17, 100, 4096, 15_872, 16_384] {
+                let payload = numbers.bytes(fragment * records);
+                let sealed = multiblock(&mut ours, &aad(sequence, 0), &payload, records).unwrap();
+                let mut rest = &sealed[..];
+                for part in payload.chunks(fragment) {
+                    let (header, behind) = rest.split_at(5);
+                    assert_eq!(header[..3], [23, 3, 3]);
+                    let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+                    let (record, behind) = behind.split_at(len);
+                    rest = behind;
+                    let mut aad = aad(sequence, len);
+                    assert!(theirs.ctrl(TLS_AAD, 13, aad.as_mut_ptr().cast()) > 0);
+                    let mut memory = [record, &[0; 32]].concat();
+                    let start = memory.as_mut_ptr();
+                    // SAFETY: there is room for a block behind the record.
+                    let opened = unsafe { theirs.update_at(start, start, len) };
+                    assert_eq!(opened, Some(part.len()), "{name}: {records} of {fragment}");
+                    assert!(&memory[16..16 + part.len()] == part, "{name}");
+                    sequence += 1;
+                }
+                assert!(rest.is_empty());
+            }
+        }
+    }
+}
+
 fn what_does_not_fit_the_protocol_is_refused_and_the_offer_ends(evp: &Evp) {
     let reason = "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
     let payload = vec![7; 4 * 4096];
@@ -162,12 +212,8 @@ fn what_does_not_fit_the_protocol_is_refused_and_the_offer_ends(evp: &Evp) {
 
     // Records without a plan, or with another length than planned.
     let mut out = vec![0; 70_000];
-    let mut write = Write {
-        out: out.as_mut_ptr(),
-        input: payload.as_ptr(),
-        len: payload.len(),
-        interleave: 4,
-    };
+    let mut write =
+        Write { out: out.as_mut_ptr(), input: payload.as_ptr(), len: payload.len(), interleave: 4 };
     let mut context = fresh(true);
     assert_eq!(step(&mut context, MULTIBLOCK_ENCRYPT, &mut write), None);
     assert_eq!(evp.error().as_deref(), Some(reason));

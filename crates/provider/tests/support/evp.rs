@@ -69,13 +69,7 @@ impl Param {
     pub const OCTET_PTR: c_uint = 7;
 
     pub fn end() -> Self {
-        Self {
-            key: ptr::null(),
-            data_type: 0,
-            data: ptr::null_mut(),
-            data_size: 0,
-            return_size: 0,
-        }
+        Self { key: ptr::null(), data_type: 0, data: ptr::null_mut(), data_size: 0, return_size: 0 }
     }
 
     pub fn number(key: &CStr, number: &mut usize) -> Self {
@@ -119,8 +113,7 @@ impl Evp {
         let context = unsafe { (api.OSSL_LIB_CTX_new)() };
         let modules = CString::new(modules.to_str().unwrap()).unwrap();
         // SAFETY: the context is live, the path ends.
-        let set =
-            unsafe { (api.OSSL_PROVIDER_set_default_search_path)(context, modules.as_ptr()) };
+        let set = unsafe { (api.OSSL_PROVIDER_set_default_search_path)(context, modules.as_ptr()) };
         assert_eq!(set, 1);
         let providers = [c"default", c"wattlock"].map(|name| {
             // SAFETY: as above.
