@@ -185,12 +185,9 @@ impl GcmStream {
         if in_out.is_empty() {
             return Ok(());
         }
-        if let (0, Some(nonce), true, true) = (
-            self.len,
-            self.nonce,
-            self.kept as u64 == self.aad_len,
-            in_out.len() >= AT_ONCE,
-        ) {
+        if let (0, Some(nonce), true, true) =
+            (self.len, self.nonce, self.kept as u64 == self.aad_len, in_out.len() >= AT_ONCE)
+        {
             // Most messages come in one part, and then this was all.
             self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
             let end = in_out.len() - in_out.len() % BLOCK_LEN;

@@ -261,7 +261,7 @@ impl Cipher for BlockCipher {
         }
         let mut last = self.held.clone();
         match (self.direction, self.padding, last.len) {
-            (_, false, 0) => return Ok(0),
+            (_, false, 0) => Ok(0),
             (Direction::Encrypt, true, len) => {
                 last.bytes[len..].fill((BLOCK - len) as u8);
                 self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
@@ -289,7 +289,7 @@ impl Cipher for BlockCipher {
         if self.key.is_none() {
             return Err(Error::NoKey);
         }
-        if len % BLOCK != 0 {
+        if !len.is_multiple_of(BLOCK) {
             return Err(Error::PartialBlock);
         }
         let in_out = buffers.output(&[], len)?;

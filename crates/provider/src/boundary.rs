@@ -153,6 +153,7 @@ unsafe extern "C" fn decrypt_init(
 }
 
 /// Bytes that may not be given.
+#[derive(Clone, Copy)]
 struct Given(*const u8, usize);
 
 impl Given {

@@ -252,7 +252,7 @@ impl Cipher for Composite {
         if len == 0 {
             return Ok(0);
         }
-        if len % BLOCK != 0 {
+        if !len.is_multiple_of(BLOCK) {
             return Err(Error::PartialBlock);
         }
         let in_out = buffers.output(&[], len)?;
@@ -278,10 +278,9 @@ impl Cipher for Composite {
         if let Some(value) = params.find(name::MAC_KEY) {
             self.mac = Some(Arc::new(HmacKey::new(self.algorithm, value.octets()?)));
         }
-        if let Some(len) = params.unsigned(name::KEY_LEN)? {
-            if len != self.key_len as u64 {
-                return Err(Error::KeyLength);
-            }
+        let key_len = params.unsigned(name::KEY_LEN)?;
+        if key_len.is_some_and(|len| len != self.key_len as u64) {
+            return Err(Error::KeyLength);
         }
         self.set_aad(params)?;
         let ready =

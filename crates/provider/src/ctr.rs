@@ -158,7 +158,7 @@ impl Cipher for Stream {
         match params.find(name::UPDATED_IV) {
             // A pointer has to stay good, so the counter becomes part of the context.
             Some(value) => {
-                if self.used % BLOCK as u64 == 0 {
+                if self.used.is_multiple_of(BLOCK as u64) {
                     self.start = self.counter();
                     self.used = 0;
                     value.set_octets(&self.start)

@@ -20,11 +20,18 @@ macro_rules! reasons {
                     $(Self::$name => $text,)*
                 }
             }
+
+            /// The text for C.
+            pub(crate) fn c_text(self) -> &'static CStr {
+                match self {
+                    $(Self::$name => const { with_end(concat!($text, "\0")) },)*
+                }
+            }
         }
 
         /// Numbers and texts, as OpenSSL asks for them.
         pub(crate) static REASONS: &[Item] = &[
-            $(Item { id: $number, text: with_end(concat!($text, "\0")) },)*
+            $(Item { id: $number, text: with_end(concat!($text, "\0")).as_ptr() },)*
             Item { id: 0, text: std::ptr::null() },
         ];
     };
@@ -84,9 +91,9 @@ impl Error {
     }
 }
 
-const fn with_end(text: &'static str) -> *const std::ffi::c_char {
+const fn with_end(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(text) => text.as_ptr(),
+        Ok(text) => text,
         Err(_) => panic!("a reason has a zero inside"),
     }
 }
@@ -102,6 +109,20 @@ impl From<wattlock_crypto::Error> for Error {
             wattlock_crypto::Error::Padding => Self::BadDecrypt,
             wattlock_crypto::Error::MessageTooLong(_) => Self::TooLong,
             _ => Self::Internal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_has_a_place_for_arguments() {
+        for item in REASONS.iter().filter(|item| !item.text.is_null()) {
+            // SAFETY: all texts of the table end.
+            let text = unsafe { CStr::from_ptr(item.text) };
+            assert!(!text.to_bytes().contains(&b'%'), "{text:?}");
         }
     }
 }

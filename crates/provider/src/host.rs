@@ -31,6 +31,7 @@ impl Host {
     /// # Safety
     /// `functions` must be a dispatch table that ends, of functions with OpenSSL's types, and
     /// `handle` what came with it.
+    #[allow(clippy::missing_transmute_annotations, reason = "the types are the fields'")]
     pub(crate) unsafe fn bind(handle: *const c_void, functions: *const Dispatch) -> Self {
         let mut host = Self {
             handle,
@@ -69,6 +70,16 @@ impl Host {
 
     /// Puts `error` into the thread's queue of errors, as raised in `function`.
     pub(crate) fn raise(&self, error: Error, function: &CStr) {
+        self.put(error, function, ptr::null());
+    }
+
+    /// The same with the text beside the number: a provider that does not start is not asked for
+    /// its texts.
+    pub(crate) fn raise_at_start(&self, error: Error, function: &CStr) {
+        self.put(error, function, error.c_text().as_ptr());
+    }
+
+    fn put(&self, error: Error, function: &CStr, format: *const c_char) {
         let (Some(new_error), Some(vset_error)) = (self.new_error, self.vset_error) else {
             return;
         };
@@ -78,12 +89,12 @@ impl Host {
             // SAFETY: as above; the texts are constants.
             unsafe { set_debug(self.handle, c"wattlock".as_ptr(), 0, function.as_ptr()) };
         }
-        // Without a format nothing reads the arguments, which are a pointer to a `va_list` on
-        // every ABI of 64 bits but Apple's and Windows', where they are a pointer themselves.
+        // No format has a place for arguments, so nothing reads them. They are a pointer to a
+        // `va_list` on every ABI of 64 bits but Apple's and Windows', where they are a pointer.
         let mut no_arguments = [0_u64; 8];
         let arguments = ptr::from_mut(&mut no_arguments).cast();
-        // SAFETY: as above; a format of null is permitted.
-        unsafe { vset_error(self.handle, error.reason(), ptr::null(), arguments) };
+        // SAFETY: as above; a format of null is permitted, and ours are constants without `%`.
+        unsafe { vset_error(self.handle, error.reason(), format, arguments) };
     }
 
     /// A text of the host's own (`openssl-version`), or of the provider's section in its

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
     let provider = match started.unwrap_or(Err(Error::Internal)) {
         Ok(provider) => provider,
         Err(error) => {
-            host.raise(error, c"OSSL_provider_init");
+            host.raise_at_start(error, c"OSSL_provider_init");
             return 0;
         }
     };

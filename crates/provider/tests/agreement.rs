@@ -1,5 +1,7 @@
 //! The same calls of EVP to this provider and to OpenSSL's own give the same answers.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use support::evp::{Context, Evp};
@@ -229,6 +231,19 @@ fn wrong_uses_are_errors_with_a_reason() {
     context.update(&[3; 32]).unwrap();
     assert!(context.finish().is_none());
     assert_eq!(evp.error().as_deref(), Some("bad decrypt"));
+}
+
+#[test]
+fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason() {
+    let modules = Modules::new("");
+    let Some(mut evp) = Evp::without_providers(modules.path()) else { return };
+    let config = modules.path().join("wrong.cnf");
+    let text = "openssl_conf = init\n[init]\nproviders = list\n[list]\nwattlock = section\n\
+                [section]\nstatistics = /nonexistent/folder\n";
+    std::fs::write(&config, text).unwrap();
+    evp.configure(&config);
+    let error = evp.provider(c"wattlock").unwrap_err();
+    assert_eq!(error, "the setting statistics names no folder: create it, or take it out");
 }
 
 const SET_IV_LEN: i32 = 0x9;

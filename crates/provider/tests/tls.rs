@@ -1,10 +1,13 @@
 //! TLS by the system's own programs, with the provider on one side or both.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod support;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -69,9 +72,13 @@ impl Site {
 
     /// nginx in the foreground, as one process; ended on drop.
     fn nginx(&self, with: bool, ciphers: &str) -> Server {
+        self.nginx_with(with, "master_process off;", ciphers)
+    }
+
+    fn nginx_with(&self, with: bool, processes: &str, ciphers: &str) -> Server {
         let port = free_port();
         let config = format!(
-            "daemon off; master_process off; pid {0}/tmp/pid; error_log {0}/tmp/error;\n\
+            "daemon off; {processes} pid {0}/tmp/pid; error_log {0}/tmp/error;\n\
              events {{}}\n\
              http {{ access_log off; client_body_temp_path {0}/tmp/1; proxy_temp_path {0}/tmp/2;\n\
              fastcgi_temp_path {0}/tmp/3; uwsgi_temp_path {0}/tmp/4; scgi_temp_path {0}/tmp/5;\n\
@@ -130,8 +137,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        // A signal that nginx's master passes on to its workers.
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while matches!(self.process.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = self.process.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
@@ -172,6 +186,46 @@ fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way() {
     let site = Site::with_settings("paper_mode = 1");
     large_pages(&site, "ECDHE-RSA-AES256-SHA384", statistics::Path::CompositeMultiblock);
     assert_eq!(site.counted(statistics::Path::MultiblockRefused).calls, 0);
+}
+
+#[test]
+fn ten_thousand_requests_reach_workers_that_were_forked() {
+    if !programs_are_here() || !has("ab") {
+        return;
+    }
+    let site = Site::new();
+    // The workers of a server that was started by root are somebody else.
+    for name in ["", "pages", "stats"] {
+        let mode = if name == "stats" { 0o777 } else { 0o755 };
+        fs::set_permissions(site.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let server = site.nginx_with(
+        true,
+        "master_process on; worker_processes 2;",
+        "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;",
+    );
+    for (page, requests) in [(1000, 9000), (130_000, 1000)] {
+        let ran = Command::new("ab")
+            .args(["-q", "-k", "-c", "32", "-n", &requests.to_string()])
+            .args(["-f", "TLS1.2", "-Z", "ECDHE-RSA-AES256-GCM-SHA384"])
+            .arg(format!("https://127.0.0.1:{}/{page}", server.port))
+            .output()
+            .unwrap();
+        let report = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let number = |what: &str| {
+            let line = report.lines().find_map(|line| line.strip_prefix(what));
+            line.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(number("Complete requests:"), requests.to_string(), "{report}");
+        assert_eq!(number("Failed requests:"), "0", "{report}");
+    }
+    let all = Statistics::read_folder(&site.path("stats")).unwrap();
+    let busy = all.iter().filter(|one| one.counts(statistics::Path::GcmRecord).calls > 0);
+    // One of them may have got every connection, but none of them is the master.
+    let busy: Vec<u64> = busy.map(|one| one.process).collect();
+    assert!((1..=2).contains(&busy.len()), "{busy:?}");
+    assert!(!busy.contains(&u64::from(server.process.id())));
+    assert_eq!(site.counted(statistics::Path::GcmMultiblock).calls, 1000);
 }
 
 #[test]

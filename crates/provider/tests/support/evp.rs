@@ -30,6 +30,7 @@ macro_rules! api {
 api! {
     OSSL_LIB_CTX_new() -> *mut c_void;
     OSSL_LIB_CTX_free(*mut c_void);
+    OSSL_LIB_CTX_load_config(*mut c_void, *const c_char) -> c_int;
     OSSL_PROVIDER_set_default_search_path(*mut c_void, *const c_char) -> c_int;
     OSSL_PROVIDER_load(*mut c_void, *const c_char) -> *mut c_void;
     OSSL_PROVIDER_unload(*mut c_void) -> c_int;
@@ -48,7 +49,9 @@ api! {
     EVP_CipherUpdate(*mut c_void, *mut u8, *mut c_int, *const u8, c_int) -> c_int;
     EVP_CipherFinal_ex(*mut c_void, *mut u8, *mut c_int) -> c_int;
     EVP_Cipher(*mut c_void, *mut u8, *const u8, c_uint) -> c_int;
-    ERR_get_error() -> c_ulong;
+    ERR_get_error_all(
+        *mut *const c_char, *mut c_int, *mut *const c_char, *mut *const c_char, *mut c_int
+    ) -> c_ulong;
     ERR_clear_error();
     ERR_reason_error_string(c_ulong) -> *const c_char;
 }
@@ -100,6 +103,36 @@ pub struct Evp {
 impl Evp {
     /// `None`, and a line that says so, where there is no libcrypto 3.
     pub fn load(modules: &Path) -> Option<Self> {
+        let mut evp = Self::without_providers(modules)?;
+        for name in [c"default", c"wattlock"] {
+            if let Err(error) = evp.provider(name) {
+                panic!("{name:?} was not loaded: {error}");
+            }
+        }
+        Some(evp)
+    }
+
+    /// Loads a provider, or says why it did not want to.
+    pub fn provider(&mut self, name: &CStr) -> Result<(), String> {
+        // SAFETY: the context is live, the name ends.
+        let provider = unsafe { (self.api.OSSL_PROVIDER_load)(self.context, name.as_ptr()) };
+        if provider.is_null() {
+            return Err(last_error(&self.api).unwrap_or_default());
+        }
+        self.providers.push(provider);
+        Ok(())
+    }
+
+    /// Reads a configuration.
+    pub fn configure(&self, file: &Path) {
+        let file = CString::new(file.to_str().unwrap()).unwrap();
+        // SAFETY: the context is live, the path ends.
+        let read = unsafe { (self.api.OSSL_LIB_CTX_load_config)(self.context, file.as_ptr()) };
+        assert_eq!(read, 1);
+    }
+
+    /// The same before anything is loaded.
+    pub fn without_providers(modules: &Path) -> Option<Self> {
         // SAFETY: libcrypto's initialisers may run in any program.
         let library = match unsafe { Library::new("libcrypto.so.3") } {
             Ok(library) => library,
@@ -115,13 +148,7 @@ impl Evp {
         // SAFETY: the context is live, the path ends.
         let set = unsafe { (api.OSSL_PROVIDER_set_default_search_path)(context, modules.as_ptr()) };
         assert_eq!(set, 1);
-        let providers = [c"default", c"wattlock"].map(|name| {
-            // SAFETY: as above.
-            let provider = unsafe { (api.OSSL_PROVIDER_load)(context, name.as_ptr()) };
-            assert!(!provider.is_null(), "{name:?} was not loaded: {:?}", last_error(&api));
-            provider
-        });
-        Some(Self { api, context, providers: providers.to_vec(), _library: library })
+        Some(Self { api, context, providers: Vec::new(), _library: library })
     }
 
     /// A context for `name` of that provider.
@@ -146,9 +173,14 @@ impl Evp {
 }
 
 fn last_error(api: &Api) -> Option<String> {
-    // SAFETY: these may be called at any time.
-    let code = unsafe { (api.ERR_get_error)() };
-    // SAFETY: as above.
+    let mut data = ptr::null();
+    let (mut file, mut line, mut function, mut flags) = (ptr::null(), 0, ptr::null(), 0);
+    let get = api.ERR_get_error_all;
+    // SAFETY: all places are there.
+    let code = unsafe { get(&mut file, &mut line, &mut function, &mut data, &mut flags) };
+    // SAFETY: the data is a text that ends, for as long as the error is in the queue.
+    let data = (!data.is_null()).then(|| unsafe { CStr::from_ptr(data) }.to_owned());
+    // SAFETY: it may be called at any time.
     unsafe { (api.ERR_clear_error)() };
     if code == 0 {
         return None;
@@ -156,7 +188,7 @@ fn last_error(api: &Api) -> Option<String> {
     // SAFETY: as above.
     let text = unsafe { (api.ERR_reason_error_string)(code) };
     if text.is_null() {
-        return Some(String::new());
+        return data.map(|text| text.to_string_lossy().into_owned());
     }
     // SAFETY: OpenSSL gives a text that ends.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
@@ -225,7 +257,7 @@ impl Context<'_> {
         let update = self.evp.api.EVP_CipherUpdate;
         // SAFETY: by the caller's word.
         let result = unsafe { update(self.context, out, &mut written, input, len as c_int) };
-        (result == 1).then(|| written as usize)
+        (result == 1).then_some(written as usize)
     }
 
     /// `EVP_CipherFinal_ex`; `None` if it failed.
