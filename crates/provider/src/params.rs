@@ -1,6 +1,6 @@
 //! Arrays of `OSSL_PARAM` as values of Rust: what is read from them and written into them.
 
-use std::ffi::{CStr, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -38,7 +38,7 @@ impl<'a> Params<'a> {
                 return None;
             }
             // SAFETY: keys are texts that end.
-            if unsafe { CStr::from_ptr(key) } == name {
+            if unsafe { is(key, name) } {
                 return Some(Value { param, _borrowed: PhantomData });
             }
             param = param.wrapping_add(1);
@@ -67,6 +67,18 @@ impl<'a> Params<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether two texts are equal, without a look for their ends first: this is asked ten times for
+/// every record.
+///
+/// # Safety
+/// `key` must be a text that ends.
+unsafe fn is(key: *const c_char, name: &CStr) -> bool {
+    name.to_bytes_with_nul().iter().enumerate().all(|(index, &byte)| {
+        // SAFETY: no byte before this differed, so that the end of `key` was not passed.
+        unsafe { key.wrapping_add(index).cast::<u8>().read() == byte }
+    })
 }
 
 impl<'a> Value<'a> {
@@ -196,7 +208,7 @@ impl<'a> Value<'a> {
             return Err(Error::ParameterPlace);
         }
         // SAFETY: the type says that there is room for a pointer.
-        unsafe { data.cast::<*const std::ffi::c_char>().write_unaligned(text.as_ptr()) };
+        unsafe { data.cast::<*const c_char>().write_unaligned(text.as_ptr()) };
         self.answered(text.count_bytes());
         Ok(())
     }
