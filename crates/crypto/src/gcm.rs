@@ -219,6 +219,37 @@ impl GcmStream {
         Ok(())
     }
 
+    /// The additional data, as long as nothing of the message came and it is short.
+    pub fn short_aad(&self) -> Option<&[u8]> {
+        (self.len == 0 && self.kept as u64 == self.aad_len).then(|| &self.aad[..self.kept])
+    }
+
+    /// Decrypts what is said to be all of the message, checking its tag first: for callers that
+    /// know where it ends. Faster than parts, and nothing comes out before it is authenticated.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`]; `in_out` is then all zeros. [`Error::MessageTooLong`] if
+    /// additional data is long, the IV has not 96 bits, or parts came before; nothing has happened
+    /// then.
+    pub fn open(
+        &mut self,
+        key: &GcmKey,
+        in_out: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), Error> {
+        let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
+            return Err(Error::MessageTooLong(in_out.len()));
+        };
+        let end = in_out.len() - in_out.len() % BLOCK_LEN;
+        let mut last = [0; BLOCK_LEN];
+        last[..in_out.len() - end].copy_from_slice(&in_out[end..]);
+        key.aead.open(nonce, aad, in_out, tag)?;
+        (self.held, self.held_len) = (last, in_out.len() - end);
+        self.len = in_out.len() as u64;
+        self.tag = (self.len > 0).then_some(*tag);
+        Ok(())
+    }
+
     /// The tag over all that came.
     pub fn tag(&mut self, key: &GcmKey) -> [u8; TAG_LEN] {
         if let Some(tag) = self.tag {
@@ -383,6 +414,37 @@ mod tests {
                     assert_eq!(stream.tag(&key), tag, "{what}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_opened_at_once_can_still_go_on() {
+        let key = GcmKey::new(&[7; 32]).unwrap();
+        for (first, second) in PARTS.iter().flat_map(|&first| PARTS.map(|part| (first, part))) {
+            let begin = || {
+                let mut stream = key.begin(&[9; 12]).unwrap();
+                stream.aad(b"header").unwrap();
+                stream
+            };
+            let mut sealed = pattern(first + second);
+            let mut stream = begin();
+            stream.encrypt(&key, &mut sealed[..first]).unwrap();
+            let first_tag = stream.tag(&key);
+            stream.encrypt(&key, &mut sealed[first..]).unwrap();
+            let whole_tag = stream.tag(&key);
+
+            let mut wrong = first_tag;
+            wrong[3] ^= 1;
+            let mut text = sealed.clone();
+            assert!(begin().open(&key, &mut text[..first], &wrong).is_err());
+            assert!(text[..first].iter().all(|&byte| byte == 0), "{first} bytes are left");
+
+            let mut stream = begin();
+            stream.open(&key, &mut sealed[..first], &first_tag).unwrap();
+            assert_eq!(stream.tag(&key), first_tag);
+            stream.decrypt(&key, &mut sealed[first..]).unwrap();
+            assert_eq!(sealed, pattern(first + second), "{first}, {second}");
+            assert_eq!(stream.tag(&key), whole_tag, "{first}, {second}");
         }
     }
 

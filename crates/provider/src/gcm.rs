@@ -14,7 +14,7 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
-use crate::tls::{Overhead, RecordAad, TLS_AAD_LEN};
+use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// AES-`BITS`-GCM.
 pub(crate) struct Gcm<const BITS: usize>;
@@ -367,9 +367,18 @@ impl Cipher for Message {
             return Ok(len);
         }
         let in_out = buffers.output(&[], len)?;
-        match self.direction {
-            Direction::Encrypt => stream.encrypt(key, in_out)?,
-            Direction::Decrypt => stream.decrypt(key, in_out)?,
+        let whole = self.tag_len == Some(TAG_LEN)
+            && self.iv_len == NONCE_LEN
+            && tls::is_whole_1_3(stream.short_aad(), len);
+        let done = match self.direction {
+            Direction::Encrypt => stream.encrypt(key, in_out),
+            Direction::Decrypt if whole => stream.open(key, in_out, &self.tag),
+            Direction::Decrypt => stream.decrypt(key, in_out),
+        };
+        if let Err(error) = done {
+            self.stream = None;
+            self.iv_state = IvState::Used;
+            return Err(error.into());
         }
         count(Path::GcmStream, 1, len);
         Ok(len)

@@ -36,6 +36,18 @@ impl Overhead {
     }
 }
 
+/// Whether so many bytes of ciphertext are a whole record of TLS 1.3, by the header that is its
+/// additional data (RFC 8446, 5.2): type 23, version 0x0303, and the length with the tag.
+pub(crate) fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
+    const TAG_LEN: usize = 16;
+    match aad {
+        Some(&[23, 3, 3, high, low]) => {
+            usize::from(u16::from_be_bytes([high, low])) == len + TAG_LEN
+        }
+        _ => false,
+    }
+}
+
 /// Bytes of the explicit IV that begins a record under CBC: none before TLS 1.1.
 pub(crate) fn explicit_iv_len(version: u16) -> usize {
     if version < 0x0302 { 0 } else { BLOCK }

@@ -378,6 +378,47 @@ fn records_of_tls_1_2_are_the_same() {
 }
 
 #[test]
+fn records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed() {
+    let modules = Modules::new("");
+    let Some(evp) = Evp::load(modules.path()) else { return };
+    let mut numbers = Numbers(9);
+    for name in GCM {
+        let (key, iv) = (numbers.bytes(key_len(name)), numbers.bytes(12));
+        let (mut writer, mut reader) = (Pair::new(&evp, name), Pair::new(&evp, name));
+        assert!(writer.same("init", |context| context.init(true, Some(&key), None)));
+        assert!(reader.same("init", |context| context.init(false, Some(&key), None)));
+        for len in [1, 16, 17, 255, 256, 1000, 16_385] {
+            let mut header = vec![23, 3, 3];
+            header.extend(((len + 16) as u16).to_be_bytes());
+            let text = numbers.bytes(len);
+            writer.same("init", |context| context.init(true, None, Some(&iv)));
+            writer.same("header", |context| context.aad(&header));
+            let sealed = writer.same("update", |context| context.update(&text)).unwrap();
+            writer.same("final", |context| context.finish());
+            let (_, tag) = writer.same("tag", |context| ctrl(context, GET_TAG, &[0; 16]));
+
+            reader.same("init", |context| context.init(false, None, Some(&iv)));
+            reader.same("set tag", |context| ctrl(context, SET_TAG, &tag).0);
+            reader.same("header", |context| context.aad(&header));
+            let opened = reader.same("update", |context| context.update(&sealed));
+            assert_eq!(opened, Some(text));
+            assert!(reader.same("final", |context| context.finish()).is_some());
+
+            let mut changed = sealed.clone();
+            changed[numbers.below(len)] ^= 1;
+            let ours = &mut reader.ours;
+            assert!(ours.init(false, None, Some(&iv)));
+            assert_eq!(ctrl(ours, SET_TAG, &tag).0, 1);
+            assert!(ours.aad(&header));
+            let (written, left) = in_place(ours, &changed);
+            assert_eq!(written, None);
+            assert!(left.iter().all(|&byte| byte == 0), "{name}: plaintext is out");
+            assert_eq!(evp.error().as_deref(), Some("authentication failed"));
+        }
+    }
+}
+
+#[test]
 fn ivs_that_the_cipher_counts_are_the_same() {
     let modules = Modules::new("");
     let Some(evp) = Evp::load(modules.path()) else { return };

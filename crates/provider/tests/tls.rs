@@ -225,7 +225,7 @@ fn ten_thousand_requests_reach_workers_that_were_forked() {
     let busy: Vec<u64> = busy.map(|one| one.process).collect();
     assert!((1..=2).contains(&busy.len()), "{busy:?}");
     assert!(!busy.contains(&u64::from(server.process.id())));
-    assert_eq!(site.counted(statistics::Path::GcmMultiblock).calls, 1000);
+    assert!(site.counted(statistics::Path::GcmMultiblock).calls >= 1000);
 }
 
 #[test]
