@@ -28,11 +28,12 @@ bench: prepare
 	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
+	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
 
 # A minute for each fuzz target.
 fuzz:
 	./.ci/prepare fuzz
-	for target in header kernels_agree metadata payload round_trip; do \
+	for target in header kernels_agree metadata payload round_trip tls_cbc; do \
 		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
 	done
 
@@ -41,7 +42,7 @@ constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	target/release/examples/constant_time trace \
-		aes-vaes512 keccak-avx512 parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
+		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 tls-cbc parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
 	target/release/examples/constant_time timing
 
 # The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.

@@ -1,10 +1,12 @@
-//! Every kernel does what `aes-soft` does, and the eight lanes of Keccak what one does.
+//! Every kernel does what `aes-soft` does, and the lanes of Keccak and SHA what one does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::crypto::sha3::{Sha3_256Lane, finish_many, update_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
-use wattlock_engine::crypto::{AesKernel, AesKey, CbcRecord, KeccakKernel};
+use wattlock_engine::crypto::{
+    AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel, ShaKernel, hmac,
+};
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, content)) = data.split_first_chunk::<60>() else { return };
@@ -17,6 +19,7 @@ fuzz_target!(|data: &[u8]| {
     let bytes: Vec<u8> = content.iter().chain(&[7]).copied().cycle().take(skew + len).collect();
     aes(key, &iv, offset, &bytes, skew);
     keccak(&bytes[skew..], usize::from(iv[0]) + 1);
+    macs(key, &iv, &bytes[skew..]);
 });
 
 fn aes(key: &[u8], iv: &[u8; 16], offset: u64, bytes: &[u8], skew: usize) {
@@ -74,5 +77,29 @@ fn keccak(bytes: &[u8], cut: usize) {
     let expected = digests(KeccakKernel::Soft);
     for kernel in KeccakKernel::all() {
         assert!(digests(kernel) == expected, "{}", kernel.name());
+    }
+}
+
+fn macs(key: &[u8], lens: &[u8; 16], mut bytes: &[u8]) {
+    let mut messages = Vec::new();
+    for len in lens.iter().cycle().take(70) {
+        let len = usize::from(*len) * 4;
+        messages.push(bytes.split_off(..len.min(bytes.len())).unwrap());
+    }
+    for algorithm in HmacAlgorithm::ALL {
+        let tags = |kernel| {
+            let mut tags = vec![0; messages.len() * algorithm.tag_len()];
+            let mut records: Vec<_> = messages
+                .iter()
+                .zip(tags.chunks_mut(algorithm.tag_len()))
+                .map(|(data, tag)| HmacRecord { header: [7; hmac::HEADER_LEN], data, tag })
+                .collect();
+            HmacKey::with_kernel(kernel, algorithm, key).sign_records(&mut records);
+            tags
+        };
+        let expected = tags(ShaKernel::RustCrypto);
+        for kernel in ShaKernel::all() {
+            assert!(tags(kernel) == expected, "{algorithm}, {}", kernel.name());
+        }
     }
 }

@@ -9,6 +9,7 @@ use aws_lc_rs::cipher::{
 };
 use aws_lc_rs::digest::{SHA3_256, digest};
 use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::hmac;
 
 /// AWS-LC, as compiled into this program.
 pub(crate) struct AwsLc;
@@ -37,9 +38,26 @@ impl Peer for AwsLc {
                 result.copy_from_slice(digest(&SHA3_256, message).as_ref());
                 result
             }),
+            Operation::HmacSha1 => mac(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, key),
+            Operation::HmacSha256 => mac(hmac::HMAC_SHA256, key),
+            Operation::HmacSha384 => mac(hmac::HMAC_SHA384, key),
             _ => None,
         }
     }
+}
+
+fn mac(algorithm: hmac::Algorithm, key: &[u8]) -> Option<Box<dyn Work>> {
+    if key.is_empty() {
+        return None;
+    }
+    let key = hmac::Key::new(algorithm, key);
+    plain(move |_, message| {
+        let tag = hmac::sign(&key, message);
+        let len = tag.as_ref().len().min(32);
+        let mut result = NOTHING;
+        result[..len].copy_from_slice(&tag.as_ref()[..len]);
+        result
+    })
 }
 
 fn encrypting(

@@ -64,6 +64,12 @@ pub enum Operation {
     Sha3_256,
     /// KT128 (RFC 9861), no customization string, 32 bytes of output.
     Kt128,
+    /// HMAC with SHA-1 (FIPS 198-1), under a key of at least a byte.
+    HmacSha1,
+    /// HMAC with SHA-256.
+    HmacSha256,
+    /// HMAC with SHA-384; the result is the first 32 bytes of its 48.
+    HmacSha384,
     /// RC4. It has no IV: a run goes on in the key stream where the run before ended.
     Rc4,
     /// Blowfish block by block, encryption. The length must be a multiple of 8 bytes.
@@ -75,7 +81,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of a results table.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::AesCtr,
         Self::AesEcbEncrypt,
         Self::AesEcbDecrypt,
@@ -85,6 +91,9 @@ impl Operation {
         Self::AesGcmOpen,
         Self::Sha3_256,
         Self::Kt128,
+        Self::HmacSha1,
+        Self::HmacSha256,
+        Self::HmacSha384,
         Self::Rc4,
         Self::BlowfishEcbEncrypt,
         Self::BlowfishCtr,
@@ -96,7 +105,7 @@ pub trait Work {
     /// Works on `in_out` in place; hashes read it and leave it alone. `iv` is set anew by every
     /// call: 16 bytes, of which GCM takes the first 12 and [`Operation::BlowfishCtr`] the first
     /// 8, ignored where an operation has none. The result is the tag (16 bytes, then zeros) or
-    /// the digest, zeros otherwise.
+    /// the digest or MAC, zeros otherwise.
     ///
     /// # Panics
     /// When the length does not suit the operation, or when the library reports a failure.

@@ -54,6 +54,14 @@ impl OpenSsl {
         })
     }
 
+    fn hmac(&self, digest: &CStr, key: &[u8]) -> Option<Box<dyn Work>> {
+        if key.is_empty() {
+            return None;
+        }
+        let mut hmac = self.libcrypto.hmac(digest, key).ok()?;
+        plain(move |_, message| hmac.of(message))
+    }
+
     fn sha3_256(&self) -> Option<Box<dyn Work>> {
         let mut digest = self.libcrypto.digest(c"SHA3-256").ok()?;
         plain(move |_, message| digest.of(message))
@@ -88,6 +96,9 @@ impl Peer for OpenSsl {
             Operation::AesGcmSeal => self.gcm_seal(key),
             Operation::AesGcmOpen => self.gcm_open(key),
             Operation::Sha3_256 => self.sha3_256(),
+            Operation::HmacSha1 => self.hmac(c"SHA1", key),
+            Operation::HmacSha256 => self.hmac(c"SHA2-256", key),
+            Operation::HmacSha384 => self.hmac(c"SHA2-384", key),
             Operation::Rc4 => without_iv(self.cipher(c"RC4", Encrypt, key)?),
             Operation::BlowfishEcbEncrypt => without_iv(self.cipher(c"BF-ECB", Encrypt, key)?),
             // OpenSSL has neither KangarooTwelve nor a counter mode of Blowfish.

@@ -85,6 +85,19 @@ fn rc4_as_in_its_rfc() {
     });
 }
 
+/// RFC 4231, section 4.3, and RFC 2202, section 3, their second tests.
+#[test]
+fn hmac_as_in_its_rfcs() {
+    for (operation, expected) in [
+        (Operation::HmacSha1, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79000000000000000000000000"),
+        (Operation::HmacSha256, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"),
+        (Operation::HmacSha384, "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e"),
+    ] {
+        let mut message = *b"what do ya want for nothing?";
+        check(operation, b"Jefe", &mut message, |_, mac| hex(mac) == expected);
+    }
+}
+
 /// The first two lines of Schneier's vectors.
 #[test]
 fn blowfish_as_published() {

@@ -4,8 +4,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use wattlock_stream::simulate::{Algorithm, Experiment};
 
 /// Protects files with authenticated encryption, on all cores, as fast as memory allows.
 #[derive(Debug, Parser)]
@@ -33,6 +35,8 @@ pub enum Command {
     Restore(Restore),
     #[command(subcommand)]
     Bench(Bench),
+    #[command(subcommand)]
+    Simulate(Simulate),
     Report(Report),
     Completions(Completions),
     Man(Man),
@@ -426,6 +430,7 @@ pub enum Bench {
     Ciphers(BenchCiphers),
     Blocks(BenchBlocks),
     Files(BenchFiles),
+    Stream(BenchStream),
 }
 
 /// Measure every cipher, mode and kernel, beside OpenSSL, AWS-LC and RustCrypto.
@@ -539,6 +544,65 @@ pub struct BenchFiles {
     pub json: Option<PathBuf>,
 }
 
+/// Seal the messages of many users through a bounded window, as in the study LECPAES.
+///
+/// A producer waits --latency, puts a user's message of 35 to 150 KiB into the window, or counts a
+/// refusal, waits twice as long and tries again. Beside the study's four algorithms runs what
+/// wattlock does by default. Then the default is measured at saturation, beside the engine without
+/// a window in the same run, and at half of that load.
+#[derive(Debug, Args)]
+pub struct BenchStream {
+    /// Users, each with a key and one message
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub users: u32,
+    /// Latencies in microseconds, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub latency: Vec<u32>,
+    /// Algorithms, separated by commas
+    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    #[arg(default_value = "cs,cp,gp,lecpaes,paced")]
+    pub algorithms: Vec<StreamAlgorithm>,
+    /// Bytes of the window, with K, M or G for powers of 1024
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub window: u64,
+    /// Check every output, within the time that is measured, and not a sample afterwards
+    #[arg(long)]
+    pub verify: bool,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
+    /// A quick look: 200 users at most, latencies of 100 and 1000 microseconds
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// How a stream is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StreamAlgorithm {
+    /// One CPU thread with tables of words: CPU serial
+    Cs,
+    /// All CPU threads with tables of words, in rounds: CPU parallel
+    Cp,
+    /// The GPU at its own clock: GPU parallel
+    Gp,
+    /// The GPU at the clock that the window asks for
+    Lecpaes,
+    /// What wattlock does: AES-256-GCM, as many workers as the window asks for
+    Paced,
+}
+
 /// A study of file protection whose numbers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FileStudy {
@@ -546,13 +610,83 @@ pub enum FileStudy {
     Sefps,
 }
 
-/// Make one page of figures from results of `wattlock bench` and `wattlock measure`.
+/// Run studies of streams in virtual time: nothing is encrypted, and all joules are modelled.
+#[derive(Debug, Subcommand)]
+pub enum Simulate {
+    Lecpaes(SimulateLecpaes),
+    Policies(SimulatePolicies),
+}
+
+/// Run the LECPAES paper's experiment in virtual time.
+///
+/// Users submit their messages, one after the other, to a window; an algorithm takes them out. Prints
+/// modelled joules, throughput and retransmissions on a model of the paper's machine.
+#[derive(Debug, Args)]
+pub struct SimulateLecpaes {
+    /// Set the paper's figures and tables beside ours, and fail where we miss them
+    #[arg(long, conflicts_with_all = ["users", "latency", "window", "algorithm"])]
+    pub paper: bool,
+    /// What the order of the messages' lengths is drawn from
+    #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
+    pub seed: u64,
+    /// Users, with one message of 35 to 150 KiB each
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub users: u32,
+    /// Microseconds between two messages, separated by commas
+    #[arg(long, value_name = "US", value_delimiter = ',')]
+    #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub latency: Vec<u64>,
+    /// Bytes of the window, with K, M or G for powers of 1024
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub window: u64,
+    /// Algorithms, separated by commas: the paper's, or our policies on its machine
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cs,cp,gp,lecpaes")]
+    #[arg(value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name)))]
+    pub algorithm: Vec<String>,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Compare velocity policies on thirteen kinds of streams with the least that any schedule could use.
+///
+/// In virtual time, on a model of a machine: joules over that bound, the delays of messages, and
+/// refusals for each message, of every policy on every stream.
+#[derive(Debug, Args)]
+pub struct SimulatePolicies {
+    /// What the streams are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The machine: "k20m", the LECPAES paper's GPU, or a CSV file of rungs
+    #[arg(long, value_name = "k20m|FILE", default_value = "k20m", value_hint = ValueHint::FilePath)]
+    pub curve: PathBuf,
+    /// Take the stream of FILE instead: a line "seconds bytes" for each message
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
+    pub trace: Option<PathBuf>,
+    /// Which streams: those for reports, or those that the policies were tuned with
+    #[arg(long, value_name = "SET", default_value = "reporting")]
+    #[arg(value_parser = ["reporting", "tuning"])]
+    pub streams: String,
+    /// How long each stream is
+    #[arg(long, value_name = "S", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Make one page of figures from results of `wattlock bench`, `measure` and `simulate`.
 ///
 /// The page is a single HTML file, without scripts and without anything from elsewhere. Every figure
 /// names its machine and versions; what a model gave is hatched, and is never ranked.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Results: what `wattlock bench --json` wrote, or the JSON line of `wattlock measure --json`
+    /// Results: what `wattlock bench --json` or `wattlock simulate --json` wrote, or the JSON line of
+    /// `wattlock measure --json`
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Write the page to FILE, replacing it, or "-" for standard output

@@ -46,7 +46,8 @@ pub fn run(args: &args::Calibrate) -> Ended {
     if let Some(aside) = store.save(&profiles)? {
         tell!("wattlock: profiles that could not be used are kept as {}", Shown(&aside));
     }
-    let report = Report::new(&store, &cases, Ok(profiles.into_iter().collect()));
+    let report =
+        Report::new(&store, &cases, Ok(profiles.into_iter().collect()), &energy::quiet_root());
     print(&if args.json { report.json()? } else { report.text() })?;
     tell!("profiles are kept in {}", Shown(store.path()));
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use wattlock_energy::Root;
 use wattlock_engine::Uncalibrated;
 use wattlock_engine::{Case, Cpu, Device, Processor, Profile, Profiles, Residency, Store};
 use wattlock_file::Shown;
@@ -12,12 +13,14 @@ use wattlock_file::Shown;
 use crate::accelerators::{Seen, seen};
 use crate::args;
 use crate::date::utc;
+use crate::energy;
 use crate::exit::{Ended, print};
+use crate::velocity::{self, Rungs};
 
 /// `wattlock devices`.
 pub fn run(args: &args::Devices) -> Ended {
     let store = Store::of_user()?;
-    let report = Report::new(&store, &Case::ALL, store.load());
+    let report = Report::new(&store, &Case::ALL, store.load(), &energy::root());
     print(&if args.json { report.json()? } else { report.text() })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -28,6 +31,7 @@ pub struct Report<'a> {
     cpu: Cpu,
     rows: Vec<Row>,
     accelerators: Vec<Accelerator>,
+    velocity: Vec<Rungs>,
     /// Why nothing is known.
     why_not: Option<String>,
 }
@@ -56,6 +60,7 @@ struct Document<'a> {
     profiles_path: String,
     devices: [DeviceDocument<'a>; 1],
     accelerators: &'a [Accelerator],
+    velocity: &'a [Rungs],
 }
 
 /// A device in JSON.
@@ -71,8 +76,13 @@ struct DeviceDocument<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Of these cases.
-    pub fn new(store: &'a Store, cases: &[Case], loaded: Result<Profiles, Uncalibrated>) -> Self {
+    /// Of these cases; clocks are looked for below `root`.
+    pub fn new(
+        store: &'a Store,
+        cases: &[Case],
+        loaded: Result<Profiles, Uncalibrated>,
+        root: &Root,
+    ) -> Self {
         let cpu = Cpu::new(args::threads(None));
         let (profiles, why_not) = match loaded {
             Ok(profiles) => (profiles, None),
@@ -94,7 +104,8 @@ impl<'a> Report<'a> {
             Accelerator { seen, profiles }
         };
         let accelerators = seen().into_iter().map(accelerator).collect();
-        Self { store, cpu, rows, accelerators, why_not }
+        let velocity = velocity::ladders(root, cpu.workers());
+        Self { store, cpu, rows, accelerators, velocity, why_not }
     }
 
     /// For programs.
@@ -111,6 +122,7 @@ impl<'a> Report<'a> {
             profiles_path: self.store.path().display().to_string(),
             devices: [device],
             accelerators: &self.accelerators,
+            velocity: &self.velocity,
         };
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
@@ -136,7 +148,7 @@ impl<'a> Report<'a> {
         if self.accelerators.iter().all(|accelerator| accelerator.seen.is_cpu) {
             text += "\ngpu   none that can be used: `wattlock doctor` says why\n";
         }
-        text
+        text + &velocity::text(&self.velocity)
     }
 
     fn profiles(&self) -> impl Iterator<Item = &Profile> {
@@ -221,7 +233,8 @@ fn rate(profile: &Profile) -> String {
     format!("  {rate:>7.2} {spread:>5} {start:>10}")
 }
 
-fn of_workers(workers: usize) -> String {
+/// As people say it.
+pub fn of_workers(workers: usize) -> String {
     format!("{workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
@@ -260,7 +273,12 @@ mod tests {
             created_unix_s: 1_709_251_200,
             wattlock: env!("CARGO_PKG_VERSION").into(),
         };
-        let report = Report::new(&store, &[case], Ok([profile].into_iter().collect()));
+        let report = Report::new(
+            &store,
+            &[case],
+            Ok([profile].into_iter().collect()),
+            &Root::new("nowhere"),
+        );
         let text = report.text();
         for line in [
             "cpu   A CPU (family 6 model 143 stepping 8), 8 CPUs\n",

@@ -38,13 +38,15 @@ mod report;
 mod restore;
 mod sefps;
 mod signals;
+mod simulate;
 mod summary;
+mod velocity;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Bench, Cli, Command};
+use args::{Bench, Cli, Command, Simulate};
 
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));
@@ -65,6 +67,9 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
+        Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
+        Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),

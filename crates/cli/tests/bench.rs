@@ -68,3 +68,56 @@ fn every_algorithm_of_sefps_is_measured_or_skipped() {
         assert!(ran(name) || skipped(name), "{name} is neither measured nor skipped");
     }
 }
+
+#[test]
+fn every_algorithm_of_a_stream_is_measured_or_skipped() {
+    let results = json(&["stream", "--quick", "--users", "30", "--verify"]);
+    assert_eq!(results["kind"], "stream");
+    let rows = results["rows"].as_array().unwrap();
+    let mut measured = Vec::new();
+    for row in rows {
+        let number = |key: &str| row[key].as_u64().or(row[key]["median"].as_u64()).unwrap();
+        let tool = row["tool"].as_str().unwrap();
+        if row["case"].as_str().unwrap().starts_with("latency") {
+            assert_eq!(number("messages"), 30, "{row}");
+            assert_eq!(row["bytes"], results["settings"]["bytes"], "{row}");
+            assert!(number("cipher_ns") > 0 && row["refusals"].is_u64(), "{row}");
+            measured.push(tool.to_owned());
+        }
+        if row["case"] != "92 KiB, engine alone" {
+            let delays = ["delay_p50_ns", "delay_p99_ns", "delay_p999_ns"].map(number);
+            assert!(delays.is_sorted() && delays[0] > 0, "{row}");
+        }
+    }
+    let skipped = results["skipped"].to_string();
+    for algorithm in ["cs", "cp", "gp", "lecpaes", "paced"] {
+        let of_it = measured.iter().filter(|tool| **tool == format!("wattlock {algorithm}"));
+        let count = of_it.count();
+        assert!(count == 2 || (count == 0 && skipped.contains(algorithm)), "{algorithm}");
+    }
+    // A quick look gives no verdict.
+    assert!(results["ratios"].as_array().unwrap().iter().all(|ratio| ratio["met"].is_null()));
+    // Modelled joules have keys of their own.
+    let text = results["rows"].to_string();
+    assert!(!text.contains("\"class\":\"modelled\"") || text.contains("model_pj_per_byte"));
+}
+
+#[test]
+fn a_report_is_made_of_a_stream() {
+    let directory = tempfile::tempdir().unwrap();
+    let [from, to] = ["stream.json", "page.html"].map(|name| directory.path().join(name));
+    let ran = wattlock()
+        .args(["bench", "stream", "--quick", "--users", "10", "--algorithms", "cs,paced", "--json"])
+        .arg(&from)
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    assert!(stdout(&ran).contains("AES-256-GCM here / CS as printed"));
+    let ran = wattlock().arg("report").arg(&from).arg("-o").arg(&to).output().unwrap();
+    assert_exit(&ran, 0);
+    let page = std::fs::read_to_string(to).unwrap();
+    for title in ["Throughput", "CPU time", "Delay of 99 in 100 messages"] {
+        assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
+    }
+    assert!(page.contains("wattlock paced"), "who it was");
+}

@@ -5,7 +5,7 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -73,6 +73,7 @@ fn what_was_not_measured_has_no_figures() {
     assert!(!said.contains("µs"), "{said}");
     let rows = said.lines().filter(|line| line.trim_end().ends_with("  not calibrated"));
     assert_eq!(rows.count(), OPERATIONS);
+    assert!(said.contains("\n  velocity: rungs, and the share of"), "{said}");
     let device = cache.device(&["devices", "--json"]);
     assert_eq!(device["why_not_calibrated"], "nothing was measured yet");
     for key in ["cpu", "cpu_id"] {
@@ -83,6 +84,40 @@ fn what_was_not_measured_has_no_figures() {
     assert_eq!(operations.len(), OPERATIONS);
     assert!(operations.iter().all(|row| row["profiles"].as_array().unwrap().is_empty()));
     assert!(names(cache.0.path()).is_empty(), "to look changes nothing");
+}
+
+#[test]
+fn rungs_are_clocks_where_they_can_be_set_and_workers_elsewhere() {
+    let cache = Cache::empty();
+    let root = tempfile::tempdir().unwrap();
+    let rungs = |root: &Path| -> Vec<Value> {
+        let ran =
+            cache.command(&["devices", "--json"]).env("WATTLOCK_ROOT", root).output().unwrap();
+        assert_exit(&ran, 0);
+        assert!(stderr(&ran).contains("NOT from this machine"), "{}", stderr(&ran));
+        let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let velocity = document["velocity"].as_array().unwrap();
+        velocity.iter().filter(|ladder| ladder["device"] == "cpu").cloned().collect()
+    };
+    let workers = &rungs(root.path())[0];
+    assert_eq!(workers["set_by"], "workers");
+    assert_eq!(workers["rungs"].as_array().unwrap().len(), cpus());
+    let policy = root.path().join("sys/devices/system/cpu/cpufreq/policy0");
+    fs::create_dir_all(&policy).unwrap();
+    for (name, text) in [
+        ("cpuinfo_min_freq", "800000"),
+        ("cpuinfo_max_freq", "2000000"),
+        ("scaling_available_frequencies", "2000000 1500000 800000"),
+        ("scaling_max_freq", "2000000"),
+        ("scaling_min_freq", "800000"),
+    ] {
+        fs::write(policy.join(name), text).unwrap();
+    }
+    let clocks = &rungs(root.path())[0];
+    assert_eq!(clocks["set_by"], "cpufreq");
+    let rung = |name: &str, from: u64| serde_json::json!({ "name": name, "from_used_ppm": from });
+    let expected = [rung("0.80 GHz", 0), rung("1.50 GHz", 400_000), rung("2.00 GHz", 750_000)];
+    assert_eq!(clocks["rungs"].as_array().unwrap()[..], expected);
 }
 
 #[test]

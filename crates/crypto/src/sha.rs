@@ -76,8 +76,8 @@ pub(crate) trait Compression<const LANES: usize, const BLOCK: usize> {
     /// SHA-1 and SHA-256 have instructions of their own and SHA-512 has none.
     const FEWEST: usize;
 
-    /// Works on `blocks` from `state`.
-    fn compress(kernel: ShaKernel, state: &mut [Self::Word; 8], blocks: &[[u8; BLOCK]]);
+    /// Works on `blocks` from `state`, by RustCrypto.
+    fn compress(state: &mut [Self::Word; 8], blocks: &[[u8; BLOCK]]);
 
     /// Works on the blocks of `inputs[n]` from the state `n`, whose word `i` is `states[i][n]`;
     /// as many blocks as the shortest input has. What is behind the first `busy` states is garbage
@@ -154,7 +154,7 @@ impl Compression<16, 64> for Sha1 {
     type Word = u32;
     const FEWEST: usize = 4;
 
-    fn compress(_: ShaKernel, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
+    fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         let state = state.first_chunk_mut().expect("five of eight words");
         sha1::block_api::compress(state, blocks);
     }
@@ -166,7 +166,7 @@ impl Compression<16, 64> for Sha256 {
     type Word = u32;
     const FEWEST: usize = 5;
 
-    fn compress(_: ShaKernel, state: &mut [u32; 8], blocks: &[[u8; 64]]) {
+    fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         sha2::block_api::compress256(state, blocks);
     }
 
@@ -175,19 +175,10 @@ impl Compression<16, 64> for Sha256 {
 
 impl Compression<8, 128> for Sha512 {
     type Word = u64;
-    const FEWEST: usize = 1;
+    const FEWEST: usize = 2;
 
-    fn compress(kernel: ShaKernel, state: &mut [u64; 8], blocks: &[[u8; 128]]) {
-        match kernel {
-            ShaKernel::RustCrypto => sha2::block_api::compress512(state, blocks),
-            // The registers' other lanes do the same for nothing, and even so it is faster.
-            ShaKernel::Avx512(proof) => {
-                let mut states = state.map(|word| [word; 8]);
-                Self::compress_lanes(proof, &mut states, &[blocks; 8], 1);
-                *state = states.map(|words| words[0]);
-                states.zeroize();
-            }
-        }
+    fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
+        sha2::block_api::compress512(state, blocks);
     }
 
     lanes!(u64, 8, 128, sha512_lanes);
@@ -266,12 +257,9 @@ mod tests {
             H::compress_lanes(proof, &mut states, &inputs, busy);
             for n in 0..busy {
                 let mut expected = std::array::from_fn(|i| word(i, n));
-                H::compress(ShaKernel::RustCrypto, &mut expected, inputs[n]);
+                H::compress(&mut expected, inputs[n]);
                 let found = states.map(|row| row[n]);
                 assert_eq!(found[..words], expected[..words], "{blocks} blocks, {n} of {busy}");
-                let mut alone = std::array::from_fn(|i| word(i, n));
-                H::compress(ShaKernel::Avx512(proof), &mut alone, inputs[n]);
-                assert_eq!(alone, expected, "{blocks} blocks");
             }
         }
     }

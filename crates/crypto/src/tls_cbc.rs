@@ -7,6 +7,9 @@
 //! from the time of one block of a hash. So the MAC is looked for at all places where it may
 //! begin, and the hash always takes as many blocks as the longest payload would; the state after the
 //! block that is really the last is kept by a mask, as OpenSSL and AWS-LC do it.
+//!
+//! Secret lengths are added with `wrapping_add` and its like: they never wrap, but a build that
+//! checks it would branch on them.
 
 use std::hint::black_box;
 
@@ -14,7 +17,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::hmac::{HEADER_LEN, HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
-use crate::sha::{Compression, ShaKernel, Word};
+use crate::sha::{Compression, Word};
 use crate::{Error, random};
 
 /// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
@@ -32,14 +35,14 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
         return Err(Error::Authentication);
     }
     let Unpadded { len, right } = Unpadded::of(record, tag_len);
-    let payload_len = len - tag_len as u32;
+    let payload_len = len.wrapping_sub(tag_len as u32);
     let [.., high, low] = &mut header;
     [*high, *low] = (payload_len as u16).to_be_bytes();
     let mut tags = [[0; HmacAlgorithm::MOST_TAG_LEN]; 2];
     let [found, expected] = tags.each_mut().map(|tag| &mut tag[..tag_len]);
     copy_tag(record, payload_len, found);
     let longest = &record[..record.len() - tag_len];
-    on_pads!(key, pads => sign(pads, key.kernel(), &header, longest, payload_len, expected));
+    on_pads!(key, pads => sign(pads, &header, longest, payload_len, expected));
     let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
     tags.zeroize();
     if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
@@ -63,7 +66,7 @@ pub fn unpad(record: &[u8], tag: &mut [u8]) -> Result<usize, Error> {
         return Err(Error::Authentication);
     }
     let Unpadded { len, right } = Unpadded::of(record, tag.len());
-    let payload_len = len - tag.len() as u32;
+    let payload_len = len.wrapping_sub(tag.len() as u32);
     if tag.is_empty() {
         return if right != 0 { Ok(payload_len as usize) } else { Err(Error::Authentication) };
     }
@@ -98,7 +101,7 @@ impl Unpadded {
         let removed = u32::from(count) + 1;
         let fits = !less((record.len() - tag_len) as u32, removed);
         let right = black_box(equal(wrong.into(), 0) & fits);
-        Self { len: record.len() as u32 - (removed & right), right }
+        Self { len: (record.len() as u32).wrapping_sub(removed & right), right }
     }
 }
 
@@ -118,7 +121,6 @@ fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
 /// less than all but 256.
 fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
     pads: &Pads<H, LANES, BLOCK>,
-    kernel: ShaKernel,
     header: &[u8; HEADER_LEN],
     longest: &[u8],
     payload_len: u32,
@@ -132,13 +134,13 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         let mut first = [0; BLOCK];
         first[..HEADER_LEN].copy_from_slice(header);
         first[HEADER_LEN..].copy_from_slice(take(&mut rest, BLOCK - HEADER_LEN));
-        H::compress(kernel, &mut state, &[first]);
-        H::compress(kernel, &mut state, take(&mut rest, others * BLOCK).as_chunks().0);
+        H::compress(&mut state, &[first]);
+        H::compress(&mut state, take(&mut rest, others * BLOCK).as_chunks().0);
     }
-    let len = HEADER_LEN as u32 + payload_len;
+    let len = payload_len.wrapping_add(HEADER_LEN as u32);
     let log = BLOCK.trailing_zeros();
-    let last = (len + length_len(BLOCK) as u32) >> log;
-    let bits = (8 * (BLOCK as u64 + u64::from(len))).to_be_bytes();
+    let last = len.wrapping_add(length_len(BLOCK) as u32) >> log;
+    let bits = u64::from(len).wrapping_add(BLOCK as u64).wrapping_mul(8).to_be_bytes();
     let last_of_longest = (HEADER_LEN + longest.len() + length_len(BLOCK)) >> log;
     let mut inner = [H::Word::default(); 8];
     for index in certain..=last_of_longest {
@@ -157,12 +159,12 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         for (byte, bits) in block[BLOCK - bits.len()..].iter_mut().zip(bits) {
             *byte |= bits & is_last;
         }
-        H::compress(kernel, &mut state, &[block]);
+        H::compress(&mut state, &[block]);
         for (kept, word) in inner.iter_mut().zip(state) {
             *kept |= word & H::Word::repeat(is_last);
         }
     }
-    pads.finish(kernel, &inner, tag);
+    pads.finish(&inner, tag);
     state.zeroize();
     inner.zeroize();
 }

@@ -5,6 +5,7 @@ use aws_lc_rs::hmac;
 use proptest::prelude::*;
 use wattlock_crypto::hmac::HEADER_LEN;
 use wattlock_crypto::{HmacAlgorithm, HmacKey, HmacRecord, ShaKernel};
+use wattlock_vectors::rsp;
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -140,4 +141,39 @@ fn the_names_of_kernels_are_known() {
         assert_eq!(ShaKernel::named(kernel.name()).unwrap(), kernel);
     }
     assert!(ShaKernel::named("sha-quantum").is_err());
+}
+
+/// RFC 2202 and RFC 4231: each alone, and those that are long enough as 20 records side by side.
+#[test]
+fn the_vectors_of_the_rfcs() {
+    for (file, algorithm) in [
+        ("rfc-2202-sha1.txt", HmacAlgorithm::Sha1),
+        ("rfc-4231-sha256.txt", HmacAlgorithm::Sha256),
+        ("rfc-4231-sha384.txt", HmacAlgorithm::Sha384),
+        ("rfc-4231-sha512.txt", HmacAlgorithm::Sha512),
+    ] {
+        let text = rsp::read(&wattlock_vectors::folder("hmac").join(file));
+        let vectors = rsp::records(&text);
+        assert_eq!(vectors.len(), text.matches("MD = ").count(), "{file}");
+        assert!(vectors.len() >= 6, "{file}");
+        for (kernel, vector) in
+            ShaKernel::all().iter().flat_map(|k| vectors.iter().map(move |v| (k, v)))
+        {
+            let message = vector.bytes("Msg");
+            let key = HmacKey::with_kernel(*kernel, algorithm, &vector.bytes("Key"));
+            let mut tag = vec![0; algorithm.tag_len()];
+            key.sign(&[&message], &mut tag);
+            assert_eq!(tag, vector.bytes("MD"), "{file}");
+            let Some((header, data)) = message.split_first_chunk::<HEADER_LEN>() else { continue };
+            let mut tags = vec![0; 20 * algorithm.tag_len()];
+            let mut records: Vec<_> = tags
+                .chunks_mut(algorithm.tag_len())
+                .map(|tag| HmacRecord { header: *header, data, tag })
+                .collect();
+            key.sign_records(&mut records);
+            for tag in tags.chunks(algorithm.tag_len()) {
+                assert_eq!(tag, vector.bytes("MD"), "{file}, {}", kernel.name());
+            }
+        }
+    }
 }

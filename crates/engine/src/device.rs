@@ -31,7 +31,8 @@ pub trait Device: Send + Sync {
     /// them. Called once for each worker, and at the same time for every run that the engine has.
     ///
     /// A device that fails gives its pieces back with [`Run::hand_back`], their input untouched,
-    /// before it returns the [`Fault`]; another device then finishes them.
+    /// before it returns the [`Fault`]; another device then finishes them. A device that can be left
+    /// alone while it works does the same at [`Run::deadline`].
     ///
     /// # Errors
     /// [`Stop::Fault`] when the device itself failed, [`Stop::Job`] when the job did.

@@ -7,6 +7,9 @@
 //! does it and returns a [`Report`]. A [`Calibration`] measures what jobs take, and a [`Store`] keeps
 //! the [`Profiles`], from which the time of a job can be told before it is run.
 //!
+//! A server has many small jobs at once instead: a [`Scheduler`] spreads them over the threads that
+//! bring them and one device, by size and by what waits.
+//!
 //! ```
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 //! use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};
@@ -47,7 +50,9 @@ mod raw;
 mod refresh;
 mod report;
 mod run;
+mod scheduler;
 mod self_test;
+mod simulated;
 mod store;
 mod tree;
 
@@ -63,15 +68,17 @@ pub use fit::{Fit, fit};
 pub use granularity::{Granularity, Rounds, granular_ctr};
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{
-    Accelerator, Chosen, Cost, Devices, Doubt, Estimate, Goal, Load, Plan, Policy, Power, Race,
-    Terms, estimates, sefps_ratio,
+    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
+    Migration, Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,
 };
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};
 pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
+pub use scheduler::{Covered, Outcome, PathStatistics, Scheduler, Settings, Statistics};
 pub use self_test::self_test;
+pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};
 pub use tree::TreeStream;
 

@@ -3,10 +3,28 @@
 //!
 //! A [`Ladder`] holds what a machine can be set to: clocks, or numbers of workers. A
 //! [`Velocity`] policy is a pure function that looks at how full the window is and chooses a rung.
+//! A [`Window`] bounds what is held in memory, and [`Live`] seals what comes into it, on threads of
+//! its own, and hands it to a [`Sink`].
 #![forbid(unsafe_code)]
 
+mod bell;
+mod error;
 mod ladder;
+mod live;
+mod message;
 mod policy;
+mod pool;
+mod ring;
+pub mod simulate;
+mod window;
 
+pub use error::Error;
 pub use ladder::{Ladder, Rung};
+pub use live::{
+    Crew, Delays, Done, Knob, Live, Pace, Rounds, Settings, Sink, Stats, Summary, worker_ladder,
+};
+pub use message::{Cipher, Message};
 pub use policy::{Sense, Velocity};
+pub use pool::Pool;
+pub use ring::Ring;
+pub use window::{Reserve, Room, Taken, Use, Window};

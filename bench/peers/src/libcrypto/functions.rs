@@ -15,7 +15,18 @@ macro_rules! opaque {
     )* };
 }
 
-opaque!(LibraryContext, Provider, CipherMethod, CipherContext, DigestMethod, DigestContext);
+opaque!(LibraryContext, Provider, CipherMethod, CipherContext);
+opaque!(DigestMethod, DigestContext, MacMethod, MacContext);
+
+/// `OSSL_PARAM` of openssl/core.h.
+#[repr(C)]
+pub(super) struct Parameter {
+    pub(super) key: *const c_char,
+    pub(super) data_type: c_uint,
+    pub(super) data: *mut c_void,
+    pub(super) data_size: usize,
+    pub(super) return_size: usize,
+}
 
 /// Declares the table, both ways to fill it, and the extern symbols.
 macro_rules! functions {
@@ -106,5 +117,19 @@ functions! {
     EVP_DigestUpdate(context: *mut DigestContext, data: *const c_void, bytes: usize) -> c_int;
     EVP_DigestFinal_ex(
         context: *mut DigestContext, digest: *mut u8, bytes: *mut c_uint
+    ) -> c_int;
+
+    EVP_MAC_fetch(
+        context: *mut LibraryContext, name: *const c_char, properties: *const c_char
+    ) -> *mut MacMethod;
+    EVP_MAC_free(method: *mut MacMethod);
+    EVP_MAC_CTX_new(method: *mut MacMethod) -> *mut MacContext;
+    EVP_MAC_CTX_free(context: *mut MacContext);
+    EVP_MAC_init(
+        context: *mut MacContext, key: *const u8, bytes: usize, parameters: *const Parameter
+    ) -> c_int;
+    EVP_MAC_update(context: *mut MacContext, data: *const u8, bytes: usize) -> c_int;
+    EVP_MAC_final(
+        context: *mut MacContext, mac: *mut u8, bytes: *mut usize, room: usize
     ) -> c_int;
 }

@@ -1,11 +1,13 @@
-//! libcrypto of OpenSSL 3 and 4 with a safe face: opening it, and the ciphers and digests in it.
+//! libcrypto of OpenSSL 3 and 4 with a safe face: opening it, and the ciphers, digests and MACs in it.
 
 mod cipher;
 mod digest;
 mod functions;
+mod mac;
 
 pub(crate) use cipher::{Cipher, Direction};
 pub(crate) use digest::Digest;
+pub(crate) use mac::Hmac;
 
 use functions::{Functions, LibraryContext, Provider};
 use libloading::Library;
@@ -80,6 +82,11 @@ impl Libcrypto {
         Digest::new(self, name)
     }
 
+    /// HMAC with a digest, under a key.
+    pub(crate) fn hmac(self: &Rc<Self>, digest: &CStr, key: &[u8]) -> Result<Hmac, Error> {
+        Hmac::new(self, digest, key)
+    }
+
     fn with(functions: Functions, library: Option<ManuallyDrop<Library>>) -> Result<Self, Error> {
         // SAFETY: takes nothing; null when it fails.
         let context = unsafe { (functions.OSSL_LIB_CTX_new)() };
@@ -106,7 +113,7 @@ impl Drop for Libcrypto {
             // SAFETY: it was loaded by `load` and is unloaded once; a failure leaves it loaded.
             unsafe { (self.functions.OSSL_PROVIDER_unload)(provider.as_ptr()) };
         }
-        // SAFETY: ciphers and digests hold this struct in an Rc, so that none is left.
+        // SAFETY: ciphers, digests and MACs hold this struct in an Rc, so that none is left.
         unsafe { (self.functions.OSSL_LIB_CTX_free)(self.context.as_ptr()) };
     }
 }
@@ -178,6 +185,8 @@ mod tests {
             assert!(libcrypto.digest(c"SHA3-256").is_ok());
             assert!(libcrypto.digest(c"SHA3-512").is_err());
             assert!(libcrypto.digest(c"SHA3-257").is_err());
+            assert!(libcrypto.hmac(c"SHA2-384", &[1; 48]).is_ok());
+            assert!(libcrypto.hmac(c"SHA2-385", &[1; 48]).is_err());
         }
     }
 }

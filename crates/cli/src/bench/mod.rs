@@ -4,6 +4,7 @@ pub mod blocks;
 mod blocks_gpu;
 pub mod ciphers;
 pub mod files;
+pub mod stream;
 
 mod child;
 mod content;
@@ -18,4 +19,7 @@ mod sample;
 mod sefps;
 mod sefps_equations;
 mod sefps_runs;
+mod stream_saturation;
+mod stream_text;
+mod stream_users;
 mod tools;

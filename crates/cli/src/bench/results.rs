@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 pub struct Results {
     /// Always "wattlock-results/1".
     pub schema: &'static str,
-    /// Which bench: "files", "ciphers", "blocks", "sefps".
+    /// Which bench: "files", "ciphers", "blocks", "sefps", "stream".
     pub kind: &'static str,
     /// When it was run.
     pub created_unix_s: u64,
@@ -75,6 +75,15 @@ pub struct Row {
     /// Wall time of one repetition in its cipher, transfers to devices included; the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cipher_ns: Option<Sample>,
+    /// Messages of one repetition, of streams.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// Times that one of them was refused for want of room, all repetitions together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<u64>,
+    /// How long messages took through the window.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub delays: Option<Delays>,
     /// Largest resident set of all repetitions, of tools that are processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_rss_bytes: Option<u64>,
@@ -93,6 +102,33 @@ pub struct Row {
     /// What it cost.
     #[serde(flatten)]
     pub joules: Joules,
+}
+
+/// How long messages took from when they were put into a window until they were handed on: of each
+/// repetition, what so many of them did not exceed.
+#[derive(Debug, Serialize)]
+pub struct Delays {
+    /// Half of them.
+    pub delay_p50_ns: Sample,
+    /// 99 in 100.
+    pub delay_p99_ns: Sample,
+    /// 999 in 1000.
+    pub delay_p999_ns: Sample,
+}
+
+impl Delays {
+    /// Those of these repetitions.
+    pub fn of(repetitions: &[wattlock_stream::Delays]) -> Self {
+        let quantile = |share| {
+            let delays = repetitions.iter().map(|delays| delays.quantile(share));
+            Sample::of(delays.map(|delay| delay.as_nanos() as u64).collect())
+        };
+        Self {
+            delay_p50_ns: quantile(0.5),
+            delay_p99_ns: quantile(0.99),
+            delay_p999_ns: quantile(0.999),
+        }
+    }
 }
 
 /// A quotient of two medians of one run.

@@ -83,7 +83,7 @@ struct Bench {
 
 /// An engine with the GPU that was asked for, or with any; for want of one, with OpenCL on the CPU,
 /// which shows that the variants work and nothing of their speed.
-fn with_gpu(threads: usize, spread: &args::Spread) -> anyhow::Result<Result<Engine, String>> {
+pub fn with_gpu(threads: usize, spread: &args::Spread) -> anyhow::Result<Result<Engine, String>> {
     let policy = Some(args::PolicyName::HybridRatio);
     let of = |devices: Vec<String>| {
         let spread = args::Spread { policy, devices, ..spread.clone() };

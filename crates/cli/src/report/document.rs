@@ -12,15 +12,16 @@ use wattlock_file::Shown;
 use super::at::At;
 use super::measure;
 use super::reading::Reading;
+use super::simulation::{self, Simulation};
 
-/// One document, of either schema.
+/// One document, of any schema.
 #[derive(Debug, Default)]
 pub struct Document {
     /// Name of the file.
     pub name: String,
     /// Its text, for the data of the page.
     pub text: String,
-    /// "ciphers", "blocks", "files", "energy", …; "measure" for the other schema.
+    /// "ciphers", "blocks", "files", "energy", …; "measure" and "simulation" for the other schemas.
     pub kind: String,
     /// When it was run.
     pub created_unix_s: Option<u64>,
@@ -38,6 +39,8 @@ pub struct Document {
     pub skipped: Vec<String>,
     /// Doubts, and a line about each.
     pub advice: Vec<(String, String)>,
+    /// Of a simulation: its runs, and a paper's numbers.
+    pub simulation: Option<Simulation>,
 }
 
 /// One tool doing one thing.
@@ -104,6 +107,7 @@ impl Document {
         let document = match schema {
             "wattlock-results/1" => results(&At::top(&value)),
             "wattlock-measure/1" => measure::document(&At::top(&value)),
+            "wattlock-simulation/v1" => simulation::document(&At::top(&value)),
             "" => bail!("has no schema: it is not a result of wattlock"),
             newer if is_newer(newer) => {
                 bail!("has schema {newer:?}, which is newer than this program")
@@ -248,7 +252,7 @@ fn machine_line(at: &At<'_>) -> anyhow::Result<String> {
 
 /// True for a later version of a schema that is known.
 fn is_newer(schema: &str) -> bool {
-    let known = ["wattlock-results/", "wattlock-measure/"];
+    let known = ["wattlock-results/", "wattlock-measure/", "wattlock-simulation/v"];
     let version = known.iter().find_map(|name| schema.strip_prefix(name));
     version.and_then(|version| version.parse::<u32>().ok()).is_some_and(|version| version > 1)
 }

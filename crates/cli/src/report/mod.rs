@@ -14,6 +14,7 @@ mod measure;
 mod page;
 mod printed;
 mod reading;
+mod simulation;
 mod svg;
 mod table;
 

@@ -7,6 +7,7 @@ use super::html::Html;
 use super::kinds;
 use super::printed;
 use super::reading::Amount;
+use super::simulation;
 use super::svg;
 use super::table;
 
@@ -73,7 +74,7 @@ fn section(html: &mut Html, document: &Document) {
         for (name, value) in &document.settings {
             entry(name, value);
         }
-        if document.energy_rows().next().is_none() {
+        if document.energy_rows().next().is_none() && document.simulation.is_none() {
             entry("joules", "none in this document");
         }
     });
@@ -87,6 +88,7 @@ fn section(html: &mut Html, document: &Document) {
         compared::write(html, document);
     }
     printed::write(html, document);
+    simulation::write_cells(html, document);
     table::write_skipped(html, document);
     table::write_rows(html, document);
 }
@@ -99,6 +101,7 @@ fn title(document: &Document) -> String {
         "energy" => "Joules of six ciphers",
         "sefps" => "Files, as a study protected them (SEFPS)",
         "measure" => "One command",
+        "simulation" => "The LECPAES experiment, simulated",
         other => return format!("Results of kind {other}"),
     };
     known.to_owned()
@@ -137,6 +140,9 @@ fn energy_in_a_word(document: &Document) -> &'static str {
 }
 
 fn is_modelled(document: &Document) -> bool {
+    if document.simulation.is_some() {
+        return true;
+    }
     let readings = document.rows.iter().flat_map(|row| [&row.gross, &row.net]).flatten();
     readings.into_iter().any(|reading| matches!(reading.amount, Amount::Modelled { .. }))
 }

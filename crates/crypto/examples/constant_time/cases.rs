@@ -5,9 +5,11 @@ use std::hint::black_box;
 use wattlock_crypto::study::{Parc4, Rc4};
 use wattlock_crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, KeccakKernel, NONCE_LEN, Secret, TAG_LEN,
-    hmac, pkcs7, sha3,
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
+    KeccakKernel, NONCE_LEN, Secret, ShaKernel, TAG_LEN, hmac, pkcs7, sha3,
 };
+
+use crate::tls_cases;
 
 /// Something to run on secrets.
 pub struct Case {
@@ -18,7 +20,7 @@ pub struct Case {
     /// Bytes of secrets.
     len: usize,
     /// Makes bytes from a seed such that the answer is always the same.
-    shape: fn(&mut [u8]),
+    pub shape: fn(&mut [u8]),
     #[allow(clippy::type_complexity, reason = "any code on secrets, and named only here")]
     run: Box<dyn Fn(&mut [u8])>,
 }
@@ -59,7 +61,8 @@ impl Case {
 
 /// The kernels that cannot run here, and why.
 pub fn absent() -> Vec<(&'static str, String)> {
-    AesKernel::absent().into_iter().chain(KeccakKernel::absent()).collect()
+    let absent = AesKernel::absent().into_iter().chain(KeccakKernel::absent());
+    absent.chain(ShaKernel::absent()).collect()
 }
 
 /// All cases.
@@ -92,11 +95,17 @@ pub fn all() -> Vec<Case> {
             hasher.finish(&mut secrets[..32]);
         }));
     }
+    for kernel in ShaKernel::all() {
+        for algorithm in HmacAlgorithm::ALL {
+            cases.push(hmac_records(kernel, algorithm));
+        }
+    }
     cases.push(case("parc4/xor-block".into(), Kind::Ours, 2 * 1003, |secrets| {
         let (keystream, data) = secrets.split_at_mut(1003);
         Parc4::xor_block(keystream, data).expect("equal lengths");
     }));
     cases.extend(answering());
+    cases.extend(tls_cases::all());
     cases.extend(aws_lc());
     cases.push(case("rc4-vartime".into(), Kind::Control, 16 + 64, |secrets| {
         let (key, data) = secrets.split_at_mut(16);
@@ -149,6 +158,28 @@ const COUNTER: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xff, 0xff, 0xff, 0xff,
 
 /// Records of CBC: more than `aes-ni` and `aes-vaes512` have lanes. Of 5 blocks in the mean.
 const RECORDS: usize = 45;
+
+/// Records of HMAC of unequal lengths, more than there are lanes, and the last ones too few for them.
+fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Case {
+    let name = format!("{}/{algorithm}", kernel.name());
+    case(name, Kind::Ours, 32 + 19 * 150, move |secrets| {
+        let (key, data) = secrets.split_at(32);
+        let mut tags = [0; 19 * HmacAlgorithm::MOST_TAG_LEN];
+        let mut records: Vec<_> = data
+            .chunks(150)
+            .zip(tags.chunks_mut(algorithm.tag_len()))
+            .enumerate()
+            .map(|(i, (data, tag))| HmacRecord {
+                header: [i as u8; hmac::HEADER_LEN],
+                data: &data[i * 7..],
+                tag,
+            })
+            .collect();
+        HmacKey::with_kernel(kernel, algorithm, key).sign_records(&mut records);
+        let len = 19 * algorithm.tag_len();
+        secrets[..len].copy_from_slice(&tags[..len]);
+    })
+}
 
 /// Code that answers yes or no. Which of them is public; on what it depends is not.
 fn answering() -> Vec<Case> {
@@ -224,6 +255,7 @@ fn aws_lc() -> Vec<Case> {
     cases
 }
 
-fn case(name: String, kind: Kind, len: usize, run: impl Fn(&mut [u8]) + 'static) -> Case {
+/// A case of a kind that answers nothing, on secrets of any shape.
+pub fn case(name: String, kind: Kind, len: usize, run: impl Fn(&mut [u8]) + 'static) -> Case {
     Case { name, kind, answers: 0, len, shape: |_| (), run: Box::new(run) }
 }

@@ -15,6 +15,8 @@ mod operands;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod timing;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod tls_cases;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod trace;
 
 use std::process::ExitCode;

@@ -105,10 +105,10 @@ impl HmacKey {
     pub fn with_kernel(kernel: ShaKernel, algorithm: HmacAlgorithm, key: &[u8]) -> Self {
         let len = algorithm.tag_len();
         let pads = match algorithm {
-            HmacAlgorithm::Sha1 => AnyPads::Sha1(Pads::new(kernel, SHA_1, len, key)),
-            HmacAlgorithm::Sha256 => AnyPads::Sha256(Pads::new(kernel, SHA_256, len, key)),
-            HmacAlgorithm::Sha384 => AnyPads::Sha512(Pads::new(kernel, SHA_384, len, key)),
-            HmacAlgorithm::Sha512 => AnyPads::Sha512(Pads::new(kernel, SHA_512, len, key)),
+            HmacAlgorithm::Sha1 => AnyPads::Sha1(Pads::new(SHA_1, len, key)),
+            HmacAlgorithm::Sha256 => AnyPads::Sha256(Pads::new(SHA_256, len, key)),
+            HmacAlgorithm::Sha384 => AnyPads::Sha512(Pads::new(SHA_384, len, key)),
+            HmacAlgorithm::Sha512 => AnyPads::Sha512(Pads::new(SHA_512, len, key)),
         };
         Self { algorithm, kernel, pads }
     }
@@ -129,39 +129,39 @@ impl HmacKey {
     /// If `tag` has another length than the algorithm's tags.
     pub fn sign(&self, parts: &[&[u8]], tag: &mut [u8]) {
         assert_eq!(tag.len(), self.algorithm.tag_len(), "bytes of a tag");
-        on_pads!(self, pads => pads.sign(self.kernel, parts, tag));
+        on_pads!(self, pads => pads.sign(parts, tag));
     }
 }
 
 impl<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> Pads<H, LANES, BLOCK> {
     /// FIPS 198-1, section 4, steps 1 to 4 and 7: as much of each hash as only depends on the key.
-    fn new(kernel: ShaKernel, initial: [H::Word; 8], tag_len: usize, key: &[u8]) -> Box<Self> {
+    fn new(initial: [H::Word; 8], tag_len: usize, key: &[u8]) -> Box<Self> {
         let mut padded = [0; BLOCK];
         if key.len() <= BLOCK {
             padded[..key.len()].copy_from_slice(key);
         } else {
-            let mut state = hash::<H, LANES, BLOCK>(kernel, initial, 0, &[key]);
+            let mut state = hash::<H, LANES, BLOCK>(initial, 0, &[key]);
             write_state(&state, &mut padded[..tag_len]);
             state.zeroize();
         }
         let mut pads = Box::new(Self { inner: initial, outer: initial });
         padded.iter_mut().for_each(|byte| *byte ^= 0x36);
-        H::compress(kernel, &mut pads.inner, &[padded]);
+        H::compress(&mut pads.inner, &[padded]);
         padded.iter_mut().for_each(|byte| *byte ^= 0x36 ^ 0x5c);
-        H::compress(kernel, &mut pads.outer, &[padded]);
+        H::compress(&mut pads.outer, &[padded]);
         padded.zeroize();
         pads
     }
 
-    pub(crate) fn sign(&self, kernel: ShaKernel, parts: &[&[u8]], tag: &mut [u8]) {
-        let inner = hash::<H, LANES, BLOCK>(kernel, self.inner, BLOCK, parts);
-        self.finish(kernel, &inner, tag);
+    pub(crate) fn sign(&self, parts: &[&[u8]], tag: &mut [u8]) {
+        let inner = hash::<H, LANES, BLOCK>(self.inner, BLOCK, parts);
+        self.finish(&inner, tag);
     }
 
     /// The tag, from the state that the inner hash ended with.
-    pub(crate) fn finish(&self, kernel: ShaKernel, inner: &[H::Word; 8], tag: &mut [u8]) {
+    pub(crate) fn finish(&self, inner: &[H::Word; 8], tag: &mut [u8]) {
         let mut state = self.outer;
-        H::compress(kernel, &mut state, &[self.outer_block(inner, tag.len())]);
+        H::compress(&mut state, &[self.outer_block(inner, tag.len())]);
         write_state(&state, tag);
     }
 
@@ -187,7 +187,6 @@ impl<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> Drop
 /// The state after the message in `parts` and its padding, from a state that has taken in
 /// `before` bytes, whole blocks.
 fn hash<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
-    kernel: ShaKernel,
     mut state: [H::Word; 8],
     before: usize,
     parts: &[&[u8]],
@@ -202,16 +201,16 @@ fn hash<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
             if filled < BLOCK {
                 continue;
             }
-            H::compress(kernel, &mut state, &partial[..1]);
+            H::compress(&mut state, &partial[..1]);
         }
         let (blocks, rest) = part.as_chunks();
-        H::compress(kernel, &mut state, blocks);
+        H::compress(&mut state, blocks);
         partial[0][..rest.len()].copy_from_slice(rest);
         filled = rest.len();
     }
     let len = before + parts.iter().map(|part| part.len()).sum::<usize>();
     let blocks = pad(&mut partial, filled, len);
-    H::compress(kernel, &mut state, &partial[..blocks]);
+    H::compress(&mut state, &partial[..blocks]);
     state
 }
 

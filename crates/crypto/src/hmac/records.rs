@@ -54,7 +54,7 @@ fn sign_records<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: u
         }
         _ => {
             for record in records {
-                pads.sign(kernel, &[&record.header, record.data], record.tag);
+                pads.sign(&[&record.header, record.data], record.tag);
             }
         }
     }
@@ -85,7 +85,7 @@ impl<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>
                 self.busy += 1;
             }
             if self.busy < H::FEWEST {
-                return self.finish_alone(ShaKernel::Avx512(proof));
+                return self.finish_alone();
             }
             self.advance(proof);
         }
@@ -123,12 +123,12 @@ impl<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>
         }
     }
 
-    fn finish_alone(&mut self, kernel: ShaKernel) {
+    fn finish_alone(&mut self) {
         for index in 0..self.busy {
             let mut state = self.states.map(|row| row[index]);
             let lane = &mut self.lanes[index];
             loop {
-                H::compress(kernel, &mut state, lane.blocks());
+                H::compress(&mut state, lane.blocks());
                 match lane.next_stage(self.pads, &state) {
                     Next::Inner => {}
                     Next::Outer => state = self.pads.outer,

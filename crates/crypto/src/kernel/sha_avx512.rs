@@ -4,7 +4,7 @@
 //! word each, and their chains hide each other's latency. 16 registers hold the last 16 words of the
 //! message schedule and eight the state; only the state before a block goes to memory.
 //!
-//! A round of SHA-2 is 15 instructions, a word of its schedule 11; 12 of the 26 are rotations and
+//! A round of SHA-2 is 17 instructions, a word of its schedule 11; 12 of the 28 are rotations and
 //! shifts. Intel starts two instructions of 512 bits a cycle, one of which may rotate, and three of
 //! 256 bits, two of which may: where half the lanes are enough, registers of half the width cost
 //! two thirds.

@@ -1,15 +1,17 @@
-//! Decides who works on a job and in what pieces: pure functions of sizes and measured times, tested
-//! with tables.
+//! Decides who works on a job and in what pieces: pure functions of sizes and measured times,
+//! tested with tables.
 
 pub use auto::{Estimate, Goal, estimates};
 pub use cost::{Cost, Power};
 pub use hybrid::{Race, Terms, sefps_ratio};
+pub use threshold::{Backlog, Lane, Lines, Migration, Move, Threshold, Waiting};
 
 mod auto;
 mod cost;
 mod hybrid;
 #[cfg(test)]
 mod simulation;
+mod threshold;
 
 /// The rule by which a job is spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,6 +38,10 @@ pub enum Policy {
     /// The CPU takes small pieces from the front and accelerators large ones from the back, until
     /// they meet.
     Hybrid,
+    /// Accelerators for a job of more plaintext than the threshold, all CPU workers for another
+    /// (EECA's RequestAllocation). Queues and migration are for many jobs at once: see
+    /// [`crate::Scheduler`].
+    Threshold(Threshold),
     /// The one of the others that was measured to be the best.
     Auto {
         /// What is best.
@@ -157,6 +163,9 @@ impl Policy {
             Self::Parallel | Self::Hybrid | Self::Auto { .. } => {
                 bytes.is_some_and(|bytes| bytes < INLINE_BYTES)
             }
+            Self::Threshold(threshold) => bytes.is_some_and(|bytes| {
+                bytes < INLINE_BYTES && threshold.allocate(bytes) == Lane::Cpu
+            }),
             Self::Dealt { .. } | Self::Gpu | Self::HybridRatio { .. } => false,
         }
     }
@@ -173,9 +182,20 @@ impl Policy {
             Self::HybridRatio { .. } if load.bytes.is_none() => (self, Some(Doubt::NoLength)),
             _ => (self, None),
         };
-        let mut plan = match policy {
-            Self::Gpu | Self::HybridRatio { .. } | Self::Hybrid => policy.share(load, devices),
-            _ => policy.plan_cpu(load, devices.cpu_workers),
+        let rule = match policy {
+            // An input whose end nobody knows is more than any threshold.
+            Self::Threshold(threshold) if devices.cpu_workers > 0 => {
+                match threshold.allocate(load.plain_bytes().unwrap_or(u64::MAX)) {
+                    Lane::Cpu => Self::Parallel,
+                    Lane::Accelerator => Self::Gpu,
+                }
+            }
+            Self::Threshold(_) => Self::Gpu,
+            _ => policy,
+        };
+        let mut plan = match rule {
+            Self::Gpu | Self::HybridRatio { .. } | Self::Hybrid => rule.share(load, devices),
+            _ => rule.plan_cpu(load, devices.cpu_workers),
         };
         plan.chosen = Chosen { policy, doubt };
         plan

@@ -54,6 +54,8 @@ fn plans_of_the_cpu() {
 fn plans_with_an_accelerator() {
     let ratio = |ratio| Policy::HybridRatio { ratio };
     let auto = Policy::Auto { goal: Goal::Time };
+    let above = |bytes| Policy::Threshold(Threshold(bytes));
+    let plain = 100 * (SLOT as u64 - 16);
     let hundred = Some(100 * SLOT as u64);
     let table = [
         // policy, bytes, available, workers, chunks a piece, chunks of the CPU, accelerators
@@ -70,6 +72,11 @@ fn plans_with_an_accelerator() {
         (ratio(101.0), hundred, 4, 0, 1, Some(0), 1),
         (ratio(9.0), None, 4, 4, 31, None, 1),
         (auto, hundred, 4, 4, 25, None, 1),
+        (above(plain), hundred, 4, 4, 25, None, 0),
+        (above(plain - 1), hundred, 4, 0, 1, Some(0), 1),
+        (above(plain), hundred, 0, 0, 1, Some(0), 1),
+        (above(u64::MAX - 1), None, 4, 0, 1, Some(0), 1),
+        (above(u64::MAX), None, 4, 4, 31, None, 0),
     ];
     for (policy, bytes, available, workers, piece_chunks, cpu_chunks, accelerators) in table {
         let plan = policy.plan(&load(bytes, SLOT), &with_gpu(available));
@@ -80,6 +87,22 @@ fn plans_with_an_accelerator() {
             plan.terms.iter().any(|t| t.may_decline),
             cpu_chunks.is_none() && accelerators > 0
         );
+    }
+}
+
+#[test]
+fn a_small_job_below_the_threshold_is_inline() {
+    let table = [
+        (100, 100, true),
+        (101, 100, false),
+        (INLINE_BYTES - 1, u64::MAX, true),
+        (INLINE_BYTES, u64::MAX, false),
+        (1, 0, false),
+    ];
+    for (bytes, threshold, inline) in table {
+        let policy = Policy::Threshold(Threshold(threshold));
+        assert_eq!(policy.is_inline(Some(bytes)), inline, "{bytes} {threshold}");
+        assert!(!policy.is_inline(None));
     }
 }
 

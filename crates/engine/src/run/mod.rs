@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 use zeroize::Zeroizing;
 
@@ -29,6 +30,7 @@ pub struct Run<'j, 'd> {
     in_order: Mutex<()>,
     /// `None` where pieces are stored by all workers at once.
     outlet: Option<Outlet>,
+    until: Option<Instant>,
 }
 
 /// The end of the queue to take from.
@@ -97,7 +99,18 @@ impl<'j, 'd> Run<'j, 'd> {
         let (handed_back, failure) = (BTreeMap::new(), None);
         let state = Mutex::new(State { left, quota, seats, handed_back, failure });
         let outlet = outlet(&job.data);
-        Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet }
+        Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet, until: None }
+    }
+
+    /// The same run, for which nobody waits longer than `until`.
+    pub(crate) fn with_deadline(self, until: Instant) -> Self {
+        Self { until: Some(until), ..self }
+    }
+
+    /// When a device that is not done had better hand its pieces back: the CPU goes on without it.
+    /// `None` where there is time.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.until
     }
 
     /// The job whose pieces these are.

@@ -3,7 +3,8 @@
 use wattlock_engine::crypto::study::Parc4Reuse;
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, KeccakKernel, roofline,
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
+    HmacRecord, KeccakKernel, ShaKernel, hmac, roofline,
 };
 use wattlock_engine::{
     Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
@@ -170,4 +171,29 @@ pub fn records_contender(run: impl FnMut(&mut [CbcRecord<'_>]) + 'static) -> Con
         (records.len() * RECORD) as u64
     });
     contender
+}
+
+/// The MACs of the records that lie in a buffer.
+pub fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Contender<'static> {
+    let key = HmacKey::with_kernel(kernel, algorithm, &KEY);
+    let mut tags = Vec::new();
+    let mut contender = Contender::new("wattlock", |_| {});
+    contender.run = Box::new(move |buffer| {
+        let len = algorithm.tag_len();
+        tags.resize(buffer.len().div_ceil(RECORD_STRIDE) * len, 0);
+        let mut records: Vec<_> = buffer
+            .chunks(RECORD_STRIDE)
+            .zip(tags.chunks_mut(len))
+            .map(|(record, tag)| HmacRecord {
+                header: [0; hmac::HEADER_LEN],
+                data: &record[..RECORD],
+                tag,
+            })
+            .collect();
+        key.sign_records(&mut records);
+        let count = records.len() as u64;
+        std::hint::black_box(&mut tags);
+        count * RECORD as u64
+    });
+    contender.kernel(kernel.name()).threads(1)
 }

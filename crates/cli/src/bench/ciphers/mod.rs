@@ -13,7 +13,8 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AesKernel, AesKey, Algorithm, KeccakKernel, Mode, TAG_LEN,
+    AeadAlgorithm, AesKernel, AesKey, Algorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel,
+    TAG_LEN,
 };
 use wattlock_peers::{Absent, Operation, Peer};
 
@@ -26,8 +27,8 @@ use crate::args::{self, Study};
 use crate::exit::{Ended, usage};
 use crate::metrics::Metrics;
 use contenders::{
-    aes_key, bounds, gcm_chunks, gcm_message, keccak_bound, memory, memory_by, parc4_reuse, raw,
-    raw_on, records_contender, tree, whole,
+    aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
+    parc4_reuse, raw, raw_on, records_contender, tree, whole,
 };
 
 /// `wattlock bench ciphers`.
@@ -47,6 +48,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         if args.paper.is_none() {
             bench.aes(lab);
             bench.records(lab);
+            bench.macs(lab);
             bench.gcm(lab);
             bench.hashes(lab);
             bench.threads(lab);
@@ -137,7 +139,10 @@ impl Bench {
             results.tools.insert(peer.name().into(), peer.version());
         }
         let absent = self.absent.iter().map(|absent| format!("{}: {}", absent.name, absent.why));
-        let kernels = AesKernel::absent().into_iter().chain(KeccakKernel::absent());
+        let kernels = AesKernel::absent()
+            .into_iter()
+            .chain(KeccakKernel::absent())
+            .chain(ShaKernel::absent());
         results.skipped =
             absent.chain(kernels.map(|(name, why)| format!("{name}: {why}"))).collect();
         results.settings = [
@@ -237,6 +242,34 @@ impl Bench {
                         Some(contender)
                     });
                     ours.chain(bounds(bits)).chain(peers).collect()
+                });
+            }
+        }
+    }
+
+    /// HMAC of many records at once, beside a peer's one after the other.
+    fn macs(&self, lab: &mut Lab<'_>) {
+        for (algorithm, operation) in [
+            (HmacAlgorithm::Sha1, Operation::HmacSha1),
+            (HmacAlgorithm::Sha256, Operation::HmacSha256),
+            (HmacAlgorithm::Sha384, Operation::HmacSha384),
+        ] {
+            for records in [1, 8, 16, 32] {
+                let name = format!("{algorithm}, {records} records");
+                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
+                    let ours = ShaKernel::all().into_iter();
+                    let ours = ours.map(|kernel| hmac_records(kernel, algorithm));
+                    let peers = self.peers.iter().filter_map(|peer| {
+                        let mut work = peer.operation(&operation, &KEY)?;
+                        let mut contender = records_contender(move |records| {
+                            for record in records {
+                                std::hint::black_box(work.run(&record.iv, record.in_out));
+                            }
+                        });
+                        peer.name().clone_into(&mut contender.tool);
+                        Some(contender)
+                    });
+                    ours.chain(peers).collect()
                 });
             }
         }

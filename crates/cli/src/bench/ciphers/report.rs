@@ -1,7 +1,7 @@
 //! What follows from the rows of `wattlock bench ciphers`: fractions, ratios, a table.
 
 use serde_json::json;
-use wattlock_engine::crypto::{AesKernel, KeccakKernel, roofline};
+use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
 
 use super::super::joules;
 use super::super::rates::{Case, Contender, Effort, measure};
@@ -114,6 +114,13 @@ pub fn ratios(results: &mut Results) {
     beside("aes-256-cbc encrypt, 32 records / openssl's one message", records, one, 20.0);
     let bound = rate(BOUND, Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
     beside("aes-256-cbc encrypt, 32 records / registers only", records, bound, 0.66);
+    let sha = ShaKernel::best().name();
+    // Against SHA-256 stand the CPU's own instructions; SHA-384 has none.
+    for (case, target) in [("hmac-sha256, 16 records", 2.0), ("hmac-sha384, 8 records", 4.0)] {
+        let ours = rate("wattlock", Some(sha), case, RECORD);
+        let theirs = rate("openssl", None, case, RECORD);
+        beside(&format!("{case}: wattlock / openssl, one by one"), ours, theirs, target);
+    }
     if let Some(kt128) = rate("wattlock", Some(keccak), "kt128", 1 << 20) {
         ratios.push(Ratio::at_least("kt128, 1 MiB: GB/s".into(), kt128, 9.0));
     }

@@ -1,0 +1,263 @@
+//! The users of a stream: their keys, what they submit, and whether it comes out right.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use anyhow::bail;
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN, TAG_LEN};
+use wattlock_stream::{Cipher, Done, Message, Pool};
+use zeroize::Zeroizing;
+
+/// Users, and what they submit.
+pub struct Users {
+    users: Vec<User>,
+    /// What messages are cut from.
+    content: Vec<u8>,
+}
+
+struct User {
+    /// Where its message lies in the content.
+    message: Range<usize>,
+    key: [u8; 32],
+}
+
+/// What is done to all messages of a run.
+#[derive(Clone, Copy, PartialEq)]
+pub enum How {
+    /// AES-256-CTR by this kernel.
+    Ctr(AesKernel),
+    /// AES-256-GCM.
+    Gcm,
+}
+
+/// The shortest and the longest message, in bytes.
+const LENGTHS: Range<usize> = 35 << 10..(150 << 10) + 1;
+
+/// Places where a message may start in the content.
+const STARTS: usize = 1 << 16;
+
+/// Outputs that are kept to be checked, in bytes.
+const KEPT: usize = 64 << 20;
+
+impl Users {
+    /// So many, always the same.
+    pub fn new(count: usize) -> Self {
+        let mut random = SplitMix(0x5bd1_e995);
+        let mut content = vec![0; STARTS + LENGTHS.end];
+        content.chunks_mut(8).for_each(|chunk| {
+            chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
+        });
+        let user = |_| {
+            let start = random.below(STARTS);
+            let len = LENGTHS.start + random.below(LENGTHS.len());
+            let mut key = [0; 32];
+            key.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()));
+            User { message: start..start + len, key }
+        };
+        let users = (0..count).map(user).collect();
+        Self { users, content }
+    }
+
+    pub fn len(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Bytes of all messages.
+    pub fn bytes(&self) -> u64 {
+        self.users.iter().map(|user| user.message.len() as u64).sum()
+    }
+
+    /// Their expanded keys: nothing of this belongs to the time of a run.
+    pub fn ciphers(&self, how: How) -> anyhow::Result<Vec<Cipher>> {
+        let cipher = |(index, user): (usize, &User)| {
+            Ok(match how {
+                How::Ctr(kernel) => {
+                    Cipher::Ctr { key: Arc::new(AesKey::new(kernel, &user.key)?), iv: iv(index) }
+                }
+                How::Gcm => {
+                    let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &user.key)?);
+                    Cipher::Seal { key, nonce: nonce(index), aad: 0..0 }
+                }
+            })
+        };
+        self.users.iter().enumerate().map(cipher).collect()
+    }
+
+    /// What a user submits.
+    pub fn message(&self, pool: &Pool, index: usize, cipher: Cipher) -> Message {
+        let plain = self.plain(index);
+        let tag_len = if matches!(cipher, Cipher::Ctr { .. }) { 0 } else { TAG_LEN };
+        let mut buffer = pool.take(plain.len() + tag_len);
+        buffer[..plain.len()].copy_from_slice(plain);
+        Message { user: index as u64, cipher, buffer, payload: 0..plain.len() }
+    }
+
+    fn plain(&self, index: usize) -> &[u8] {
+        &self.content[self.users[index].message.clone()]
+    }
+
+    /// Whether an output is right, by code that has not made it: another kernel of AES, and for GCM
+    /// the tag as well.
+    fn is_right(&self, how: How, index: usize, output: &mut [u8]) -> anyhow::Result<bool> {
+        let (user, plain) = (&self.users[index], self.plain(index));
+        let made_by = match how {
+            How::Ctr(kernel) => kernel,
+            // AWS-LC made it, so that any kernel is another.
+            How::Gcm => AesKernel::TtableVartime,
+        };
+        let Some((ciphertext, rest)) = output.split_at_mut_checked(plain.len()) else {
+            return Ok(false);
+        };
+        let first_block = match how {
+            How::Ctr(_) => iv(index),
+            How::Gcm => {
+                let Some(tag) = rest.first_chunk() else { return Ok(false) };
+                let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &user.key)?;
+                let mut opened = ciphertext.to_vec();
+                if key.open(nonce(index), b"", &mut opened, tag).is_err() || opened != plain {
+                    return Ok(false);
+                }
+                // SP 800-38D, 7.1: the tag took the first counter block.
+                let mut block = [0; AesKey::BLOCK_LEN];
+                block[..NONCE_LEN].copy_from_slice(&nonce(index));
+                block[15] = 2;
+                block
+            }
+        };
+        AesKey::new(another(made_by), &user.key)?.ctr(&first_block, 0, ciphertext);
+        Ok(ciphertext == plain)
+    }
+}
+
+/// The fastest kernel here that is not this one.
+pub fn another(kernel: AesKernel) -> AesKernel {
+    let others = AesKernel::all().into_iter().rev();
+    others.into_iter().find(|other| *other != kernel).unwrap_or(AesKernel::Soft)
+}
+
+fn iv(index: usize) -> [u8; AesKey::BLOCK_LEN] {
+    ((index as u128) << 64).to_be_bytes()
+}
+
+fn nonce(index: usize) -> [u8; NONCE_LEN] {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[4..].copy_from_slice(&(index as u64).to_be_bytes());
+    nonce
+}
+
+/// Looks at what comes out of a run.
+pub struct Check {
+    users: Arc<Users>,
+    how: How,
+    all: bool,
+    /// One of so many is kept.
+    stride: u64,
+    kept: Mutex<Vec<(usize, Zeroizing<Vec<u8>>)>>,
+    checked: AtomicUsize,
+    wrong: AtomicUsize,
+}
+
+impl Check {
+    /// Checks all outputs at once, or a sample afterwards.
+    pub fn new(users: &Arc<Users>, how: How, all: bool) -> Self {
+        Self {
+            users: Arc::clone(users),
+            how,
+            all,
+            stride: users.bytes().div_ceil(KEPT as u64).max(1),
+            kept: Mutex::default(),
+            checked: AtomicUsize::new(0),
+            wrong: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes an output from the stream.
+    pub fn deliver(&self, done: &mut Done) -> std::io::Result<()> {
+        if let Err(error) = &done.outcome {
+            return Err(std::io::Error::other(error.to_string()));
+        }
+        let message = &mut done.message;
+        let index = message.user as usize;
+        if self.all {
+            self.look(index, &mut message.buffer).map_err(std::io::Error::other)?;
+        } else if message.user % self.stride == 0 {
+            let buffer = std::mem::take(&mut message.buffer);
+            self.kept.lock().unwrap_or_else(|poison| poison.into_inner()).push((index, buffer));
+        }
+        Ok(())
+    }
+
+    fn look(&self, index: usize, output: &mut [u8]) -> anyhow::Result<()> {
+        let right = self.users.is_right(self.how, index, output)?;
+        self.checked.fetch_add(1, Ordering::Relaxed);
+        self.wrong.fetch_add(usize::from(!right), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Checks what was kept. Returns how many outputs were right.
+    ///
+    /// # Errors
+    /// That one was not.
+    pub fn end(&self) -> anyhow::Result<usize> {
+        let kept =
+            std::mem::take(&mut *self.kept.lock().unwrap_or_else(|poison| poison.into_inner()));
+        for (index, mut output) in kept {
+            self.look(index, &mut output)?;
+        }
+        let (checked, wrong) =
+            (self.checked.load(Ordering::Relaxed), self.wrong.load(Ordering::Relaxed));
+        if wrong > 0 || checked == 0 {
+            bail!("{wrong} of {checked} outputs that were checked are wrong");
+        }
+        Ok(checked)
+    }
+}
+
+/// SplitMix64 of Steele, Lea and Flood: lengths and contents that are the same in every run.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is small.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_right_only_if_all_of_it_is() {
+        let users = Users::new(3);
+        let pool = Pool::new(1);
+        for how in [How::Ctr(AesKernel::TtableVartime), How::Ctr(AesKernel::best()), How::Gcm] {
+            let ciphers = users.ciphers(how).unwrap();
+            let mut message = users.message(&pool, 1, ciphers[1].clone());
+            let len = message.payload.len();
+            assert!(!users.is_right(how, 1, &mut message.buffer.clone()).unwrap());
+            match &message.cipher {
+                Cipher::Ctr { key, iv } => key.ctr(iv, 0, &mut message.buffer),
+                Cipher::Seal { key, nonce, .. } => {
+                    let tag = key.seal(*nonce, b"", &mut message.buffer[..len]).unwrap();
+                    message.buffer[len..].copy_from_slice(&tag);
+                }
+                Cipher::Open { .. } => unreachable!(),
+            }
+            assert!(users.is_right(how, 1, &mut message.buffer.clone()).unwrap());
+            assert!(!users.is_right(how, 2, &mut message.buffer.clone()).unwrap());
+            let last = message.buffer.len() - 1;
+            message.buffer[last] ^= 1;
+            assert!(!users.is_right(how, 1, &mut message.buffer).unwrap());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Drives a device from the caller's thread: EECA's interaction unit.
+
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::cpu::Cpu;
+use crate::device::{Device, Fault, Stop, Tally};
+use crate::job::Job;
+use crate::policy::{Chosen, Terms};
+use crate::report::Report;
+use crate::run::{Progress, Run, Seat};
+
+/// What came of a request on a device.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// True if the device had it for longer than it was allowed to.
+    pub late: bool,
+    /// What the device said, or did not say, when it gave it back.
+    pub fault: Option<Fault>,
+    /// Bytes that the device did.
+    pub by_device: u64,
+    /// Bytes that the CPU did for it.
+    pub by_cpu: u64,
+    /// True if the CPU had to do anything.
+    pub was_covered: bool,
+}
+
+/// Has `device` do the `slots` of a job within `timeout`, as one piece if it takes so much. Calls
+/// `ended` when it has returned, and then finishes what it gave back.
+///
+/// # Errors
+/// What is wrong with the job.
+pub(super) fn exchange(
+    device: &dyn Device,
+    job: &Job<'_>,
+    slots: &mut [u8],
+    timeout: Duration,
+    ended: impl FnOnce(&Exchange),
+) -> Result<Exchange, Error> {
+    let chunks = slots.len().div_ceil(job.slot_len().max(1)).max(1);
+    let full = chunks as u64;
+    let terms = Terms { full, least: full, slots: 1, may_decline: false, race: None };
+    let name = device.name().to_owned();
+    let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default() }];
+    let started = Instant::now();
+    let run = Run::new(job, Some(slots), chunks, Some(0), seats);
+    let run = match started.checked_add(timeout) {
+        Some(deadline) => run.with_deadline(deadline),
+        None => run,
+    };
+    let mut by_device = Tally::default();
+    let stopped = device.work(&run, &mut by_device);
+    let late = started.elapsed() >= timeout;
+    run.leave(device.name());
+    let was_covered = run.pending();
+    let (fault, wrong) = match stopped {
+        Ok(()) if was_covered => {
+            (Some(Fault(format!("it stopped after {} bytes", by_device.bytes))), None)
+        }
+        Ok(()) => (None, None),
+        Err(Stop::Fault(fault)) => (Some(fault), None),
+        Err(Stop::Job(error)) => (None, Some(error)),
+    };
+    let by_device = by_device.bytes;
+    let mut found = Exchange { late, fault, by_device, by_cpu: 0, was_covered };
+    ended(&found);
+    if let Some(error) = wrong {
+        return Err(error);
+    }
+    let mut by_cpu = Tally::default();
+    finish(&run, &mut by_cpu)?;
+    found.by_cpu = by_cpu.bytes;
+    Ok(found)
+}
+
+/// Does a job whose bytes are elsewhere on the caller's thread.
+pub(super) fn run_moved(job: &Job<'_>) -> Result<Report, Error> {
+    let mut report = Report::new(Chosen::default());
+    let started = Instant::now();
+    let run = Run::new(job, None, (MOVED_BYTES / job.slot_len().max(1)).max(1), None, Vec::new());
+    let mut tally = Tally::default();
+    finish(&run, &mut tally)?;
+    report.wall = started.elapsed();
+    report.cpu.add(tally, report.wall);
+    Ok(report)
+}
+
+/// Does all that is left of a run.
+fn finish(run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Error> {
+    match Cpu::new(1).work(run, tally) {
+        Err(Stop::Job(error)) => Err(error),
+        // The CPU has no faults of its own.
+        Ok(()) | Err(Stop::Fault(_)) => Ok(()),
+    }
+}
+
+/// Bytes of a piece that fits a core's second-level cache.
+const MOVED_BYTES: usize = 512 * 1024;

@@ -1,0 +1,254 @@
+//! An accelerator that errs, stalls, dies or is not there is covered, and nobody waits for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use wattlock_engine::crypto;
+use wattlock_engine::{
+    Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
+    Scheduler, Settings, Simulated, Stop, Tally, Threshold, Transform,
+};
+
+use super::{
+    HOUR, Keys, RULES, Request, adds_up, crowd, one_slot, quick, right, scheduler, settings, until,
+};
+
+#[test]
+fn an_accelerator_that_errs_is_covered() {
+    for (model, each) in [
+        (Simulated { fault_every: Some(3), ..quick() }, 60),
+        (Simulated { dies_after: Some(20), ..quick() }, 60),
+        (Simulated { dies_after: Some(0), ..quick() }, 20),
+    ] {
+        for migration in RULES {
+            let scheduler = scheduler(settings(1024, migration), model.clone());
+            assert!(scheduler.open());
+            let statistics = crowd(&scheduler, 4, each);
+            assert!(statistics.faults > 0 && statistics.fallbacks > 0, "{statistics:?}");
+            assert_eq!(
+                statistics.last_fault.as_deref(),
+                Some("the simulated device failed on demand")
+            );
+            if model.dies_after == Some(0) {
+                assert_eq!(statistics.accelerator.requests, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn after_failures_in_a_row_it_is_left_alone() {
+    let opened = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&opened);
+    let settings = Settings { rest: HOUR, ..settings(0, Migration::Sooner) };
+    let scheduler = Scheduler::new(settings, move || {
+        counting.fetch_add(1, Ordering::Relaxed);
+        Simulated { dies_after: Some(2), ..quick() }.open()
+    });
+    let keys = Keys::new();
+    let request = Request { kind: 1, records: 2, record_len: 1024 };
+    let found: Vec<_> = (0..8).map(|_| right(&scheduler, &keys, &request)).collect();
+    let covered: Vec<_> = found.iter().map(|outcome| outcome.covered).collect();
+    let fault = Some(Covered::Fault);
+    let absent = Some(Covered::Absent);
+    assert_eq!(covered, [None, None, fault, fault, fault, absent, absent, absent]);
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (3, 1, 6));
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+    adds_up(&statistics, 8, 8 * 2048);
+}
+
+#[test]
+fn after_its_rest_it_is_opened_anew() {
+    let opened = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&opened);
+    let scheduler = Scheduler::new(settings(0, Migration::Sooner), move || {
+        // The first dies at once, the second is not there, the third is well.
+        match counting.fetch_add(1, Ordering::Relaxed) {
+            0 => Simulated { dies_after: Some(0), ..quick() }.open(),
+            1 => Err(Fault("the device fell off the bus".into())),
+            _ => quick().open(),
+        }
+    });
+    let keys = Keys::new();
+    let request = Request { kind: 3, records: 1, record_len: 5000 };
+    let covered: Vec<_> = (0..6).map(|_| right(&scheduler, &keys, &request).covered).collect();
+    let fault = Some(Covered::Fault);
+    assert_eq!(covered, [fault, fault, fault, Some(Covered::Absent), None, None]);
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (4, 2, 4));
+    assert_eq!(statistics.last_fault.as_deref(), Some("the device fell off the bus"));
+    assert!(scheduler.open());
+}
+
+#[test]
+fn an_accelerator_that_stalls_is_covered() {
+    let settings = Settings {
+        timeout: Duration::from_millis(1),
+        faults_in_a_row: 2,
+        rest: HOUR,
+        ..settings(0, Migration::Sooner)
+    };
+    let stalls = Simulated { stall_every: Some(1), stall: HOUR, ..quick() };
+    let scheduler = scheduler(settings, stalls);
+    let keys = Keys::new();
+    let request = Request { kind: 0, records: 3, record_len: 1024 };
+    let covered: Vec<_> = (0..4).map(|_| right(&scheduler, &keys, &request).covered).collect();
+    let timeout = Some(Covered::Timeout);
+    let absent = Some(Covered::Absent);
+    assert_eq!(covered, [timeout, timeout, absent, absent]);
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.timeouts, statistics.faults, statistics.rests), (2, 0, 1));
+    assert_eq!(statistics.last_fault.as_deref(), Some("the simulated device was late"));
+}
+
+/// A device with its own idea of work.
+struct Own(fn(&Run<'_, '_>, &mut Tally) -> Result<(), Stop>);
+
+impl Device for Own {
+    fn name(&self) -> &str {
+        "own"
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn supports(&self, cipher: &Cipher<'_>) -> bool {
+        !matches!(cipher, Cipher::Ctr { .. })
+    }
+
+    fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
+        (self.0)(run, tally)
+    }
+}
+
+fn own(work: fn(&Run<'_, '_>, &mut Tally) -> Result<(), Stop>) -> Scheduler {
+    Scheduler::new(settings(0, Migration::Sooner), move || Ok(Box::new(Own(work))))
+}
+
+#[test]
+fn a_device_that_dies_in_the_middle_of_a_request() {
+    let scheduler = own(|run, tally| {
+        let Some(mut piece) = run.take_as("own", 2, Default::default())? else { return Ok(()) };
+        run.job().apply(piece.first(), piece.is_last(), piece.slots())?;
+        tally.count(piece.slots().len());
+        run.finish(piece)?;
+        if let Some(piece) = run.take_as("own", 1, Default::default())? {
+            run.hand_back(piece);
+        }
+        Err(Stop::Fault(Fault("gone".into())))
+    });
+    let keys = Keys::new();
+    let request = Request { kind: 1, records: 9, record_len: 1024 };
+    let outcome = right(&scheduler, &keys, &request);
+    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Fault)));
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.accelerator.bytes, statistics.cpu.bytes), (2048, 7168));
+    assert_eq!((statistics.accelerator.requests, statistics.cpu.requests), (0, 1));
+}
+
+#[test]
+fn a_device_that_forgets_the_rest() {
+    let scheduler = own(|_, _| Ok(()));
+    let keys = Keys::new();
+    let outcome = right(&scheduler, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
+    assert_eq!(outcome.covered, Some(Covered::Fault));
+    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("it stopped after 0 bytes"));
+}
+
+#[test]
+fn what_a_device_cannot_do_is_the_cpus() {
+    let scheduler = own(|_, _| Err(Stop::Fault(Fault("not asked".into()))));
+    let keys = Keys::new();
+    let outcome = right(&scheduler, &keys, &Request { kind: 3, records: 1, record_len: 1000 });
+    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Unsupported)));
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.unsupported, statistics.fallbacks, statistics.faults), (1, 0, 0));
+}
+
+#[test]
+fn a_wrong_tag_is_nobodys_fault() {
+    let keys = Keys::new();
+    for threshold in [0, u64::MAX] {
+        let scheduler = scheduler(settings(threshold, Migration::Sooner), quick());
+        let mut slots = vec![1; 3 * 1040];
+        let nonces = Nonces::XorIndex { base: [0; 12] };
+        let cipher = Cipher::Aead { operation: Operation::Open, key: &keys.aead, nonces };
+        let data = Data::InPlace { slots: &mut slots };
+        let result = scheduler.run(Job { cipher, chunk_len: 1024, data });
+        assert!(matches!(result, Err(Error::Authentication { chunk: 0 })), "{result:?}");
+        let statistics = scheduler.statistics();
+        adds_up(&statistics, 1, 0);
+        assert_eq!((statistics.failed, statistics.faults, statistics.fallbacks), (1, 0, 0));
+    }
+}
+
+#[test]
+fn who_waits_for_an_accelerator_that_fails_goes_on_at_once() {
+    let settings = Settings {
+        cpu_workers: 1,
+        faults_in_a_row: 1,
+        rest: HOUR,
+        ..settings(0, Migration::Never)
+    };
+    static END: Mutex<Option<Receiver<()>>> = Mutex::new(None);
+    let (let_go, end) = channel();
+    *END.lock().unwrap() = Some(end);
+    let scheduler = &Scheduler::new(settings, || {
+        Ok(Box::new(Own(|run, _| {
+            if let Some(piece) = run.take_as("own", 100, Default::default())? {
+                let end = END.lock().unwrap().take();
+                end.unwrap().recv().unwrap();
+                run.hand_back(piece);
+            }
+            Err(Stop::Fault(Fault("gone".into())))
+        })))
+    });
+    let keys = &Keys::new();
+    let request = Request { kind: 0, records: 2, record_len: 1024 };
+    thread::scope(|scope| {
+        let first = scope.spawn(move || right(scheduler, keys, &request));
+        until(scheduler, |_| END.lock().unwrap().is_none());
+        let second = scope.spawn(move || right(scheduler, keys, &request));
+        until(scheduler, |statistics| statistics.waiting_for_accelerator == 1);
+        let_go.send(()).unwrap();
+        assert_eq!(first.join().unwrap().covered, Some(Covered::Fault));
+        assert_eq!(second.join().unwrap().covered, Some(Covered::Absent));
+    });
+    adds_up(&scheduler.statistics(), 2, 2 * 2 * 1040);
+}
+
+#[test]
+fn a_panic_leaves_its_place() {
+    let scheduler = one_slot(Migration::Never, 1);
+    struct Panics;
+    impl Transform for Panics {
+        fn apply(&self, _: u64, _: &mut [u8]) -> Result<(), crypto::Error> {
+            panic!("on purpose");
+        }
+    }
+    let mut slots = [0; 100];
+    let data = Data::InPlace { slots: &mut slots };
+    let job = Job { cipher: Cipher::Other(&Panics), chunk_len: 100, data };
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scheduler.run(job)));
+    assert!(caught.is_err());
+    let request = Request { kind: 0, records: 2, record_len: 1024 };
+    assert_eq!(right(&scheduler, &Keys::new(), &request).lane, Lane::Accelerator);
+}
+
+#[test]
+fn without_an_accelerator() {
+    let scheduler = Scheduler::without_accelerator();
+    assert!(!scheduler.open());
+    let statistics = crowd(&scheduler, 2, 30);
+    assert_eq!((statistics.accelerator.requests, statistics.fallbacks), (0, 0));
+    scheduler.set_threshold(Threshold(0));
+    let request = Request { kind: 0, records: 2, record_len: 1024 };
+    let outcome = right(&scheduler, &Keys::new(), &request);
+    assert_eq!(outcome.covered, Some(Covered::Absent));
+    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("there is no accelerator"));
+}

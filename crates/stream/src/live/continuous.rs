@@ -1,0 +1,31 @@
+//! The loop of a worker today: pull a batch, seal it, hand it on, and pull again, without a word
+//! to the others.
+
+use super::Shared;
+use super::delivery::Finished;
+
+impl Shared {
+    /// Works until the stream ends.
+    pub(super) fn pull(&self) {
+        let (mut batch, mut finished) = (Vec::new(), Vec::new());
+        let mut returns = false;
+        while self.desk.next(self, returns, &mut batch) {
+            returns = true;
+            if self.delivery.has_failed() {
+                batch.clear();
+                continue;
+            }
+            for taken in batch.drain(..) {
+                finished.push(Finished::new(taken, |message| self.sealer.seal(message)));
+            }
+            self.hand_on(&mut finished);
+        }
+    }
+
+    /// Hands messages on, and ends the stream if that fails.
+    pub(super) fn hand_on(&self, finished: &mut Vec<Finished>) {
+        if self.delivery.put(finished).is_err() {
+            self.window.close();
+        }
+    }
+}

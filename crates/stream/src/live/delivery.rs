@@ -1,0 +1,172 @@
+//! The way out: whatever order messages are finished in, they leave in that of the window, one at
+//! a time.
+//!
+//! A worker that finds another in the door leaves its messages beside it and goes on; the one in
+//! the door takes out whatever is next. Nobody waits for the sink but the one who is in it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use super::recorder::Recorder;
+use super::{Done, Sink};
+use crate::window::Held;
+use crate::{Error, Message, Pool, Taken};
+
+/// A message on its way out.
+pub(super) struct Finished {
+    done: Done,
+    sequence: u64,
+    since: Instant,
+    /// Freed when the message is gone.
+    _held: Held<Message>,
+}
+
+/// The door.
+pub(super) struct Delivery {
+    state: Mutex<State>,
+    failed: AtomicBool,
+    pool: Arc<Pool>,
+    recorder: Arc<Recorder>,
+}
+
+struct State {
+    /// The message that leaves next.
+    next: u64,
+    /// It and those behind it, as far as they are there.
+    ready: VecDeque<Option<Finished>>,
+    /// Away while somebody is in the door.
+    sink: Option<Box<dyn Sink>>,
+    failure: Option<Error>,
+}
+
+/// The stream has failed.
+pub(super) struct Failed;
+
+impl Finished {
+    /// A message that nobody has worked on yet.
+    pub fn untouched(taken: Taken<Message>) -> Self {
+        let Taken { item: message, sequence, since, held } = taken;
+        Self { done: Done { message, outcome: Ok(()) }, sequence, since, _held: held }
+    }
+
+    /// A message after `work`.
+    pub fn new(
+        taken: Taken<Message>,
+        work: impl FnOnce(&mut Message) -> Result<(), Error>,
+    ) -> Self {
+        let mut finished = Self::untouched(taken);
+        finished.work(work);
+        finished
+    }
+
+    pub fn work(&mut self, work: impl FnOnce(&mut Message) -> Result<(), Error>) {
+        self.done.outcome = work(&mut self.done.message);
+    }
+}
+
+impl Delivery {
+    pub fn new(sink: Box<dyn Sink>, pool: Arc<Pool>, recorder: Arc<Recorder>) -> Self {
+        let (ready, sink) = (VecDeque::new(), Some(sink));
+        let state = Mutex::new(State { next: 0, ready, sink, failure: None });
+        Self { state, failed: AtomicBool::new(false), pool, recorder }
+    }
+
+    /// True once nothing more is handed on.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Hands nothing more on, and drops what waits. The first failure is kept.
+    pub fn fail(&self, error: Error) {
+        let mut state = self.lock();
+        self.failed.store(true, Ordering::SeqCst);
+        state.failure.get_or_insert(error);
+        let dropped = std::mem::take(&mut state.ready);
+        drop(state);
+        drop(dropped);
+    }
+
+    /// The first failure.
+    pub fn failure(&self) -> Option<Error> {
+        self.lock().failure.take()
+    }
+
+    /// Takes messages, in any order, and hands on what is next.
+    ///
+    /// # Errors
+    /// That the stream has failed, here or before; the messages are dropped.
+    pub fn put(&self, finished: &mut Vec<Finished>) -> Result<(), Failed> {
+        let mut state = self.lock();
+        if self.has_failed() {
+            drop(state);
+            finished.clear();
+            return Err(Failed);
+        }
+        for one in finished.drain(..) {
+            let at = (one.sequence - state.next) as usize;
+            if state.ready.len() <= at {
+                state.ready.resize_with(at + 1, || None);
+            }
+            state.ready[at] = Some(one);
+        }
+        // `finished` is empty: its memory holds those that leave.
+        loop {
+            if !state.ready.front().is_some_and(Option::is_some) {
+                return Ok(());
+            }
+            let Some(mut sink) = state.sink.take() else { return Ok(()) };
+            while !self.has_failed() && state.leave(finished) {
+                drop(state);
+                let handed_on = self.hand_on(&mut *sink, finished);
+                finished.clear();
+                if let Err(error) = handed_on {
+                    self.fail(error);
+                    return Err(Failed);
+                }
+                state = self.lock();
+            }
+            drop(state);
+            if self.has_failed() {
+                return Err(Failed);
+            }
+            if let Err(error) = sink.rest().map_err(Error::Sink) {
+                self.fail(error);
+                return Err(Failed);
+            }
+            state = self.lock();
+            state.sink = Some(sink);
+        }
+    }
+
+    fn hand_on(&self, sink: &mut dyn Sink, finished: &mut Vec<Finished>) -> Result<(), Error> {
+        for mut one in finished.drain(..) {
+            let bytes = one.done.message.bytes();
+            sink.deliver(&mut one.done).map_err(Error::Sink)?;
+            self.recorder.handed_on(bytes, one.done.outcome.is_ok(), one.since.elapsed());
+            self.pool.give(std::mem::take(&mut one.done.message.buffer));
+            if self.has_failed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A sink that panics does so without this lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl State {
+    /// Moves what may leave to `finished`. False if nothing may.
+    fn leave(&mut self, finished: &mut Vec<Finished>) -> bool {
+        while let Some(one) = self.ready.front_mut().and_then(Option::take) {
+            self.ready.pop_front();
+            self.next += 1;
+            finished.push(one);
+        }
+        !finished.is_empty()
+    }
+}

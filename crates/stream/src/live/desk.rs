@@ -1,0 +1,163 @@
+//! Where workers get their batches, and where it is decided how many of them work.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use super::{Setter, Shared};
+use crate::bell::Bell;
+use crate::{Ladder, Message, Sense, Taken, Velocity, Window};
+
+/// The rule, and who works by it.
+pub(super) struct Desk {
+    ladder: Ladder,
+    velocity: Velocity,
+    workers: usize,
+    /// True if a rung is a number of workers.
+    by_workers: bool,
+    rung: AtomicUsize,
+    crew: Mutex<Working>,
+    /// Rings when more may work, and at the end.
+    raised: Bell,
+}
+
+/// How many workers have a batch in their hands, and how many may.
+struct Working {
+    now: usize,
+    most: usize,
+}
+
+/// What a worker is to do.
+enum Turn {
+    Work,
+    /// There is nothing; a message may come.
+    Idle,
+    /// Enough others work.
+    Spare,
+    End,
+}
+
+/// The share of the window that a batch is at most.
+const BATCHES: u64 = 16;
+
+impl Desk {
+    pub fn new(ladder: Ladder, velocity: Velocity, workers: usize, by_workers: bool) -> Self {
+        let most = if by_workers { 1 } else { workers };
+        Self {
+            ladder,
+            velocity,
+            workers,
+            by_workers,
+            rung: AtomicUsize::new(0),
+            crew: Mutex::new(Working { now: 0, most }),
+            raised: Bell::default(),
+        }
+    }
+
+    pub fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    /// The rung that was chosen last.
+    pub fn rung(&self) -> usize {
+        self.rung.load(Ordering::Relaxed)
+    }
+
+    /// Chooses a rung for what is in the window now.
+    pub fn decide(&self, window: &Window<Message>, setter: &Setter) -> usize {
+        let used = window.in_use();
+        let sense = Sense {
+            buffered: used.buffered,
+            in_flight: used.in_flight,
+            size: window.size(),
+            rung: self.rung(),
+        };
+        let rung = self.velocity.rung(&sense, &self.ladder);
+        self.rung.store(rung, Ordering::Relaxed);
+        if !self.by_workers {
+            setter.want(rung);
+        }
+        rung
+    }
+
+    /// Workers that may work at a rung.
+    fn allowed(&self, rung: usize) -> usize {
+        match self.by_workers {
+            true => (self.ladder.rungs()[rung].speed.round() as usize).clamp(1, self.workers),
+            false => self.workers,
+        }
+    }
+
+    /// Wakes all who wait for nothing but their turn: the stream has failed.
+    pub fn ring(&self) {
+        self.raised.ring_all();
+    }
+
+    /// Gives a worker its next batch, once there is one. False at the end of the stream.
+    /// `returns` is true for one that had a batch.
+    pub fn next(&self, shared: &Shared, returns: bool, batch: &mut Vec<Taken<Message>>) -> bool {
+        let window = &shared.window;
+        let mut turn = self.turn(shared, returns, batch);
+        loop {
+            match turn {
+                Turn::Work => return true,
+                Turn::End => {
+                    self.raised.ring_all();
+                    return false;
+                }
+                Turn::Idle | Turn::Spare => {
+                    // Listened to before the last look, so that nothing is missed.
+                    let (arrival, raise) = (window.arrivals.listen(), self.raised.listen());
+                    turn = self.turn(shared, false, batch);
+                    match turn {
+                        Turn::Idle => {
+                            drop(raise);
+                            arrival.wait(None);
+                        }
+                        Turn::Spare => {
+                            drop(arrival);
+                            raise.wait(None);
+                        }
+                        Turn::Work | Turn::End => continue,
+                    }
+                    turn = self.turn(shared, false, batch);
+                }
+            }
+        }
+    }
+
+    fn turn(&self, shared: &Shared, returns: bool, batch: &mut Vec<Taken<Message>>) -> Turn {
+        let window = &shared.window;
+        let mut crew = self.lock();
+        crew.now -= usize::from(returns);
+        // Once it has failed all may help to drop what is left: one may have panicked with a batch
+        // in its hands.
+        if crew.now >= crew.most && !shared.delivery.has_failed() {
+            return if window.is_exhausted() { Turn::End } else { Turn::Spare };
+        }
+        let share = window.in_use().buffered / crew.most as u64;
+        window.take(share.min(window.size() / BATCHES), batch);
+        let before = crew.most;
+        crew.most = self.allowed(self.decide(window, &shared.setter));
+        let raised = crew.most > before;
+        let turn = match (batch.is_empty(), window.is_exhausted()) {
+            (false, _) => Turn::Work,
+            (true, true) => Turn::End,
+            (true, false) => Turn::Idle,
+        };
+        crew.now += usize::from(matches!(turn, Turn::Work));
+        let more = crew.now < crew.most && window.in_use().buffered > 0;
+        drop(crew);
+        if raised {
+            self.raised.ring_all();
+        }
+        if more && matches!(turn, Turn::Work) {
+            // One wakes the next.
+            window.arrivals.ring();
+        }
+        turn
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Working> {
+        self.crew.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,67 @@
+//! Sets what a rung asks for, on a thread of its own: a clock takes milliseconds to be written.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::Shared;
+use crate::Rung;
+use crate::bell::Bell;
+
+/// Something whose rungs can be set: the clocks of a GPU, or a cap of the CPUs' clock.
+pub trait Knob: Send {
+    /// Sets the rung of that index; called on change only, and never by a thread that seals.
+    ///
+    /// # Errors
+    /// Why it was not set. The stream goes on.
+    fn set(&mut self, index: usize, rung: &Rung) -> Result<(), Box<dyn std::error::Error>>;
+}
+
+/// The rung that is wanted, for the thread that sets it.
+pub(super) struct Setter {
+    wanted: AtomicUsize,
+    ended: AtomicBool,
+    changed: Bell,
+    nothing: usize,
+}
+
+impl Setter {
+    /// Nothing is wanted yet of so many rungs.
+    pub fn new(rungs: usize) -> Self {
+        let wanted = AtomicUsize::new(rungs);
+        Self { wanted, ended: AtomicBool::new(false), changed: Bell::default(), nothing: rungs }
+    }
+
+    /// Wants that rung; the last one wanted counts.
+    pub fn want(&self, rung: usize) {
+        if self.wanted.swap(rung, Ordering::SeqCst) != rung {
+            self.changed.ring();
+        }
+    }
+
+    /// Lets the thread go.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        self.changed.ring_all();
+    }
+}
+
+impl Shared {
+    /// What the thread that sets does.
+    pub(super) fn turn(&self, mut knob: Box<dyn Knob>) {
+        let setter = &self.setter;
+        let mut set = setter.nothing;
+        loop {
+            let listener = setter.changed.listen();
+            let wanted = setter.wanted.load(Ordering::SeqCst);
+            if wanted != set {
+                set = wanted;
+                drop(listener);
+                let rung = &self.desk.ladder().rungs()[wanted];
+                self.recorder.set(knob.set(wanted, rung));
+            } else if setter.ended.load(Ordering::SeqCst) {
+                return;
+            } else {
+                listener.wait(None);
+            }
+        }
+    }
+}

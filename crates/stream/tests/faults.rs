@@ -1,0 +1,330 @@
+//! Whatever fails, nothing hangs, nothing is lost without a word, and memory stays bounded.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wattlock_engine::Engine;
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
+use wattlock_engine::fake::Fake;
+use wattlock_stream::{
+    Cipher, Crew, Done, Error, Knob, Live, Message, Pace, Rounds, Rung, Settings, Velocity,
+};
+
+const WINDOW: u64 = 64 << 10;
+
+fn settings() -> Settings {
+    Settings::continuous(WINDOW, 2, 1e9).unwrap()
+}
+
+fn ctr(user: u64, len: usize) -> Message {
+    let key = Arc::new(AesKey::new(AesKernel::best(), &[7; 32]).unwrap());
+    let cipher = Cipher::Ctr { key, iv: [user as u8; 16] };
+    Message { user, cipher, buffer: vec![user as u8; len].into(), payload: 0..len }
+}
+
+/// What CTR makes of it.
+fn is_right(message: &Message) -> bool {
+    let mut expected = vec![message.user as u8; message.payload.len()];
+    let key = AesKey::new(AesKernel::Soft, &[7; 32]).unwrap();
+    key.ctr(&[message.user as u8; 16], 0, &mut expected);
+    message.buffer[message.payload.clone()] == expected
+}
+
+/// A sink that lets nothing through before its gate was opened.
+fn gated() -> (Sender<()>, impl FnMut(&mut Done) -> io::Result<()> + Send) {
+    let (gate, opened): (Sender<()>, Receiver<()>) = mpsc::channel();
+    let opened = Mutex::new(opened);
+    let mut is_open = false;
+    let sink = move |_: &mut Done| {
+        if !is_open {
+            // The gate is opened by a word, or by its end.
+            let _ = opened.lock().unwrap().recv();
+            is_open = true;
+        }
+        Ok(())
+    };
+    (gate, sink)
+}
+
+#[test]
+fn a_producer_that_is_faster_is_refused_and_memory_stays_bounded() {
+    let (gate, sink) = gated();
+    let live = Live::start(settings(), sink).unwrap();
+    let mut refused = 0;
+    for index in 0..20_000 {
+        match live.try_put(ctr(index, 1000)) {
+            Ok(()) => {}
+            Err((Error::Full { .. }, _)) => refused += 1,
+            Err((error, _)) => panic!("{error}"),
+        }
+        assert!(live.window().used() <= WINDOW);
+    }
+    assert!(refused >= 20_000 - WINDOW / 1000, "{refused}");
+    assert_eq!(live.stats().refusals, refused);
+    drop(gate);
+    let summary = live.finish(None);
+    assert!(summary.failure.is_none());
+    assert_eq!(summary.stats.messages + refused, 20_000);
+    assert_eq!(summary.undelivered, 0);
+}
+
+#[test]
+fn a_sink_that_stands_still_fills_the_window_and_the_end_comes_in_time() {
+    let (gate, sink) = gated();
+    let live = Live::start(settings(), sink).unwrap();
+    let accepted = (0..1000).filter(|user| live.try_put(ctr(*user, 1000)).is_ok()).count() as u64;
+    assert_eq!(accepted, WINDOW / 1000);
+    let summary = live.finish(Some(Instant::now() + Duration::from_millis(20)));
+    assert!(matches!(summary.failure, Some(Error::Late)), "{:?}", summary.failure);
+    assert_eq!(summary.undelivered, accepted);
+    drop(gate);
+}
+
+#[test]
+fn a_sink_that_goes_on_after_a_while_gets_everything() {
+    let (gate, sink) = gated();
+    let live = Live::start(settings(), sink).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            (0..1000).for_each(|user| live.put(ctr(user, 1000)).unwrap());
+        });
+        let patience = Instant::now() + Duration::from_secs(20);
+        while live.window().used() < WINDOW - 1000 {
+            assert!(Instant::now() < patience, "the window does not fill");
+            thread::yield_now();
+        }
+        gate.send(()).unwrap();
+    });
+    let summary = live.finish(None);
+    assert_eq!((summary.stats.messages, summary.undelivered), (1000, 0));
+}
+
+/// Puts messages until the stream takes no more.
+fn put_until_it_ends(live: &Live) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        match live.put(ctr(1, 1000)) {
+            Ok(()) => assert!(Instant::now() < patience, "it does not end"),
+            Err(error) => return assert!(matches!(error, Error::Closed), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_sink_that_fails_ends_the_stream_and_what_was_not_handed_on_is_told() {
+    for rounds in [None, Some(Rounds { batch: None, crew: Crew::Dealt })] {
+        let mut left = 100;
+        let sink = move |_: &mut Done| {
+            left -= 1;
+            if left < 0 { Err(io::Error::from(io::ErrorKind::BrokenPipe)) } else { Ok(()) }
+        };
+        let live = Live::start(Settings { rounds, ..settings() }, sink).unwrap();
+        put_until_it_ends(&live);
+        let accepted = live.window().accepted();
+        let summary = live.finish(None);
+        let Some(Error::Sink(why)) = summary.failure else { panic!("{:?}", summary.failure) };
+        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!((summary.stats.messages, summary.undelivered), (100, accepted - 100));
+        assert_eq!(summary.stats.in_use.buffered + summary.stats.in_use.in_flight, 0);
+    }
+}
+
+#[test]
+fn a_sink_that_panics_ends_the_stream_whoever_is_left() {
+    let dealt = Some(Rounds { batch: None, crew: Crew::Dealt });
+    for (workers, rounds) in [(2, None), (1, None), (2, dealt)] {
+        let mut left = 10;
+        let sink = move |_: &mut Done| {
+            left -= 1;
+            assert!(left > 0, "a test's own panic");
+            Ok(())
+        };
+        let settings = Settings { rounds, ..Settings::continuous(WINDOW, workers, 1e9).unwrap() };
+        let live = Live::start(settings, sink).unwrap();
+        put_until_it_ends(&live);
+        let summary = live.finish(None);
+        assert!(matches!(summary.failure, Some(Error::Panicked)), "{:?}", summary.failure);
+        assert_eq!(summary.stats.messages, 9);
+    }
+}
+
+#[test]
+fn messages_of_a_device_that_is_lost_are_sealed_by_the_cpu() {
+    let fake = Fake { piece_chunks: 1, pieces_before_fault: Some(1), ..Fake::default() };
+    let engine = Arc::new(Engine::new(1).with_device(Box::new(fake)));
+    for rounds in [None, Some(Rounds { batch: Some(4096), crew: Crew::Accelerator })] {
+        let engine = Some(Arc::clone(&engine));
+        let right = |done: &mut Done| {
+            assert!(done.outcome.is_ok() && is_right(&done.message));
+            Ok(())
+        };
+        let live =
+            Live::start(Settings { rounds, accelerator: engine, ..settings() }, right).unwrap();
+        for user in 0..60 {
+            // One piece is as far as it gets: it fails in the middle of the thirtieth.
+            let len = if user == 30 { 20_000 } else { 4000 };
+            live.put(ctr(user, len)).unwrap();
+        }
+        let summary = live.finish(None);
+        assert!(summary.failure.is_none(), "{:?}", summary.failure);
+        assert_eq!(summary.stats.messages, 60);
+        assert_eq!(summary.stats.on_accelerator + summary.stats.instead, 60);
+        assert!(summary.stats.on_accelerator > 0 && summary.stats.instead > 0);
+        assert_eq!(summary.stats.lost.as_deref(), Some("the fake device failed on demand"));
+    }
+}
+
+#[test]
+fn a_device_that_cannot_do_it_leaves_it_to_the_cpu() {
+    let fake = Fake { supports: |_| false, ..Fake::default() };
+    let engine = Some(Arc::new(Engine::new(1).with_device(Box::new(fake))));
+    let right = |done: &mut Done| {
+        assert!(is_right(&done.message));
+        Ok(())
+    };
+    let live = Live::start(Settings { accelerator: engine, ..settings() }, right).unwrap();
+    (0..10).for_each(|user| live.put(ctr(user, 1000)).unwrap());
+    let summary = live.finish(None);
+    assert_eq!((summary.stats.instead, summary.stats.messages), (10, 10));
+    assert!(summary.stats.lost.is_some_and(|why| why.contains("can do")));
+}
+
+#[test]
+fn a_message_longer_than_the_window_is_refused_and_an_empty_one_goes_through() {
+    let (sender, receiver) = mpsc::channel();
+    let sink = move |done: &mut Done| {
+        sender.send((done.outcome.is_ok(), done.message.buffer.to_vec())).unwrap();
+        Ok(())
+    };
+    let live = Live::start(settings(), sink).unwrap();
+    let long = ctr(1, WINDOW as usize + 1);
+    assert!(matches!(live.put(long), Err(Error::TooLong { .. })));
+    let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap());
+    let seal = Cipher::Seal { key: Arc::clone(&key), nonce: [1; 12], aad: 0..3 };
+    let buffer = [b"aad".to_vec(), vec![0; TAG_LEN]].concat().into();
+    live.put(Message { user: 1, cipher: seal, buffer, payload: 3..3 }).unwrap();
+    live.put(ctr(1, 0)).unwrap();
+    assert_eq!(live.finish(None).stats.messages, 2);
+    let (sealed, mut buffer) = receiver.recv().unwrap();
+    let (aad, tag) = buffer.split_at_mut(3);
+    assert!(sealed);
+    key.open([1; 12], aad, &mut [], (&*tag).try_into().unwrap()).unwrap();
+    assert_eq!(receiver.recv().unwrap(), (true, Vec::new()));
+}
+
+#[test]
+fn forgeries_are_told_in_order_and_their_payloads_are_cleared() {
+    let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap());
+    let verdicts = Arc::new(Mutex::new(Vec::new()));
+    let sink = {
+        let verdicts = Arc::clone(&verdicts);
+        move |done: &mut Done| {
+            let Message { user, buffer, payload, .. } = &done.message;
+            let forged = matches!(done.outcome, Err(Error::Authentication));
+            let expected = if forged { 0 } else { *user as u8 };
+            assert!(buffer[payload.clone()].iter().all(|byte| *byte == expected));
+            verdicts.lock().unwrap().push((*user, forged));
+            Ok(())
+        }
+    };
+    let live = Live::start(settings(), sink).unwrap();
+    for user in 1..100_u64 {
+        let mut buffer = vec![user as u8; 500 + TAG_LEN];
+        buffer[..10].copy_from_slice(b"additional");
+        let (aad, rest) = buffer.split_at_mut(10);
+        let (in_out, tag) = rest.split_at_mut(490);
+        tag.copy_from_slice(&key.seal([user as u8; 12], aad, in_out).unwrap());
+        if user % 7 == 0 {
+            // In the data, the payload or the tag.
+            buffer[user as usize * 5] ^= 1;
+        }
+        let cipher = Cipher::Open { key: Arc::clone(&key), nonce: [user as u8; 12], aad: 0..10 };
+        live.put(Message { user, cipher, buffer: buffer.into(), payload: 10..500 }).unwrap();
+    }
+    let summary = live.finish(None);
+    assert_eq!(summary.stats.failures, 14);
+    assert!(verdicts.lock().unwrap().iter().copied().eq((1..100).map(|u| (u, u % 7 == 0))));
+}
+
+#[test]
+fn a_payload_outside_of_its_buffer_is_an_outcome_and_no_panic() {
+    let sink = |done: &mut Done| {
+        assert!(matches!(done.outcome, Err(Error::Layout { start: 5, end: 50, len: 20 })));
+        Ok(())
+    };
+    let live = Live::start(settings(), sink).unwrap();
+    let mut message = ctr(1, 20);
+    message.payload = 5..50;
+    live.put(message).unwrap();
+    assert_eq!(live.finish(None).stats.failures, 1);
+}
+
+/// A clock that cannot be written.
+struct Refuses;
+
+impl Knob for Refuses {
+    fn set(&mut self, _: usize, rung: &Rung) -> Result<(), Box<dyn std::error::Error>> {
+        Err(format!("{} was refused", rung.name).into())
+    }
+}
+
+#[test]
+fn a_clock_that_is_refused_is_counted_and_the_stream_goes_on() {
+    let pace = Pace::Clocks(Box::new(Refuses));
+    let right = |done: &mut Done| {
+        assert!(is_right(&done.message));
+        Ok(())
+    };
+    let live =
+        Live::start(Settings { pace, velocity: Velocity::Fixed(1), ..settings() }, right).unwrap();
+    (0..100).for_each(|user| live.put(ctr(user, 1000)).unwrap());
+    let patience = Instant::now() + Duration::from_secs(20);
+    while live.stats().clocks_refused == 0 {
+        assert!(Instant::now() < patience, "no clock was asked for");
+        thread::yield_now();
+    }
+    let summary = live.finish(None);
+    assert_eq!((summary.stats.messages, summary.stats.clocks_set), (100, 0));
+    assert_eq!(summary.stats.clock_refusal.as_deref(), Some("2 workers was refused"));
+}
+
+#[test]
+fn every_loop_and_crew_gives_the_same() {
+    let rounds = |batch, crew| Some(Rounds { batch, crew });
+    let loops = [
+        None,
+        rounds(None, Crew::Serial),
+        rounds(Some(3000), Crew::Serial),
+        rounds(None, Crew::Dealt),
+        rounds(Some(3000), Crew::Dealt),
+        // For want of an accelerator, the CPU.
+        rounds(None, Crew::Accelerator),
+    ];
+    for rounds in loops {
+        for velocity in [
+            Velocity::LecpaesLiteral,
+            Velocity::Lecpaes,
+            Velocity::RaceToIdle,
+            Velocity::Paced { deadline: 0.05 },
+        ] {
+            let mut next = 0;
+            let sink = move |done: &mut Done| {
+                assert_eq!(done.message.user, next);
+                next += 1;
+                assert!(is_right(&done.message));
+                Ok(())
+            };
+            let live = Live::start(Settings { rounds, velocity, ..settings() }, sink).unwrap();
+            for user in 0..200 {
+                live.put(ctr(user, (user as usize * 97) % 3000)).unwrap();
+            }
+            let summary = live.finish(None);
+            assert!(summary.failure.is_none(), "{rounds:?}, {velocity:?}");
+            assert_eq!(summary.stats.messages, 200);
+        }
+    }
+}
