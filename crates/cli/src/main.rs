@@ -39,6 +39,7 @@ mod restore;
 mod sefps;
 mod signals;
 mod simulate;
+mod stream;
 mod summary;
 mod velocity;
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Rekey(args) => rekey::run(&args),
         Command::Keygen(args) => keygen::run(&args),
+        Command::Stream(args) => stream::run(&args),
         Command::Cipher(args) => cipher::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Measure(args) => measure::run(&args),

@@ -79,14 +79,23 @@ impl Metrics {
         replace::can_write(&place).with_context(|| format!("cannot write {}", Shown(path)))
     }
 
+    /// The text itself.
+    ///
+    /// # Errors
+    /// That a name or a value cannot be written.
+    pub fn text(&self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).context("cannot write metrics")?;
+        Ok(text)
+    }
+
     /// Replaces the file, in one step, so that nobody reads half of it.
     ///
     /// # Errors
     /// That it could not be written.
     pub fn write(&self, to: Option<&Path>) -> anyhow::Result<()> {
         let Some(path) = to else { return Ok(()) };
-        let mut text = String::new();
-        encode(&mut text, &self.registry).context("cannot write metrics")?;
+        let text = self.text()?;
         let place = replace::place(path)?;
         replace::write(&place, text.as_bytes())
             .with_context(|| format!("cannot write {}", Shown(path)))

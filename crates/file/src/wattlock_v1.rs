@@ -34,6 +34,16 @@ pub(crate) fn seal(
     Ok((header, cobblestone::seal(&data_key, PAYLOAD_CONTEXT)?))
 }
 
+/// A header that carries `data_key` and nothing else.
+pub(crate) fn key_header(
+    data_key: &Secret<32>,
+    file_key: &Secret<16>,
+    stanzas: &[Stanza],
+) -> Result<Vec<u8>, Error> {
+    let fields = [seal_data_key(file_key, data_key)?];
+    Ok(Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key)))
+}
+
 /// A header for the data key of `old`, with new stanzas; the metadata stay as they are.
 pub(crate) fn rekey(
     old: &Header,

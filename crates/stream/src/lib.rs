@@ -4,11 +4,14 @@
 //! A [`Ladder`] holds what a machine can be set to: clocks, or numbers of workers. A
 //! [`Velocity`] policy is a pure function that looks at how full the window is and chooses a rung.
 //! A [`Window`] bounds what is held in memory, and [`Live`] seals what comes into it, on threads of
-//! its own, and hands it to a [`Sink`].
+//! its own, and hands it to a [`Sink`]. [`frame`] is the format of sealed streams, and [`gateway`] leads
+//! connections into them and out again.
 #![forbid(unsafe_code)]
 
 mod bell;
 mod error;
+pub mod frame;
+pub mod gateway;
 mod ladder;
 mod live;
 mod message;

@@ -181,7 +181,7 @@ impl Check {
         let index = message.user as usize;
         if self.all {
             self.look(index, &mut message.buffer).map_err(std::io::Error::other)?;
-        } else if message.user % self.stride == 0 {
+        } else if message.user.is_multiple_of(self.stride) {
             let buffer = std::mem::take(&mut message.buffer);
             self.kept.lock().unwrap_or_else(|poison| poison.into_inner()).push((index, buffer));
         }

@@ -107,7 +107,7 @@ impl Document {
         let document = match schema {
             "wattlock-results/1" => results(&At::top(&value)),
             "wattlock-measure/1" => measure::document(&At::top(&value)),
-            "wattlock-simulation/v1" => simulation::document(&At::top(&value)),
+            "wattlock-simulation/1" => simulation::document(&At::top(&value)),
             "" => bail!("has no schema: it is not a result of wattlock"),
             newer if is_newer(newer) => {
                 bail!("has schema {newer:?}, which is newer than this program")

@@ -1,4 +1,4 @@
-//! `wattlock-simulation/v1`: joules and throughput of streams in virtual time, and what a paper
+//! `wattlock-simulation/1`: joules and throughput of streams in virtual time, and what a paper
 //! prints beside them. All of its joules are a model's, drawn hatched.
 
 use std::collections::BTreeSet;
@@ -166,10 +166,10 @@ fn groups(
 }
 
 fn bar(latency_us: u64, look: Look, value: f64, unit: &str) -> Bar {
-    let printed = if look == Look::Printed { ", printed" } else { "" };
+    let is_printed = look == Look::Printed;
     Bar {
-        label: format!("{latency_us} µs{printed}"),
-        value: format!("{} {unit}{printed}", three(value)),
+        label: if is_printed { "printed".to_owned() } else { format!("{latency_us} µs") },
+        value: format!("{} {unit}", three(value)),
         mark: Mark::Bar(look, Spread { lo: value, best: value, hi: value }),
     }
 }

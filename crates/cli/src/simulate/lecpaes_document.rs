@@ -90,7 +90,7 @@ impl Document {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Experiment { seed, users, window } = *experiment;
         Self {
-            schema: "wattlock-simulation/v1",
+            schema: "wattlock-simulation/1",
             kind: "lecpaes",
             created_unix_s: now.as_secs(),
             wattlock: env!("CARGO_PKG_VERSION"),

@@ -1,3 +1,5 @@
+//! What a live stream does to messages, in which order they leave, and what failures leave.
+
 use std::sync::mpsc;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};

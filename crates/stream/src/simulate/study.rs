@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tuned_with_other_streams_does_as_well_on_them() {
+    fn the_streams_for_tuning_give_nearly_the_same() {
         let means = means(&trials(&TUNING, 1));
         let paced = &means[4];
         assert_eq!((paced.velocity.name(), paced.kept), ("paced", 13));

@@ -1,3 +1,5 @@
+//! What a window promises to those who put, take and wait.
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,0 +1,77 @@
+//! The stream key: from a file, or wrapped for recipients as in a container.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use wattlock_engine::crypto::Secret;
+use wattlock_file::{Shown, Wrapping, unwrap_data_key, wrap_data_key};
+use wattlock_stream::frame::Error as FrameError;
+use wattlock_stream::gateway::Unlock;
+use zeroize::Zeroizing;
+
+use crate::args;
+use crate::exit::usage;
+use crate::keys;
+
+/// A key for sealing, and the header that tells it; none if it is from a file.
+pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> {
+    if let Some(path) = &args.key_file {
+        return Ok((read(path)?, Vec::new()));
+    }
+    let passphrase = keys::passphrase(&args.passphrase, true)?;
+    let stdin_is_data = args.listen.is_none();
+    let recipients =
+        keys::recipients(&args.recipients, &args.identities, passphrase, stdin_is_data)?;
+    let (header, key) = wrap_data_key(&Wrapping::new(recipients))?;
+    Ok((key, header))
+}
+
+/// Finds the keys of streams that are opened.
+pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
+    if let Some(path) = &args.key_file {
+        let key = read(path)?;
+        return Ok(Box::new(move |header| match header {
+            [] => Ok(Secret::init_with(|bytes| bytes.copy_from_slice(key.expose()))),
+            _ => Err(FrameError::Key("it was sealed for recipients: open it with -i or -p".into())),
+        }));
+    }
+    let passphrase = keys::passphrase(&args.passphrase, false)?;
+    let stdin_is_data = args.listen.is_none();
+    let identities = keys::some_identities(&args.identities, passphrase, stdin_is_data)?;
+    Ok(Box::new(move |header| match header {
+        [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
+        _ => unwrap_data_key(header, &identities).map_err(|error| FrameError::Key(error.into())),
+    }))
+}
+
+/// 32 bytes, or 64 hexadecimal digits.
+fn read(path: &Path) -> anyhow::Result<Secret<32>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(128));
+    File::open(path)
+        .and_then(|file| file.take(100).read_to_end(&mut bytes))
+        .with_context(|| format!("cannot read the key file {}", Shown(path)))?;
+    if let Ok(raw) = <&[u8; 32]>::try_from(&bytes[..]) {
+        return Ok(Secret::init_with(|key| key.copy_from_slice(raw)));
+    }
+    let text = bytes.trim_ascii();
+    let wrong = || {
+        usage(format!(
+            "the key file {} holds neither 32 bytes nor 64 hexadecimal digits; make one with: \
+             head -c 32 /dev/urandom",
+            Shown(path)
+        ))
+    };
+    if text.len() != 64 {
+        return Err(wrong());
+    }
+    Secret::try_init_with(|key| {
+        for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
+            let digit = |at: usize| char::from(pair[at]).to_digit(16);
+            let (high, low) = digit(0).zip(digit(1)).ok_or_else(wrong)?;
+            *byte = (high * 16 + low) as u8;
+        }
+        Ok(())
+    })
+}

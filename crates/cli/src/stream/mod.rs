@@ -1,0 +1,135 @@
+//! `wattlock stream`: messages of many connections, sealed as they come, and opened again.
+
+mod ends;
+mod joules;
+mod key;
+mod metrics;
+mod pace;
+mod service;
+mod status;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use wattlock_stream::Live;
+use wattlock_stream::frame::{Framing, Ratchet};
+use wattlock_stream::gateway::{Counters, Lane, Opening, Rotation, Sealing, Split};
+
+use crate::args::{self, FramingName};
+use crate::exit::{self, Ended, usage};
+use ends::Findings;
+use service::Service;
+
+/// Either way.
+#[derive(Clone)]
+pub enum Way {
+    Seal(Arc<Sealing>),
+    Open(Arc<Opening>),
+}
+
+impl Way {
+    /// A lane for an input that `who` names.
+    pub fn lane(&self, who: String) -> Box<dyn Lane> {
+        match self {
+            Self::Seal(sealing) => sealing.lane(),
+            Self::Open(opening) => opening.lane(who),
+        }
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Arc<Counters> {
+        match self {
+            Self::Seal(sealing) => sealing.counters(),
+            Self::Open(opening) => opening.counters(),
+        }
+    }
+}
+
+/// `wattlock stream`.
+pub fn run(args: &args::Stream) -> Ended {
+    check(args)?;
+    let findings = Findings::new(args.quiet);
+    let (settings, told) = pace::settings(args)?;
+    let (way, live) = match args.open {
+        true => {
+            let unlock = key::unlock(args)?;
+            let limit = usize::try_from(longest(args))? + MARKS;
+            let opening = Opening::new(unlock, limit, findings.listener());
+            let exit = ends::exit(args, opening.counters())?;
+            let live = Live::start(settings, opening.sink(exit))?;
+            opening.use_pool(live.pool());
+            (Way::Open(opening), live)
+        }
+        false => {
+            let (stream_key, key_header) = key::stream_key(args)?;
+            let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
+            let ratchet = Ratchet::default();
+            let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
+            let outlet = ends::outlet(args, sealing.counters())?;
+            let live = Live::start(settings, sealing.sink(outlet))?;
+            sealing.use_pool(live.pool());
+            (Way::Seal(sealing), live)
+        }
+    };
+    if let Some(told) = told.filter(|_| !args.quiet) {
+        tell!("wattlock: {told}");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the network's thread")?;
+    let service = Service { args, way, live, findings };
+    let code = runtime.block_on(service.run())?;
+    // A thread that reads standard input may be left; it must not be waited for.
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+/// Bytes of the marks around a message, and then some.
+const MARKS: usize = 64;
+
+/// Bytes of the longest frame: of one message, or of short ones that came together.
+fn longest(args: &args::Stream) -> u64 {
+    args.max_message.max(args.chunk).max(Split::BATCH as u64)
+}
+
+/// How what comes in is cut.
+fn split(args: &args::Stream) -> Split {
+    let limit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    match args.framing {
+        FramingName::Raw => Split { framing: Framing::Raw, limit: limit(args.chunk) },
+        FramingName::Ndjson => Split { framing: Framing::Lines, limit: limit(args.max_message) },
+        FramingName::Length => Split { framing: Framing::Length, limit: limit(args.max_message) },
+    }
+}
+
+/// Refuses what cannot work, before anything is opened.
+fn check(args: &args::Stream) -> anyhow::Result<()> {
+    let longest = longest(args);
+    if longest >= 1 << 31 {
+        return Err(usage("a message may have 2 GiB at most"));
+    }
+    if args.window < longest + 2 * MARKS as u64 {
+        return Err(usage(format!(
+            "the window of {} bytes cannot hold the longest message; raise --window, or lower \
+             --max-message and --chunk",
+            args.window
+        )));
+    }
+    if args.metrics.is_some_and(|address| !address.ip().is_loopback()) {
+        return Err(usage("--metrics serves this machine alone: 127.0.0.1:PORT or [::1]:PORT"));
+    }
+    if args.open && !args.recipients.recipients.is_empty() {
+        return Err(usage("-r is for sealing; --open takes an identity with -i"));
+    }
+    if args.listen.is_none() {
+        exit::check_streams()?;
+    }
+    Ok(())
+}
+
+/// The code of the end.
+fn code(code: u8) -> ExitCode {
+    code.into()
+}

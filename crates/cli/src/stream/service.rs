@@ -1,0 +1,348 @@
+//! From the first connection to the last byte: what is listened to meanwhile, and how it ends.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use wattlock_stream::gateway::{Error, Limits, Listener, Sealing, Stop, pump};
+use wattlock_stream::{Live, Summary};
+
+use super::ends::Findings;
+use super::joules::Joules;
+use super::status::Line;
+use super::{Way, code, metrics};
+use crate::args;
+use crate::exit::FAILURE;
+
+/// A stream that runs.
+pub struct Service<'a> {
+    pub args: &'a args::Stream,
+    pub way: Way,
+    pub live: Live,
+    pub findings: Findings,
+}
+
+/// Why reading ended.
+enum Over {
+    /// The input did.
+    Ended(Result<(), Error>),
+    /// Somebody wants it.
+    Stopped,
+    /// Nothing can go out any more.
+    Failed,
+}
+
+/// What comes in.
+enum Input {
+    Listener(Box<Listener>),
+    Stdin(oneshot::Receiver<Result<(), Error>>, Stop),
+}
+
+/// The signals that end it in good order; whoever sends another is obeyed at once.
+struct Signals([Signal; 3]);
+
+/// Bytes a second, looked at again and again.
+struct Velocity {
+    bytes: u64,
+    at: Instant,
+    value: f64,
+}
+
+impl Service<'_> {
+    /// Runs to the end, and gives the exit code.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let mut signals = Signals::new()?;
+        let joules = Arc::new(Joules::start());
+        let scraped = match self.args.metrics {
+            None => None,
+            Some(address) => {
+                let listener = TcpListener::bind(address).await;
+                Some(listener.with_context(|| format!("cannot serve metrics at {address}"))?)
+            }
+        };
+        let mut input = self.input().await?;
+        let over = {
+            let work = self.work(&mut input, &joules);
+            tokio::select! {
+                over = work => over,
+                () = signals.next() => Over::Stopped,
+                () = self.scrape(scraped, &joules) => Over::Failed,
+            }
+        };
+        self.end(over, input, signals).await
+    }
+
+    async fn input(&self) -> anyhow::Result<Input> {
+        let window = Arc::clone(self.live.window());
+        let Some(address) = &self.args.listen else {
+            let (sender, receiver) = oneshot::channel();
+            let stop = Stop::default();
+            let stopped = stop.clone();
+            let mut lane = self.way.lane("standard input".into());
+            let descriptor = std::io::stdin().as_fd().try_clone_to_owned();
+            let mut stdin = File::from(descriptor.context("standard input is closed")?);
+            std::thread::Builder::new()
+                .name("stdin".into())
+                .spawn(move || {
+                    let ended = pump(&mut stdin, &mut *lane, &window, &stopped);
+                    // Nobody listens once the program ends.
+                    let _ = sender.send(ended);
+                })
+                .context("cannot start a thread")?;
+            return Ok(Input::Stdin(receiver, stop));
+        };
+        allow_files();
+        let limits = Limits {
+            connections: u64::from(self.args.max_connections),
+            idle: Duration::from_secs(self.args.idle_timeout.into()),
+            partial: self.args.window,
+        };
+        let counters = Arc::clone(self.way.counters());
+        let notify = self.findings.listener();
+        let listener = Listener::open(address, limits, window, counters, notify).await;
+        let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+        if !self.args.quiet {
+            tell!("wattlock: listening at {}", listener.address()?);
+        }
+        Ok(Input::Listener(Box::new(listener)))
+    }
+
+    /// Takes in until the input ends, or nothing goes out.
+    async fn work(&self, input: &mut Input, joules: &Joules) -> Over {
+        let ticking = self.tick(joules);
+        match input {
+            Input::Listener(listener) => {
+                let lane = |who| self.way.lane(who);
+                tokio::select! {
+                    () = listener.accept(lane) => Over::Failed,
+                    () = ticking => Over::Failed,
+                }
+            }
+            Input::Stdin(ended, _) => tokio::select! {
+                ended = ended => Over::Ended(ended.unwrap_or(Err(Error::Ended))),
+                () = ticking => Over::Failed,
+            },
+        }
+    }
+
+    /// Looks after what depends on time, until the stream fails.
+    async fn tick(&self, joules: &Joules) {
+        let line = Line::new(self.args.status && !self.args.quiet);
+        let mut velocity = Velocity::new();
+        let mut ticks = interval(Duration::from_millis(200));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if self.live.window().is_closed() {
+                return;
+            }
+            if let Way::Seal(sealing) = &self.way
+                && sealing.is_due()
+                && let Ok(room) = self.live.reserve(Sealing::NEEDS).await
+                && let Err(error) = sealing.rotate(room)
+            {
+                tell!("wattlock: the next file could not be begun: {error}");
+            }
+            if self.args.status {
+                let stats = self.live.stats();
+                velocity.look(stats.bytes);
+                line.draw(&stats, self.way.counters(), joules, velocity.value);
+            }
+        }
+    }
+
+    async fn scrape(&self, listener: Option<TcpListener>, joules: &Joules) {
+        let Some(listener) = listener else { return std::future::pending().await };
+        let velocity = std::cell::RefCell::new(Velocity::new());
+        metrics::serve(listener, || {
+            let stats = self.live.stats();
+            let mut velocity = velocity.borrow_mut();
+            velocity.look(stats.bytes);
+            metrics::text(&stats, self.way.counters(), joules, velocity.value)
+        })
+        .await;
+    }
+
+    /// Delivers what was taken in, and tells what was not.
+    async fn end(self, over: Over, input: Input, mut signals: Signals) -> anyhow::Result<ExitCode> {
+        let Self { args, way, live, findings } = self;
+        let started = Instant::now();
+        let patience = Duration::from_secs(args.drain.into());
+        // A sink that works is waited for as long as it takes, unless somebody wants an end.
+        let mut deadline = (!matches!(over, Over::Ended(Ok(())))).then(|| started + patience);
+        let is_read = matches!(over, Over::Ended(_));
+        if let Over::Ended(Err(error)) = &over
+            && !matches!(error, Error::Ended | Error::Window(wattlock_stream::Error::Closed))
+            && !(args.open && matches!(error, Error::Cut))
+        {
+            tell!("wattlock: standard input: {}", chain(error));
+            findings.note(FAILURE);
+        }
+        if matches!(over, Over::Stopped) && !args.quiet {
+            tell!("wattlock: stopped; what was taken in is delivered within {} s", args.drain);
+        }
+        let window = Arc::clone(live.window());
+        let until = started + patience;
+        let draining = async {
+            match input {
+                Input::Listener(mut listener) => {
+                    listener.stop(until.into()).await;
+                }
+                Input::Stdin(_, stop) => stop.now(),
+            }
+            if let Way::Seal(sealing) = &way
+                && let Ok(room) = live.reserve(Sealing::NEEDS).await
+                && let Err(error) = sealing.finish(room)
+            {
+                tell!("wattlock: the stream could not be ended: {error}");
+                findings.note(FAILURE);
+            }
+            live.close();
+            loop {
+                let window = Arc::clone(&window);
+                let soon = Instant::now() + Duration::from_millis(100);
+                let drained =
+                    tokio::task::spawn_blocking(move || window.wait_drained(Some(soon))).await;
+                if drained.unwrap_or(true) {
+                    break;
+                }
+            }
+        };
+        let mut draining = Box::pin(draining);
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let waited = async {
+                match left {
+                    Some(left) => timeout(left, &mut draining).await.is_ok(),
+                    None => {
+                        (&mut draining).await;
+                        true
+                    }
+                }
+            };
+            tokio::select! {
+                _ = waited => break,
+                () = signals.next() => match deadline {
+                    // Somebody cannot wait any longer.
+                    Some(_) => break,
+                    None => deadline = Some(Instant::now() + patience),
+                },
+            }
+        }
+        drop(draining);
+        let left = deadline.unwrap_or_else(|| Instant::now() + patience);
+        let summary = live.finish(Some(left));
+        Ok(conclude(args, &way, &findings, summary, is_read))
+    }
+}
+
+/// Lets the program open as many files as it may: shells ask for fewer than there are connections.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not, connections beyond are turned away.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Tells how it ended, and gives the code.
+fn conclude(
+    args: &args::Stream,
+    way: &Way,
+    findings: &Findings,
+    summary: Summary,
+    is_read: bool,
+) -> ExitCode {
+    let Summary { stats, undelivered, failure } = summary;
+    if let Some(error) = &failure {
+        tell!("wattlock: {}", chain(error));
+        findings.note(FAILURE);
+    }
+    if undelivered > 0 {
+        tell!("wattlock: {undelivered} units that were taken in were not delivered");
+        findings.note(FAILURE);
+    }
+    let stopped_early = args.open && args.listen.is_none() && !is_read && findings.opened() == 0;
+    if stopped_early && failure.is_none() {
+        tell!("wattlock: standard input was not read to its end");
+        findings.note(FAILURE);
+    }
+    let counters = way.counters();
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    if args.json {
+        let seconds = stats.elapsed.as_secs_f64();
+        let micros = |share| stats.delays.quantile(share).as_micros() as u64;
+        let document = json!({
+            "command": "stream",
+            "open": args.open,
+            "connections": load(&counters.connections),
+            "connections_cut": load(&counters.cut),
+            "connections_refused": load(&counters.refused),
+            "messages": load(&counters.messages),
+            "in_bytes": load(&counters.bytes_in),
+            "out_bytes": load(&counters.bytes_out),
+            "units": stats.messages,
+            "units_undelivered": undelivered,
+            "files": load(&counters.files),
+            "elapsed_ns": (seconds * 1e9) as u64,
+            "delay_p50_us": micros(0.5),
+            "delay_p99_us": micros(0.99),
+            "delay_p999_us": micros(0.999),
+            "clocks_set": stats.clocks_set,
+            "clocks_refused": stats.clocks_refused,
+        });
+        tell!("{document}");
+    }
+    code(findings.code())
+}
+
+/// An error with what it comes from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let hear = |kind| signal(kind).context("cannot watch for signals");
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [interrupt, terminate, hangup] = kinds.map(hear);
+        Ok(Self([interrupt?, terminate?, hangup?]))
+    }
+
+    async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+impl Velocity {
+    fn new() -> Self {
+        Self { bytes: 0, at: Instant::now(), value: 0.0 }
+    }
+
+    fn look(&mut self, bytes: u64) {
+        let seconds = self.at.elapsed().as_secs_f64();
+        if seconds > 0.1 {
+            self.value = (bytes - self.bytes) as f64 / seconds;
+            (self.bytes, self.at) = (bytes, Instant::now());
+        }
+    }
+}

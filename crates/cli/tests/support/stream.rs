@@ -1,0 +1,170 @@
+//! Gateways that run while a test does something to them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::{Place, assert_exit, wattlock, with_input};
+
+/// `wattlock stream -r RECIPIENT`.
+pub fn stream(place: &Place) -> Command {
+    let mut command = wattlock();
+    command.args(["stream", "-r", &place.recipient]);
+    command
+}
+
+/// The stream that `bytes` are sealed to.
+#[track_caller]
+pub fn sealed(place: &Place, args: &[&str], bytes: &[u8]) -> Vec<u8> {
+    let output = with_input(stream(place).args(args), bytes);
+    assert_exit(&output, 0);
+    output.stdout
+}
+
+/// `wattlock stream --open -i key.txt` of a stream.
+pub fn open(place: &Place, stream: &[u8]) -> Output {
+    let identity = place.path("key.txt");
+    with_input(wattlock().args(["stream", "--open", "-i"]).arg(identity), stream)
+}
+
+/// What a stream opens to.
+#[track_caller]
+pub fn opened(place: &Place, stream: &[u8]) -> Vec<u8> {
+    let output = open(place, stream);
+    assert_exit(&output, 0);
+    output.stdout
+}
+
+/// A program that listens.
+pub struct Gateway {
+    child: Option<Child>,
+    address: String,
+    metrics: String,
+    /// What it says.
+    said: JoinHandle<String>,
+}
+
+/// How long a condition is waited for: long, because this machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Gateway {
+    /// Starts one that seals for the place's recipient.
+    pub fn start(place: &Place, args: &[&str]) -> Self {
+        Self::start_with(stream(place).args(args))
+    }
+
+    /// Starts a program that has --listen, and waits until it listens.
+    pub fn start_with(command: &mut Command) -> Self {
+        let port = free_port();
+        let metrics = format!("127.0.0.1:{port}");
+        let mut child = command
+            .args(["--metrics", &metrics])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let (sender, receiver) = mpsc::channel();
+        let said = thread::spawn(move || {
+            let (mut said, mut line) = (String::new(), String::new());
+            while lines.read_line(&mut line).is_ok_and(|count| count > 0) {
+                if let Some((_, address)) = line.trim().split_once("listening at ") {
+                    // The test may be over.
+                    let _ = sender.send(address.to_owned());
+                }
+                said += &line;
+                line.clear();
+            }
+            said
+        });
+        let address = receiver.recv_timeout(PATIENCE).expect("it listens");
+        Self { child: Some(child), address, metrics, said }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    /// What it serves as metrics.
+    pub fn metrics(&self) -> String {
+        let Ok(mut stream) = TcpStream::connect(&self.metrics) else { return String::new() };
+        let mut text = String::new();
+        let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        let _ = stream.read_to_string(&mut text);
+        text
+    }
+
+    /// Waits until a line is among the metrics.
+    #[track_caller]
+    pub fn wait_for(&self, line: &str) {
+        self.wait_until(line, |text| text.lines().any(|found| found == line));
+    }
+
+    /// Waits until the metrics are as `wanted`.
+    #[track_caller]
+    pub fn wait_until(&self, what: &str, wanted: impl Fn(&str) -> bool) {
+        let started = Instant::now();
+        loop {
+            let text = self.metrics();
+            if wanted(&text) {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{what} never came; {text}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A metric's value.
+    pub fn value(&self, name: &str) -> f64 {
+        let text = self.metrics();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
+    }
+
+    /// The most memory that it had so far, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let id = self.child.as_ref().unwrap().id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kib << 10
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Sends SIGTERM, and gives how it ended.
+    pub fn stop(self) -> Output {
+        self.signal("-TERM");
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Output {
+        let mut output = self.child.take().unwrap().wait_with_output().unwrap();
+        let said = std::mem::replace(&mut self.said, thread::spawn(String::new));
+        output.stderr = said.join().unwrap().into_bytes();
+        output
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A port that nobody had a moment ago.
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

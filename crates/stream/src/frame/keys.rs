@@ -1,0 +1,108 @@
+//! The key schedule: stream key → the stream's own, and a chain of keys for each connection.
+
+use std::sync::Arc;
+
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, hkdf};
+
+use super::{COMMITMENT_LEN, Kind, SALT_LEN};
+
+/// After how much a connection's key is replaced by the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratchet {
+    /// Frames under one key.
+    pub frames: u64,
+    /// Bytes under one key.
+    pub bytes: u64,
+}
+
+impl Ratchet {
+    /// The most that the format allows: 2^24 frames, 64 GiB. RFC 8446, section 5.5, allows AES-GCM
+    /// 2^24.5 records of 16 KiB, six times as much, at an advantage of 2^-57.
+    pub const MOST: Self = Self { frames: 1 << 24, bytes: 64 << 30 };
+}
+
+impl Default for Ratchet {
+    fn default() -> Self {
+        Self::MOST
+    }
+}
+
+/// What seals the end of a stream, and what commits to its key.
+pub(super) struct StreamKeys {
+    pub key: Arc<AeadKey>,
+    pub base: [u8; NONCE_LEN],
+    pub commitment: Secret<COMMITMENT_LEN>,
+}
+
+impl StreamKeys {
+    pub fn derive(stream_key: &Secret<32>, key_header: &[u8], salt: &[u8; SALT_LEN]) -> Self {
+        let info: [&[u8]; 4] = [b"wattlock-stream/v1 stream", &[0], salt, key_header];
+        let (key, base, rest) = split(&hkdf::expand_sha512(stream_key, &info));
+        Self { key, base, commitment: rest }
+    }
+}
+
+/// The key of a connection, and what the next follows from.
+pub(super) struct Chain {
+    pub key: Arc<AeadKey>,
+    base: [u8; NONCE_LEN],
+    next: Secret<32>,
+    /// Frames and bytes under this key.
+    pub used: Ratchet,
+}
+
+impl Chain {
+    /// The chain of the connection of that number and salt, in the stream of that salt.
+    pub fn derive(
+        stream_key: &Secret<32>,
+        stream_salt: &[u8; SALT_LEN],
+        connection: u64,
+        salt: &[u8; SALT_LEN],
+    ) -> Self {
+        let info: [&[u8]; 5] =
+            [b"wattlock-stream/v1 connection", &[0], stream_salt, &connection.to_be_bytes(), salt];
+        let (key, base, next) = split(&hkdf::expand_sha512(stream_key, &info));
+        Self { key, base, next, used: Ratchet { frames: 0, bytes: 0 } }
+    }
+
+    /// The nonce of a frame of that kind, with that number in the stream and that many bytes of
+    /// body, which counts as used from now on.
+    pub fn nonce(&mut self, kind: Kind, number: u64, bytes: usize) -> [u8; NONCE_LEN] {
+        self.used.frames += 1;
+        self.used.bytes += bytes as u64;
+        nonce(self.base, kind, number)
+    }
+
+    /// True if a frame of data with that many bytes, and one that rekeys, still fit under the key.
+    pub fn has_room(&self, bytes: usize, limit: Ratchet) -> bool {
+        self.used.frames + 1 < limit.frames && self.used.bytes + bytes as u64 <= limit.bytes
+    }
+
+    /// Goes on to the next key; this one and its origin are wiped.
+    pub fn turn(&mut self) {
+        let info: [&[u8]; 1] = [b"wattlock-stream/v1 ratchet"];
+        let (key, base, next) = split(&hkdf::expand_sha512(&self.next, &info));
+        self.key = key;
+        self.base = base;
+        self.next = next;
+        self.used = Ratchet { frames: 0, bytes: 0 };
+    }
+}
+
+/// The base nonce with the kind in its first byte and the number of the frame in its last eight.
+pub(super) fn nonce(base: [u8; NONCE_LEN], kind: Kind, number: u64) -> [u8; NONCE_LEN] {
+    let mut nonce = base;
+    nonce[0] ^= kind.code();
+    nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
+    nonce
+}
+
+/// Key, base nonce, and 32 bytes more.
+fn split(okm: &Secret<{ 32 + NONCE_LEN + 32 }>) -> (Arc<AeadKey>, [u8; NONCE_LEN], Secret<32>) {
+    let okm = okm.expose();
+    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &okm[..32]).expect("a key of 32 bytes");
+    let mut base = [0; NONCE_LEN];
+    base.copy_from_slice(&okm[32..32 + NONCE_LEN]);
+    let rest = Secret::init_with(|bytes| bytes.copy_from_slice(&okm[32 + NONCE_LEN..]));
+    (Arc::new(key), base, rest)
+}

@@ -1,0 +1,133 @@
+//! Memory for messages that have not come whole yet, shared by all connections.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Error;
+
+/// How much may be held of messages that are not whole.
+///
+/// Reading takes one of a few buffers, which is given back as soon as what was read is in the
+/// window or shrunk to [`SMALL`]; so those who send slowly, or nothing, keep no buffer from others.
+/// Longer messages share a budget. Who finds it used up waits to be the one that needs none: that
+/// one can always go on, so however many stop in the middle, no two wait for each other.
+pub(super) struct Budget {
+    reads: Arc<Semaphore>,
+    partial: Arc<Semaphore>,
+    exempt: Arc<Semaphore>,
+    crowd: Semaphore,
+}
+
+/// What a connection was given.
+#[derive(Default)]
+pub(super) enum Lease {
+    /// Nothing: it holds at most [`SMALL`].
+    #[default]
+    Small,
+    /// A buffer for reading.
+    Read(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit),
+    /// A part of the budget, in [`SMALL`]s.
+    Partial(OwnedSemaphorePermit),
+    /// All that a message may need.
+    Exempt(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit),
+}
+
+/// Bytes that every connection may hold.
+pub(super) const SMALL: usize = 4 << 10;
+
+/// Bytes of a buffer for reading.
+pub(super) const READ: usize = 32 << 10;
+
+/// Buffers for reading: 8 MiB.
+const READS: usize = 256;
+
+/// How many may wait for the last room, each with what it has read: 16 MiB at most.
+const CROWD: usize = 512;
+
+impl Budget {
+    /// A budget of `bytes` for messages that are longer than [`SMALL`].
+    pub fn new(bytes: u64) -> Self {
+        let small = usize::try_from(bytes).unwrap_or(usize::MAX) / SMALL;
+        Self {
+            reads: Arc::new(Semaphore::new(READS)),
+            partial: Arc::new(Semaphore::new(small.clamp(1, 1 << 24))),
+            exempt: Arc::new(Semaphore::new(1)),
+            crowd: Semaphore::new(CROWD),
+        }
+    }
+
+    /// A buffer for reading.
+    pub async fn read(&self) -> Lease {
+        match Arc::clone(&self.reads).acquire_owned().await {
+            Ok(permit) => Lease::Read(permit),
+            Err(_) => unreachable!("it is never closed"),
+        }
+    }
+
+    /// Leave to hold `bytes`, some of which `lease` allows.
+    ///
+    /// # Errors
+    /// [`Error::Crowded`].
+    pub async fn hold(&self, lease: Lease, bytes: usize) -> Result<Lease, Error> {
+        if bytes <= SMALL {
+            return Ok(Lease::Small);
+        }
+        let wanted = bytes.div_ceil(SMALL);
+        let had = match &lease {
+            Lease::Exempt(_) => return Ok(lease),
+            Lease::Partial(permit) => permit.num_permits(),
+            // Reading is for others, too.
+            Lease::Small | Lease::Read(_) => 0,
+        };
+        if wanted <= had {
+            return Ok(lease);
+        }
+        let more = u32::try_from(wanted - had).unwrap_or(u32::MAX);
+        if let Ok(more) = Arc::clone(&self.partial).try_acquire_many_owned(more) {
+            return Ok(match lease {
+                Lease::Partial(mut permit) => {
+                    permit.merge(more);
+                    Lease::Partial(permit)
+                }
+                _ => Lease::Partial(more),
+            });
+        }
+        if matches!(lease, Lease::Read(_)) {
+            drop(lease);
+        }
+        let _waiting = self.crowd.try_acquire().map_err(|_| Error::Crowded)?;
+        match Arc::clone(&self.exempt).acquire_owned().await {
+            Ok(permit) => Ok(Lease::Exempt(permit)),
+            Err(_) => unreachable!("it is never closed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_for_the_last_room_gets_it_when_its_holder_is_done() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let budget = Budget::new(4 * SMALL as u64);
+            let first = budget.hold(Lease::Small, 4 * SMALL).await.unwrap();
+            assert!(matches!(first, Lease::Partial(_)));
+            let second = budget.hold(Lease::Small, 2 * SMALL).await.unwrap();
+            assert!(matches!(second, Lease::Exempt(_)));
+            // It needs no more, however long its message becomes.
+            let second = budget.hold(second, 1 << 30).await.unwrap();
+            let mut third = Box::pin(budget.hold(Lease::Small, 2 * SMALL));
+            let waits = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(third.as_mut().poll(context).is_pending())
+            });
+            assert!(waits.await);
+            drop(second);
+            assert!(matches!(third.await, Ok(Lease::Exempt(_))));
+            drop(first);
+            assert!(matches!(budget.hold(Lease::Small, 4 * SMALL).await, Ok(Lease::Partial(_))));
+        });
+    }
+}

@@ -1,0 +1,41 @@
+//! What can go wrong between a connection and the window.
+
+use std::io;
+use std::time::Duration;
+
+use crate::frame;
+
+/// Why a connection, or the whole gateway, cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message is longer than it may be.
+    #[error("a message of {len} bytes or more is longer than the limit of {limit}")]
+    TooLong {
+        /// Bytes as far as is known.
+        len: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// The input ended, or its peer vanished, within a message.
+    #[error("it ended in the middle of a message")]
+    Cut,
+    /// A peer was too slow.
+    #[error("it completed no message for {} s", _0.as_secs_f64())]
+    Idle(Duration),
+    /// Too many messages have begun and not come whole.
+    #[error("there is no memory for one more message that does not come whole")]
+    Crowded,
+    /// The stream itself has ended, or failed.
+    #[error("the stream has ended")]
+    Ended,
+    /// An input could not be read.
+    #[error("reading failed")]
+    Read(#[source] io::Error),
+    /// A sealed stream is not what was sealed.
+    #[error(transparent)]
+    Frame(#[from] frame::Error),
+    /// The window refused.
+    #[error(transparent)]
+    Window(#[from] crate::Error),
+}

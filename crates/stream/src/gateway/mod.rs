@@ -1,0 +1,134 @@
+//! Connections in, a sealed stream out; and the inverse.
+//!
+//! A [`Lane`] is one input: it cuts what came into whole units and puts them into the window of a
+//! [`Live`](crate::Live). [`Sealing`] makes lanes that seal, all into one stream, and [`Opening`]
+//! makes lanes that open, each a stream of its own. [`Listener`] serves thousands of connections on
+//! one thread, and [`pump`] serves one input that blocks. What leaves the window goes to an
+//! [`Outlet`]: standard output, files in turn, a peer.
+//!
+//! Memory is bounded by the window, by a budget of the same size for messages that have not come
+//! whole yet, and by 4 KiB for each connection.
+
+mod budget;
+mod error;
+mod intake;
+mod listener;
+mod opening;
+mod outlet;
+mod pump;
+mod sealing;
+mod socket;
+mod split;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::frame::End;
+use crate::{Message, Room};
+
+pub use error::Error;
+pub use listener::{Limits, Listener};
+pub use opening::{Exit, Merged, Opening, PerConnection, Unlock};
+pub use outlet::{Files, Outlet, Peer, Stdout};
+pub use pump::{Stop, pump};
+pub use sealing::{Rotation, Sealing};
+pub use socket::Address;
+pub use split::Split;
+
+/// One input on its way into the window.
+pub trait Lane: Send {
+    /// What stands at the start of `bytes`, all that came and was not taken yet. `ended` says that
+    /// no more will come.
+    ///
+    /// # Errors
+    /// That what came breaks the rules of its framing.
+    fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error>;
+
+    /// Takes a unit that needs no room.
+    ///
+    /// # Errors
+    /// That it is not what it has to be.
+    fn aside(&mut self, unit: &[u8]) -> Result<(), Error>;
+
+    /// Takes a unit into the room that was reserved for it.
+    ///
+    /// # Errors
+    /// That it is not what it has to be, or the stream has ended.
+    fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error>;
+
+    /// Bytes that the end needs in the window; 0 for none.
+    fn end_needs(&self) -> u64;
+
+    /// Ends the lane, with the room that [`Lane::end_needs`]; `left` bytes belong to no unit.
+    ///
+    /// # Errors
+    /// That it may not end here.
+    fn end(&mut self, end: End, left: usize, room: Option<Room<Message>>) -> Result<(), Error>;
+}
+
+/// What a lane found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing whole yet; as far as is known, a unit of so many bytes comes.
+    More(usize),
+    /// So many bytes, which are for the lane alone.
+    Aside(usize),
+    /// A unit for the window.
+    Unit {
+        /// Its bytes.
+        len: usize,
+        /// What it needs in the window.
+        needs: u64,
+    },
+}
+
+/// What a gateway did, readable while it works.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Connections since the beginning.
+    pub connections: AtomicU64,
+    /// Connections that are open.
+    pub open: AtomicU64,
+    /// Connections that were cut: by their peers, for breaking a rule, or for being too slow.
+    pub cut: AtomicU64,
+    /// Connections that were refused, because there were as many as may be.
+    pub refused: AtomicU64,
+    /// Messages that were taken in whole.
+    pub messages: AtomicU64,
+    /// Bytes of these.
+    pub bytes_in: AtomicU64,
+    /// Bytes that went out.
+    pub bytes_out: AtomicU64,
+    /// Files that were finished.
+    pub files: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What somebody should be told while a gateway works.
+#[derive(Debug)]
+pub enum Notice {
+    /// A connection was ended before it was through.
+    Cut {
+        /// Whose, as far as the socket tells; or the number of it in its stream.
+        who: String,
+        /// Why.
+        why: String,
+    },
+    /// A sealed stream was opened to its end, or as far as it is authentic.
+    Opened {
+        /// Where it came from.
+        who: String,
+        /// Connections that its sealer had seen cut.
+        cut: u64,
+        /// Connections that began in an earlier stream, which was not there.
+        headless: u64,
+        /// Connections that were still open where it ended.
+        unfinished: u64,
+        /// Why it was not opened to its end.
+        failure: Option<crate::frame::Error>,
+    },
+}

@@ -1,0 +1,370 @@
+//! Sealed streams back into what they were made of.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use wattlock_engine::crypto::Secret;
+
+use super::{Address, Counters, Error, Lane, Next, Notice, Outlet, Peer};
+use crate::frame::{self, End, Event, Ledger, Reader, Unit};
+use crate::{Done, Message, Pool, Room, Sink};
+
+/// Finds the stream key that a key header tells.
+pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Sync;
+
+/// Where opened messages go. Connections are numbered from 1 within their source.
+pub trait Exit: Send {
+    /// A connection begins.
+    ///
+    /// # Errors
+    /// That nothing can be written there: everything is over.
+    fn begin(&mut self, source: u64, connection: u64) -> io::Result<()>;
+
+    /// Whole messages of a connection, with their marks.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()>;
+
+    /// A connection ends.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
+
+    /// Nothing else is ready.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Nothing follows.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// All connections to one place, message after message.
+pub struct Merged(pub Box<dyn Outlet>);
+
+impl Exit for Merged {
+    fn begin(&mut self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn data(&mut self, _: u64, _: u64, messages: &[u8]) -> io::Result<()> {
+        self.0.write(messages)
+    }
+
+    fn end(&mut self, _: u64, _: u64, _: End) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+
+/// A connection to a peer for each connection.
+pub struct PerConnection {
+    to: Address,
+    open: HashMap<(u64, u64), Peer>,
+}
+
+impl PerConnection {
+    /// Connects to `to` whenever a connection begins.
+    pub fn new(to: Address) -> Self {
+        Self { to, open: HashMap::new() }
+    }
+}
+
+impl Exit for PerConnection {
+    fn begin(&mut self, source: u64, connection: u64) -> io::Result<()> {
+        self.open.insert((source, connection), Peer::connect(&self.to)?);
+        Ok(())
+    }
+
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
+        let peer = self.open.get_mut(&(source, connection));
+        peer.map_or(Ok(()), |peer| peer.write(messages))
+    }
+
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
+        match (end, self.open.remove(&(source, connection))) {
+            (End::Continued, Some(peer)) => drop(self.open.insert((source, connection), peer)),
+            (_, Some(mut peer)) => peer.finish()?,
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.open.values_mut().try_for_each(Outlet::flush)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.open.values_mut().try_for_each(Outlet::finish)
+    }
+}
+
+/// Makes lanes, each of which opens one input of sealed streams.
+pub struct Opening {
+    unlock: Box<Unlock>,
+    limit: usize,
+    /// Sources of what is in the window, in its order; also held while something is put.
+    queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
+    notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    counters: Arc<Counters>,
+    sources: Mutex<u64>,
+    pool: Mutex<Option<Arc<Pool>>>,
+}
+
+/// One input, as those who read it and those who judge it know it.
+struct Source {
+    number: u64,
+    who: String,
+    ledger: Ledger,
+    in_window: u64,
+    cut: u64,
+    headless: u64,
+    failure: Option<frame::Error>,
+    /// A frame did not open: nothing after it may be used.
+    over: bool,
+    ended: bool,
+    notify: Arc<dyn Fn(Notice) + Send + Sync>,
+}
+
+impl Opening {
+    /// Opens frames of at most `limit` bytes with the keys that `unlock` finds, and tells of every
+    /// input that ends.
+    pub fn new(
+        unlock: Box<Unlock>,
+        limit: usize,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            unlock,
+            limit,
+            queue: Arc::default(),
+            notify: Arc::new(notify),
+            counters: Arc::default(),
+            sources: Mutex::new(0),
+            pool: Mutex::default(),
+        })
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The sink for a [`crate::Live`]: everything that is authentic goes to `exit`.
+    pub fn sink(&self, exit: Box<dyn Exit>) -> impl Sink + use<> {
+        Opened { queue: Arc::clone(&self.queue), exit, counters: Arc::clone(&self.counters) }
+    }
+
+    /// Takes buffers from the pool of the stream that was started with the sink.
+    pub fn use_pool(&self, pool: &Arc<Pool>) {
+        *lock(&self.pool) = Some(Arc::clone(pool));
+    }
+
+    /// A lane for an input, which `who` names.
+    pub fn lane(self: &Arc<Self>, who: String) -> Box<dyn Lane> {
+        let number = {
+            let mut sources = lock(&self.sources);
+            *sources += 1;
+            *sources
+        };
+        let source = Source {
+            number,
+            who,
+            ledger: Ledger::default(),
+            in_window: 0,
+            cut: 0,
+            headless: 0,
+            failure: None,
+            over: false,
+            ended: false,
+            notify: Arc::clone(&self.notify),
+        };
+        let reader = Reader::new(self.limit);
+        let pool = lock(&self.pool).clone();
+        let source = Arc::new(Mutex::new(source));
+        Box::new(OpeningLane { opening: Arc::clone(self), reader, source, pool })
+    }
+}
+
+impl Source {
+    /// Tells how it ended, once nothing of it is in the window.
+    fn tell(&mut self) {
+        if self.ended && self.in_window == 0 {
+            let unfinished = self.ledger.unfinished().len() as u64;
+            (self.notify)(Notice::Opened {
+                who: std::mem::take(&mut self.who),
+                cut: self.cut,
+                headless: self.headless,
+                unfinished,
+                failure: self.failure.take(),
+            });
+        }
+    }
+}
+
+struct OpeningLane {
+    opening: Arc<Opening>,
+    reader: Reader,
+    source: Arc<Mutex<Source>>,
+    pool: Option<Arc<Pool>>,
+}
+
+impl OpeningLane {
+    /// Notes why the source failed, which is told at its end.
+    fn failed(&self, error: frame::Error) -> Error {
+        lock(&self.source).failure.get_or_insert(error);
+        Error::Ended
+    }
+}
+
+impl Lane for OpeningLane {
+    fn next(&mut self, bytes: &[u8], _: bool) -> Result<Next, Error> {
+        if lock(&self.source).failure.is_some() {
+            return Err(Error::Ended);
+        }
+        let needed = self.reader.needed(bytes).map_err(|error| self.failed(error))?;
+        Ok(match needed {
+            needed if needed > bytes.len() => Next::More(needed),
+            len if self.reader.expects_header() => Next::Aside(len),
+            len => Next::Unit { len, needs: len as u64 },
+        })
+    }
+
+    fn aside(&mut self, unit: &[u8]) -> Result<(), Error> {
+        let taken = self.reader.take(unit.to_vec().into());
+        let unlocked = taken.and_then(|unit| match unit {
+            Unit::Header { key_header } => {
+                let key = (self.opening.unlock)(&key_header)?;
+                self.reader.unlock(&key)
+            }
+            Unit::Frame(_) => Ok(()),
+        });
+        unlocked.map_err(|error| self.failed(error))
+    }
+
+    fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
+        let mut bytes = match &self.pool {
+            Some(pool) => pool.take(unit.len()),
+            None => vec![0; unit.len()].into(),
+        };
+        bytes.copy_from_slice(unit);
+        let frame = match self.reader.take(bytes) {
+            Ok(Unit::Frame(frame)) => frame,
+            Ok(Unit::Header { .. }) => return Ok(()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        Counters::add(&self.opening.counters.bytes_in, unit.len() as u64);
+        lock(&self.source).in_window += 1;
+        let mut queue = lock(&self.opening.queue);
+        queue.push_back(Arc::clone(&self.source));
+        room.put(frame.to_open());
+        Ok(())
+    }
+
+    fn end_needs(&self) -> u64 {
+        0
+    }
+
+    fn end(&mut self, end: End, left: usize, _: Option<Room<Message>>) -> Result<(), Error> {
+        let mut source = lock(&self.source);
+        if end != End::Stopped
+            && let Err(error) = self.reader.finish(left)
+        {
+            source.failure.get_or_insert(error);
+        }
+        source.ended = true;
+        source.tell();
+        Ok(())
+    }
+}
+
+/// Judges what was opened, and hands on what is authentic.
+struct Opened {
+    queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
+    exit: Box<dyn Exit>,
+    counters: Arc<Counters>,
+}
+
+impl Sink for Opened {
+    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        let Some(source) = lock(&self.queue).pop_front() else { return Ok(()) };
+        let mut source = lock(&source);
+        source.in_window -= 1;
+        let handed_on = self.judge(&mut source, done);
+        source.tell();
+        handed_on
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.exit.flush()
+    }
+}
+
+impl Opened {
+    fn judge(&mut self, source: &mut Source, done: &Done) -> io::Result<()> {
+        if source.over {
+            return Ok(());
+        }
+        let frame = &done.message.buffer;
+        let event = match &done.outcome {
+            Ok(()) => source.ledger.take(frame),
+            Err(_) => Err(frame::Error::Authentication { connection: done.message.user }),
+        };
+        match event {
+            Err(error) => {
+                // What follows is worth nothing, whatever else was found first.
+                source.over = true;
+                source.failure = Some(error);
+                Ok(())
+            }
+            Ok(event) => self.hand_on(source, event, Ledger::messages(frame)),
+        }
+    }
+
+    fn hand_on(&mut self, source: &mut Source, event: Event, messages: &[u8]) -> io::Result<()> {
+        let number = source.number;
+        match event {
+            Event::Opened { connection, headless, .. } => {
+                source.headless += u64::from(headless);
+                self.exit.begin(number, connection)
+            }
+            Event::Data { connection } => {
+                Counters::add(&self.counters.messages, 1);
+                Counters::add(&self.counters.bytes_out, messages.len() as u64);
+                self.exit.data(number, connection, messages)
+            }
+            Event::Ended { connection, end } => {
+                source.cut += u64::from(end == End::Cut);
+                self.exit.end(number, connection, end)
+            }
+            Event::Rekeyed | Event::Resumed { .. } => Ok(()),
+            Event::Closed => self.exit.flush(),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Whoever wants to know looked at the flush before.
+        let _ = self.exit.finish();
+    }
+}
+
+/// Nothing that is half done is left behind when one panics: the stream then ends.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

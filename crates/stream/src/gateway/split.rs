@@ -1,0 +1,155 @@
+//! Where messages end.
+
+use super::Error;
+use crate::frame::Framing;
+
+/// How messages are told apart in what comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// By which marks.
+    pub framing: Framing,
+    /// Bytes of the longest message, marks not included; of [`Framing::Raw`], of the longest piece.
+    pub limit: usize,
+}
+
+/// Whole messages at the start of what came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Bytes of them all, marks included.
+    pub len: usize,
+    /// How many.
+    pub messages: u64,
+    /// Bytes that the next one needs at least, from the start; more than there are.
+    pub needed: usize,
+}
+
+impl Split {
+    /// Small messages that came together are sealed together, up to so many bytes.
+    pub const BATCH: usize = 64 << 10;
+
+    /// The whole messages at the start of `bytes`, the first `scanned` of which are known to hold
+    /// no end of a line. Several go together, up to [`Split::BATCH`]: they came together. If the input has
+    /// `ended`, what is left of a line is one.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub fn whole(&self, bytes: &[u8], scanned: usize, ended: bool) -> Result<Whole, Error> {
+        match self.framing {
+            Framing::Raw => {
+                let len = bytes.len().min(self.limit);
+                let messages = u64::from(len > 0);
+                Ok(Whole { len, messages, needed: len + 1 })
+            }
+            Framing::Lines => self.lines(bytes, scanned, ended),
+            Framing::Length => self.prefixed(bytes),
+        }
+    }
+
+    fn lines(&self, bytes: &[u8], scanned: usize, ended: bool) -> Result<Whole, Error> {
+        let too_long = |len: usize| Error::TooLong { len: len as u64, limit: self.limit as u64 };
+        let (mut len, mut messages) = (0, 0);
+        let mut from = scanned;
+        while len < Self::BATCH {
+            let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') else { break };
+            let end = from + at + 1;
+            if messages > 0 && end > Self::BATCH {
+                break;
+            }
+            if end - 1 - len > self.limit {
+                if messages > 0 {
+                    // What came before it is whole.
+                    break;
+                }
+                return Err(too_long(end - 1 - len));
+            }
+            (len, from, messages) = (end, end, messages + 1);
+        }
+        let rest = bytes.len() - len;
+        if messages == 0 && rest > self.limit {
+            return Err(too_long(rest));
+        }
+        if messages == 0 && ended && rest > 0 {
+            return Ok(Whole { len: rest, messages: 1, needed: rest + 1 });
+        }
+        Ok(Whole { len, messages, needed: bytes.len() + 1 })
+    }
+
+    fn prefixed(&self, bytes: &[u8]) -> Result<Whole, Error> {
+        let (mut len, mut messages) = (0, 0);
+        loop {
+            let Some(prefix) = bytes[len..].first_chunk::<MARK_LEN>() else {
+                return Ok(Whole { len, messages, needed: len + MARK_LEN });
+            };
+            let message = u32::from_be_bytes(*prefix) as usize;
+            if message > self.limit && messages == 0 {
+                return Err(Error::TooLong { len: message as u64, limit: self.limit as u64 });
+            }
+            let end = len + MARK_LEN + message;
+            if message > self.limit || end > bytes.len() || (messages > 0 && end > Self::BATCH) {
+                return Ok(Whole { len, messages, needed: end });
+            }
+            (len, messages) = (end, messages + 1);
+        }
+    }
+}
+
+/// Bytes of a length in front of a message.
+const MARK_LEN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn split(framing: Framing) -> Split {
+        Split { framing, limit: 10 }
+    }
+
+    fn whole(framing: Framing, bytes: &[u8], ended: bool) -> Result<(usize, u64), Error> {
+        split(framing).whole(bytes, 0, ended).map(|whole| (whole.len, whole.messages))
+    }
+
+    #[test]
+    fn messages_end_where_their_framing_says() {
+        use Framing::{Length, Lines, Raw};
+        assert_eq!(whole(Raw, b"twelve bytes", false).unwrap(), (10, 1));
+        assert_eq!(whole(Raw, b"", true).unwrap(), (0, 0));
+        assert_eq!(whole(Lines, b"one\n\ntwo", false).unwrap(), (5, 2));
+        assert_eq!(whole(Lines, b"two", false).unwrap(), (0, 0));
+        assert_eq!(whole(Lines, b"two", true).unwrap(), (3, 1));
+        assert_eq!(whole(Lines, b"ten bytes.\n", false).unwrap(), (11, 1));
+        assert_eq!(whole(Length, b"\0\0\0\0\0\0\0\x02ab\0\0\0\x03ab", false).unwrap(), (10, 2));
+        assert_eq!(whole(Length, b"\0\0\0", true).unwrap(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_before_it_is_there() {
+        let refused = |framing, bytes: &[u8]| {
+            assert!(matches!(whole(framing, bytes, false), Err(Error::TooLong { .. })));
+        };
+        refused(Framing::Lines, b"eleven bytes and no end");
+        refused(Framing::Lines, b"eleven bytes\n");
+        refused(Framing::Length, b"\0\0\0\x0b");
+        refused(Framing::Length, b"\xff\xff\xff\xff");
+        // What came before it is not lost.
+        assert_eq!(whole(Framing::Length, b"\0\0\0\0\0\0\0\x0b", false).unwrap(), (4, 1));
+        assert_eq!(whole(Framing::Lines, b"one\neleven bytes\n", false).unwrap(), (4, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_whole_messages_and_a_rest(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(0), any::<u8>()], 0..200),
+            which in 0usize..3,
+        ) {
+            let framing = [Framing::Raw, Framing::Lines, Framing::Length][which];
+            if let Ok(found) = split(framing).whole(&bytes, 0, false) {
+                prop_assert!(found.len <= bytes.len());
+                prop_assert!((found.messages == 0) == (found.len == 0));
+                let again = split(framing).whole(&bytes[..found.len], 0, false).unwrap();
+                prop_assert_eq!((again.len, again.messages), (found.len, found.messages));
+            }
+        }
+    }
+}
