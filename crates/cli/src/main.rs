@@ -32,6 +32,7 @@ mod keys;
 mod measure;
 mod metrics;
 mod progress;
+mod provider;
 mod rekey;
 mod replace;
 mod report;
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Bench(Bench::Https(args)) => bench::https::run(&args),
+        Command::Provider(args) => provider::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
