@@ -152,7 +152,9 @@ impl OpenSsl {
         for len in LENGTHS {
             let plain: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
             fs::write(self.directory.join("plain"), &plain)?;
-            expected_bytes += 2 * len as u64;
+            // The last block of these is OpenSSL's call for the end, which counts no bytes.
+            let counted = if matches!(mode, "ECB" | "CBC") { len / 16 * 16 } else { len };
+            expected_bytes += 2 * counted as u64;
             let agreed = if is_gcm { self.cms(cipher) } else { self.enc(cipher, bits, mode) };
             if let Err(why) = agreed {
                 differs.get_or_insert(format!("{len} bytes: {why:#}"));

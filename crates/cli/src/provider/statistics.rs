@@ -111,13 +111,15 @@ pub fn document(all: &[Statistics]) -> serde_json::Value {
 const MAGIC: &[u8] = b"wattlock-stats/1";
 
 /// The paths in the order of their cells, as the specification has them.
-const PATHS: [&str; 7] = [
+const PATHS: [&str; 9] = [
     "block",
     "ctr",
     "gcm-stream",
     "gcm-record",
     "gcm-multiblock",
     "cbc-record",
+    "cbc-hmac-record",
+    "cbc-hmac-multiblock",
     "multiblock-refused",
 ];
 
@@ -175,15 +177,15 @@ mod tests {
     #[test]
     fn counters_are_read() {
         let mut numbers = vec![17];
-        numbers.resize(1 + 3 * 8, 0);
+        numbers.resize(1 + 3 * 10, 0);
         // gcm-record, gcm-multiblock, and a path of a later version.
         numbers[10..16].copy_from_slice(&[2, 2, 30, 1, 8, 99]);
-        numbers[22..].copy_from_slice(&[1, 1, 5]);
+        numbers[28..].copy_from_slice(&[1, 1, 5]);
         let read = Statistics::parse(&file(&numbers)).unwrap();
         assert_eq!((read.pid, read.sum().bytes), (17, 134));
         assert_eq!(read.multiblock(), Counts { calls: 1, records: 8, bytes: 99 });
         let names: Vec<&str> = read.paths.keys().map(String::as_str).collect();
-        assert_eq!(names, ["gcm-multiblock", "gcm-record", "path-7"]);
+        assert_eq!(names, ["gcm-multiblock", "gcm-record", "path-9"]);
         assert!(read.text().contains("gcm-multiblock"), "{}", read.text());
     }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use super::server::{Nginx, Place, Setup};
 use crate::args::Suite;
@@ -54,7 +54,8 @@ impl Contender {
         }
     }
 
-    fn is_ours(self) -> bool {
+    /// True if the provider takes part.
+    pub fn is_ours(self) -> bool {
         !matches!(self, Self::Software | Self::InstructionSet | Self::LargeBuffers)
     }
 
@@ -83,7 +84,7 @@ impl Contender {
     fn settings(self, suite: Suite) -> Vec<(&'static str, String)> {
         let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
         if self.has_large_buffers() && suite == Suite::CbcSha384 {
-            settings.push(("paper", "1".into()));
+            settings.push(("paper_mode", "1".into()));
         }
         if self.has_accelerator() {
             let threshold = if self == Self::Eeca { STUDYS_THRESHOLD } else { 0 };
@@ -111,7 +112,7 @@ impl Running {
         place: &Place,
         contender: Contender,
         suite: Suite,
-        provider: &Result<std::path::PathBuf, String>,
+        provider: Option<&Path>,
     ) -> anyhow::Result<Self> {
         if let Some(why) = contender.cannot(suite) {
             bail!(why);
@@ -120,7 +121,7 @@ impl Running {
         let mut environment = Vec::new();
         let mut statistics = None;
         if contender.is_ours() {
-            let module = provider.as_ref().map_err(unavailable)?;
+            let module = provider.context("no provider")?;
             let folder = Folder::new(place.directory.join(format!("{name}-statistics")))?;
             let file = place.directory.join(format!("{name}.cnf"));
             configure(&file, module, &folder, &contender.settings(suite))?;

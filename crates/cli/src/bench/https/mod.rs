@@ -50,6 +50,11 @@ pub fn run(args: &args::BenchHttps) -> Ended {
         Ok(programs) => programs.tell(&mut results),
         Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
     }
+    if let Err(why) = &provider {
+        let ours: Vec<&str> =
+            Contender::ALL.into_iter().filter(|c| c.is_ours()).map(Contender::name).collect();
+        results.skipped.push(format!("{}: {why}", ours.join(", ")));
+    }
     let bench = programs.ok().map(|programs| Bench {
         place: Place { directory: directory.path().to_owned(), nginx: programs.nginx, cpu: first },
         clients: Clients { wrk: programs.wrk, ab: programs.ab, curl: programs.curl, cpu: last },
@@ -202,8 +207,13 @@ impl Bench<'_> {
     fn suite(&self, lab: &mut Lab<'_>, suite: Suite) -> anyhow::Result<()> {
         let name = suite.openssl_name();
         let mut running = Vec::new();
+        let provider = self.provider.as_deref().ok();
         for contender in Contender::ALL {
-            let started = Running::start(&self.place, contender, suite, &self.provider);
+            if contender.is_ours() && provider.is_none() {
+                // Said once for all suites.
+                continue;
+            }
+            let started = Running::start(&self.place, contender, suite, provider);
             let checked = started.and_then(|one| {
                 let negotiated = self.check(&one, suite)?;
                 Ok((one, negotiated))

@@ -78,6 +78,10 @@ fn clocks(row: &Row) -> String {
     row.clocks.as_ref().map_or_else(String::new, |clocks| format!("  clocks {clocks}"))
 }
 
+fn count(threads: usize) -> String {
+    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
+}
+
 /// What was aimed at: CPU time of the server for a page, ours over theirs.
 const TARGETS: [(Suite, u64, Contender, f64); 5] = [
     (Suite::Gcm, 512 << 10, Contender::InstructionSet, 0.45),
@@ -126,7 +130,7 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
         let Some(speed) = results.row(primitive::SPEED, &row.case) else { continue };
         let threads = row.threads.unwrap_or(1);
         let value = row.rate() / speed.rate();
-        let name = format!("{}: engine, {threads} threads / openssl speed", row.case);
+        let name = format!("{}: engine, {} / openssl speed", row.case, count(threads));
         ratios.push(match row.case == primitive::case(64 << 10) && threads == 1 {
             true => Ratio::at_least(name, value, 5.0),
             false => Ratio::told(name, value),
