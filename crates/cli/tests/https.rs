@@ -125,6 +125,9 @@ fn the_study_is_set_beside_ours() {
     let text = stdout(&ran);
     assert!(text.contains("966.23      900.66"), "{text}");
     assert!(!can_serve() || text.contains("ECDHE-RSA-AES256-SHA384\n"), "{text}");
+    if can_serve() && installed("ab") {
+        assert!(text.contains("1 KiB, by ab    openssl "), "{text}");
+    }
     assert!(text.contains("openssl speed") && text.contains("wattlock engine"), "{text}");
 }
 
