@@ -238,10 +238,16 @@ fn nginx_reads_its_settings() {
 #[test]
 fn counters_of_processes_are_shown() {
     let place = Place::new();
-    let mut file = b"wattlock-stats/1".to_vec();
-    for number in [4711u64, 3, 3, 48] {
-        file.extend(number.to_ne_bytes());
+    let mut numbers = [0u64; 43];
+    // The process, T, the device, `block`, both lanes, and `fault`.
+    for (index, number) in
+        [(0, 4711), (1, 8192), (6, 3), (7, 3), (8, 48), (35, 2), (36, 99), (39, 5)]
+    {
+        numbers[index] = number;
     }
+    numbers[2] = u64::from_ne_bytes(*b"a-device");
+    let mut file = b"wattlock-stats/2".to_vec();
+    file.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
     place.write("d/wattlock-4711.stats", &file);
     place.write("d/other", b"nothing of ours");
     let stats = |args: &[&str]| {
@@ -251,8 +257,18 @@ fn counters_of_processes_are_shown() {
     assert_exit(&text, 0);
     assert!(stdout(&text).contains("process 4711") && stdout(&text).contains("block"));
     let json: Value = serde_json::from_str(&stdout(&stats(&["--json"]))).unwrap();
-    assert_eq!(json["processes"][0]["paths"]["block"]["bytes"], 48);
+    let process = &json["processes"][0];
+    assert_eq!(process["paths"]["block"]["bytes"], 48);
+    assert_eq!(process["accelerator"]["device"], "a-device");
+    assert_eq!(process["accelerator"]["threshold_bytes"], 8192);
+    assert_eq!(process["accelerator"]["lanes"]["accelerator"]["bytes"], 99);
+    assert_eq!(process["accelerator"]["events"]["fault"], 5);
+    assert!(stdout(&text).contains("a-device, for requests above 8192 bytes"), "{}", stdout(&text));
     place.write("d/wattlock-1.stats", b"wattlock-stats/1 and more");
+    let other = stats(&[]);
+    assert_exit(&other, 1);
+    assert!(stderr(&other).contains("is of another version"), "{}", stderr(&other));
+    place.write("d/wattlock-1.stats", b"wattlock-stats/2 and more");
     let broken = stats(&[]);
     assert_exit(&broken, 1);
     assert!(stderr(&broken).contains("wattlock-1.stats is cut off"), "{}", stderr(&broken));

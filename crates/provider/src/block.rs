@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_crypto::{AesKernel, AesKey, tls_cbc};
+use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
+use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::paper::Paper;
@@ -40,8 +42,8 @@ impl<const BITS: usize> Algorithm for Ecb<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
-        Box::new(BlockCipher::new(Chaining::Ecb, BITS / 8))
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(BlockCipher::new(requests, Chaining::Ecb, BITS / 8))
     }
 }
 
@@ -51,8 +53,8 @@ impl<const BITS: usize> Algorithm for Cbc<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
-        let plain = BlockCipher::new(Chaining::Cbc, BITS / 8);
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
         if Self::TRAITS.paper && paper_mode_is_on() {
             Box::new(Paper::new(plain))
         } else {
@@ -89,6 +91,7 @@ enum Chaining {
 /// A context of either.
 #[derive(Clone)]
 pub(crate) struct BlockCipher {
+    requests: Arc<Allocation>,
     chaining: Chaining,
     key_len: usize,
     key: Option<Arc<AesKey>>,
@@ -122,8 +125,9 @@ struct Tls {
 }
 
 impl BlockCipher {
-    fn new(chaining: Chaining, key_len: usize) -> Self {
+    fn new(requests: &Arc<Allocation>, chaining: Chaining, key_len: usize) -> Self {
         Self {
+            requests: Arc::clone(requests),
             chaining,
             key_len,
             key: None,
@@ -137,6 +141,11 @@ impl BlockCipher {
         }
     }
 
+    /// Where its requests go.
+    pub(crate) fn requests(&self) -> &Arc<Allocation> {
+        &self.requests
+    }
+
     /// The key, and where the chain begins.
     pub(crate) fn keyed(&self) -> Option<(Arc<AesKey>, Direction, [u8; BLOCK])> {
         self.key.clone().map(|key| (key, self.direction, self.iv))
@@ -148,17 +157,24 @@ impl BlockCipher {
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else {
             return if in_out.is_empty() { Ok(()) } else { Err(Error::PartialBlock) };
         };
+        let ivs = &[self.iv];
+        let work = match (self.chaining, self.direction) {
+            (Chaining::Ecb, Direction::Encrypt) => Work::EcbEncrypt(key),
+            (Chaining::Ecb, Direction::Decrypt) => Work::EcbDecrypt(key),
+            (Chaining::Cbc, Direction::Encrypt) => Work::CbcEncrypt { key, ivs },
+            (Chaining::Cbc, Direction::Decrypt) => Work::CbcDecrypt { key, ivs },
+        };
+        // Said before it goes anywhere: no lane takes a part of a block.
+        if !in_out.len().is_multiple_of(BLOCK) {
+            return Err(Error::PartialBlock);
+        }
+        self.requests.run(in_out.len(), work, in_out)?;
         match (self.chaining, self.direction) {
-            (Chaining::Ecb, Direction::Encrypt) => key.ecb_encrypt(in_out)?,
-            (Chaining::Ecb, Direction::Decrypt) => key.ecb_decrypt(in_out)?,
+            (Chaining::Ecb, _) => {}
             (Chaining::Cbc, Direction::Encrypt) => {
-                key.cbc_encrypt(&self.iv, in_out)?;
                 self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
             }
-            (Chaining::Cbc, Direction::Decrypt) => {
-                key.cbc_decrypt(&self.iv, in_out)?;
-                self.iv = last;
-            }
+            (Chaining::Cbc, Direction::Decrypt) => self.iv = last,
         }
         Ok(())
     }

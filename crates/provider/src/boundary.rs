@@ -88,10 +88,11 @@ unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void 
     let Some(provider) = (unsafe { provider.cast::<Provider>().as_ref() }) else {
         return ptr::null_mut();
     };
-    let made = catch_unwind(|| {
-        crate::statistics::begin(provider.statistics());
-        Box::new(Context { host: provider.host(), cipher: A::context(), broken: false })
-    });
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        provider.count();
+        let cipher = A::context(provider.allocation());
+        Box::new(Context { host: provider.host(), cipher, broken: false })
+    }));
     match made {
         Ok(context) => Box::into_raw(context).cast(),
         Err(_) => {

@@ -1,9 +1,11 @@
 //! What every cipher of this provider can do, before anything of C's.
 
 use std::ffi::c_uint;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::abi::Param;
+use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::params::Params;
 
@@ -41,7 +43,8 @@ pub(crate) trait Algorithm: 'static {
     /// What a context can be asked.
     const GETTABLE: &'static [Param];
 
-    fn context() -> Box<dyn Cipher>;
+    /// A context whose requests go where `requests` says.
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher>;
 }
 
 /// The state of one use of an algorithm.

@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey, HmacRecord};
 use wattlock_crypto::{AesKernel, AesKey, CbcRecord, random, tls_cbc};
+use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
-use crate::tls::{self, BLOCK, Overhead, RecordAad, TLS_AAD_LEN};
+use crate::tls::{self, BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// AES-`BITS`-CBC-HMAC-SHA1.
 pub(crate) struct CbcHmacSha1<const BITS: usize>;
@@ -39,8 +41,8 @@ impl<const BITS: usize> Algorithm for CbcHmacSha1<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
-        Box::new(Composite::new(BITS / 8, HmacAlgorithm::Sha1))
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha1))
     }
 }
 
@@ -49,8 +51,8 @@ impl<const BITS: usize> Algorithm for CbcHmacSha256<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
-        Box::new(Composite::new(BITS / 8, HmacAlgorithm::Sha256))
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha256))
     }
 }
 
@@ -83,6 +85,7 @@ static GETTABLE: &[Param] = &[
 /// A context of any.
 #[derive(Clone)]
 pub(crate) struct Composite {
+    requests: Arc<Allocation>,
     key_len: usize,
     algorithm: HmacAlgorithm,
     key: Option<Arc<AesKey>>,
@@ -97,9 +100,14 @@ pub(crate) struct Composite {
 }
 
 impl Composite {
-    fn new(key_len: usize, algorithm: HmacAlgorithm) -> Self {
+    pub(crate) fn new(
+        requests: &Arc<Allocation>,
+        key_len: usize,
+        algorithm: HmacAlgorithm,
+    ) -> Self {
         let overhead = Overhead::Cbc { mac_len: algorithm.tag_len() };
         Self {
+            requests: Arc::clone(requests),
             key_len,
             algorithm,
             key: None,
@@ -114,25 +122,20 @@ impl Composite {
     }
 
     /// With the key of the cipher, and where its chain begins.
-    pub(crate) fn with_key(
-        key: Arc<AesKey>,
-        algorithm: HmacAlgorithm,
-        direction: Direction,
-        iv: [u8; BLOCK],
-    ) -> Self {
-        let fresh = Self::new(key.bits() / 8, algorithm);
-        Self { key: Some(key), direction, first_iv: iv, iv, ..fresh }
+    pub(crate) fn with_key(self, key: Arc<AesKey>, direction: Direction, iv: [u8; BLOCK]) -> Self {
+        Self { key: Some(key), direction, first_iv: iv, iv, ..self }
     }
 
-    /// Works on whole blocks and goes on with the IV.
-    fn blocks(&mut self, in_out: &mut [u8]) -> Result<(), Error> {
+    /// Works on whole blocks, of a request of so many bytes, and goes on with the IV.
+    fn blocks(&mut self, request: usize, in_out: &mut [u8]) -> Result<(), Error> {
         let key = self.key.as_ref().ok_or(Error::NoKey)?;
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else { return Ok(()) };
+        let ivs = &[self.iv];
         if self.direction == Direction::Encrypt {
-            key.cbc_encrypt(&self.iv, in_out)?;
+            self.requests.run(request, Work::CbcEncrypt { key, ivs }, in_out)?;
             self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
         } else {
-            key.cbc_decrypt(&self.iv, in_out)?;
+            self.requests.run(request, Work::CbcDecrypt { key, ivs }, in_out)?;
             self.iv = last;
         }
         Ok(())
@@ -152,10 +155,10 @@ impl Composite {
             count(Path::CompositeRecord, 1, payload.len());
             mac.sign(&[&aad.bytes(), payload], tag);
             tls::pad(padding);
-            self.blocks(record)?;
+            self.blocks(aad.len(), record)?;
             return Ok(sealed);
         }
-        self.blocks(record)?;
+        self.blocks(record.len(), record)?;
         let inside = record.get(iv_len..).ok_or(Error::Record)?;
         match tls_cbc::verify(&mac, aad.bytes(), inside) {
             Ok(payload) => {
@@ -172,32 +175,25 @@ impl Composite {
     /// All records of one write: their MACs side by side, then their chains of blocks.
     fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
         let (Some(key), Some(mac)) = (&self.key, &self.mac) else { return Err(Error::NoKey) };
-        let (count_of, mac_len) = (write.records(), mac.algorithm().tag_len());
-        count(Path::CompositeMultiblock, count_of, write.payload_len());
+        let (count_of, request) = (write.records(), write.payload_len());
+        count(Path::CompositeMultiblock, count_of, request);
         let mut ivs = vec![[0; BLOCK]; count_of];
         random::fill(ivs.as_flattened_mut())?;
+        let mac_len = mac.algorithm().tag_len();
         let overhead = Overhead::Cbc { mac_len };
-        let mut bodies = Vec::with_capacity(count_of);
         let mut payloads = Vec::with_capacity(count_of);
         for iv in &ivs {
             let (aad, payload) = write.next_record().ok_or(Error::Internal)?;
             write.put(&aad.header(overhead.sealed(payload.len())), 0)?;
             write.put(iv, 0)?;
             let padded = Overhead::padded(payload.len(), mac_len);
-            bodies.push(write.put(payload, padded - payload.len())?);
+            write.put(payload, padded - payload.len())?;
             payloads.push((aad, payload));
         }
-        let mut signed: Vec<HmacRecord<'_>> = Vec::with_capacity(count_of);
-        for (body, (aad, payload)) in bodies.iter_mut().zip(&payloads) {
-            let (tag, padding) = body[payload.len()..].split_at_mut(mac_len);
-            tls::pad(padding);
-            signed.push(HmacRecord { header: aad.bytes(), data: payload, tag });
-        }
-        mac.sign_records(&mut signed);
-        let mut chains: Vec<CbcRecord<'_>> =
-            bodies.into_iter().zip(&ivs).map(|(in_out, &iv)| CbcRecord { iv, in_out }).collect();
-        key.cbc_encrypt_records(&mut chains)?;
-        Ok(write.written())
+        let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
+        let packed = write.packed();
+        self.requests.run(request, Work::Other(&seal), packed)?;
+        Ok(packed.len())
     }
 
     fn set_aad(&mut self, params: &Params<'_>) -> Result<(), Error> {
@@ -215,6 +211,35 @@ impl Composite {
         self.aad = Some(aad);
         Ok(())
     }
+}
+
+/// Seals records that lie one after the other: header, IV, payload, room for MAC and padding.
+fn seal_records(
+    key: &AesKey,
+    mac: &HmacKey,
+    ivs: &[[u8; BLOCK]],
+    payloads: &[(RecordAad, &[u8])],
+    packed: &mut [u8],
+) -> Result<(), wattlock_crypto::Error> {
+    let mac_len = mac.algorithm().tag_len();
+    let mut bodies = Vec::with_capacity(payloads.len());
+    let mut rest = packed;
+    for (_, payload) in payloads {
+        let (record, behind) =
+            rest.split_at_mut(HEADER_LEN + BLOCK + Overhead::padded(payload.len(), mac_len));
+        bodies.push(&mut record[HEADER_LEN + BLOCK..]);
+        rest = behind;
+    }
+    let mut signed: Vec<HmacRecord<'_>> = Vec::with_capacity(payloads.len());
+    for (body, (aad, payload)) in bodies.iter_mut().zip(payloads) {
+        let (tag, padding) = body[payload.len()..].split_at_mut(mac_len);
+        tls::pad(padding);
+        signed.push(HmacRecord { header: aad.bytes(), data: payload, tag });
+    }
+    mac.sign_records(&mut signed);
+    let mut chains: Vec<CbcRecord<'_>> =
+        bodies.into_iter().zip(ivs).map(|(in_out, &iv)| CbcRecord { iv, in_out }).collect();
+    key.cbc_encrypt_records(&mut chains)
 }
 
 impl Cipher for Composite {
@@ -259,7 +284,7 @@ impl Cipher for Composite {
         match self.aad.take() {
             Some(aad) => self.record(aad, in_out),
             None => {
-                self.blocks(in_out)?;
+                self.blocks(len, in_out)?;
                 count(Path::Block, 1, len);
                 Ok(len)
             }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use wattlock_crypto::{AesKernel, AesKey};
+use wattlock_engine::Cipher as Work;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::params::Params;
@@ -30,8 +32,9 @@ impl<const BITS: usize> Algorithm for Ctr<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
         Box::new(Stream {
+            requests: Arc::clone(requests),
             key_len: BITS / 8,
             key: None,
             first_iv: [0; BLOCK],
@@ -57,6 +60,7 @@ static GETTABLE: &[Param] = &[
 
 #[derive(Clone)]
 struct Stream {
+    requests: Arc<Allocation>,
     key_len: usize,
     key: Option<Arc<AesKey>>,
     first_iv: [u8; BLOCK],
@@ -115,7 +119,17 @@ impl Cipher for Stream {
         let len = buffers.len();
         let used = self.used.checked_add(len as u64).ok_or(Error::TooLong)?;
         let in_out = buffers.output(&[], len)?;
-        key.ctr(&self.start, self.used, in_out);
+        if self.used.is_multiple_of(BLOCK as u64) {
+            let iv = self.counter();
+            self.requests.run(len, Work::Ctr { key, iv }, in_out)?;
+        } else {
+            let (start, used) = (self.start, self.used);
+            let rest = Whole(|in_out: &mut [u8]| {
+                key.ctr(&start, used, in_out);
+                Ok(())
+            });
+            self.requests.run(len, Work::Other(&rest), in_out)?;
+        }
         self.used = used;
         count(Path::Ctr, 1, len);
         Ok(len)

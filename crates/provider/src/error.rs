@@ -82,6 +82,12 @@ reasons! {
     Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
     /// The setting `statistics` names no folder.
     StatisticsFolder = 22, "the setting statistics names no folder: create it, or take it out";
+    /// The setting `accelerator` names none.
+    Accelerator = 23, "the setting accelerator is neither none nor simulated[:NAME=VALUE,...]; opencl and cuda are not there yet";
+    /// The setting `threshold` is no number.
+    Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
+    /// The setting `migration` names no rule.
+    Migration = 25, "the setting migration is neither paper nor sooner nor never";
 }
 
 impl Error {
@@ -95,6 +101,16 @@ const fn with_end(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
         Err(_) => panic!("a reason has a zero inside"),
+    }
+}
+
+impl From<wattlock_engine::Error> for Error {
+    fn from(error: wattlock_engine::Error) -> Self {
+        match error {
+            wattlock_engine::Error::Cipher { source, .. } => source.into(),
+            wattlock_engine::Error::Authentication { .. } => Self::Authentication,
+            _ => Self::Internal,
+        }
     }
 }
 

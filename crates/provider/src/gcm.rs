@@ -5,16 +5,23 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use wattlock_crypto::gcm::{GcmKey, GcmStream};
 use wattlock_crypto::{NONCE_LEN, TAG_LEN, random};
+use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
+use records::{
+    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, count_up, scheduled, seal_body, seal_records,
+};
+
+mod records;
 
 /// AES-`BITS`-GCM.
 pub(crate) struct Gcm<const BITS: usize>;
@@ -33,8 +40,9 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context() -> Box<dyn Cipher> {
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
         Box::new(Message {
+            requests: Arc::clone(requests),
             key_len: BITS / 8,
             key: None,
             direction: Direction::Encrypt,
@@ -53,12 +61,6 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
 
 /// Bytes of the longest IV (`GCM_IV_MAX_SIZE`).
 const MAX_IV_LEN: usize = 128;
-/// Bytes of the IV that a connection keeps to itself.
-const FIXED_IV_LEN: usize = 4;
-/// Bytes of the IV that every record carries.
-const EXPLICIT_IV_LEN: usize = NONCE_LEN - FIXED_IV_LEN;
-/// What a record has beside its payload, without its header.
-const GCM_OVERHEAD: usize = EXPLICIT_IV_LEN + TAG_LEN;
 
 static SETTABLE: &[Param] = &[
     Param::unsigned::<usize>(name::IV_LEN),
@@ -103,6 +105,7 @@ enum IvState {
 
 #[derive(Clone)]
 struct Message {
+    requests: Arc<Allocation>,
     key_len: usize,
     key: Option<Arc<GcmKey>>,
     direction: Direction,
@@ -160,40 +163,61 @@ impl Message {
             return Err(Error::Record);
         }
         let record = buffers.output(&[], len)?;
-        let (explicit_iv, rest) = record.split_at_mut(EXPLICIT_IV_LEN);
-        let (payload, tag) = rest.split_at_mut(len - GCM_OVERHEAD);
-        count(Path::GcmRecord, 1, payload.len());
+        let (explicit_iv, sealed) = record.split_at_mut(EXPLICIT_IV_LEN);
+        let payload = len - GCM_OVERHEAD;
+        let aad = aad.bytes();
+        count(Path::GcmRecord, 1, payload);
         if self.direction == Direction::Encrypt {
             let nonce = self.next_nonce(1)?;
             explicit_iv.copy_from_slice(&nonce[FIXED_IV_LEN..]);
-            let key = self.key.as_ref().ok_or(Error::NoKey)?;
-            tag.copy_from_slice(&key.aead().seal(nonce, &aad.bytes(), payload)?);
+            let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+            let seal = Whole(|sealed: &mut [u8]| {
+                let (payload, tag) = sealed.split_at_mut(payload);
+                tag.copy_from_slice(&key.seal(nonce, &aad, payload)?);
+                Ok(())
+            });
+            self.requests.run(payload, Work::Other(&seal), sealed)?;
             return Ok(len);
         }
         self.set_invocation(explicit_iv)?;
         let nonce = self.nonce()?;
-        let key = self.key.as_ref().ok_or(Error::NoKey)?;
-        let tag = <&[u8; TAG_LEN]>::try_from(&*tag).map_err(|_| Error::Internal)?;
-        key.aead().open(nonce, &aad.bytes(), payload, tag)?;
-        Ok(payload.len())
+        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let open = Whole(|sealed: &mut [u8]| {
+            let (payload, tag) = sealed.split_at_mut(payload);
+            let mut given = [0; TAG_LEN];
+            given.copy_from_slice(tag);
+            key.open(nonce, &aad, payload, &given)
+        });
+        self.requests.run(payload, Work::Other(&open), sealed)?;
+        Ok(payload)
     }
 
     /// All records of one write.
     fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
-        let records = write.records();
-        count(Path::GcmMultiblock, records, write.payload_len());
+        let (records, request) = (write.records(), write.payload_len());
+        count(Path::GcmMultiblock, records, request);
         // The nonces are taken before anything is sealed: an error must not lead to their reuse.
         let mut nonce = self.next_nonce(records as u64)?;
         self.iv_state = IvState::Used;
-        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let is_callers = self.requests.is_callers(request);
+        let first = (write.aad(), nonce);
         while let Some((aad, payload)) = write.next_record() {
             write.put(&aad.header(GCM_OVERHEAD + payload.len()), 0)?;
             write.put(&nonce[FIXED_IV_LEN..], 0)?;
-            let (sealed, tag) = write.put(payload, TAG_LEN)?.split_at_mut(payload.len());
-            tag.copy_from_slice(&key.aead().seal(nonce, &aad.bytes(), sealed)?);
+            let body = write.put(payload, TAG_LEN)?;
+            if is_callers {
+                // At once, while it is in the nearest cache.
+                seal_body(key, nonce, aad, body)?;
+            }
             count_up(&mut nonce);
         }
-        Ok(write.written())
+        let packed = write.packed();
+        if !is_callers {
+            let seal = Whole(|packed: &mut [u8]| seal_records(key, first, packed));
+            self.requests.run(request, Work::Other(&seal), packed)?;
+        }
+        Ok(packed.len())
     }
 
     fn nonce(&self) -> Result<[u8; NONCE_LEN], Error> {
@@ -370,15 +394,21 @@ impl Cipher for Message {
         let whole = self.tag_len == Some(TAG_LEN)
             && self.iv_len == NONCE_LEN
             && tls::is_whole_1_3(stream.short_aad(), len);
-        let done = match self.direction {
+        let (direction, tag) = (self.direction, &self.tag);
+        let work = |stream: &mut GcmStream, in_out: &mut [u8]| match direction {
             Direction::Encrypt => stream.encrypt(key, in_out),
-            Direction::Decrypt if whole => stream.open(key, in_out, &self.tag),
+            Direction::Decrypt if whole => stream.open(key, in_out, tag),
             Direction::Decrypt => stream.decrypt(key, in_out),
+        };
+        let done = if self.requests.is_callers(len) {
+            work(stream, in_out).map_err(Error::from)
+        } else {
+            scheduled(&self.requests, stream, in_out, work)
         };
         if let Err(error) = done {
             self.stream = None;
             self.iv_state = IvState::Used;
-            return Err(error.into());
+            return Err(error);
         }
         count(Path::GcmStream, 1, len);
         Ok(len)
@@ -465,15 +495,5 @@ impl Cipher for Message {
         self.answer_tag(params)?;
         self.generate(params)?;
         self.many.get(params)
-    }
-}
-
-/// Counts the end of a nonce up by one.
-fn count_up(nonce: &mut [u8; NONCE_LEN]) {
-    for byte in nonce[FIXED_IV_LEN..].iter_mut().rev() {
-        *byte = byte.wrapping_add(1);
-        if *byte != 0 {
-            return;
-        }
     }
 }

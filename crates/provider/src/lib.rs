@@ -2,14 +2,16 @@
 //!
 //! A module in Rust alone: it links no libcrypto, and OpenSSL's ABI is in the module `abi`. Of the
 //! units of EECA (Xiao et al. 2019), the *register unit* is the module `register`, the *request
-//! reconstruction* the module `multiblock`. `docs/spec/provider.md` has the settings, and what of
-//! the *scheduler*, *control* and *interaction* units is there.
+//! reconstruction* the module `multiblock`, the *scheduler unit* the module `allocation` with the
+//! engine's scheduler behind it, which has the *control* and *interaction* units as well.
+//! `docs/spec/provider.md` has the settings.
 //!
 //! OpenSSL calls `boundary`, which knows C and no cipher; the ciphers (`block`, `ctr`, `gcm`,
 //! `composite`, `paper`) know no C. No thread, device or file is made before a process makes its
 //! first context: servers load providers before they fork.
 
 mod abi;
+mod allocation;
 mod block;
 mod boundary;
 mod buffer;

@@ -182,14 +182,14 @@ impl<'a> Reconstruction<'a> {
         self.plan.records
     }
 
+    /// Additional data from which that of each record follows.
+    pub(crate) fn aad(&self) -> RecordAad {
+        self.plan.aad
+    }
+
     /// Bytes of the whole payload.
     pub(crate) fn payload_len(&self) -> usize {
         self.plan.payload
-    }
-
-    /// Bytes that were put.
-    pub(crate) fn written(&self) -> usize {
-        self.written
     }
 
     /// Additional data and payload of the next record.
@@ -205,8 +205,15 @@ impl<'a> Reconstruction<'a> {
         Some((aad, payload))
     }
 
+    /// All that was put, one after the other.
+    pub(crate) fn packed(self) -> &'a mut [u8] {
+        // SAFETY: these bytes were written, nobody else has them, and what `put` handed out has
+        // ended with the borrow of `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.out, self.written) }
+    }
+
     /// Appends `bytes` and so many zeros to the output, and returns where they are.
-    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&'a mut [u8], Error> {
+    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&mut [u8], Error> {
         let end = self.written + bytes.len() + zeros;
         if end > self.plan.packed {
             return Err(Error::Internal);

@@ -77,7 +77,8 @@ impl Cipher for Paper {
                 .find(|algorithm| algorithm.tag_len() == len)
                 .ok_or(Error::KeyLength)?;
             let (key, direction, iv) = self.plain.keyed().ok_or(Error::NoKey)?;
-            self.composite = Some(Composite::with_key(key, algorithm, direction, iv));
+            let fresh = Composite::new(self.plain.requests(), key.bits() / 8, algorithm);
+            self.composite = Some(fresh.with_key(key, direction, iv));
         }
         self.active().set(params)
     }

@@ -2,12 +2,14 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::abi::{self, Dispatch, Item, Param, name};
+use crate::allocation::Allocation;
 use crate::error::REASONS;
 use crate::host::Host;
 use crate::params::Params;
@@ -18,6 +20,7 @@ use crate::statistics::{self, count};
 pub(crate) struct Provider {
     host: Host,
     statistics: Option<PathBuf>,
+    allocation: Arc<Allocation>,
 }
 
 impl Provider {
@@ -25,9 +28,16 @@ impl Provider {
         self.host
     }
 
-    /// The folder for statistics, if one is configured.
-    pub(crate) fn statistics(&self) -> Option<&Path> {
-        self.statistics.as_deref()
+    /// The lanes for requests.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
+    }
+
+    /// Begins to count, if this process does not yet.
+    pub(crate) fn count(&self) {
+        if statistics::begin(self.statistics.as_deref()) {
+            self.allocation.note();
+        }
     }
 }
 
@@ -89,11 +99,13 @@ fn start(host: Host) -> Result<Provider, Error> {
         return Err(Error::StatisticsFolder);
     }
     let setting = |name| host.text(name).map(|text| text.trim() != "0");
-    PAPER_MODE.store(setting(c"paper_mode").unwrap_or(false), Ordering::Relaxed);
+    let paper_mode = setting(c"paper_mode").unwrap_or(false);
+    let allocation = Arc::new(Allocation::configured(|name| host.text(name), paper_mode)?);
+    PAPER_MODE.store(paper_mode, Ordering::Relaxed);
     let wished = setting(c"multiblock");
     let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
     MULTIBLOCK.store(wished.unwrap_or(known), Ordering::Relaxed);
-    Ok(Provider { host, statistics })
+    Ok(Provider { host, statistics, allocation })
 }
 
 /// Whether the multiblock hook of this OpenSSL was looked at: it is undocumented, and under

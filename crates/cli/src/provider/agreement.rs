@@ -6,9 +6,10 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use wattlock_provider::statistics::Counts;
 
 use super::configuration::Configuration;
-use super::statistics::{Counts, Folder};
+use super::statistics::Folder;
 use crate::exit::unavailable;
 
 /// The system's OpenSSL, as its program.

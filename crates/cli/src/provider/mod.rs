@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use crate::args;
 use crate::exit::{Ended, print, unavailable, usage};
 use configuration::Configuration;
-use statistics::Statistics;
+use wattlock_provider::statistics::Statistics;
 
 /// `wattlock provider`.
 pub fn run(args: &args::Provider) -> Ended {
@@ -49,7 +49,7 @@ fn stats(args: &args::ProviderStats) -> Ended {
             args.folder.display()
         );
     } else {
-        print(&all.iter().map(Statistics::text).collect::<Vec<_>>().join("\n"))?;
+        print(&all.iter().map(statistics::text).collect::<Vec<_>>().join("\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

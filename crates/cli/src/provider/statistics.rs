@@ -1,4 +1,4 @@
-//! What processes with the provider have counted: the files of `docs/spec/provider-stats.md`.
+//! What processes with the provider have counted, shown; `wattlock_provider::statistics` reads it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,122 +6,70 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde::Serialize;
+use serde_json::{Value, json};
+use wattlock_engine::Lane;
+use wattlock_provider::statistics::{self, Counts, Event, Statistics};
 
-/// The counters of one process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Statistics {
-    /// Its number.
-    pub pid: u64,
-    /// What was done on each path through the provider; only paths that were taken.
-    pub paths: BTreeMap<String, Counts>,
+const LANES: [Lane; 2] = [Lane::Cpu, Lane::Accelerator];
+
+/// The paths that were taken, by their names.
+pub fn paths(statistics: &Statistics) -> BTreeMap<&'static str, Counts> {
+    let all = statistics::Path::ALL.iter().map(|&path| (path.name(), statistics.counts(path)));
+    all.filter(|(_, counts)| *counts != Counts::default()).collect()
 }
 
-/// Calls, records and bytes of payload of one path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    pub calls: u64,
-    pub records: u64,
-    pub bytes: u64,
+/// For people.
+pub fn text(statistics: &Statistics) -> String {
+    let mut text = format!("process {}\n", statistics.process);
+    let _ = writeln!(text, "  {:<24}{:>14}{:>14}{:>18}", "path", "calls", "records", "bytes");
+    for (name, Counts { calls, records, bytes }) in paths(statistics) {
+        let _ = writeln!(text, "  {name:<24}{calls:>14}{records:>14}{bytes:>18}");
+    }
+    let Some((device, threshold)) = statistics.device.as_ref().zip(statistics.threshold()) else {
+        return text;
+    };
+    let rule = match threshold {
+        u64::MAX => "nothing, as it is never sooner done".into(),
+        bytes => format!("requests above {bytes} bytes"),
+    };
+    let _ = writeln!(text, "  accelerator: {device}, for {rule}");
+    for lane in LANES {
+        let counts = statistics.lane(lane);
+        let (name, calls, bytes) = (lane.name(), counts.calls, counts.bytes);
+        let _ = writeln!(text, "  by {name:<21}{calls:>14}{:>14}{bytes:>18}", "");
+    }
+    for (name, times) in events(statistics).filter(|(_, times)| *times > 0) {
+        let _ = writeln!(text, "  {name:<24}{times:>14}");
+    }
+    text
 }
 
-impl Counts {
-    /// Both together.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            calls: self.calls + other.calls,
-            records: self.records + other.records,
-            bytes: self.bytes + other.bytes,
-        }
-    }
+fn events(statistics: &Statistics) -> impl Iterator<Item = (&'static str, u64)> {
+    Event::ALL.iter().map(|&event| (event.name(), statistics.times(event)))
 }
 
-impl Statistics {
-    /// From the bytes of a file.
-    ///
-    /// # Errors
-    /// That they are not those of statistics.
-    pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
-        let numbers = bytes.strip_prefix(MAGIC).ok_or("is no file of statistics")?;
-        let (numbers, rest) = numbers.as_chunks::<8>();
-        let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_ne_bytes(*number)).collect();
-        let (pid, cells) = numbers.split_first().ok_or("is cut off")?;
-        let (cells, more) = cells.as_chunks::<3>();
-        if !rest.is_empty() || !more.is_empty() {
-            return Err("is cut off");
-        }
-        let named =
-            cells.iter().enumerate().filter(|(_, cell)| **cell != [0; 3]).map(|(at, cell)| {
-                let name =
-                    PATHS.get(at).map_or_else(|| format!("path-{at}"), |name| (*name).to_owned());
-                let [calls, records, bytes] = *cell;
-                (name, Counts { calls, records, bytes })
-            });
-        Ok(Self { pid: *pid, paths: named.collect() })
-    }
-
-    /// Of all processes that have written into a folder, by their numbers.
-    ///
-    /// # Errors
-    /// A folder or a file that cannot be read.
-    pub fn read_folder(folder: &Path) -> anyhow::Result<Vec<Self>> {
-        let cannot = || format!("cannot read {}", folder.display());
-        let mut all = Vec::new();
-        for entry in fs::read_dir(folder).with_context(cannot)? {
-            let path = entry.with_context(cannot)?.path();
-            if path.extension().is_some_and(|extension| extension == "stats") {
-                let cannot = || format!("cannot read {}", path.display());
-                let read = Self::parse(&fs::read(&path).with_context(cannot)?);
-                all.push(read.map_err(|why| anyhow::anyhow!("{} {why}", path.display()))?);
-            }
-        }
-        all.sort_by_key(|statistics| statistics.pid);
-        Ok(all)
-    }
-
-    /// What was done on all paths.
-    pub fn sum(&self) -> Counts {
-        self.paths.values().fold(Counts::default(), |sum, counts| sum.plus(*counts))
-    }
-
-    /// What was done on paths where a call has several records.
-    pub fn multiblock(&self) -> Counts {
-        let several = self.paths.values().filter(|counts| counts.records > counts.calls);
-        several.fold(Counts::default(), |sum, counts| sum.plus(*counts))
-    }
-
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut text = format!("process {}\n", self.pid);
-        let _ = writeln!(text, "  {:<20}{:>14}{:>14}{:>18}", "path", "calls", "records", "bytes");
-        for (name, counts) in &self.paths {
-            let Counts { calls, records, bytes } = counts;
-            let _ = writeln!(text, "  {name:<20}{calls:>14}{records:>14}{bytes:>18}");
-        }
-        text
-    }
+/// `wattlock-provider-stats/2`.
+pub fn document(all: &[Statistics]) -> Value {
+    let processes: Vec<Value> = all.iter().map(process).collect();
+    json!({ "schema": "wattlock-provider-stats/2", "processes": processes })
 }
 
-/// `wattlock-provider-stats/1`.
-pub fn document(all: &[Statistics]) -> serde_json::Value {
-    serde_json::json!({ "schema": "wattlock-provider-stats/1", "processes": all })
+/// One process of the document. The lanes are there if there is an accelerator.
+pub fn process(statistics: &Statistics) -> Value {
+    let mut value = json!({ "pid": statistics.process, "paths": paths(statistics) });
+    let Some((device, threshold)) = statistics.device.as_ref().zip(statistics.threshold()) else {
+        return value;
+    };
+    let lanes: BTreeMap<_, _> =
+        LANES.into_iter().map(|lane| (lane.name(), statistics.lane(lane))).collect();
+    value["accelerator"] = json!({
+        "device": device,
+        "threshold_bytes": threshold,
+        "lanes": lanes,
+        "events": events(statistics).collect::<BTreeMap<_, _>>(),
+    });
+    value
 }
-
-/// The first bytes of a file.
-const MAGIC: &[u8] = b"wattlock-stats/1";
-
-/// The paths in the order of their cells, as the specification has them.
-const PATHS: [&str; 9] = [
-    "block",
-    "ctr",
-    "gcm-stream",
-    "gcm-record",
-    "gcm-multiblock",
-    "cbc-record",
-    "cbc-hmac-record",
-    "cbc-hmac-multiblock",
-    "multiblock-refused",
-];
 
 /// A folder that is emptied between looks.
 pub struct Folder(PathBuf);
@@ -149,7 +97,7 @@ impl Folder {
     /// # Errors
     /// That it cannot be read.
     pub fn read(&self) -> anyhow::Result<Vec<Statistics>> {
-        Statistics::read_folder(&self.0)
+        Ok(Statistics::read_folder(&self.0)?)
     }
 
     /// Forgets what was counted by processes that have ended.
@@ -161,40 +109,5 @@ impl Folder {
             fs::remove_file(entry?.path())?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-mod tests {
-    use super::*;
-
-    fn file(numbers: &[u64]) -> Vec<u8> {
-        let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
-        MAGIC.iter().copied().chain(numbers).collect()
-    }
-
-    #[test]
-    fn counters_are_read() {
-        let mut numbers = vec![17];
-        numbers.resize(1 + 3 * 10, 0);
-        // gcm-record, gcm-multiblock, and a path of a later version.
-        numbers[10..16].copy_from_slice(&[2, 2, 30, 1, 8, 99]);
-        numbers[28..].copy_from_slice(&[1, 1, 5]);
-        let read = Statistics::parse(&file(&numbers)).unwrap();
-        assert_eq!((read.pid, read.sum().bytes), (17, 134));
-        assert_eq!(read.multiblock(), Counts { calls: 1, records: 8, bytes: 99 });
-        let names: Vec<&str> = read.paths.keys().map(String::as_str).collect();
-        assert_eq!(names, ["gcm-multiblock", "gcm-record", "path-9"]);
-        assert!(read.text().contains("gcm-multiblock"), "{}", read.text());
-    }
-
-    #[test]
-    fn what_is_no_file_of_statistics_is_refused() {
-        let whole = file(&[1, 2, 3, 4]);
-        assert!(Statistics::parse(&whole).is_ok());
-        for wrong in [&b""[..], b"wattlock-stats/2", MAGIC, &whole[..40], &whole[..47]] {
-            assert!(Statistics::parse(wrong).is_err(), "{wrong:?}");
-        }
     }
 }

@@ -247,7 +247,7 @@ impl Bench<'_> {
         for one in &running {
             if let Some(counted) = one.counted()? {
                 let key = format!("{name}, {}", one.contender.name());
-                note(lab, "counted", &key, serde_json::to_value(counted.paths)?);
+                note(lab, "counted", &key, provider::statistics::process(&counted));
             }
         }
         Ok(())
