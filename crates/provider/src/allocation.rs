@@ -98,17 +98,23 @@ impl Allocation {
         }
     }
 
-    /// True if the caller does a request of so many bytes, which is then counted as done.
+    /// True if the caller does a request of so many bytes.
     pub(crate) fn is_callers(&self, request: usize) -> bool {
-        let Some(accelerator) = &self.accelerator else { return true };
-        let is = accelerator.allocate(request) == Lane::Cpu;
-        if is {
-            count_lane(Lane::Cpu, request);
+        match &self.accelerator {
+            Some(accelerator) => accelerator.allocate(request) == Lane::Cpu,
+            None => true,
         }
-        is
     }
 
-    /// Does a request of so many bytes on the lane that it belongs to.
+    /// Counts a request that its caller did.
+    pub(crate) fn did(&self, request: usize) {
+        if self.accelerator.is_some() {
+            count_lane(Lane::Cpu, request);
+        }
+    }
+
+    /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
+    /// done.
     pub(crate) fn run(
         &self,
         request: usize,
@@ -120,7 +126,9 @@ impl Allocation {
             Some(accelerator) if !self.is_callers(request) => accelerator,
             _ => {
                 let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
-                return Ok(job.apply(0, true, in_out)?);
+                job.apply(0, true, in_out)?;
+                self.did(request);
+                return Ok(());
             }
         };
         let job = Job { cipher, chunk_len, data: Data::InPlace { slots: in_out } };

@@ -213,7 +213,9 @@ impl Message {
             count_up(&mut nonce);
         }
         let packed = write.packed();
-        if !is_callers {
+        if is_callers {
+            self.requests.did(request);
+        } else {
             let seal = Whole(|packed: &mut [u8]| seal_records(key, first, packed));
             self.requests.run(request, Work::Other(&seal), packed)?;
         }
@@ -401,7 +403,7 @@ impl Cipher for Message {
             Direction::Decrypt => stream.decrypt(key, in_out),
         };
         let done = if self.requests.is_callers(len) {
-            work(stream, in_out).map_err(Error::from)
+            work(stream, in_out).map(|()| self.requests.did(len)).map_err(Error::from)
         } else {
             scheduled(&self.requests, stream, in_out, work)
         };

@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use support::{Modules, Numbers, has};
-use wattlock_provider::statistics::{self, Counts, Statistics};
+use wattlock_engine::Lane;
+use wattlock_provider::statistics::{self, Counts, Event, Statistics};
 
 /// A folder with a certificate, pages, and what counts.
 struct Site {
@@ -49,6 +50,14 @@ impl Site {
         assert!(made.unwrap().success());
         let settings = format!("statistics = {}\n{settings}", path.join("stats").display());
         Self { modules: Modules::new(&settings), folder }
+    }
+
+    /// The workers of a server that was started by root are somebody else.
+    fn let_others_in(&self) {
+        for name in ["", "pages", "stats"] {
+            let mode = if name == "stats" { 0o777 } else { 0o755 };
+            fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -189,16 +198,49 @@ fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way() {
 }
 
 #[test]
+fn an_accelerator_takes_what_is_larger_than_the_threshold() {
+    if !programs_are_here() {
+        return;
+    }
+    for (suite, settings) in [
+        ("ECDHE-RSA-AES256-GCM-SHA384", "threshold = 8192"),
+        ("ECDHE-RSA-AES128-SHA256", "threshold = 8192\nmigration = paper"),
+        ("ECDHE-RSA-AES256-SHA384", "paper_mode = 1"),
+    ] {
+        let site = Site::with_settings(&format!("accelerator = simulated\n{settings}"));
+        site.let_others_in();
+        let options = format!("ssl_ciphers {suite}; ssl_conf_command Options -EncryptThenMac;");
+        let server = site.nginx_with(true, "master_process on; worker_processes 2;", &options);
+        for page in PAGES {
+            site.fetch(&server, false, page, TLS_1_2);
+        }
+        let all = Statistics::read_folder(&site.path("stats")).unwrap();
+        let workers = all.iter().filter(|one| one.process != u64::from(server.process.id()));
+        let busy: Vec<_> = workers.filter(|one| one.sum().calls > 0).collect();
+        assert!(!busy.is_empty(), "{suite}: no worker counted anything");
+        for worker in &busy {
+            assert_eq!(worker.device.as_deref(), Some("simulated"));
+            assert_eq!(worker.threshold(), Some(8192), "{suite}");
+            // It makes one call after the other, so nothing can migrate.
+            assert_eq!(worker.times(Event::MigratedToCpu), 0);
+        }
+        let sum = |of: &dyn Fn(&Statistics) -> u64| busy.iter().map(|one| of(one)).sum::<u64>();
+        // A page of 2 MiB is 17 writes. What a busy machine was too late for, the CPU did.
+        let late = sum(&|one| one.times(Event::Timeout) + one.times(Event::Absent));
+        let accelerated = sum(&|one| one.lane(Lane::Accelerator).calls);
+        assert!(accelerated + late >= 17, "{suite}: {accelerated}, and {late} late");
+        assert!(sum(&|one| one.lane(Lane::Cpu).calls) > 0, "{suite}: handshakes are small");
+        assert!(sum(&|one| one.lane(Lane::Accelerator).bytes) > 8192, "{suite}");
+    }
+}
+
+#[test]
 fn ten_thousand_requests_reach_workers_that_were_forked() {
     if !programs_are_here() || !has("ab") {
         return;
     }
     let site = Site::new();
-    // The workers of a server that was started by root are somebody else.
-    for name in ["", "pages", "stats"] {
-        let mode = if name == "stats" { 0o777 } else { 0o755 };
-        fs::set_permissions(site.path(name), fs::Permissions::from_mode(mode)).unwrap();
-    }
+    site.let_others_in();
     let server = site.nginx_with(
         true,
         "master_process on; worker_processes 2;",
