@@ -6,6 +6,7 @@
 mod support;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use support::evp::{Context, Evp};
 use support::{Modules, Numbers};
@@ -63,13 +64,7 @@ fn whatever_the_accelerator_does_the_bytes_are_right() {
     let folder = tempfile::TempDir::new().unwrap();
     let run = |settings: &str| {
         let before = Counted::of(folder.path());
-        let settings = format!("statistics = {}\n{settings}", folder.path().display());
-        let modules = Modules::new(&settings);
-        let mut evp = Evp::without_providers(modules.path())?;
-        evp.configure(&modules.path().join("openssl.cnf"));
-        for name in [c"default", c"wattlock"] {
-            evp.provider(name).unwrap();
-        }
+        let evp = configured(folder.path(), settings)?;
         agrees(&evp);
         Some(Counted::of(folder.path()).since(before))
     };
@@ -99,6 +94,48 @@ fn whatever_the_accelerator_does_the_bytes_are_right() {
 
     let without = run("").unwrap();
     assert_eq!((without.all(), without.faults), (0, 0), "{without:?}");
+
+    waiting_requests_of_threads_migrate(folder.path());
+}
+
+fn configured(folder: &Path, settings: &str) -> Option<Evp> {
+    let settings = format!("statistics = {}\n{settings}", folder.display());
+    let modules = Modules::new(&settings);
+    let mut evp = Evp::without_providers(modules.path())?;
+    evp.configure(&modules.path().join("openssl.cnf"));
+    for name in [c"default", c"wattlock"] {
+        evp.provider(name).unwrap();
+    }
+    Some(evp)
+}
+
+/// An accelerator with one slot, which is slow, and four threads that all want it.
+fn waiting_requests_of_threads_migrate(folder: &Path) {
+    let slow = "accelerator = simulated:slots=1,rate=cpu,latency_us=5000";
+    let evp = configured(folder, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
+    let (deadline, before) = (Instant::now() + Duration::from_secs(60), migrations(folder));
+    let (key, iv) = ([7; 32], [9; 16]);
+    let input = vec![3; 4096];
+    let mut theirs = evp.cipher("AES-256-CBC", "default");
+    assert!(theirs.init(true, Some(&key), Some(&iv)));
+    let expected = theirs.update(&input).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while migrations(folder) == before {
+                    assert!(Instant::now() < deadline, "nothing has migrated");
+                    let mut ours = evp.cipher("AES-256-CBC", "wattlock");
+                    assert!(ours.init(true, Some(&key), Some(&iv)));
+                    assert!(ours.update(&input).unwrap() == expected);
+                }
+            });
+        }
+    });
+}
+
+fn migrations(folder: &Path) -> u64 {
+    let all = Statistics::read_folder(folder).unwrap();
+    all.iter().map(|one| one.times(Event::MigratedToCpu)).sum()
 }
 
 #[test]

@@ -82,4 +82,25 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
     ))
 }
 
+/// What the program openssl takes from the provider, in a line.
+///
+/// # Errors
+/// Why it takes nothing.
+pub fn loaded(module: &Path) -> Result<String, String> {
+    let looked = || {
+        let directory = tempfile::Builder::new().prefix("wattlock-doctor-").tempdir()?;
+        let openssl = agreement::OpenSsl::with(module, directory.path())?;
+        let ciphers = openssl.ciphers()?.len();
+        anyhow::Ok((ciphers, openssl.version))
+    };
+    match looked() {
+        Ok((0, version)) => Err(format!("{version} loads it, and takes no cipher from it")),
+        Ok((ciphers, version)) => {
+            let told = "`wattlock provider config` tells programs to use them";
+            Ok(format!("{version} loads it and finds {ciphers} ciphers; {told}"))
+        }
+        Err(error) => Err(format!("{error:#}")),
+    }
+}
+
 const FILE_NAME: &str = "libwattlock_provider.so";

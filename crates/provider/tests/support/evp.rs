@@ -100,6 +100,10 @@ pub struct Evp {
     _library: Library,
 }
 
+// SAFETY: a library context and what is fetched from it may be used by any thread (OpenSSL's manual
+// page `openssl-threads(7)`), and errors are the thread's own.
+unsafe impl Sync for Evp {}
+
 impl Evp {
     /// `None`, and a line that says so, where there is no libcrypto 3.
     pub fn load(modules: &Path) -> Option<Self> {
