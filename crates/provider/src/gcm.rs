@@ -18,7 +18,7 @@ use crate::params::Params;
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
 use records::{
-    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, count_up, scheduled, seal_body, seal_records,
+    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, allocated, count_up, seal_body, seal_records,
 };
 
 mod records;
@@ -402,12 +402,7 @@ impl Cipher for Message {
             Direction::Decrypt if whole => stream.open(key, in_out, tag),
             Direction::Decrypt => stream.decrypt(key, in_out),
         };
-        let done = if self.requests.is_callers(len) {
-            work(stream, in_out).map(|()| self.requests.did(len)).map_err(Error::from)
-        } else {
-            scheduled(&self.requests, stream, in_out, work)
-        };
-        if let Err(error) = done {
+        if let Err(error) = allocated(&self.requests, stream, in_out, work) {
             self.stream = None;
             self.iv_state = IvState::Used;
             return Err(error);
