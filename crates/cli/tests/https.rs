@@ -74,8 +74,9 @@ fn pages_are_served_and_told_and_nothing_is_left() {
     let tools: Vec<_> =
         results["rows"].as_array().unwrap().iter().map(|row| &row["tool"]).collect();
     for tool in ["wattlock single records", "wattlock reconstruction", "wattlock EECA, simulated"] {
-        let skipped = results["skipped"].as_array().unwrap().iter();
-        let said = skipped.clone().any(|why| why.as_str().unwrap().contains(tool));
+        // Absent if nothing was.
+        let mut skipped = results["skipped"].as_array().into_iter().flatten();
+        let said = skipped.any(|why| why.as_str().unwrap().contains(tool));
         assert!(said != tools.contains(&&Value::from(tool)), "{tool}: {results}");
     }
     assert_eq!(place.names(), [""; 0]);
