@@ -20,7 +20,7 @@ check: prepare
 	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
-# bench/results. Takes half an hour.
+# bench/results. Takes an hour and a half.
 bench: prepare
 	cargo build --release --locked --features wattlock/openssl-vendored
 	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
@@ -29,6 +29,7 @@ bench: prepare
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
 	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
+	target/release/wattlock bench https --paper --json bench/results/https.json | tee bench/results/https.txt
 
 # A minute for each fuzz target.
 fuzz:

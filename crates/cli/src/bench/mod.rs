@@ -4,6 +4,7 @@ pub mod blocks;
 mod blocks_gpu;
 pub mod ciphers;
 pub mod files;
+pub mod https;
 pub mod stream;
 
 mod child;

@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 pub struct Results {
     /// Always "wattlock-results/1".
     pub schema: &'static str,
-    /// Which bench: "files", "ciphers", "blocks", "sefps", "stream".
+    /// Which bench: "files", "ciphers", "blocks", "sefps", "stream", "https".
     pub kind: &'static str,
     /// When it was run.
     pub created_unix_s: u64,
@@ -71,6 +71,9 @@ pub struct Row {
     pub wall_ns: Sample,
     /// User and system time of one repetition, children included.
     pub cpu_ns: Sample,
+    /// Requests that were answered in each round, where a repetition is one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Sample>,
     /// Wall time of one repetition in its hash, where the bench tells stages apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash_ns: Option<Sample>,

@@ -1,0 +1,230 @@
+//! Who serves: OpenSSL's own ciphers in three ways, and the provider's in four.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use wattlock_engine::Lane;
+use wattlock_provider::statistics::Statistics;
+
+use super::server::{Nginx, Place, Setup};
+use crate::args::Suite;
+use crate::exit::unavailable;
+use crate::provider::configuration::{Configuration, TUNABLES};
+use crate::provider::statistics::Folder;
+
+/// A way to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// OpenSSL without the CPU's instructions for AES, GCM and SHA.
+    Software,
+    /// OpenSSL as it is.
+    InstructionSet,
+    /// OpenSSL as it is, with buffers large enough for its own multiblock, where it has one.
+    LargeBuffers,
+    /// The provider, one record a call.
+    Single,
+    /// The provider, all records of a write in one call.
+    Reconstruction,
+    /// The same, all by a simulated accelerator.
+    Accelerator,
+    /// The same, by the accelerator from 8 KiB on, as the study has it.
+    Eeca,
+}
+
+impl Contender {
+    pub const ALL: [Self; 7] = [
+        Self::Software,
+        Self::InstructionSet,
+        Self::LargeBuffers,
+        Self::Single,
+        Self::Reconstruction,
+        Self::Accelerator,
+        Self::Eeca,
+    ];
+
+    /// The row's tool.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Software => "openssl, software",
+            Self::InstructionSet => "openssl",
+            Self::LargeBuffers => "openssl, 124k buffers",
+            Self::Single => "wattlock single records",
+            Self::Reconstruction => "wattlock reconstruction",
+            Self::Accelerator => "wattlock simulated accelerator",
+            Self::Eeca => "wattlock EECA, simulated",
+        }
+    }
+
+    /// True if the provider takes part.
+    pub fn is_ours(self) -> bool {
+        !matches!(self, Self::Software | Self::InstructionSet | Self::LargeBuffers)
+    }
+
+    fn has_large_buffers(self) -> bool {
+        !matches!(self, Self::Software | Self::InstructionSet | Self::Single)
+    }
+
+    fn has_accelerator(self) -> bool {
+        matches!(self, Self::Accelerator | Self::Eeca)
+    }
+
+    /// Why there is no such thing, if so.
+    fn cannot(self, suite: Suite) -> Option<&'static str> {
+        match self {
+            Self::Software if !cfg!(target_arch = "x86_64") => {
+                Some("OpenSSL's instructions can be masked on x86-64 only")
+            }
+            _ if self.has_large_buffers() && suite == Suite::Tls13 => {
+                Some("libssl hands over one record at a time in TLS 1.3")
+            }
+            _ => None,
+        }
+    }
+
+    /// What the provider is told.
+    fn settings(self, suite: Suite) -> Vec<(&'static str, String)> {
+        let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
+        if self.has_large_buffers() && suite == Suite::CbcSha384 {
+            settings.push(("paper_mode", "1".into()));
+        }
+        if self.has_accelerator() {
+            let threshold = if self == Self::Eeca { STUDYS_THRESHOLD } else { 0 };
+            settings.push(("accelerator", "simulated".into()));
+            settings.push(("threshold", threshold.to_string()));
+        }
+        settings
+    }
+}
+
+/// A contender whose server runs.
+pub struct Running {
+    pub contender: Contender,
+    pub nginx: Nginx,
+    /// Where the provider counts.
+    statistics: Option<Folder>,
+}
+
+impl Running {
+    /// Starts its server.
+    ///
+    /// # Errors
+    /// Why that cannot be; among others, that there is no provider.
+    pub fn start(
+        place: &Place,
+        contender: Contender,
+        suite: Suite,
+        provider: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        if let Some(why) = contender.cannot(suite) {
+            bail!(why);
+        }
+        let name = format!("{contender:?}-{suite:?}");
+        let mut environment = Vec::new();
+        let mut statistics = None;
+        if contender.is_ours() {
+            let module = provider.context("no provider")?;
+            let folder = Folder::new(place.directory.join(format!("{name}-statistics")))?;
+            let file = place.directory.join(format!("{name}.cnf"));
+            configure(&file, module, &folder, &contender.settings(suite))?;
+            environment.push(("OPENSSL_CONF", file.display().to_string()));
+            statistics = Some(folder);
+        }
+        if contender == Contender::Software {
+            environment.push((MASK.0, MASK.1.into()));
+        }
+        if contender.has_large_buffers() {
+            environment.push(("GLIBC_TUNABLES", TUNABLES.into()));
+        }
+        let large_buffers = contender.has_large_buffers();
+        let setup = Setup { name, suite, large_buffers, environment: &environment };
+        Ok(Self { contender, nginx: place.serve(&setup)?, statistics })
+    }
+
+    /// What the provider has counted in the worker; none without a provider, or before it counts.
+    pub fn counted(&self) -> anyhow::Result<Option<Statistics>> {
+        let Some(folder) = &self.statistics else { return Ok(None) };
+        let (all, worker) = (folder.read()?, u64::from(self.nginx.worker));
+        Ok(all.into_iter().find(|one| one.process == worker))
+    }
+
+    /// Looks whether pages that were served since `before`, so many bytes in all, went through the
+    /// provider as this contender says.
+    ///
+    /// # Errors
+    /// What did not.
+    pub fn prove(
+        &self,
+        before: Option<&Statistics>,
+        bytes: u64,
+        largest: u64,
+    ) -> anyhow::Result<()> {
+        if self.statistics.is_none() {
+            return Ok(());
+        }
+        let deadline = std::time::Instant::now() + PATIENCE;
+        loop {
+            // The last of them are counted after the client has its page.
+            match self.missing(before, self.counted()?.as_ref(), bytes, largest) {
+                None => return Ok(()),
+                Some(why) if std::time::Instant::now() > deadline => bail!(why),
+                Some(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            }
+        }
+    }
+
+    fn missing(
+        &self,
+        before: Option<&Statistics>,
+        after: Option<&Statistics>,
+        bytes: u64,
+        largest: u64,
+    ) -> Option<String> {
+        let since = |of: &dyn Fn(&Statistics) -> u64| {
+            let [before, after] = [before, after].map(|statistics| statistics.map_or(0, of));
+            after.saturating_sub(before)
+        };
+        let counted = since(&|statistics| statistics.sum().bytes);
+        if counted < bytes {
+            return Some(format!(
+                "OpenSSL did not use the provider: it counted {counted} of {bytes} bytes"
+            ));
+        }
+        let contender = self.contender;
+        let together = since(&|statistics| statistics.multiblock().calls);
+        if contender.has_large_buffers() && largest >= LEAST_WRITE && together == 0 {
+            return Some("no records were sealed together, as the provider's counters tell".into());
+        }
+        let accelerated = since(&|statistics| statistics.lane(Lane::Accelerator).calls);
+        // A write below the threshold is not the accelerator's.
+        if contender.has_accelerator() && largest > STUDYS_THRESHOLD && accelerated == 0 {
+            return Some("the accelerator did nothing, as the provider's counters tell".into());
+        }
+        None
+    }
+}
+
+/// Writes the configuration for OpenSSL.
+fn configure(
+    file: &Path,
+    module: &Path,
+    statistics: &Folder,
+    settings: &[(&'static str, String)],
+) -> anyhow::Result<()> {
+    let told = Configuration { module, statistics: Some(statistics.path()), settings };
+    fs::write(file, told.text().map_err(unavailable)?)?;
+    Ok(())
+}
+
+/// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
+/// is left for AES is its constant-time code with vector permutations.
+pub const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60020000000");
+
+/// The threshold that the study chose, bytes of a request.
+const STUDYS_THRESHOLD: u64 = 8 << 10;
+
+/// A write in which libssl sees four records.
+const LEAST_WRITE: u64 = 64 << 10;
+
+/// How long the provider may take to write its counters.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,0 +1,254 @@
+//! An nginx of the bench's own: one worker, one suite, on loopback.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::guarded::{self, Guarded};
+use crate::args::Suite;
+
+/// What all servers share.
+pub struct Place {
+    /// Private to the bench, but for its parts that a server's worker reads.
+    pub directory: PathBuf,
+    pub nginx: PathBuf,
+    /// The CPU of the servers.
+    pub cpu: usize,
+}
+
+/// What makes one server different from another.
+pub struct Setup<'a> {
+    /// For its directory: letters and digits.
+    pub name: String,
+    pub suite: Suite,
+    /// Buffers so large that libssl hands over eight records at once.
+    pub large_buffers: bool,
+    /// Its environment, beside that of this program.
+    pub environment: &'a [(&'static str, String)],
+}
+
+/// A server that answers.
+pub struct Nginx {
+    pub port: u16,
+    /// The worker's number.
+    pub worker: u32,
+    _process: Guarded,
+}
+
+impl Place {
+    /// Makes the certificate and the pages.
+    ///
+    /// # Errors
+    /// That they cannot be made.
+    pub fn furnish(&self, sizes: &[u64]) -> anyhow::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755))?;
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+            .args(["-keyout", "key.pem", "-out", "cert.pem"])
+            .current_dir(&self.directory)
+            .output()
+            .context("cannot run openssl")?;
+        if !made.status.success() {
+            bail!("openssl req failed: {}", String::from_utf8_lossy(&made.stderr).trim());
+        }
+        let pages = self.directory.join("pages");
+        fs::create_dir(&pages)?;
+        for size in sizes {
+            crate::bench::content::random_file(&pages.join(size.to_string()), *size)?;
+        }
+        Ok(())
+    }
+
+    /// The certificate, which signs itself.
+    pub fn certificate(&self) -> PathBuf {
+        self.directory.join("cert.pem")
+    }
+
+    /// The page of that many bytes.
+    pub fn page(&self, size: u64) -> PathBuf {
+        self.directory.join("pages").join(size.to_string())
+    }
+
+    /// Starts a server, and waits until it answers.
+    ///
+    /// # Errors
+    /// What nginx says.
+    pub fn serve(&self, setup: &Setup<'_>) -> anyhow::Result<Nginx> {
+        let mut last = None;
+        // Somebody else may take the port that was free.
+        for _ in 0..5 {
+            match self.serve_once(setup) {
+                Err(error) if format!("{error:#}").contains("in use") => last = Some(error),
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| anyhow::anyhow!("no port is free")))
+    }
+
+    fn serve_once(&self, setup: &Setup<'_>) -> anyhow::Result<Nginx> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let home = self.directory.join(&setup.name);
+        let _ = fs::remove_dir_all(&home);
+        fs::create_dir(&home)?;
+        fs::write(home.join("nginx.conf"), configuration(setup, port))?;
+        let mut command = guarded::command(self.cpu, &self.nginx);
+        command.arg("-p").arg(&home).args(["-c", "nginx.conf", "-e", "said"]);
+        command.envs(setup.environment.iter().map(|(name, value)| (name, value)));
+        let said = home.join("said");
+        let mut process = Guarded::start(command, &said)?;
+        let started = Instant::now();
+        loop {
+            let ended = process.has_ended();
+            if ended || started.elapsed() > PATIENCE {
+                let text = fs::read_to_string(&said).unwrap_or_default();
+                bail!("nginx does not serve: {}", text.trim());
+            }
+            // The worker first: else somebody else's server could answer on this port.
+            let worker =
+                child_named(process.shell(), "nginx").and_then(|m| child_named(m, "nginx"));
+            if let Some(worker) = worker.filter(|_| TcpStream::connect(("127.0.0.1", port)).is_ok())
+            {
+                return Ok(Nginx { port, worker, _process: process });
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Nginx {
+    /// User and system time of the worker so far.
+    ///
+    /// # Errors
+    /// That it is gone.
+    pub fn cpu(&self) -> anyhow::Result<Duration> {
+        let stat = Stat::read(self.worker).context("nginx's worker is gone")?;
+        Ok(Duration::from_millis(stat.ticks * TICK_MS))
+    }
+}
+
+/// What is wanted of `/proc/PID/stat`.
+struct Stat {
+    name: String,
+    parent: u32,
+    /// User and system time, in ticks.
+    ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// `PID (NAME) STATE PPID …`: the name may hold anything, brackets as well.
+    fn parse(text: &str) -> Option<Self> {
+        let (before, after) = text.rsplit_once(") ")?;
+        let name = before.split_once(" (")?.1.to_owned();
+        let fields: Vec<&str> = after.split(' ').collect();
+        let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        let parent = u32::try_from(number(1)?).ok()?;
+        Some(Self { name, parent, ticks: number(11)? + number(12)? })
+    }
+}
+
+/// A child of a process, by its name.
+fn child_named(parent: u32, name: &str) -> Option<u32> {
+    let pids = fs::read_dir("/proc")
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.into_iter()
+        .find(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent && stat.name == name))
+}
+
+/// One worker, one suite, no log, files kept open. Paths are relative to the server's directory.
+fn configuration(setup: &Setup<'_>, port: u16) -> String {
+    let name = setup.suite.openssl_name();
+    let suite = match setup.suite {
+        Suite::Tls13 => format!("ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites {name};"),
+        _ => format!(
+            "ssl_protocols TLSv1.2; ssl_ciphers {name}; ssl_conf_command Options -EncryptThenMac;"
+        ),
+    };
+    let buffers = match setup.large_buffers {
+        true => "ssl_buffer_size 124k; output_buffers 1 124k;",
+        false => "",
+    };
+    // A worker does not need root's rights; who is not root cannot give them away.
+    let user = match rustix::process::geteuid().is_root() {
+        true => format!("user nobody {};", group()),
+        false => String::new(),
+    };
+    format!(
+        "daemon off;\nworker_processes 1;\npid pid;\nerror_log said;\n{user}\n\
+         events {{ worker_connections 256; }}\n\
+         http {{\n\
+         access_log off;\n\
+         keepalive_requests 1000000000;\nkeepalive_timeout 600s;\n\
+         open_file_cache max=64 inactive=600s;\nopen_file_cache_valid 600s;\n\
+         client_body_temp_path t1;\nproxy_temp_path t2;\nfastcgi_temp_path t3;\n\
+         uwsgi_temp_path t4;\nscgi_temp_path t5;\n\
+         server {{\n\
+         listen 127.0.0.1:{port} ssl;\n\
+         ssl_certificate ../cert.pem;\nssl_certificate_key ../key.pem;\n\
+         {suite}\n{buffers}\nroot ../pages;\n}}\n}}\n"
+    )
+}
+
+/// The group of nobody, which distributions name differently.
+fn group() -> &'static str {
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    if groups.lines().any(|line| line.starts_with("nogroup:")) { "nogroup" } else { "nobody" }
+}
+
+impl Suite {
+    /// OpenSSL's name.
+    pub fn openssl_name(self) -> &'static str {
+        match self {
+            Self::CbcSha384 => "ECDHE-RSA-AES256-SHA384",
+            Self::CbcSha256 => "ECDHE-RSA-AES128-SHA256",
+            Self::Gcm => "ECDHE-RSA-AES256-GCM-SHA384",
+            Self::Tls13 => "TLS_AES_256_GCM_SHA384",
+        }
+    }
+}
+
+/// What the kernel counts times in, `time(7)`: a hundredth of a second wherever nginx is packaged.
+const TICK_MS: u64 = 10;
+
+/// How long nginx may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The version that nginx tells, and of the OpenSSL that it runs with.
+pub fn version(nginx: &Path) -> String {
+    let told = Command::new(nginx).arg("-V").output();
+    let told = told.map(|told| String::from_utf8_lossy(&told.stderr).into_owned());
+    let told = told.unwrap_or_default();
+    let of =
+        |start: &str| told.lines().find_map(|line| line.strip_prefix(start)).map(str::to_owned);
+    let version = of("nginx version: ").unwrap_or_else(|| "nginx, unknown".into());
+    let built = of("built with ").unwrap_or_default();
+    // "OpenSSL 3.0.22 … (running with OpenSSL 3.0.19 …)" where both are not the same.
+    match built.split_once("(running with ") {
+        Some((_, running)) => format!("{version}, {}", running.trim_end_matches(')')),
+        None => format!("{version}, {built}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_whatever_a_process_is_called() {
+        let text = "27615 (a) (b) S 27613 27611 27611 0 -1 4194624 267 0 1 0 150 25 0 0 20 0 1 0";
+        let stat = Stat::parse(text);
+        let found = stat.map(|stat| (stat.name, stat.parent, stat.ticks));
+        assert_eq!(found, Some(("a) (b".to_owned(), 27613, 175)));
+        assert!(Stat::parse("27615 (nginx) S").is_none());
+    }
+}

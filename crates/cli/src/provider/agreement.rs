@@ -1,0 +1,273 @@
+//! The program openssl with and without the provider: what one encrypts, the other decrypts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use wattlock_provider::statistics::Counts;
+
+use super::configuration::Configuration;
+use super::statistics::Folder;
+use crate::exit::unavailable;
+
+/// The system's OpenSSL, as its program.
+pub struct OpenSsl {
+    /// For files; private to the check.
+    pub directory: PathBuf,
+    /// The first line of `openssl version`.
+    pub version: String,
+    configuration: PathBuf,
+    statistics: Folder,
+}
+
+/// Whose ciphers a process uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    Wattlock,
+    OpenSsl,
+}
+
+/// What was found out of one cipher or suite.
+#[derive(Debug, Serialize)]
+pub struct Checked {
+    /// The cipher or suite, by OpenSSL's name.
+    pub name: String,
+    /// By which commands.
+    pub how: &'static str,
+    /// What the provider's counters say of its part.
+    pub counted: Counts,
+    /// Bytes that it should have counted.
+    pub expected_bytes: u64,
+    /// Why it does not agree with OpenSSL's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+}
+
+impl Checked {
+    /// True if all of it ran in the provider and agreed.
+    pub fn is_right(&self) -> bool {
+        self.differs.is_none() && self.counted.bytes >= self.expected_bytes
+    }
+
+    /// For people.
+    pub fn verdict(&self) -> String {
+        match &self.differs {
+            Some(why) => format!("WRONG: {why}"),
+            None if self.counted.bytes == 0 => {
+                "NOT USED: it agrees, but the provider counted nothing".into()
+            }
+            None if !self.is_right() => {
+                let Counts { bytes, .. } = self.counted;
+                format!("NOT USED by all: {bytes} of {} bytes counted", self.expected_bytes)
+            }
+            None => format!("agrees, {} bytes in Wattlock", self.counted.bytes),
+        }
+    }
+}
+
+impl OpenSsl {
+    /// Looks for the program, and writes a configuration with the provider.
+    ///
+    /// # Errors
+    /// That there is no such program, or what it says about the provider.
+    pub fn with(module: &Path, directory: &Path) -> anyhow::Result<Self> {
+        let statistics = Folder::new(directory.join("statistics"))?;
+        let configuration = directory.join("openssl.cnf");
+        let told = Configuration { module, statistics: Some(statistics.path()), settings: &[] };
+        fs::write(&configuration, told.text().map_err(unavailable)?)?;
+        let directory = directory.to_owned();
+        let mut openssl = Self { directory, version: String::new(), configuration, statistics };
+        openssl.version = first_line(&openssl.run(By::OpenSsl, &["version"])?);
+        Ok(openssl)
+    }
+
+    /// The program, with the provider or without, in the check's directory.
+    pub fn command(&self, by: By) -> Command {
+        // Whatever happens, it ends.
+        let mut command = Command::new("timeout");
+        command.args([LONGEST_S, "openssl"]).current_dir(&self.directory);
+        command.env_remove("OPENSSL_MODULES").env_remove("OPENSSL_CONF_INCLUDE");
+        command.env(
+            "OPENSSL_CONF",
+            match by {
+                By::Wattlock => self.configuration.as_path(),
+                By::OpenSsl => Path::new("/dev/null"),
+            },
+        );
+        command
+    }
+
+    fn run<S: AsRef<std::ffi::OsStr>>(&self, by: By, args: &[S]) -> anyhow::Result<Output> {
+        let ran = self.command(by).args(args).output();
+        let ran = ran.map_err(|error| unavailable(format!("cannot run openssl: {error}")))?;
+        if ran.status.code() == Some(NOT_FOUND) {
+            return Err(unavailable("openssl is not installed, and it loads the provider"));
+        }
+        Ok(ran)
+    }
+
+    /// Runs it to its end.
+    fn must(&self, by: By, args: &[&str]) -> anyhow::Result<Output> {
+        let ran = self.run(by, args)?;
+        if !ran.status.success() {
+            let said = String::from_utf8_lossy(&ran.stderr).trim().replace('\n', "; ");
+            bail!("openssl {} failed: {said}", args.first().unwrap_or(&""));
+        }
+        Ok(ran)
+    }
+
+    /// The ciphers that OpenSSL takes from the provider, by their names in capitals.
+    ///
+    /// # Errors
+    /// That OpenSSL does not load it.
+    pub fn ciphers(&self) -> anyhow::Result<Vec<String>> {
+        let listed = self.must(By::Wattlock, &["list", "-providers"])?;
+        if !String::from_utf8_lossy(&listed.stdout).lines().any(|line| line.trim() == "wattlock") {
+            let said = String::from_utf8_lossy(&listed.stderr);
+            bail!("{} does not load the provider: {}", self.version, said.trim());
+        }
+        let listed = self.must(By::Wattlock, &["list", "-cipher-algorithms"])?;
+        let listed = String::from_utf8_lossy(&listed.stdout);
+        let ours = listed.lines().filter_map(|line| line.trim().strip_suffix("@ wattlock"));
+        let mut names: Vec<String> = ours.filter_map(name).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Encrypts and decrypts some lengths by both, and compares. `None` of a cipher that only TLS
+    /// has a use for.
+    ///
+    /// # Errors
+    /// That files cannot be written.
+    pub fn check(&self, cipher: &str) -> anyhow::Result<Option<Checked>> {
+        let parts: Vec<&str> = cipher.split('-').collect();
+        let &[_, bits, mode] = parts.as_slice() else { return Ok(None) };
+        let Ok(bits) = bits.parse::<usize>() else { return Ok(None) };
+        let is_gcm = mode == "GCM";
+        let how = if is_gcm { "openssl cms" } else { "openssl enc" };
+        self.statistics.empty()?;
+        let mut expected_bytes = 0;
+        let mut differs = None;
+        for len in LENGTHS {
+            let plain: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            fs::write(self.directory.join("plain"), &plain)?;
+            // The last block of these is OpenSSL's call for the end, which counts no bytes.
+            let counted = if matches!(mode, "ECB" | "CBC") { len / 16 * 16 } else { len };
+            expected_bytes += 2 * counted as u64;
+            let agreed = if is_gcm { self.cms(cipher) } else { self.enc(cipher, bits, mode) };
+            if let Err(why) = agreed {
+                differs.get_or_insert(format!("{len} bytes: {why:#}"));
+            }
+        }
+        let counted = self.counted()?;
+        let name = cipher.to_owned();
+        Ok(Some(Checked { name, how, counted, expected_bytes, differs }))
+    }
+
+    /// What the provider counted since it was asked the last time.
+    ///
+    /// # Errors
+    /// Statistics that cannot be read.
+    pub fn counted(&self) -> anyhow::Result<Counts> {
+        let all = self.statistics.read()?;
+        self.statistics.empty()?;
+        Ok(all.iter().fold(Counts::default(), |sum, process| sum.plus(process.sum())))
+    }
+
+    /// `openssl enc`: the same ciphertext by both, and back.
+    fn enc(&self, cipher: &str, bits: usize, mode: &str) -> anyhow::Result<()> {
+        let option = format!("-{}", cipher.to_lowercase());
+        let key = &KEY[..bits / 4];
+        let run = |by, direction, from, to| {
+            let mut args = vec!["enc", direction, &option, "-K", key, "-in", from, "-out", to];
+            if mode != "ECB" {
+                args.extend(["-iv", IV]);
+            }
+            self.must(by, &args)
+        };
+        run(By::Wattlock, "-e", "plain", "ours")?;
+        run(By::OpenSsl, "-e", "plain", "theirs")?;
+        self.same("ours", "theirs").context("ciphertexts")?;
+        run(By::Wattlock, "-d", "theirs", "back")?;
+        self.same("plain", "back").context("decrypted")
+    }
+
+    /// `openssl cms`, which has the only GCM among the program's commands: each opens the other's.
+    fn cms(&self, cipher: &str) -> anyhow::Result<()> {
+        let option = format!("-{}", cipher.to_lowercase());
+        let key = ["-secretkey", &KEY[..64], "-secretkeyid", "01"];
+        for (seals, opens) in [(By::Wattlock, By::OpenSsl), (By::OpenSsl, By::Wattlock)] {
+            let seal =
+                ["cms", "-encrypt", "-binary", &option, "-in", "plain", "-outform", "DER", "-out"];
+            self.must(seals, &[&seal[..], &["sealed"], &key].concat())?;
+            let open = ["cms", "-decrypt", "-binary", "-in", "sealed", "-inform", "DER", "-out"];
+            self.must(opens, &[&open[..], &["back"], &key].concat())?;
+            self.same("plain", "back").with_context(|| format!("sealed by {seals:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn same(&self, one: &str, other: &str) -> anyhow::Result<()> {
+        if fs::read(self.directory.join(one))? != fs::read(self.directory.join(other))? {
+            bail!("differ");
+        }
+        Ok(())
+    }
+}
+
+/// Of the names in a line of `openssl list`, that with the mode: `{ 2.16…, AES-128-CBC, AES128 }`.
+fn name(line: &str) -> Option<String> {
+    let names = line.trim().trim_start_matches('{').trim_end_matches('}').split(',');
+    let mut upper = names.map(|name| name.trim().to_uppercase());
+    upper.find(|name| name.starts_with("AES-") && name.split('-').count() >= 3)
+}
+
+fn first_line(ran: &Output) -> String {
+    String::from_utf8_lossy(&ran.stdout).lines().next().unwrap_or("unknown").trim().to_owned()
+}
+
+/// Lengths of messages: below a block, one block, more than the program's buffer.
+const LENGTHS: [usize; 3] = [1, 16, 100_003];
+
+/// The key and IV of what is checked. They protect nothing.
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+const IV: &str = "fffffffffffffffffffffffffffffffe";
+
+/// Seconds after which a process is ended.
+const LONGEST_S: &str = "30";
+
+/// What `timeout` exits with where there is no such program.
+const NOT_FOUND: i32 = 127;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ciphers_are_found_in_lists() {
+        assert_eq!(
+            name("{ 2.16.1.46, aes-256-gcm, id-aes256-GCM } ").as_deref(),
+            Some("AES-256-GCM")
+        );
+        assert_eq!(name("AES-128-CTR ").as_deref(), Some("AES-128-CTR"));
+        assert_eq!(name("{ 2.16.1, AES192 } "), None);
+    }
+
+    #[test]
+    fn only_what_was_counted_is_right() {
+        let mut checked = Checked {
+            name: "AES-128-CBC".into(),
+            how: "openssl enc",
+            counted: Counts { calls: 1, records: 1, bytes: 9 },
+            expected_bytes: 10,
+            differs: None,
+        };
+        assert!(!checked.is_right());
+        checked.counted.bytes = 10;
+        assert!(checked.is_right());
+        checked.differs = Some("differ".into());
+        assert!(!checked.is_right());
+    }
+}

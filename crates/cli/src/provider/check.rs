@@ -1,0 +1,65 @@
+//! `wattlock provider check`: what of the provider really runs in the system's OpenSSL.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::agreement::{Checked, OpenSsl};
+use super::tls;
+use crate::args;
+use crate::exit::{Ended, FAILURE, print, unavailable};
+use crate::signals;
+
+/// Runs it.
+pub fn run(args: &args::ProviderCheck) -> Ended {
+    let module = super::find(args.provider.as_deref()).map_err(unavailable)?;
+    let directory = tempfile::Builder::new()
+        .prefix("wattlock-check-")
+        .tempdir()
+        .context("cannot make a temporary directory")?;
+    signals::clean_up_and_remove(directory.path().to_owned())?;
+    let openssl = OpenSsl::with(&module, directory.path())?;
+    let ciphers = openssl.ciphers()?;
+    let mut checked = Vec::new();
+    let mut only_tls = Vec::new();
+    for cipher in &ciphers {
+        match openssl.check(cipher)? {
+            Some(one) => checked.push(one),
+            None => only_tls.push(cipher.clone()),
+        }
+    }
+    checked.extend(tls::check(&openssl, &ciphers)?);
+    let all_checked = only_tls.iter().all(|cipher| tls::uses(cipher));
+    let all_right = !checked.is_empty() && all_checked && checked.iter().all(Checked::is_right);
+    if args.json {
+        let rows: Vec<_> =
+            checked.iter().map(|one| json!({ "checked": one, "right": one.is_right() })).collect();
+        let document = json!({
+            "schema": "wattlock-provider-check/1",
+            "provider": module,
+            "openssl": openssl.version,
+            "rows": rows,
+            "only_in_tls": only_tls,
+            "right": all_right,
+        });
+        print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+    } else {
+        let mut text = format!("{}, {}\n", openssl.version, module.display());
+        for one in &checked {
+            text += &format!("{:<30}{:<28}{}\n", one.name, one.how, one.verdict());
+        }
+        for cipher in &only_tls {
+            let how = if tls::uses(cipher) { "by the suites of TLS above" } else { "NOT CHECKED" };
+            text += &format!("{cipher:<30}{how}\n");
+        }
+        print(&text)?;
+    }
+    if all_right {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if checked.is_empty() {
+        tell!("wattlock: OpenSSL takes no cipher from the provider");
+    }
+    Ok(FAILURE.into())
+}

@@ -1,0 +1,464 @@
+//! AES-GCM (NIST SP 800-38D) of messages that come in parts, with IVs and tags of any length that
+//! the standard knows.
+//!
+//! Whoever opens a message in parts gets plaintext before its tag was checked, and has to hold it
+//! back. Nothing of Wattlock's own does; this is for interfaces that demand it, such as OpenSSL's.
+//! A message in one part is for [`AeadKey`], which is faster.
+
+use std::sync::OnceLock;
+
+use ghash::GHash;
+use ghash::universal_hash::UniversalHash;
+use zeroize::Zeroize;
+
+use crate::{AeadAlgorithm, AeadKey, AesKey, Error, NONCE_LEN, TAG_LEN};
+
+const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
+
+/// Bytes of a message under one IV (SP 800-38D, 5.2.1.1).
+const MOST_BYTES: u64 = (1 << 36) - 32;
+
+/// Bytes of additional data that are kept until the message begins.
+const KEPT_AAD: usize = 32;
+
+/// Bytes from which on the first part is sealed at once.
+const AT_ONCE: usize = 256;
+
+/// An expanded key of AES-GCM, for messages at once and in parts.
+pub struct GcmKey {
+    aead: AeadKey,
+    hash: GHash,
+    /// The inverse of the hash key in the field, made when it is first needed.
+    inverse: OnceLock<[u8; BLOCK_LEN]>,
+}
+
+impl Drop for GcmKey {
+    fn drop(&mut self) {
+        if let Some(inverse) = self.inverse.get_mut() {
+            inverse.zeroize();
+        }
+    }
+}
+
+/// A message that is on its way.
+#[derive(Clone)]
+pub struct GcmStream {
+    /// The counter block that hides the tag (J0).
+    first_counter: [u8; BLOCK_LEN],
+    /// The IV, if it has the usual 96 bits.
+    nonce: Option<[u8; NONCE_LEN]>,
+    hash: GHash,
+    /// Bytes that are not a block of the hash yet.
+    held: [u8; BLOCK_LEN],
+    held_len: usize,
+    /// Additional data that the hash has not seen, because the message may come in one part.
+    aad: [u8; KEPT_AAD],
+    kept: usize,
+    aad_len: u64,
+    len: u64,
+    /// The tag, if all of the message was sealed at once.
+    tag: Option<[u8; TAG_LEN]>,
+}
+
+impl GcmKey {
+    /// Expands a key of 16 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`] for any other length.
+    pub fn new(key: &[u8]) -> Result<Self, Error> {
+        let algorithm = match key.len() {
+            16 => AeadAlgorithm::Aes128Gcm,
+            32 => AeadAlgorithm::Aes256Gcm,
+            len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
+        };
+        let aead = AeadKey::new(algorithm, key)?;
+        let mut hash_key = [0; BLOCK_LEN];
+        block_cipher(&aead).ecb_encrypt(&mut hash_key)?;
+        let hash = GHash::new(&hash_key.into());
+        hash_key.zeroize();
+        Ok(Self { aead, hash, inverse: OnceLock::new() })
+    }
+
+    /// The same key for messages in one part.
+    pub fn aead(&self) -> &AeadKey {
+        &self.aead
+    }
+
+    /// Begins a message under an IV of at least a byte. The caller owns its uniqueness.
+    ///
+    /// # Errors
+    /// [`Error::IvLength`] for an empty IV.
+    pub fn begin(&self, iv: &[u8]) -> Result<GcmStream, Error> {
+        if iv.is_empty() {
+            let algorithm = self.aead.algorithm().name().to_owned();
+            return Err(Error::IvLength { algorithm, len: 0, expected: NONCE_LEN });
+        }
+        let nonce = <[u8; NONCE_LEN]>::try_from(iv).ok();
+        let mut first_counter = [0; BLOCK_LEN];
+        match nonce {
+            Some(nonce) => {
+                first_counter[..NONCE_LEN].copy_from_slice(&nonce);
+                first_counter[BLOCK_LEN - 1] = 1;
+            }
+            None => {
+                let mut hash = self.hash.clone();
+                hash.update_padded(iv);
+                hash.update(&[lengths(0, iv.len() as u64).into()]);
+                first_counter = hash.finalize().into();
+            }
+        }
+        Ok(GcmStream {
+            first_counter,
+            nonce,
+            hash: self.hash.clone(),
+            held: [0; BLOCK_LEN],
+            held_len: 0,
+            aad: [0; KEPT_AAD],
+            kept: 0,
+            aad_len: 0,
+            len: 0,
+            tag: None,
+        })
+    }
+
+    fn aes(&self) -> &AesKey {
+        block_cipher(&self.aead)
+    }
+
+    /// What hides the tag of a message with that first counter.
+    fn mask(&self, first_counter: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+        let mut mask = [0; BLOCK_LEN];
+        self.aes().ctr(first_counter, 0, &mut mask);
+        mask
+    }
+
+    /// A product with the inverse of the hash key: takes back one step of the hash.
+    fn divide(&self, block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+        let inverse = self.inverse.get_or_init(|| {
+            let mut one = [0; BLOCK_LEN];
+            one[0] = 0x80;
+            let mut hash = self.hash.clone();
+            hash.update(&[one.into()]);
+            // The inverse is the power 2^128 - 2: the product of the powers 2, 4, 8, …, 2^127.
+            let mut power: [u8; BLOCK_LEN] = hash.finalize().into();
+            let mut product = one;
+            for _ in 1..128 {
+                power = multiply(power, power);
+                product = multiply(product, power);
+            }
+            power.zeroize();
+            product
+        });
+        multiply(*inverse, block)
+    }
+}
+
+impl GcmStream {
+    /// Adds additional data, all of which comes before the message.
+    ///
+    /// # Errors
+    /// [`Error::MessageTooLong`] if the message has begun, or after 2^61 bytes.
+    pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
+        let too_long = Error::MessageTooLong(aad.len());
+        let aad_len = self.aad_len.checked_add(aad.len() as u64).filter(|&len| len < 1 << 61);
+        let (0, Some(aad_len)) = (self.len, aad_len) else { return Err(too_long) };
+        self.aad_len = aad_len;
+        match self.aad.get_mut(self.kept..self.kept + aad.len()) {
+            Some(room) if self.kept as u64 + aad.len() as u64 == aad_len => {
+                room.copy_from_slice(aad);
+                self.kept += aad.len();
+            }
+            _ => {
+                self.hash_kept_aad();
+                self.absorb(aad);
+            }
+        }
+        Ok(())
+    }
+
+    /// Encrypts the next part of the message in place.
+    ///
+    /// # Errors
+    /// [`Error::MessageTooLong`] beyond 64 GiB under one IV; `in_out` is then untouched.
+    pub fn encrypt(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
+        let len = self.longer(in_out.len())?;
+        if in_out.is_empty() {
+            return Ok(());
+        }
+        if let (0, Some(nonce), true, true) =
+            (self.len, self.nonce, self.kept as u64 == self.aad_len, in_out.len() >= AT_ONCE)
+        {
+            // Most messages come in one part, and then this was all.
+            self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
+            let end = in_out.len() - in_out.len() % BLOCK_LEN;
+            self.held_len = in_out.len() - end;
+            self.held[..self.held_len].copy_from_slice(&in_out[end..]);
+        } else {
+            self.rejoin(key);
+            self.ctr(key, in_out);
+            self.absorb(in_out);
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Decrypts the next part of the message in place. It is not authenticated before
+    /// [`GcmStream::tag`] was compared.
+    ///
+    /// # Errors
+    /// As [`GcmStream::encrypt`].
+    pub fn decrypt(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
+        let len = self.longer(in_out.len())?;
+        if in_out.is_empty() {
+            return Ok(());
+        }
+        self.rejoin(key);
+        self.absorb(in_out);
+        self.ctr(key, in_out);
+        self.len = len;
+        Ok(())
+    }
+
+    /// The additional data, as long as nothing of the message came and it is short.
+    pub fn short_aad(&self) -> Option<&[u8]> {
+        (self.len == 0 && self.kept as u64 == self.aad_len).then(|| &self.aad[..self.kept])
+    }
+
+    /// Decrypts what is said to be all of the message, checking its tag first: for callers that
+    /// know where it ends. Faster than parts, and nothing comes out before it is authenticated.
+    ///
+    /// # Errors
+    /// [`Error::Authentication`]; `in_out` is then all zeros. [`Error::MessageTooLong`] if
+    /// additional data is long, the IV has not 96 bits, or parts came before; nothing has happened
+    /// then.
+    pub fn open(
+        &mut self,
+        key: &GcmKey,
+        in_out: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), Error> {
+        let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
+            return Err(Error::MessageTooLong(in_out.len()));
+        };
+        let end = in_out.len() - in_out.len() % BLOCK_LEN;
+        let mut last = [0; BLOCK_LEN];
+        last[..in_out.len() - end].copy_from_slice(&in_out[end..]);
+        key.aead.open(nonce, aad, in_out, tag)?;
+        (self.held, self.held_len) = (last, in_out.len() - end);
+        self.len = in_out.len() as u64;
+        self.tag = (self.len > 0).then_some(*tag);
+        Ok(())
+    }
+
+    /// The tag over all that came.
+    pub fn tag(&mut self, key: &GcmKey) -> [u8; TAG_LEN] {
+        if let Some(tag) = self.tag {
+            return tag;
+        }
+        let mut end = self.clone();
+        end.hash_kept_aad();
+        end.fill_block();
+        end.hash.update(&[lengths(end.aad_len, end.len).into()]);
+        let hash: [u8; BLOCK_LEN] = end.hash.finalize().into();
+        xor(hash, key.mask(&self.first_counter))
+    }
+
+    /// Bytes of the message with `more`.
+    fn longer(&self, more: usize) -> Result<u64, Error> {
+        self.len
+            .checked_add(more as u64)
+            .filter(|&len| len <= MOST_BYTES)
+            .ok_or(Error::MessageTooLong(more))
+    }
+
+    /// Additional data that was kept goes through the hash.
+    fn hash_kept_aad(&mut self) {
+        let (aad, kept) = (self.aad, std::mem::take(&mut self.kept));
+        self.absorb(&aad[..kept]);
+    }
+
+    /// Before a part goes through the hash by itself: the state of the hash behind all before it.
+    fn rejoin(&mut self, key: &GcmKey) {
+        match self.tag.take() {
+            None if self.len == 0 => {
+                self.hash_kept_aad();
+                self.fill_block();
+            }
+            None => {}
+            Some(tag) => {
+                // The tag is (state + lengths) times the hash key, hidden. The state is had by
+                // going back, and one step further where the last block was not whole.
+                let hash = xor(tag, key.mask(&self.first_counter));
+                let mut state = xor(key.divide(hash), lengths(self.aad_len, self.len));
+                if self.held_len > 0 {
+                    let mut last = [0; BLOCK_LEN];
+                    last[..self.held_len].copy_from_slice(&self.held[..self.held_len]);
+                    state = xor(key.divide(state), last);
+                }
+                self.hash = key.hash.clone();
+                self.hash.update(&[key.divide(state).into()]);
+                self.kept = 0;
+            }
+        }
+    }
+
+    /// The key stream onto the next part. Only 32 bits of the counter count.
+    fn ctr(&self, key: &GcmKey, in_out: &mut [u8]) {
+        let mut start = self.first_counter;
+        let [.., a, b, c, d] = start;
+        let low = u32::from_be_bytes([a, b, c, d]).wrapping_add(1);
+        start[NONCE_LEN..].copy_from_slice(&low.to_be_bytes());
+        let wraps_at = ((1 << 32) - u64::from(low)) * BLOCK_LEN as u64;
+        let before = wraps_at.saturating_sub(self.len).min(in_out.len() as u64) as usize;
+        let (before, behind) = in_out.split_at_mut(before);
+        if !before.is_empty() {
+            key.aes().ctr(&start, self.len, before);
+        }
+        if !behind.is_empty() {
+            start[NONCE_LEN..].fill(0);
+            let offset = self.len + before.len() as u64 - wraps_at;
+            key.aes().ctr(&start, offset, behind);
+        }
+    }
+
+    /// Bytes go through the hash as soon as they are a block.
+    fn absorb(&mut self, mut bytes: &[u8]) {
+        if self.held_len > 0 {
+            let taken = bytes.len().min(BLOCK_LEN - self.held_len);
+            let (now, rest) = bytes.split_at(taken);
+            self.held[self.held_len..][..taken].copy_from_slice(now);
+            self.held_len += taken;
+            bytes = rest;
+            if self.held_len < BLOCK_LEN {
+                return;
+            }
+            self.hash.update(&[self.held.into()]);
+            self.held_len = 0;
+        }
+        let (blocks, rest) = bytes.as_chunks::<BLOCK_LEN>();
+        self.hash.update(ghash::Block::cast_slice_from_core(blocks));
+        self.held[..rest.len()].copy_from_slice(rest);
+        self.held_len = rest.len();
+    }
+
+    /// Zeros up to a whole block.
+    fn fill_block(&mut self) {
+        if self.held_len > 0 {
+            self.held[self.held_len..].fill(0);
+            self.hash.update(&[self.held.into()]);
+            self.held_len = 0;
+        }
+    }
+}
+
+fn block_cipher(aead: &AeadKey) -> &AesKey {
+    aead.block_cipher().expect("AES-GCM has a block cipher")
+}
+
+/// The last block of the hash: two lengths in bits.
+fn lengths(aad_len: u64, len: u64) -> [u8; BLOCK_LEN] {
+    ((u128::from(aad_len * 8) << 64) | u128::from(len * 8)).to_be_bytes()
+}
+
+fn xor(a: [u8; BLOCK_LEN], b: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)).to_ne_bytes()
+}
+
+/// The product in the field of the hash.
+fn multiply(a: [u8; BLOCK_LEN], b: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    let mut hash = GHash::new(&a.into());
+    hash.update(&[b.into()]);
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(len: usize) -> Vec<u8> {
+        (0..len).map(|i| (i % 251) as u8).collect()
+    }
+
+    /// Lengths of parts around blocks and around the part that is sealed at once.
+    const PARTS: [usize; 10] = [0, 1, 15, 16, 17, 255, 256, 257, 300, 1000];
+
+    #[test]
+    fn parts_give_what_one_part_gives() {
+        for key_len in [16, 32] {
+            let key = GcmKey::new(&pattern(key_len)).unwrap();
+            for aad_len in [0, 5, 13, 16, 31, 32, 33, 100] {
+                for (first, second) in
+                    PARTS.iter().flat_map(|&first| PARTS.map(|second| (first, second)))
+                {
+                    let mut whole = pattern(first + second + 7);
+                    let tag = key.aead.seal([9; 12], &pattern(aad_len), &mut whole).unwrap();
+
+                    let mut parts = pattern(first + second + 7);
+                    let mut stream = key.begin(&[9; 12]).unwrap();
+                    let aad = pattern(aad_len);
+                    let (one, other) = aad.split_at(aad_len / 3);
+                    stream.aad(one).unwrap();
+                    stream.aad(other).unwrap();
+                    stream.encrypt(&key, &mut parts[..first]).unwrap();
+                    stream.encrypt(&key, &mut parts[first..first + second]).unwrap();
+                    stream.encrypt(&key, &mut parts[first + second..]).unwrap();
+                    let what = format!("{aad_len}, {first}, {second}");
+                    assert_eq!(parts, whole, "{what}");
+                    assert_eq!(stream.tag(&key), tag, "{what}");
+
+                    let mut stream = key.begin(&[9; 12]).unwrap();
+                    stream.aad(&aad).unwrap();
+                    stream.decrypt(&key, &mut parts[..first]).unwrap();
+                    stream.decrypt(&key, &mut parts[first..]).unwrap();
+                    assert_eq!(parts, pattern(first + second + 7), "{what}");
+                    assert_eq!(stream.tag(&key), tag, "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_opened_at_once_can_still_go_on() {
+        let key = GcmKey::new(&[7; 32]).unwrap();
+        for (first, second) in PARTS.iter().flat_map(|&first| PARTS.map(|part| (first, part))) {
+            let begin = || {
+                let mut stream = key.begin(&[9; 12]).unwrap();
+                stream.aad(b"header").unwrap();
+                stream
+            };
+            let mut sealed = pattern(first + second);
+            let mut stream = begin();
+            stream.encrypt(&key, &mut sealed[..first]).unwrap();
+            let first_tag = stream.tag(&key);
+            stream.encrypt(&key, &mut sealed[first..]).unwrap();
+            let whole_tag = stream.tag(&key);
+
+            let mut wrong = first_tag;
+            wrong[3] ^= 1;
+            let mut text = sealed.clone();
+            assert!(begin().open(&key, &mut text[..first], &wrong).is_err());
+            assert!(text[..first].iter().all(|&byte| byte == 0), "{first} bytes are left");
+
+            let mut stream = begin();
+            stream.open(&key, &mut sealed[..first], &first_tag).unwrap();
+            assert_eq!(stream.tag(&key), first_tag);
+            stream.decrypt(&key, &mut sealed[first..]).unwrap();
+            assert_eq!(sealed, pattern(first + second), "{first}, {second}");
+            assert_eq!(stream.tag(&key), whole_tag, "{first}, {second}");
+        }
+    }
+
+    #[test]
+    fn additional_data_after_the_message_is_refused() {
+        let key = GcmKey::new(&[1; 32]).unwrap();
+        let mut stream = key.begin(&[9; 12]).unwrap();
+        stream.encrypt(&key, &mut [0; 1]).unwrap();
+        assert!(stream.aad(b"late").is_err());
+    }
+
+    #[test]
+    fn an_empty_iv_and_a_key_of_another_length_are_refused() {
+        assert!(GcmKey::new(&[1; 24]).is_err());
+        assert!(GcmKey::new(&[1; 32]).unwrap().begin(&[]).is_err());
+    }
+}

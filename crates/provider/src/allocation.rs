@@ -1,0 +1,279 @@
+//! The scheduler unit: which lane does a request, the caller's CPU or the accelerator.
+//!
+//! A request is what one call of OpenSSL brings: a write with all its records, a single record, or
+//! an update. RequestAllocation compares its bytes with the threshold T. What is not larger is done
+//! where it is called, and costs a comparison; the rest goes through [`Scheduler`], which has the
+//! queues, the control unit and the interaction unit.
+//!
+//! A [`Scheduler`] starts no thread and opens no device before the first request above T, and does
+//! both anew in a process that inherited it: so that it can be made before a server forks.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use wattlock_crypto::gcm::GcmKey;
+use wattlock_crypto::{self as crypto, NONCE_LEN};
+use wattlock_engine::{
+    Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
+    Simulated, Threshold, Transform, fit,
+};
+
+use crate::Error;
+use crate::statistics::{self, Event, count_event, count_lane};
+
+/// The lanes of one provider, which all its contexts share.
+pub(crate) struct Allocation {
+    accelerator: Option<Accelerator>,
+}
+
+struct Accelerator {
+    scheduler: Scheduler,
+    /// T. With `auto`, until it is measured, what is never worth an accelerator.
+    threshold: AtomicU64,
+    /// The model whose T is to be measured, and whether somebody does.
+    unmeasured: Option<Simulated>,
+    measured: AtomicBool,
+    /// Migrations that are counted already.
+    to_cpu: AtomicU64,
+    to_accelerator: AtomicU64,
+}
+
+/// Work on the whole of a request, which is no cipher of the engine's: records with additional data
+/// or MACs.
+pub(crate) struct Whole<F>(pub(crate) F);
+
+impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for Whole<F> {
+    fn apply(&self, _offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+        (self.0)(in_out)
+    }
+}
+
+impl Allocation {
+    /// By the provider's settings, which `text` reads.
+    pub(crate) fn configured(
+        text: impl Fn(&'static CStr) -> Option<String>,
+        paper_mode: bool,
+    ) -> Result<Self, Error> {
+        let setting = |name| text(name).map(|text| text.trim().to_owned());
+        let threshold = match setting(c"threshold").as_deref() {
+            None if paper_mode => Some(Threshold::PAPER),
+            None | Some("auto") => None,
+            Some(bytes) => Some(Threshold(bytes.parse().map_err(|_| Error::Threshold)?)),
+        };
+        let migration = match setting(c"migration").as_deref() {
+            None if paper_mode => Migration::Paper,
+            None | Some("sooner") => Migration::Sooner,
+            Some("paper") => Migration::Paper,
+            Some("never") => Migration::Never,
+            Some(_) => return Err(Error::Migration),
+        };
+        let model: Simulated = match setting(c"accelerator").as_deref() {
+            None | Some("none") => return Ok(Self { accelerator: None }),
+            Some(text) => match text.split_once(':').unwrap_or((text, "")) {
+                (Simulated::NAME, model) => model.parse().map_err(|_| Error::Accelerator)?,
+                _ => return Err(Error::Accelerator),
+            },
+        };
+        let first = threshold.unwrap_or(LEAST_AUTO);
+        let settings = Settings { threshold: first, migration, ..Settings::default() };
+        let unmeasured = threshold.is_none().then(|| model.clone());
+        Ok(Self {
+            accelerator: Some(Accelerator {
+                scheduler: Scheduler::new(settings, move || model.open()),
+                threshold: AtomicU64::new(first.0),
+                unmeasured,
+                measured: AtomicBool::new(false),
+                to_cpu: AtomicU64::new(0),
+                to_accelerator: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// Notes in this process's statistics what its lanes are.
+    pub(crate) fn note(&self) {
+        if let Some(accelerator) = &self.accelerator {
+            statistics::note_device(Simulated::NAME);
+            statistics::note_threshold(accelerator.threshold.load(Ordering::Relaxed));
+        }
+    }
+
+    /// True if the caller does a request of so many bytes.
+    pub(crate) fn is_callers(&self, request: usize) -> bool {
+        match &self.accelerator {
+            Some(accelerator) => accelerator.allocate(request) == Lane::Cpu,
+            None => true,
+        }
+    }
+
+    /// Counts a request that its caller did.
+    pub(crate) fn did(&self, request: usize) {
+        if self.accelerator.is_some() {
+            count_lane(Lane::Cpu, request);
+        }
+    }
+
+    /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
+    /// done.
+    pub(crate) fn run(
+        &self,
+        request: usize,
+        cipher: Cipher<'_>,
+        in_out: &mut [u8],
+    ) -> Result<(), Error> {
+        let chunk_len = in_out.len().max(1);
+        let accelerator = match &self.accelerator {
+            Some(accelerator) if !self.is_callers(request) => accelerator,
+            _ => {
+                let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+                job.apply(0, true, in_out)?;
+                self.did(request);
+                return Ok(());
+            }
+        };
+        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: in_out } };
+        let outcome = accelerator.scheduler.run(job)?;
+        accelerator.count(request, outcome);
+        Ok(())
+    }
+}
+
+impl Accelerator {
+    fn allocate(&self, request: usize) -> Lane {
+        let lane = Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
+        if lane == Lane::Accelerator
+            && let Some(model) = &self.unmeasured
+            && !self.measured.swap(true, Ordering::Relaxed)
+        {
+            self.measure(model);
+            return Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
+        }
+        lane
+    }
+
+    /// Finds T where the lines of CPU and accelerator cross. It takes less than a millisecond, in
+    /// which nobody waits but the caller.
+    fn measure(&self, model: &Simulated) {
+        let cpu = cpu_line();
+        let crossing = cpu.map(|cpu| {
+            let lines = Lines { cpu, accelerator: model.line() };
+            Threshold::crossing(&lines.cpu, &lines.accelerator)
+        });
+        let threshold = crossing.unwrap_or(Threshold::CPU_ONLY).max(LEAST_AUTO);
+        self.scheduler.set_threshold(threshold);
+        self.threshold.store(threshold.0, Ordering::Relaxed);
+        statistics::note_threshold(threshold.0);
+    }
+
+    fn count(&self, request: usize, outcome: Outcome) {
+        count_lane(outcome.lane, request);
+        if let Some(covered) = outcome.covered {
+            let event = match covered {
+                Covered::Fault => Event::Fault,
+                Covered::Timeout => Event::Timeout,
+                Covered::Absent => Event::Absent,
+                Covered::Unsupported => Event::Unsupported,
+            };
+            count_event(event, 1);
+        }
+        // Migrations happen to requests that wait, of whatever thread: the scheduler counts them.
+        let now = self.scheduler.statistics();
+        for (event, seen, now) in [
+            (Event::MigratedToCpu, &self.to_cpu, now.migrations_to_cpu),
+            (Event::MigratedToAccelerator, &self.to_accelerator, now.migrations_to_accelerator),
+        ] {
+            let before = seen.fetch_max(now, Ordering::Relaxed);
+            if now > before {
+                count_event(event, now - before);
+            }
+        }
+    }
+}
+
+/// What the CPU takes to seal with AES-256-GCM: of the ciphers here the fastest on it, so that what
+/// is worth the accelerator by this line is worth it for the others.
+fn cpu_line() -> Option<Fit> {
+    let key = GcmKey::new(&[0; 32]).ok()?;
+    let mut memory = vec![0; 16 << 10];
+    let mut samples = Vec::new();
+    for _ in 0..7 {
+        for len in [1 << 10, 4 << 10, 16 << 10] {
+            let started = Instant::now();
+            key.aead().seal([0; NONCE_LEN], &[], &mut memory[..len]).ok()?;
+            samples.push((len as u64, started.elapsed().as_nanos() as u64));
+        }
+    }
+    fit(&samples)
+}
+
+/// What `auto` leaves to the CPU without asking: no way to a device takes less time.
+const LEAST_AUTO: Threshold = Threshold(1 << 10);
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod tests {
+    use super::*;
+
+    fn with(settings: &[(&CStr, &str)], paper_mode: bool) -> Result<Allocation, Error> {
+        let text = |name: &CStr| {
+            let found = settings.iter().find(|(other, _)| *other == name);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        Allocation::configured(text, paper_mode)
+    }
+
+    fn threshold(settings: &[(&CStr, &str)], paper_mode: bool) -> u64 {
+        let accelerator = with(settings, paper_mode).unwrap().accelerator.unwrap();
+        accelerator.threshold.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn settings_are_read_and_wrong_ones_refused() {
+        let simulated = (c"accelerator", "simulated");
+        assert!(with(&[], true).unwrap().accelerator.is_none());
+        assert!(with(&[(c"accelerator", " none ")], false).unwrap().accelerator.is_none());
+        assert_eq!(threshold(&[simulated, (c"threshold", "0")], true), 0);
+        assert_eq!(threshold(&[simulated], true), 8192);
+        assert_eq!(threshold(&[simulated], false), LEAST_AUTO.0);
+        assert_eq!(threshold(&[simulated, (c"threshold", "auto")], true), LEAST_AUTO.0);
+        assert!(with(&[(c"accelerator", "simulated:slots=2,rate=1e9")], false).is_ok());
+        for (name, text, error) in [
+            (c"accelerator", "cuda", Error::Accelerator),
+            (c"accelerator", "simulated:speed=1", Error::Accelerator),
+            (c"threshold", "8k", Error::Threshold),
+            (c"threshold", "-1", Error::Threshold),
+            (c"migration", "later", Error::Migration),
+        ] {
+            assert_eq!(with(&[(name, text)], false).err(), Some(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn auto_leaves_all_to_the_cpu_if_the_accelerator_is_never_sooner() {
+        let slow = with(&[(c"accelerator", "simulated:rate=1,latency_us=1000000")], false).unwrap();
+        let slow = slow.accelerator.unwrap();
+        assert_eq!(slow.allocate(1 << 30), Lane::Cpu);
+        assert_eq!(slow.threshold.load(Ordering::Relaxed), Threshold::CPU_ONLY.0);
+    }
+
+    #[test]
+    fn a_request_goes_where_its_size_says() {
+        let both = with(
+            &[(c"accelerator", "simulated:rate=cpu,latency_us=0"), (c"threshold", "32")],
+            false,
+        );
+        let both = both.unwrap();
+        let add = Whole(|in_out: &mut [u8]| {
+            in_out.iter_mut().for_each(|byte| *byte += 1);
+            Ok(())
+        });
+        let mut memory = [0; 40];
+        for request in [32, 33] {
+            both.run(request, Cipher::Other(&add), &mut memory).unwrap();
+        }
+        assert_eq!(memory, [2; 40]);
+        let statistics = both.accelerator.unwrap().scheduler.statistics();
+        assert_eq!(statistics.accelerator.requests, 1);
+        assert_eq!(statistics.calls, 1, "the other never reached the scheduler");
+    }
+}

@@ -1,0 +1,355 @@
+//! AES in ECB and CBC: whole blocks, with what is left over held until the next update.
+
+use std::sync::Arc;
+
+use wattlock_crypto::hmac::HmacAlgorithm;
+use wattlock_crypto::{AesKernel, AesKey, tls_cbc};
+use wattlock_engine::Cipher as Work;
+use zeroize::Zeroize;
+
+use crate::Error;
+use crate::abi::{Param, mode, name};
+use crate::allocation::Allocation;
+use crate::buffer::Buffers;
+use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::paper::Paper;
+use crate::params::Params;
+use crate::provider::paper_mode_is_on;
+use crate::statistics::{Path, count};
+use crate::tls::{self, BLOCK, Overhead};
+
+const MAX_MAC_LEN: usize = HmacAlgorithm::MOST_TAG_LEN;
+
+const SSL_3: u16 = 0x0300;
+
+/// AES-`BITS`-ECB.
+pub(crate) struct Ecb<const BITS: usize>;
+
+/// AES-`BITS`-CBC.
+pub(crate) struct Cbc<const BITS: usize>;
+
+impl<const BITS: usize> Algorithm for Ecb<BITS> {
+    const TRAITS: Traits = Traits {
+        mode: mode::ECB,
+        key_len: BITS / 8,
+        iv_len: 0,
+        block_size: BLOCK,
+        aead: false,
+        custom_iv: false,
+        multiblock: false,
+        paper: false,
+    };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(BlockCipher::new(requests, Chaining::Ecb, BITS / 8))
+    }
+}
+
+impl<const BITS: usize> Algorithm for Cbc<BITS> {
+    const TRAITS: Traits =
+        Traits { mode: mode::CBC, iv_len: BLOCK, paper: BITS == 256, ..Ecb::<BITS>::TRAITS };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
+        if Self::TRAITS.paper && paper_mode_is_on() {
+            Box::new(Paper::new(plain))
+        } else {
+            Box::new(plain)
+        }
+    }
+}
+
+static SETTABLE: &[Param] = &[
+    Param::unsigned::<u32>(name::PADDING),
+    Param::unsigned::<u32>(name::NUM),
+    Param::unsigned::<u32>(name::TLS_VERSION),
+    Param::unsigned::<usize>(name::TLS_MAC_SIZE),
+    Param::END,
+];
+
+static GETTABLE: &[Param] = &[
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::unsigned::<u32>(name::PADDING),
+    Param::unsigned::<u32>(name::NUM),
+    Param::octets(name::IV),
+    Param::octets(name::UPDATED_IV),
+    Param::octet_ptr(name::TLS_MAC),
+    Param::END,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chaining {
+    Ecb,
+    Cbc,
+}
+
+/// A context of either.
+#[derive(Clone)]
+pub(crate) struct BlockCipher {
+    requests: Arc<Allocation>,
+    chaining: Chaining,
+    key_len: usize,
+    key: Option<Arc<AesKey>>,
+    direction: Direction,
+    first_iv: [u8; BLOCK],
+    iv: [u8; BLOCK],
+    padding: bool,
+    held: Held,
+    tls: Option<Tls>,
+    mac_size: usize,
+}
+
+/// Input that is not a block yet, or the block that may turn out to be the last.
+#[derive(Clone)]
+struct Held {
+    bytes: [u8; BLOCK],
+    len: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+/// TLS with a MAC that libssl makes and checks.
+#[derive(Clone)]
+struct Tls {
+    version: u16,
+    mac: [u8; MAX_MAC_LEN],
+}
+
+impl BlockCipher {
+    fn new(requests: &Arc<Allocation>, chaining: Chaining, key_len: usize) -> Self {
+        Self {
+            requests: Arc::clone(requests),
+            chaining,
+            key_len,
+            key: None,
+            direction: Direction::Encrypt,
+            first_iv: [0; BLOCK],
+            iv: [0; BLOCK],
+            padding: true,
+            held: Held { bytes: [0; BLOCK], len: 0 },
+            tls: None,
+            mac_size: 0,
+        }
+    }
+
+    /// Where its requests go.
+    pub(crate) fn requests(&self) -> &Arc<Allocation> {
+        &self.requests
+    }
+
+    /// The key, and where the chain begins.
+    pub(crate) fn keyed(&self) -> Option<(Arc<AesKey>, Direction, [u8; BLOCK])> {
+        self.key.clone().map(|key| (key, self.direction, self.iv))
+    }
+
+    /// Works on whole blocks and goes on with the IV.
+    fn blocks(&mut self, in_out: &mut [u8]) -> Result<(), Error> {
+        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let Some(last) = in_out.last_chunk::<BLOCK>().copied() else {
+            return if in_out.is_empty() { Ok(()) } else { Err(Error::PartialBlock) };
+        };
+        let ivs = &[self.iv];
+        let work = match (self.chaining, self.direction) {
+            (Chaining::Ecb, Direction::Encrypt) => Work::EcbEncrypt(key),
+            (Chaining::Ecb, Direction::Decrypt) => Work::EcbDecrypt(key),
+            (Chaining::Cbc, Direction::Encrypt) => Work::CbcEncrypt { key, ivs },
+            (Chaining::Cbc, Direction::Decrypt) => Work::CbcDecrypt { key, ivs },
+        };
+        // Said before it goes anywhere: no lane takes a part of a block.
+        if !in_out.len().is_multiple_of(BLOCK) {
+            return Err(Error::PartialBlock);
+        }
+        self.requests.run(in_out.len(), work, in_out)?;
+        match (self.chaining, self.direction) {
+            (Chaining::Ecb, _) => {}
+            (Chaining::Cbc, Direction::Encrypt) => {
+                self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
+            }
+            (Chaining::Cbc, Direction::Decrypt) => self.iv = last,
+        }
+        Ok(())
+    }
+
+    /// One record of TLS, in place.
+    fn record(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.key.is_none() {
+            return Err(Error::NoKey);
+        }
+        if !buffers.in_place() || !self.padding {
+            return Err(Error::Record);
+        }
+        let len = buffers.len();
+        count(Path::CbcRecord, 1, len);
+        match self.direction {
+            Direction::Encrypt => {
+                let padded = Overhead::padded(len, 0);
+                let record = buffers.output(&[], padded)?;
+                tls::pad(&mut record[len..]);
+                self.blocks(record)?;
+                Ok(padded)
+            }
+            Direction::Decrypt => {
+                let record = buffers.output(&[], len)?;
+                self.blocks(record)?;
+                let tls = self.tls.as_mut().ok_or(Error::Internal)?;
+                let inside = record.get(tls::explicit_iv_len(tls.version)..);
+                let inside = inside.ok_or(Error::Record)?;
+                Ok(tls_cbc::unpad(inside, &mut tls.mac[..self.mac_size])?)
+            }
+        }
+    }
+}
+
+impl Cipher for BlockCipher {
+    fn duplicate(&self) -> Box<dyn Cipher> {
+        Box::new(self.clone())
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.direction = direction;
+        self.held.bytes.zeroize();
+        self.held.len = 0;
+        if self.chaining == Chaining::Cbc {
+            if let Some(iv) = iv {
+                self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+            }
+            self.iv = self.first_iv;
+        }
+        if let Some(key) = key {
+            if key.len() != self.key_len {
+                return Err(Error::KeyLength);
+            }
+            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.tls.is_some() {
+            return self.record(buffers);
+        }
+        if self.key.is_none() {
+            return Err(Error::NoKey);
+        }
+        let len = buffers.len();
+        let total = self.held.len + len;
+        // A message with padding ends with a block that has to be looked at, so the last block
+        // of what is to be decrypted waits.
+        let waits = self.padding && self.direction == Direction::Decrypt;
+        let whole = if waits { total.saturating_sub(1) } else { total } / BLOCK * BLOCK;
+        let left = total - whole;
+        if whole == 0 {
+            let before = self.held.len;
+            buffers.peek(0, &mut self.held.bytes[before..total]);
+            self.held.len = total;
+            return Ok(0);
+        }
+        let mut next = Held { bytes: [0; BLOCK], len: left };
+        buffers.peek(len - left, &mut next.bytes[..left]);
+        let in_out = buffers.output(&self.held.bytes[..self.held.len], whole)?;
+        self.blocks(in_out)?;
+        self.held = next;
+        count(Path::Block, 1, whole);
+        Ok(whole)
+    }
+
+    fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.key.is_none() {
+            return Err(Error::NoKey);
+        }
+        if self.tls.is_some() {
+            // A record is complete with its update.
+            return Err(Error::Record);
+        }
+        let mut last = self.held.clone();
+        match (self.direction, self.padding, last.len) {
+            (_, false, 0) => Ok(0),
+            (Direction::Encrypt, true, len) => {
+                last.bytes[len..].fill((BLOCK - len) as u8);
+                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
+                self.held.len = 0;
+                Ok(BLOCK)
+            }
+            (_, false, BLOCK) => {
+                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
+                self.held.len = 0;
+                Ok(BLOCK)
+            }
+            (Direction::Decrypt, true, BLOCK) => {
+                self.blocks(&mut last.bytes)?;
+                let len = wattlock_crypto::pkcs7::unpadded_len(&last.bytes)?;
+                buffers.output(&last.bytes, len)?;
+                self.held.len = 0;
+                Ok(len)
+            }
+            _ => Err(Error::PartialBlock),
+        }
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let len = buffers.len();
+        if self.key.is_none() {
+            return Err(Error::NoKey);
+        }
+        if !len.is_multiple_of(BLOCK) {
+            return Err(Error::PartialBlock);
+        }
+        let in_out = buffers.output(&[], len)?;
+        self.blocks(in_out)?;
+        count(Path::Block, 1, len);
+        Ok(len)
+    }
+
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(padding) = params.unsigned(name::PADDING)? {
+            self.padding = padding != 0;
+        }
+        if let Some(version) = params.unsigned(name::TLS_VERSION)? {
+            let version = u16::try_from(version).map_err(|_| Error::Parameter)?;
+            // SSL 3 pads otherwise, and nobody may use it (RFC 7568).
+            if version == SSL_3 {
+                return Err(Error::Record);
+            }
+            self.tls = (version != 0).then_some(Tls { version, mac: [0; MAX_MAC_LEN] });
+        }
+        if let Some(size) = params.unsigned(name::TLS_MAC_SIZE)? {
+            self.mac_size = usize::try_from(size)
+                .ok()
+                .filter(|&size| size <= MAX_MAC_LEN)
+                .ok_or(Error::Parameter)?;
+        }
+        // Block modes count nothing; a number below a block is taken, as by OpenSSL's own.
+        match params.unsigned(name::NUM)? {
+            Some(num) if num >= BLOCK as u64 => Err(Error::Parameter),
+            _ => Ok(()),
+        }
+    }
+
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        let iv_len = if self.chaining == Chaining::Cbc { BLOCK } else { 0 };
+        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::IV_LEN, iv_len)?;
+        params.answer(name::PADDING, usize::from(self.padding))?;
+        params.answer(name::NUM, 0)?;
+        params.answer_octets(name::IV, &self.first_iv[..iv_len])?;
+        params.answer_octets(name::UPDATED_IV, &self.iv[..iv_len])?;
+        match &self.tls {
+            Some(tls) => params.answer_octets(name::TLS_MAC, &tls.mac[..self.mac_size]),
+            None => params.answer_octets(name::TLS_MAC, &[]),
+        }
+    }
+}

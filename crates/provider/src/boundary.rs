@@ -1,0 +1,307 @@
+//! The functions that OpenSSL calls for a cipher.
+//!
+//! Each turns C's arguments into Rust's, catches panics, and raises errors. The types are those of
+//! `openssl/core_dispatch.h`; what OpenSSL keeps to is in the manual page `provider-cipher(7)`.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{ptr, slice};
+
+use crate::Error;
+use crate::abi::{self, Dispatch, Param, name};
+use crate::buffer::Buffers;
+use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::host::Host;
+use crate::params::Params;
+use crate::provider::{Provider, multiblock_is_on, paper_mode_is_on};
+
+/// What a context's pointer is to.
+struct Context {
+    host: Host,
+    cipher: Box<dyn Cipher>,
+    /// True after a panic, when nobody knows what state the cipher is in.
+    broken: bool,
+}
+
+/// The table of functions of an algorithm.
+pub(crate) struct Functions<A>(std::marker::PhantomData<A>);
+
+impl<A: Algorithm> Functions<A> {
+    pub(crate) const TABLE: &'static [Dispatch] = &[
+        Dispatch::new(abi::cipher::NEWCTX, newctx::<A> as *const c_void),
+        Dispatch::new(abi::cipher::FREECTX, freectx as *const c_void),
+        Dispatch::new(abi::cipher::DUPCTX, dupctx as *const c_void),
+        Dispatch::new(abi::cipher::ENCRYPT_INIT, encrypt_init as *const c_void),
+        Dispatch::new(abi::cipher::DECRYPT_INIT, decrypt_init as *const c_void),
+        Dispatch::new(abi::cipher::UPDATE, update as *const c_void),
+        Dispatch::new(abi::cipher::FINAL, finish as *const c_void),
+        Dispatch::new(abi::cipher::CIPHER, at_once as *const c_void),
+        Dispatch::new(abi::cipher::GET_PARAMS, get_params::<A> as *const c_void),
+        Dispatch::new(abi::cipher::GET_CTX_PARAMS, get_ctx_params as *const c_void),
+        Dispatch::new(abi::cipher::SET_CTX_PARAMS, set_ctx_params as *const c_void),
+        Dispatch::new(abi::cipher::GETTABLE_PARAMS, gettable_params as *const c_void),
+        Dispatch::new(abi::cipher::GETTABLE_CTX_PARAMS, gettable_ctx_params::<A> as *const c_void),
+        Dispatch::new(abi::cipher::SETTABLE_CTX_PARAMS, settable_ctx_params::<A> as *const c_void),
+        Dispatch::END,
+    ];
+}
+
+static TRAITS: &[Param] = &[
+    Param::unsigned::<u32>(name::MODE),
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::unsigned::<usize>(name::BLOCK_SIZE),
+    Param::int(name::AEAD),
+    Param::int(name::CUSTOM_IV),
+    Param::int(name::CTS),
+    Param::int(name::MULTIBLOCK),
+    Param::int(name::RANDOM_KEY),
+    Param::END,
+];
+
+/// Runs `body` on the context behind `context`. An error or a panic is raised in OpenSSL's way,
+/// and gives `None`.
+///
+/// # Safety
+/// `context` must be null or from [`newctx`] or [`dupctx`], not freed, and in no other call.
+unsafe fn within<T>(
+    context: *mut c_void,
+    function: &'static CStr,
+    body: impl FnOnce(&mut dyn Cipher) -> Result<T, Error>,
+) -> Option<T> {
+    // SAFETY: by the caller's word.
+    let context = unsafe { context.cast::<Context>().as_mut() }?;
+    let host = context.host;
+    let result = if context.broken {
+        Err(Error::Internal)
+    } else {
+        catch_unwind(AssertUnwindSafe(|| body(&mut *context.cipher))).unwrap_or_else(|_| {
+            context.broken = true;
+            Err(Error::Internal)
+        })
+    };
+    result.map_err(|error| host.raise(error, function)).ok()
+}
+
+unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void {
+    // SAFETY: OpenSSL gives what `OSSL_provider_init` returned.
+    let Some(provider) = (unsafe { provider.cast::<Provider>().as_ref() }) else {
+        return ptr::null_mut();
+    };
+    let made = catch_unwind(AssertUnwindSafe(|| {
+        provider.count();
+        let cipher = A::context(provider.allocation());
+        Box::new(Context { host: provider.host(), cipher, broken: false })
+    }));
+    match made {
+        Ok(context) => Box::into_raw(context).cast(),
+        Err(_) => {
+            provider.host().raise(Error::Internal, c"newctx");
+            ptr::null_mut()
+        }
+    }
+}
+
+unsafe extern "C" fn freectx(context: *mut c_void) {
+    if context.is_null() {
+        return;
+    }
+    // SAFETY: OpenSSL frees once what `newctx` or `dupctx` gave.
+    let context = unsafe { Box::from_raw(context.cast::<Context>()) };
+    // A panic in a destructor has nobody to be told of.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(context)));
+}
+
+unsafe extern "C" fn dupctx(context: *mut c_void) -> *mut c_void {
+    // SAFETY: OpenSSL gives a context of ours.
+    let Some(original) = (unsafe { context.cast::<Context>().as_ref() }) else {
+        return ptr::null_mut();
+    };
+    let host = original.host;
+    // SAFETY: as above; the reference above is used no more.
+    let copy = unsafe { within(context, c"dupctx", |cipher| Ok(cipher.duplicate())) };
+    copy.map_or(ptr::null_mut(), |cipher| {
+        Box::into_raw(Box::new(Context { host, cipher, broken: false })).cast()
+    })
+}
+
+unsafe extern "C" fn encrypt_init(
+    context: *mut c_void,
+    key: *const u8,
+    key_len: usize,
+    iv: *const u8,
+    iv_len: usize,
+    params: *mut Param,
+) -> c_int {
+    let key = Given(key, key_len);
+    let iv = Given(iv, iv_len);
+    // SAFETY: the arguments are OpenSSL's, as the manual says.
+    unsafe { init(context, Direction::Encrypt, key, iv, params) }
+}
+
+unsafe extern "C" fn decrypt_init(
+    context: *mut c_void,
+    key: *const u8,
+    key_len: usize,
+    iv: *const u8,
+    iv_len: usize,
+    params: *mut Param,
+) -> c_int {
+    let key = Given(key, key_len);
+    let iv = Given(iv, iv_len);
+    // SAFETY: the arguments are OpenSSL's, as the manual says.
+    unsafe { init(context, Direction::Decrypt, key, iv, params) }
+}
+
+/// Bytes that may not be given.
+#[derive(Clone, Copy)]
+struct Given(*const u8, usize);
+
+impl Given {
+    /// # Safety
+    /// Null, or good for reading so many bytes during `'a`.
+    unsafe fn bytes<'a>(&self) -> Option<&'a [u8]> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: by the caller's word.
+        Some(unsafe { slice::from_raw_parts(self.0, self.1) })
+    }
+}
+
+/// # Safety
+/// As [`within`], and the rest as OpenSSL's manual says.
+unsafe fn init(
+    context: *mut c_void,
+    direction: Direction,
+    key: Given,
+    iv: Given,
+    params: *mut Param,
+) -> c_int {
+    // SAFETY: OpenSSL gives null or so many bytes.
+    let key = unsafe { key.bytes() };
+    // SAFETY: as above.
+    let iv = unsafe { iv.bytes() };
+    // SAFETY: OpenSSL gives null or an array that ends.
+    let params = unsafe { Params::new(params) };
+    let body = |cipher: &mut dyn Cipher| {
+        cipher.init(direction, key, iv)?;
+        cipher.set(&params)
+    };
+    // SAFETY: by the caller's word.
+    done(unsafe { within(context, c"init", body) })
+}
+
+unsafe extern "C" fn update(
+    context: *mut c_void,
+    out: *mut u8,
+    out_len: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    // SAFETY: OpenSSL gives buffers of so many bytes, or null.
+    let buffers = unsafe { Buffers::new(out, room, input, len) };
+    // SAFETY: OpenSSL gives a context of ours.
+    let written = unsafe { within(context, c"update", |cipher| cipher.update(buffers)) };
+    // SAFETY: OpenSSL gives a place for a length.
+    unsafe { report(out_len, written) }
+}
+
+unsafe extern "C" fn finish(
+    context: *mut c_void,
+    out: *mut u8,
+    out_len: *mut usize,
+    room: usize,
+) -> c_int {
+    // SAFETY: OpenSSL gives a buffer of so many bytes, or null.
+    let buffers = unsafe { Buffers::new(out, room, ptr::null(), 0) };
+    // SAFETY: OpenSSL gives a context of ours.
+    let written = unsafe { within(context, c"final", |cipher| cipher.finish(buffers)) };
+    // SAFETY: OpenSSL gives a place for a length.
+    unsafe { report(out_len, written) }
+}
+
+unsafe extern "C" fn at_once(
+    context: *mut c_void,
+    out: *mut u8,
+    out_len: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+) -> c_int {
+    // SAFETY: OpenSSL gives buffers of so many bytes, or null.
+    let buffers = unsafe { Buffers::new(out, room, input, len) };
+    // SAFETY: OpenSSL gives a context of ours.
+    let written = unsafe { within(context, c"cipher", |cipher| cipher.at_once(buffers)) };
+    // SAFETY: OpenSSL gives a place for a length.
+    unsafe { report(out_len, written) }
+}
+
+unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
+    // SAFETY: OpenSSL gives null or an array that ends.
+    let params = unsafe { Params::new(params) };
+    // There is no context here, hence nobody to raise an error with.
+    let answered = catch_unwind(AssertUnwindSafe(|| answer_traits(&A::TRAITS, &params)));
+    c_int::from(matches!(answered, Ok(Ok(()))))
+}
+
+fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
+    let paper = traits.paper && paper_mode_is_on();
+    let multiblock = (traits.multiblock || paper) && multiblock_is_on();
+    params.answer(name::MODE, traits.mode as usize)?;
+    params.answer(name::KEY_LEN, traits.key_len)?;
+    params.answer(name::IV_LEN, traits.iv_len)?;
+    params.answer(name::BLOCK_SIZE, traits.block_size)?;
+    params.answer(name::AEAD, usize::from(traits.aead || paper))?;
+    params.answer(name::CUSTOM_IV, usize::from(traits.custom_iv))?;
+    params.answer(name::MULTIBLOCK, usize::from(multiblock))?;
+    params.answer(name::CTS, 0)?;
+    params.answer(name::RANDOM_KEY, 0)
+}
+
+unsafe extern "C" fn get_ctx_params(context: *mut c_void, params: *mut Param) -> c_int {
+    // SAFETY: OpenSSL gives null or an array that ends.
+    let params = unsafe { Params::new(params) };
+    // SAFETY: OpenSSL gives a context of ours.
+    done(unsafe { within(context, c"get_ctx_params", |cipher| cipher.get(&params)) })
+}
+
+unsafe extern "C" fn set_ctx_params(context: *mut c_void, params: *mut Param) -> c_int {
+    // SAFETY: OpenSSL gives null or an array that ends.
+    let params = unsafe { Params::new(params) };
+    // SAFETY: OpenSSL gives a context of ours.
+    done(unsafe { within(context, c"set_ctx_params", |cipher| cipher.set(&params)) })
+}
+
+unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const Param {
+    TRAITS.as_ptr()
+}
+
+unsafe extern "C" fn gettable_ctx_params<A: Algorithm>(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const Param {
+    A::GETTABLE.as_ptr()
+}
+
+unsafe extern "C" fn settable_ctx_params<A: Algorithm>(
+    _context: *mut c_void,
+    _provider: *mut c_void,
+) -> *const Param {
+    A::SETTABLE.as_ptr()
+}
+
+fn done(result: Option<()>) -> c_int {
+    c_int::from(result.is_some())
+}
+
+/// # Safety
+/// `out_len` must be null or good for a length.
+unsafe fn report(out_len: *mut usize, written: Option<usize>) -> c_int {
+    // SAFETY: by the caller's word.
+    if let Some(out_len) = unsafe { out_len.as_mut() } {
+        *out_len = written.unwrap_or(0);
+    }
+    c_int::from(written.is_some())
+}

@@ -1,0 +1,328 @@
+//! AES in CBC with HMAC: the composites that libssl prefers for TLS 1.0 to 1.2 without
+//! Encrypt-then-MAC, record by record and many at once.
+//!
+//! Once additional data is set, the next update is a record: explicit IV, payload, room for MAC
+//! and padding. Without, it is plain CBC of whole blocks.
+
+use std::sync::Arc;
+
+use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey, HmacRecord};
+use wattlock_crypto::{AesKernel, AesKey, CbcRecord, random, tls_cbc};
+use wattlock_engine::Cipher as Work;
+use zeroize::Zeroize;
+
+use crate::Error;
+use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
+use crate::buffer::Buffers;
+use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::multiblock::{self, Reconstruction};
+use crate::params::Params;
+use crate::statistics::{Path, count};
+use crate::tls::{self, BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
+
+/// AES-`BITS`-CBC-HMAC-SHA1.
+pub(crate) struct CbcHmacSha1<const BITS: usize>;
+
+/// AES-`BITS`-CBC-HMAC-SHA256.
+pub(crate) struct CbcHmacSha256<const BITS: usize>;
+
+impl<const BITS: usize> Algorithm for CbcHmacSha1<BITS> {
+    const TRAITS: Traits = Traits {
+        mode: mode::CBC,
+        key_len: BITS / 8,
+        iv_len: BLOCK,
+        block_size: BLOCK,
+        aead: true,
+        custom_iv: false,
+        multiblock: true,
+        paper: false,
+    };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha1))
+    }
+}
+
+impl<const BITS: usize> Algorithm for CbcHmacSha256<BITS> {
+    const TRAITS: Traits = CbcHmacSha1::<BITS>::TRAITS;
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha256))
+    }
+}
+
+static SETTABLE: &[Param] = &[
+    Param::octets(name::MAC_KEY),
+    Param::octets(name::TLS_AAD),
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<u32>(name::TLS_VERSION),
+    Param::unsigned::<usize>(name::MULTI_MAX_FRAGMENT),
+    Param::octets(name::MULTI_AAD),
+    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
+    Param::octets(name::MULTI_OUT),
+    Param::octets(name::MULTI_IN),
+    Param::END,
+];
+
+static GETTABLE: &[Param] = &[
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::octets(name::IV),
+    Param::octets(name::UPDATED_IV),
+    Param::unsigned::<usize>(name::TLS_AAD_PAD),
+    Param::unsigned::<usize>(name::MULTI_MAX_BUFFER),
+    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
+    Param::unsigned::<u32>(name::MULTI_PACKED),
+    Param::unsigned::<usize>(name::MULTI_OUT_LEN),
+    Param::END,
+];
+
+/// A context of any.
+#[derive(Clone)]
+pub(crate) struct Composite {
+    requests: Arc<Allocation>,
+    key_len: usize,
+    algorithm: HmacAlgorithm,
+    key: Option<Arc<AesKey>>,
+    mac: Option<Arc<HmacKey>>,
+    direction: Direction,
+    first_iv: [u8; BLOCK],
+    iv: [u8; BLOCK],
+    /// That of the next update, which is a record.
+    aad: Option<RecordAad>,
+    pad: usize,
+    many: multiblock::State,
+}
+
+impl Composite {
+    pub(crate) fn new(
+        requests: &Arc<Allocation>,
+        key_len: usize,
+        algorithm: HmacAlgorithm,
+    ) -> Self {
+        let overhead = Overhead::Cbc { mac_len: algorithm.tag_len() };
+        Self {
+            requests: Arc::clone(requests),
+            key_len,
+            algorithm,
+            key: None,
+            mac: None,
+            direction: Direction::Encrypt,
+            first_iv: [0; BLOCK],
+            iv: [0; BLOCK],
+            aad: None,
+            pad: 0,
+            many: multiblock::State::new(overhead),
+        }
+    }
+
+    /// With the key of the cipher, and where its chain begins.
+    pub(crate) fn with_key(self, key: Arc<AesKey>, direction: Direction, iv: [u8; BLOCK]) -> Self {
+        Self { key: Some(key), direction, first_iv: iv, iv, ..self }
+    }
+
+    /// Works on whole blocks, of a request of so many bytes, and goes on with the IV.
+    fn blocks(&mut self, request: usize, in_out: &mut [u8]) -> Result<(), Error> {
+        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let Some(last) = in_out.last_chunk::<BLOCK>().copied() else { return Ok(()) };
+        let ivs = &[self.iv];
+        if self.direction == Direction::Encrypt {
+            self.requests.run(request, Work::CbcEncrypt { key, ivs }, in_out)?;
+            self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
+        } else {
+            self.requests.run(request, Work::CbcDecrypt { key, ivs }, in_out)?;
+            self.iv = last;
+        }
+        Ok(())
+    }
+
+    /// One record, in place. What comes back begins behind the explicit IV.
+    fn record(&mut self, aad: RecordAad, record: &mut [u8]) -> Result<usize, Error> {
+        let mac = Arc::clone(self.mac.as_ref().ok_or(Error::NoKey)?);
+        let iv_len = tls::explicit_iv_len(aad.version());
+        if self.direction == Direction::Encrypt {
+            let sealed = iv_len + Overhead::padded(aad.len(), mac.algorithm().tag_len());
+            if record.len() != sealed {
+                return Err(Error::Record);
+            }
+            let (payload, rest) = record[iv_len..].split_at_mut(aad.len());
+            let (tag, padding) = rest.split_at_mut(mac.algorithm().tag_len());
+            count(Path::CompositeRecord, 1, payload.len());
+            mac.sign(&[&aad.bytes(), payload], tag);
+            tls::pad(padding);
+            self.blocks(aad.len(), record)?;
+            return Ok(sealed);
+        }
+        self.blocks(record.len(), record)?;
+        let inside = record.get(iv_len..).ok_or(Error::Record)?;
+        match tls_cbc::verify(&mac, aad.bytes(), inside) {
+            Ok(payload) => {
+                count(Path::CompositeRecord, 1, payload);
+                Ok(payload)
+            }
+            Err(error) => {
+                record.zeroize();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// All records of one write: their MACs side by side, then their chains of blocks.
+    fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
+        let (Some(key), Some(mac)) = (&self.key, &self.mac) else { return Err(Error::NoKey) };
+        let (count_of, request) = (write.records(), write.payload_len());
+        count(Path::CompositeMultiblock, count_of, request);
+        let mut ivs = vec![[0; BLOCK]; count_of];
+        random::fill(ivs.as_flattened_mut())?;
+        let mac_len = mac.algorithm().tag_len();
+        let overhead = Overhead::Cbc { mac_len };
+        let mut payloads = Vec::with_capacity(count_of);
+        for iv in &ivs {
+            let (aad, payload) = write.next_record().ok_or(Error::Internal)?;
+            write.put(&aad.header(overhead.sealed(payload.len())), 0)?;
+            write.put(iv, 0)?;
+            let padded = Overhead::padded(payload.len(), mac_len);
+            write.put(payload, padded - payload.len())?;
+            payloads.push((aad, payload));
+        }
+        let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
+        let packed = write.packed();
+        self.requests.run(request, Work::Other(&seal), packed)?;
+        Ok(packed.len())
+    }
+
+    fn set_aad(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        let Some(value) = params.find(name::TLS_AAD) else { return Ok(()) };
+        let aad = <[u8; TLS_AAD_LEN]>::try_from(value.octets()?);
+        let mut aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
+        let mac_len = self.algorithm.tag_len();
+        if self.direction == Direction::Encrypt {
+            // The length has the explicit IV in it, and the MAC does not cover that.
+            aad.shorten(tls::explicit_iv_len(aad.version()))?;
+            self.pad = Overhead::padded(aad.len(), mac_len) - aad.len();
+        } else {
+            self.pad = mac_len;
+        }
+        self.aad = Some(aad);
+        Ok(())
+    }
+}
+
+/// Seals records that lie one after the other: header, IV, payload, room for MAC and padding.
+fn seal_records(
+    key: &AesKey,
+    mac: &HmacKey,
+    ivs: &[[u8; BLOCK]],
+    payloads: &[(RecordAad, &[u8])],
+    packed: &mut [u8],
+) -> Result<(), wattlock_crypto::Error> {
+    let mac_len = mac.algorithm().tag_len();
+    let mut bodies = Vec::with_capacity(payloads.len());
+    let mut rest = packed;
+    for (_, payload) in payloads {
+        let (record, behind) =
+            rest.split_at_mut(HEADER_LEN + BLOCK + Overhead::padded(payload.len(), mac_len));
+        bodies.push(&mut record[HEADER_LEN + BLOCK..]);
+        rest = behind;
+    }
+    let mut signed: Vec<HmacRecord<'_>> = Vec::with_capacity(payloads.len());
+    for (body, (aad, payload)) in bodies.iter_mut().zip(payloads) {
+        let (tag, padding) = body[payload.len()..].split_at_mut(mac_len);
+        tls::pad(padding);
+        signed.push(HmacRecord { header: aad.bytes(), data: payload, tag });
+    }
+    mac.sign_records(&mut signed);
+    let mut chains: Vec<CbcRecord<'_>> =
+        bodies.into_iter().zip(ivs).map(|(in_out, &iv)| CbcRecord { iv, in_out }).collect();
+    key.cbc_encrypt_records(&mut chains)
+}
+
+impl Cipher for Composite {
+    fn duplicate(&self) -> Box<dyn Cipher> {
+        Box::new(self.clone())
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.direction = direction;
+        self.aad = None;
+        self.many.reset();
+        if let Some(iv) = iv {
+            self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+        }
+        self.iv = self.first_iv;
+        if let Some(key) = key {
+            if key.len() != self.key_len {
+                return Err(Error::KeyLength);
+            }
+            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let len = buffers.len();
+        if self.key.is_none() {
+            return Err(Error::NoKey);
+        }
+        if len == 0 {
+            return Ok(0);
+        }
+        if !len.is_multiple_of(BLOCK) {
+            return Err(Error::PartialBlock);
+        }
+        let in_out = buffers.output(&[], len)?;
+        match self.aad.take() {
+            Some(aad) => self.record(aad, in_out),
+            None => {
+                self.blocks(len, in_out)?;
+                count(Path::Block, 1, len);
+                Ok(len)
+            }
+        }
+    }
+
+    fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.key.is_none() { Err(Error::NoKey) } else { Ok(0) }
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.update(buffers)
+    }
+
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(value) = params.find(name::MAC_KEY) {
+            self.mac = Some(Arc::new(HmacKey::new(self.algorithm, value.octets()?)));
+        }
+        let key_len = params.unsigned(name::KEY_LEN)?;
+        if key_len.is_some_and(|len| len != self.key_len as u64) {
+            return Err(Error::KeyLength);
+        }
+        self.set_aad(params)?;
+        let ready =
+            self.direction == Direction::Encrypt && self.key.is_some() && self.mac.is_some();
+        if let Some(write) = self.many.set(params, ready)? {
+            let written = self.records(write)?;
+            self.many.wrote(written);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::IV_LEN, BLOCK)?;
+        params.answer(name::TLS_AAD_PAD, self.pad)?;
+        params.answer_octets(name::IV, &self.first_iv)?;
+        params.answer_octets(name::UPDATED_IV, &self.iv)?;
+        self.many.get(params)
+    }
+}

@@ -1,0 +1,186 @@
+//! AES in CTR: a key stream, of any length.
+
+use std::sync::Arc;
+
+use wattlock_crypto::{AesKernel, AesKey};
+use wattlock_engine::Cipher as Work;
+
+use crate::Error;
+use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
+use crate::buffer::Buffers;
+use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::params::Params;
+use crate::statistics::{Path, count};
+
+const BLOCK: usize = AesKey::BLOCK_LEN;
+
+/// AES-`BITS`-CTR.
+pub(crate) struct Ctr<const BITS: usize>;
+
+impl<const BITS: usize> Algorithm for Ctr<BITS> {
+    const TRAITS: Traits = Traits {
+        mode: mode::CTR,
+        key_len: BITS / 8,
+        iv_len: BLOCK,
+        block_size: 1,
+        aead: false,
+        custom_iv: false,
+        multiblock: false,
+        paper: false,
+    };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Stream {
+            requests: Arc::clone(requests),
+            key_len: BITS / 8,
+            key: None,
+            first_iv: [0; BLOCK],
+            start: [0; BLOCK],
+            used: 0,
+            padding: true,
+        })
+    }
+}
+
+static SETTABLE: &[Param] =
+    &[Param::unsigned::<u32>(name::PADDING), Param::unsigned::<u32>(name::NUM), Param::END];
+
+static GETTABLE: &[Param] = &[
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::unsigned::<u32>(name::PADDING),
+    Param::unsigned::<u32>(name::NUM),
+    Param::octets(name::IV),
+    Param::octets(name::UPDATED_IV),
+    Param::END,
+];
+
+#[derive(Clone)]
+struct Stream {
+    requests: Arc<Allocation>,
+    key_len: usize,
+    key: Option<Arc<AesKey>>,
+    first_iv: [u8; BLOCK],
+    /// The counter block with which the key stream of this message begins.
+    start: [u8; BLOCK],
+    /// Bytes of it that are used.
+    used: u64,
+    /// Without meaning here, but what was set can be read.
+    padding: bool,
+}
+
+impl Stream {
+    /// Blocks of key stream that were begun.
+    fn begun(&self) -> u64 {
+        self.used.div_ceil(BLOCK as u64)
+    }
+
+    /// The counter block behind those.
+    fn counter(&self) -> [u8; BLOCK] {
+        let start = u128::from_be_bytes(self.start);
+        start.wrapping_add(u128::from(self.begun())).to_be_bytes()
+    }
+}
+
+impl Cipher for Stream {
+    fn duplicate(&self) -> Box<dyn Cipher> {
+        Box::new(self.clone())
+    }
+
+    fn init(
+        &mut self,
+        _direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        match iv {
+            Some(iv) => {
+                self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+                self.start = self.first_iv;
+            }
+            // As OpenSSL's own: without an IV the counter goes on at a whole block.
+            None => self.start = self.counter(),
+        }
+        self.used = 0;
+        if let Some(key) = key {
+            if key.len() != self.key_len {
+                return Err(Error::KeyLength);
+            }
+            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let len = buffers.len();
+        let used = self.used.checked_add(len as u64).ok_or(Error::TooLong)?;
+        let in_out = buffers.output(&[], len)?;
+        if self.used.is_multiple_of(BLOCK as u64) {
+            let iv = self.counter();
+            self.requests.run(len, Work::Ctr { key, iv }, in_out)?;
+        } else {
+            let (start, used) = (self.start, self.used);
+            let rest = Whole(|in_out: &mut [u8]| {
+                key.ctr(&start, used, in_out);
+                Ok(())
+            });
+            self.requests.run(len, Work::Other(&rest), in_out)?;
+        }
+        self.used = used;
+        count(Path::Ctr, 1, len);
+        Ok(len)
+    }
+
+    fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.key.is_none() { Err(Error::NoKey) } else { Ok(0) }
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.update(buffers)
+    }
+
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(padding) = params.unsigned(name::PADDING)? {
+            self.padding = padding != 0;
+        }
+        // `num` bytes of the block that was begun last are used; 0 means that it is used up.
+        match params.unsigned(name::NUM)? {
+            None => Ok(()),
+            Some(0) => {
+                self.used = self.begun() * BLOCK as u64;
+                Ok(())
+            }
+            Some(num) if num >= BLOCK as u64 => Err(Error::Parameter),
+            Some(num) => {
+                let before = self.begun().checked_sub(1).ok_or(Error::NoKeyStream)?;
+                self.used = before * BLOCK as u64 + num;
+                Ok(())
+            }
+        }
+    }
+
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::IV_LEN, BLOCK)?;
+        params.answer(name::PADDING, usize::from(self.padding))?;
+        params.answer(name::NUM, (self.used % BLOCK as u64) as usize)?;
+        params.answer_octets(name::IV, &self.first_iv)?;
+        match params.find(name::UPDATED_IV) {
+            // A pointer has to stay good, so the counter becomes part of the context.
+            Some(value) => {
+                if self.used.is_multiple_of(BLOCK as u64) {
+                    self.start = self.counter();
+                    self.used = 0;
+                    value.set_octets(&self.start)
+                } else {
+                    value.set_octets(&self.counter())
+                }
+            }
+            None => Ok(()),
+        }
+    }
+}

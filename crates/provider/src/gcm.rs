@@ -1,0 +1,496 @@
+//! AES-GCM: messages in parts, and records of TLS 1.2, one by one and many at once.
+
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+use wattlock_crypto::gcm::{GcmKey, GcmStream};
+use wattlock_crypto::{NONCE_LEN, TAG_LEN, random};
+use wattlock_engine::Cipher as Work;
+use zeroize::Zeroize;
+
+use crate::Error;
+use crate::abi::{Param, mode, name};
+use crate::allocation::{Allocation, Whole};
+use crate::buffer::Buffers;
+use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::multiblock::{self, Reconstruction};
+use crate::params::Params;
+use crate::statistics::{Path, count};
+use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
+use records::{
+    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, allocated, count_up, seal_body, seal_records,
+};
+
+mod records;
+
+/// AES-`BITS`-GCM.
+pub(crate) struct Gcm<const BITS: usize>;
+
+impl<const BITS: usize> Algorithm for Gcm<BITS> {
+    const TRAITS: Traits = Traits {
+        mode: mode::GCM,
+        key_len: BITS / 8,
+        iv_len: NONCE_LEN,
+        block_size: 1,
+        aead: true,
+        custom_iv: true,
+        multiblock: true,
+        paper: false,
+    };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        Box::new(Message {
+            requests: Arc::clone(requests),
+            key_len: BITS / 8,
+            key: None,
+            direction: Direction::Encrypt,
+            iv: [0; MAX_IV_LEN],
+            iv_len: NONCE_LEN,
+            iv_state: IvState::Absent,
+            iv_counts: false,
+            stream: None,
+            tag: [0; TAG_LEN],
+            tag_len: None,
+            tls: Tls { aad: None, pad: 0, records: 0 },
+            many: multiblock::State::new(Overhead::Fixed(GCM_OVERHEAD)),
+        })
+    }
+}
+
+/// Bytes of the longest IV (`GCM_IV_MAX_SIZE`).
+const MAX_IV_LEN: usize = 128;
+
+static SETTABLE: &[Param] = &[
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::octets(name::TAG),
+    Param::octets(name::TLS_AAD),
+    Param::octets(name::TLS_IV_FIXED),
+    Param::octets(name::TLS_IV_INVOCATION),
+    Param::unsigned::<usize>(name::MULTI_MAX_FRAGMENT),
+    Param::octets(name::MULTI_AAD),
+    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
+    Param::octets(name::MULTI_OUT),
+    Param::octets(name::MULTI_IN),
+    Param::END,
+];
+
+static GETTABLE: &[Param] = &[
+    Param::unsigned::<usize>(name::KEY_LEN),
+    Param::unsigned::<usize>(name::IV_LEN),
+    Param::unsigned::<usize>(name::TAG_LEN),
+    Param::octets(name::IV),
+    Param::octets(name::UPDATED_IV),
+    Param::octets(name::TAG),
+    Param::unsigned::<usize>(name::TLS_AAD_PAD),
+    Param::octets(name::TLS_IV_GENERATE),
+    Param::unsigned::<usize>(name::MULTI_MAX_BUFFER),
+    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
+    Param::unsigned::<u32>(name::MULTI_PACKED),
+    Param::unsigned::<usize>(name::MULTI_OUT_LEN),
+    Param::END,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IvState {
+    Absent,
+    /// Set, and not used.
+    Ready,
+    /// A message under it is on its way.
+    InUse,
+    /// Used up: nothing may be sealed under it again.
+    Used,
+}
+
+#[derive(Clone)]
+struct Message {
+    requests: Arc<Allocation>,
+    key_len: usize,
+    key: Option<Arc<GcmKey>>,
+    direction: Direction,
+    iv: [u8; MAX_IV_LEN],
+    iv_len: usize,
+    iv_state: IvState,
+    /// True if the last eight bytes of the IV are a counter of this context.
+    iv_counts: bool,
+    stream: Option<Box<GcmStream>>,
+    tag: [u8; TAG_LEN],
+    /// Bytes of the tag that was set, or made.
+    tag_len: Option<usize>,
+    tls: Tls,
+    many: multiblock::State,
+}
+
+#[derive(Clone)]
+struct Tls {
+    /// That of the next update, which is a record.
+    aad: Option<RecordAad>,
+    pad: usize,
+    /// Records that were sealed with this key.
+    records: u64,
+}
+
+impl Message {
+    /// The message under the IV that is set, begun if need be.
+    fn begin(&mut self) -> Result<(), Error> {
+        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        if self.iv_state == IvState::Absent {
+            // As OpenSSL's own: whoever seals without an IV gets one.
+            if self.direction == Direction::Decrypt || self.iv_len < NONCE_LEN {
+                return Err(Error::NoIv);
+            }
+            random::fill(&mut self.iv[..self.iv_len])?;
+            self.iv_state = IvState::Ready;
+        }
+        match self.iv_state {
+            IvState::Ready => {
+                self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+                self.iv_state = IvState::InUse;
+                Ok(())
+            }
+            IvState::InUse if self.stream.is_some() => Ok(()),
+            _ => Err(Error::NoIv),
+        }
+    }
+
+    /// One record of TLS 1.2, in place: explicit IV, payload, tag.
+    fn record(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let aad = self.tls.aad.take().ok_or(Error::RecordAad)?;
+        self.iv_state = IvState::Used;
+        let len = buffers.len();
+        if !buffers.in_place() || len < GCM_OVERHEAD {
+            return Err(Error::Record);
+        }
+        let record = buffers.output(&[], len)?;
+        let (explicit_iv, sealed) = record.split_at_mut(EXPLICIT_IV_LEN);
+        let payload = len - GCM_OVERHEAD;
+        let aad = aad.bytes();
+        count(Path::GcmRecord, 1, payload);
+        if self.direction == Direction::Encrypt {
+            let nonce = self.next_nonce(1)?;
+            explicit_iv.copy_from_slice(&nonce[FIXED_IV_LEN..]);
+            let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+            let seal = Whole(|sealed: &mut [u8]| {
+                let (payload, tag) = sealed.split_at_mut(payload);
+                tag.copy_from_slice(&key.seal(nonce, &aad, payload)?);
+                Ok(())
+            });
+            self.requests.run(payload, Work::Other(&seal), sealed)?;
+            return Ok(len);
+        }
+        self.set_invocation(explicit_iv)?;
+        let nonce = self.nonce()?;
+        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let open = Whole(|sealed: &mut [u8]| {
+            let (payload, tag) = sealed.split_at_mut(payload);
+            let mut given = [0; TAG_LEN];
+            given.copy_from_slice(tag);
+            key.open(nonce, &aad, payload, &given)
+        });
+        self.requests.run(payload, Work::Other(&open), sealed)?;
+        Ok(payload)
+    }
+
+    /// All records of one write.
+    fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
+        let (records, request) = (write.records(), write.payload_len());
+        count(Path::GcmMultiblock, records, request);
+        // The nonces are taken before anything is sealed: an error must not lead to their reuse.
+        let mut nonce = self.next_nonce(records as u64)?;
+        self.iv_state = IvState::Used;
+        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let is_callers = self.requests.is_callers(request);
+        let first = (write.aad(), nonce);
+        while let Some((aad, payload)) = write.next_record() {
+            write.put(&aad.header(GCM_OVERHEAD + payload.len()), 0)?;
+            write.put(&nonce[FIXED_IV_LEN..], 0)?;
+            let body = write.put(payload, TAG_LEN)?;
+            if is_callers {
+                // At once, while it is in the nearest cache.
+                seal_body(key, nonce, aad, body)?;
+            }
+            count_up(&mut nonce);
+        }
+        let packed = write.packed();
+        if is_callers {
+            self.requests.did(request);
+        } else {
+            let seal = Whole(|packed: &mut [u8]| seal_records(key, first, packed));
+            self.requests.run(request, Work::Other(&seal), packed)?;
+        }
+        Ok(packed.len())
+    }
+
+    fn nonce(&self) -> Result<[u8; NONCE_LEN], Error> {
+        if self.iv_len != NONCE_LEN || !self.iv_counts {
+            return Err(Error::NoIv);
+        }
+        self.iv.first_chunk().copied().ok_or(Error::Internal)
+    }
+
+    /// The first of so many nonces that nobody has used and nobody else will.
+    fn next_nonce(&mut self, records: u64) -> Result<[u8; NONCE_LEN], Error> {
+        let nonce = self.nonce()?;
+        self.tls.records = self.tls.records.checked_add(records).ok_or(Error::TooManyRecords)?;
+        let explicit = &mut self.iv[FIXED_IV_LEN..NONCE_LEN];
+        let mut counter = [0; EXPLICIT_IV_LEN];
+        counter.copy_from_slice(explicit);
+        let counter = u64::from_be_bytes(counter).wrapping_add(records);
+        explicit.copy_from_slice(&counter.to_be_bytes());
+        Ok(nonce)
+    }
+
+    /// Sets the end of the IV, which came with a record.
+    fn set_invocation(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let start = self.iv_len.checked_sub(bytes.len()).ok_or(Error::Parameter)?;
+        if self.key.is_none() || !self.iv_counts || self.direction == Direction::Encrypt {
+            return Err(Error::Parameter);
+        }
+        self.iv[start..self.iv_len].copy_from_slice(bytes);
+        self.iv_state = IvState::Ready;
+        Ok(())
+    }
+
+    /// `tlsivfixed`: what a connection keeps of the IV, or the whole under the size -1.
+    fn set_fixed(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        let Some(value) = params.find(name::TLS_IV_FIXED) else { return Ok(()) };
+        let (_, size) = value.place()?;
+        if size == usize::MAX {
+            if self.iv_len != NONCE_LEN {
+                return Err(Error::IvLength);
+            }
+            // SAFETY: under this size OpenSSL's protocol has a whole IV, whose length is the
+            // usual one by the line above.
+            let (iv, _) = unsafe { value.declared::<NONCE_LEN>() }?;
+            self.iv[..NONCE_LEN].copy_from_slice(&iv);
+        } else {
+            let fixed = value.octets()?;
+            let room = self.iv_len.checked_sub(fixed.len()).ok_or(Error::Parameter)?;
+            if fixed.len() < FIXED_IV_LEN || room < EXPLICIT_IV_LEN {
+                return Err(Error::Parameter);
+            }
+            self.iv[..fixed.len()].copy_from_slice(fixed);
+            if self.direction == Direction::Encrypt {
+                random::fill(&mut self.iv[fixed.len()..self.iv_len])?;
+            }
+        }
+        self.iv_counts = true;
+        self.iv_state = IvState::Ready;
+        Ok(())
+    }
+
+    /// `tlsivgen`: the end of the IV for a message that the caller frames, and the next one ready.
+    fn generate(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        let Some(value) = params.find(name::TLS_IV_GENERATE) else { return Ok(()) };
+        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let room = value.room().ok_or(Error::Parameter)?;
+        if !self.iv_counts || self.iv_len < EXPLICIT_IV_LEN {
+            return Err(Error::NoIv);
+        }
+        self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+        let len = if room == 0 { self.iv_len } else { room.min(self.iv_len) };
+        value.set_octets(&self.iv[self.iv_len - len..self.iv_len])?;
+        let counter = &mut self.iv[self.iv_len - EXPLICIT_IV_LEN..self.iv_len];
+        let mut number = [0; EXPLICIT_IV_LEN];
+        number.copy_from_slice(counter);
+        counter.copy_from_slice(&u64::from_be_bytes(number).wrapping_add(1).to_be_bytes());
+        self.iv_state = IvState::InUse;
+        Ok(())
+    }
+
+    fn set_tag(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        let Some(value) = params.find(name::TAG) else { return Ok(()) };
+        let tag = value.octets()?;
+        let place = self.tag.get_mut(..tag.len()).ok_or(Error::Tag)?;
+        if tag.is_empty() || self.direction == Direction::Encrypt {
+            return Err(Error::Tag);
+        }
+        place.copy_from_slice(tag);
+        self.tag_len = Some(tag.len());
+        Ok(())
+    }
+
+    fn answer_tag(&self, params: &Params<'_>) -> Result<(), Error> {
+        let Some(value) = params.find(name::TAG) else { return Ok(()) };
+        let (Direction::Encrypt, Some(made)) = (self.direction, self.tag_len) else {
+            return Err(Error::Tag);
+        };
+        let len = value.room().unwrap_or(made);
+        value.set_octets(self.tag.get(..len).filter(|tag| !tag.is_empty()).ok_or(Error::Tag)?)
+    }
+
+    fn answer_iv(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        for name in [name::IV, name::UPDATED_IV] {
+            let Some(value) = params.find(name) else { continue };
+            if self.iv_state == IvState::Absent {
+                if self.direction == Direction::Decrypt || self.iv_len < NONCE_LEN {
+                    return Err(Error::NoIv);
+                }
+                random::fill(&mut self.iv[..self.iv_len])?;
+                self.iv_state = IvState::Ready;
+            }
+            value.set_octets(&self.iv[..self.iv_len])?;
+        }
+        Ok(())
+    }
+}
+
+impl Cipher for Message {
+    fn duplicate(&self) -> Box<dyn Cipher> {
+        Box::new(self.clone())
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        if direction != self.direction || key.is_some() {
+            // What was on its way has ended; only an IV that nobody used can still be.
+            self.stream = None;
+            self.many.reset();
+        }
+        if direction != self.direction {
+            self.tag_len = None;
+        }
+        self.direction = direction;
+        if let Some(iv) = iv {
+            self.iv.get_mut(..iv.len()).ok_or(Error::IvLength)?.copy_from_slice(iv);
+            if iv.is_empty() {
+                return Err(Error::IvLength);
+            }
+            self.iv_len = iv.len();
+            self.iv_state = IvState::Ready;
+            self.iv_counts = false;
+            self.stream = None;
+        }
+        if let Some(key) = key {
+            if key.len() != self.key_len {
+                return Err(Error::KeyLength);
+            }
+            self.key = Some(Arc::new(GcmKey::new(key)?));
+            self.tls.records = 0;
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let len = buffers.len();
+        if len == 0 {
+            return Ok(0);
+        }
+        if self.tls.aad.is_some() {
+            return self.record(buffers);
+        }
+        self.begin()?;
+        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
+            return Err(Error::Internal);
+        };
+        if buffers.no_output() {
+            stream.aad(buffers.input()).map_err(|_| Error::AadLate)?;
+            return Ok(len);
+        }
+        let in_out = buffers.output(&[], len)?;
+        let whole = self.tag_len == Some(TAG_LEN)
+            && self.iv_len == NONCE_LEN
+            && tls::is_whole_1_3(stream.short_aad(), len);
+        let (direction, tag) = (self.direction, &self.tag);
+        let work = |stream: &mut GcmStream, in_out: &mut [u8]| match direction {
+            Direction::Encrypt => stream.encrypt(key, in_out),
+            Direction::Decrypt if whole => stream.open(key, in_out, tag),
+            Direction::Decrypt => stream.decrypt(key, in_out),
+        };
+        if let Err(error) = allocated(&self.requests, stream, in_out, work) {
+            self.stream = None;
+            self.iv_state = IvState::Used;
+            return Err(error);
+        }
+        count(Path::GcmStream, 1, len);
+        Ok(len)
+    }
+
+    fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.tls.aad.is_some() {
+            return Err(Error::Record);
+        }
+        self.begin()?;
+        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
+            return Err(Error::Internal);
+        };
+        let mut tag = stream.tag(key);
+        match (self.direction, self.tag_len) {
+            (Direction::Encrypt, _) => {
+                self.tag = tag;
+                self.tag_len = Some(TAG_LEN);
+            }
+            (Direction::Decrypt, None) => return Err(Error::NoTag),
+            (Direction::Decrypt, Some(len)) => {
+                let right = bool::from(tag[..len].ct_eq(&self.tag[..len]));
+                tag.zeroize();
+                if !right {
+                    self.stream = None;
+                    self.iv_state = IvState::Used;
+                    return Err(Error::Authentication);
+                }
+            }
+        }
+        self.stream = None;
+        self.iv_state = IvState::Used;
+        Ok(0)
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        if buffers.no_input() { self.finish(buffers) } else { self.update(buffers) }
+    }
+
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        self.set_tag(params)?;
+        if let Some(len) = params.unsigned(name::IV_LEN)? {
+            let len = usize::try_from(len).map_err(|_| Error::IvLength)?;
+            if !(1..=MAX_IV_LEN).contains(&len) {
+                return Err(Error::IvLength);
+            }
+            if len != self.iv_len {
+                self.iv_len = len;
+                if self.iv_state != IvState::Absent {
+                    self.iv_state = IvState::Used;
+                }
+            }
+        }
+        if let Some(value) = params.find(name::TLS_AAD) {
+            let aad = <[u8; TLS_AAD_LEN]>::try_from(value.octets()?);
+            let mut aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
+            let decrypting = self.direction == Direction::Decrypt;
+            aad.shorten(if decrypting { GCM_OVERHEAD } else { EXPLICIT_IV_LEN })?;
+            self.tls.aad = Some(aad);
+            self.tls.pad = TAG_LEN;
+        }
+        self.set_fixed(params)?;
+        if let Some(value) = params.find(name::TLS_IV_INVOCATION) {
+            let invocation = value.octets()?;
+            self.set_invocation(invocation)?;
+            let key = self.key.as_ref().ok_or(Error::NoKey)?;
+            self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+            self.iv_state = IvState::InUse;
+        }
+        let sealing = self.direction == Direction::Encrypt && self.nonce().is_ok();
+        if let Some(write) = self.many.set(params, sealing && self.key.is_some())? {
+            let written = self.records(write)?;
+            self.many.wrote(written);
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::IV_LEN, self.iv_len)?;
+        params.answer(name::TAG_LEN, self.tag_len.unwrap_or(TAG_LEN))?;
+        params.answer(name::TLS_AAD_PAD, self.tls.pad)?;
+        self.answer_iv(params)?;
+        self.answer_tag(params)?;
+        self.generate(params)?;
+        self.many.get(params)
+    }
+}

@@ -1,0 +1,33 @@
+//! Wattlock's ciphers as a provider for OpenSSL 3.0 to 4.0.
+//!
+//! A module in Rust alone: it links no libcrypto, and OpenSSL's ABI is in the module `abi`. Of the
+//! units of EECA (Xiao et al. 2019), the *register unit* is the module `register`, the *request
+//! reconstruction* the module `multiblock`, the *scheduler unit* the module `allocation` with the
+//! engine's scheduler behind it, which has the *control* and *interaction* units as well.
+//! `docs/spec/provider.md` has the settings.
+//!
+//! OpenSSL calls `boundary`, which knows C and no cipher; the ciphers (`block`, `ctr`, `gcm`,
+//! `composite`, `paper`) know no C. No thread, device or file is made before a process makes its
+//! first context: servers load providers before they fork.
+
+mod abi;
+mod allocation;
+mod block;
+mod boundary;
+mod buffer;
+mod cipher;
+mod composite;
+mod ctr;
+mod error;
+mod gcm;
+mod host;
+mod multiblock;
+mod paper;
+mod params;
+mod provider;
+mod register;
+pub mod statistics;
+mod tls;
+
+pub use error::Error;
+pub use provider::OSSL_provider_init;

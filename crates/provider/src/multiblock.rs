@@ -1,0 +1,231 @@
+//! Request reconstruction: one write of an application, given as a whole and sealed as many
+//! records, through libssl's multiblock protocol for TLS 1.1 and 1.2.
+//!
+//! libssl asks in four steps, all of them parameters of the context:
+//!
+//! 1. set `tls1multi_maxsndfrag`, get `tls1multi_maxbufsz`: the largest record for that fragment;
+//! 2. set `tls1multi_aad` and `tls1multi_interleave`, get the bytes of all records together and
+//!    the number of records. The additional data is 13 bytes, with no length in it, under the
+//!    *size of the whole payload*;
+//! 3. set `tls1multi_enc` (where the records go, again under the size of the payload),
+//!    `tls1multi_encin` and `tls1multi_interleave`;
+//! 4. get `tls1multi_enclen`.
+//!
+//! The protocol is not documented. What does not fit it exactly is refused, and ciphers that are
+//! fetched afterwards do not offer it any more.
+
+use std::marker::PhantomData;
+use std::ptr;
+
+use crate::Error;
+use crate::abi::name;
+use crate::params::Params;
+use crate::provider::turn_multiblock_off;
+use crate::tls::{HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad, TLS_AAD_LEN};
+
+/// The most records of a write. libssl has 4 or 8.
+const MAX_RECORDS: usize = 64;
+const APPLICATION_DATA: u8 = 23;
+const TLS_1_1: u16 = 0x0302;
+const TLS_1_2: u16 = 0x0303;
+
+/// Where the protocol is in a context.
+#[derive(Clone)]
+pub(crate) struct State {
+    overhead: Overhead,
+    max_fragment: usize,
+    plan: Option<Plan>,
+    /// Records and bytes of the last plan, for questions.
+    records: usize,
+    packed: usize,
+    written: usize,
+}
+
+/// What step 2 arranged for step 3.
+#[derive(Clone, Copy)]
+struct Plan {
+    aad: RecordAad,
+    payload: usize,
+    records: usize,
+    packed: usize,
+}
+
+impl Plan {
+    /// Bytes of the payload of record `index`: equal ones, and the last takes what is left.
+    fn fragment(&self, index: usize) -> usize {
+        let fragment = self.payload / self.records;
+        if index + 1 == self.records {
+            self.payload - fragment * (self.records - 1)
+        } else {
+            fragment
+        }
+    }
+}
+
+/// One write that is to be sealed: hands out payloads and takes records.
+pub(crate) struct Reconstruction<'a> {
+    plan: Plan,
+    input: &'a [u8],
+    next: usize,
+    out: *mut u8,
+    written: usize,
+    _borrowed: PhantomData<&'a mut [u8]>,
+}
+
+impl State {
+    /// For records with that beside their payload.
+    pub(crate) fn new(overhead: Overhead) -> Self {
+        Self { overhead, max_fragment: 0, plan: None, records: 0, packed: 0, written: 0 }
+    }
+
+    /// Forgets a plan that belongs to another key.
+    pub(crate) fn reset(&mut self) {
+        self.plan = None;
+    }
+
+    /// Takes what `params` set of the protocol, and returns the write of step 3. `ready` says
+    /// whether the context has what it takes to seal.
+    pub(crate) fn set<'a>(
+        &mut self,
+        params: &Params<'a>,
+        ready: bool,
+    ) -> Result<Option<Reconstruction<'a>>, Error> {
+        let result = self.step(params, ready);
+        if result.is_err() {
+            turn_multiblock_off();
+        }
+        result
+    }
+
+    fn step<'a>(
+        &mut self,
+        params: &Params<'a>,
+        ready: bool,
+    ) -> Result<Option<Reconstruction<'a>>, Error> {
+        if let Some(most) = params.unsigned(name::MULTI_MAX_FRAGMENT)? {
+            self.max_fragment = usize::try_from(most)
+                .ok()
+                .filter(|&most| most <= MAX_PAYLOAD)
+                .ok_or(Error::Multiblock)?;
+        }
+        if let Some(value) = params.find(name::MULTI_AAD) {
+            // SAFETY: in this protocol there are 13 bytes, whatever the size says.
+            let (aad, payload) = unsafe { value.declared::<TLS_AAD_LEN>() }?;
+            self.plan = None;
+            self.plan(RecordAad::new(aad), payload, records(params)?, ready)?;
+        }
+        let Some(out) = params.find(name::MULTI_OUT) else { return Ok(None) };
+        let input = params.find(name::MULTI_IN).ok_or(Error::Multiblock)?.octets()?;
+        let (out, declared) = out.place()?;
+        let plan = self.plan.take().filter(|_| ready).ok_or(Error::Multiblock)?;
+        let fits = declared == plan.payload
+            && input.len() == plan.payload
+            && records(params)? == plan.records;
+        let apart = out.addr().wrapping_sub(input.as_ptr().addr()) >= input.len()
+            && input.as_ptr().addr().wrapping_sub(out.addr()) >= plan.packed;
+        if !fits || !apart {
+            return Err(Error::Multiblock);
+        }
+        self.written = 0;
+        Ok(Some(Reconstruction { plan, input, next: 0, out, written: 0, _borrowed: PhantomData }))
+    }
+
+    fn plan(
+        &mut self,
+        aad: RecordAad,
+        payload: usize,
+        records: usize,
+        ready: bool,
+    ) -> Result<(), Error> {
+        let mut plan = Plan { aad, payload, records, packed: 0 };
+        let sound = ready
+            && (1..=MAX_RECORDS).contains(&records)
+            && aad.len() == 0
+            && aad.content_type() == APPLICATION_DATA
+            && matches!(aad.version(), TLS_1_1 | TLS_1_2)
+            && payload / records > 0
+            && payload <= MAX_PAYLOAD * records
+            && plan.fragment(records - 1) <= MAX_PAYLOAD;
+        if !sound {
+            return Err(Error::Multiblock);
+        }
+        let sealed = |index| HEADER_LEN + self.overhead.sealed(plan.fragment(index));
+        plan.packed = (0..records).map(sealed).sum();
+        self.records = records;
+        self.packed = plan.packed;
+        self.plan = Some(plan);
+        Ok(())
+    }
+
+    /// Step 3 is done, with so many bytes.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.written = bytes;
+    }
+
+    /// Answers the questions of the protocol.
+    pub(crate) fn get(&self, params: &Params<'_>) -> Result<(), Error> {
+        let most = HEADER_LEN + self.overhead.sealed(self.max_fragment);
+        params.answer(name::MULTI_MAX_BUFFER, most)?;
+        params.answer(name::MULTI_INTERLEAVE, self.records)?;
+        params.answer(name::MULTI_PACKED, self.packed)?;
+        params.answer(name::MULTI_OUT_LEN, self.written)
+    }
+}
+
+fn records(params: &Params<'_>) -> Result<usize, Error> {
+    let records = params.unsigned(name::MULTI_INTERLEAVE)?.ok_or(Error::Multiblock)?;
+    usize::try_from(records).map_err(|_| Error::Multiblock)
+}
+
+impl<'a> Reconstruction<'a> {
+    pub(crate) fn records(&self) -> usize {
+        self.plan.records
+    }
+
+    /// Additional data from which that of each record follows.
+    pub(crate) fn aad(&self) -> RecordAad {
+        self.plan.aad
+    }
+
+    /// Bytes of the whole payload.
+    pub(crate) fn payload_len(&self) -> usize {
+        self.plan.payload
+    }
+
+    /// Additional data and payload of the next record.
+    pub(crate) fn next_record(&mut self) -> Option<(RecordAad, &'a [u8])> {
+        if self.next == self.plan.records {
+            return None;
+        }
+        let len = self.plan.fragment(self.next);
+        let (payload, rest) = self.input.split_at(len);
+        let aad = self.plan.aad.later(self.next, len);
+        self.input = rest;
+        self.next += 1;
+        Some((aad, payload))
+    }
+
+    /// All that was put, one after the other.
+    pub(crate) fn packed(self) -> &'a mut [u8] {
+        // SAFETY: these bytes were written, nobody else has them, and what `put` handed out has
+        // ended with the borrow of `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.out, self.written) }
+    }
+
+    /// Appends `bytes` and so many zeros to the output, and returns where they are.
+    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&mut [u8], Error> {
+        let end = self.written + bytes.len() + zeros;
+        if end > self.plan.packed {
+            return Err(Error::Internal);
+        }
+        let at = self.out.wrapping_add(self.written);
+        // SAFETY: libssl's buffer has room for all that was announced, `bytes` is no part of it,
+        // and what was put before is in front of this.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        // SAFETY: as above.
+        unsafe { ptr::write_bytes(at.wrapping_add(bytes.len()), 0, zeros) };
+        self.written = end;
+        // SAFETY: these bytes were just written, and are handed out once.
+        Ok(unsafe { std::slice::from_raw_parts_mut(at, bytes.len() + zeros) })
+    }
+}

@@ -1,0 +1,89 @@
+//! Paper mode: the suite of the EECA paper, ECDHE-RSA-AES256-SHA384, through the same path.
+//!
+//! libssl knows no composite for HMAC-SHA-384. If AES-256-CBC itself says that it is an AEAD and
+//! takes many records at once, libssl hands it the key of the MAC, and then it is a composite.
+//! That changes every use of AES-256-CBC in TLS by the process, and libssl must not negotiate
+//! Encrypt-then-MAC (`Options = -EncryptThenMac`); so it happens only by configuration.
+
+use wattlock_crypto::hmac::HmacAlgorithm;
+
+use crate::Error;
+use crate::abi::name;
+use crate::block::BlockCipher;
+use crate::buffer::Buffers;
+use crate::cipher::{Cipher, Direction};
+use crate::composite::Composite;
+use crate::params::Params;
+
+/// AES-256-CBC, which becomes a composite once it has the key of a MAC.
+#[derive(Clone)]
+pub(crate) struct Paper {
+    plain: BlockCipher,
+    composite: Option<Composite>,
+}
+
+impl Paper {
+    pub(crate) fn new(plain: BlockCipher) -> Self {
+        Self { plain, composite: None }
+    }
+
+    fn active(&mut self) -> &mut dyn Cipher {
+        match &mut self.composite {
+            Some(composite) => composite,
+            None => &mut self.plain,
+        }
+    }
+}
+
+impl Cipher for Paper {
+    fn duplicate(&self) -> Box<dyn Cipher> {
+        Box::new(self.clone())
+    }
+
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        if key.is_some() {
+            self.composite = None;
+        }
+        self.plain.init(direction, key, iv)?;
+        match &mut self.composite {
+            Some(composite) => composite.init(direction, None, iv),
+            None => Ok(()),
+        }
+    }
+
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.active().update(buffers)
+    }
+
+    fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.active().finish(buffers)
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.active().at_once(buffers)
+    }
+
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(value) = params.find(name::MAC_KEY) {
+            // libssl gives as many bytes of key as the MAC has.
+            let len = value.octets()?.len();
+            let algorithm = HmacAlgorithm::ALL
+                .into_iter()
+                .find(|algorithm| algorithm.tag_len() == len)
+                .ok_or(Error::KeyLength)?;
+            let (key, direction, iv) = self.plain.keyed().ok_or(Error::NoKey)?;
+            let fresh = Composite::new(self.plain.requests(), key.bits() / 8, algorithm);
+            self.composite = Some(fresh.with_key(key, direction, iv));
+        }
+        self.active().set(params)
+    }
+
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        self.active().get(params)
+    }
+}

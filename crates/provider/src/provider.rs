@@ -1,0 +1,209 @@
+//! The provider itself: its entry, its settings, and what it tells of itself.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::Error;
+use crate::abi::{self, Dispatch, Item, Param, name};
+use crate::allocation::Allocation;
+use crate::error::REASONS;
+use crate::host::Host;
+use crate::params::Params;
+use crate::register::CIPHERS;
+use crate::statistics::{self, count};
+
+/// What OpenSSL's pointer to the provider's own context is to.
+pub(crate) struct Provider {
+    host: Host,
+    statistics: Option<PathBuf>,
+    allocation: Arc<Allocation>,
+}
+
+impl Provider {
+    pub(crate) fn host(&self) -> Host {
+        self.host
+    }
+
+    /// The lanes for requests.
+    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
+        &self.allocation
+    }
+
+    /// Begins to count, if this process does not yet.
+    pub(crate) fn count(&self) {
+        if statistics::begin(self.statistics.as_deref()) {
+            self.allocation.note();
+        }
+    }
+}
+
+/// Whether ciphers offer libssl the multiblock protocol: the question comes without a context.
+static MULTIBLOCK: AtomicBool = AtomicBool::new(false);
+
+/// Whether AES-256-CBC takes the part of a composite; as above.
+static PAPER_MODE: AtomicBool = AtomicBool::new(false);
+
+/// Whether AES-256-CBC takes the part of a composite.
+pub(crate) fn paper_mode_is_on() -> bool {
+    PAPER_MODE.load(Ordering::Relaxed)
+}
+
+/// Whether ciphers offer the multiblock protocol.
+pub(crate) fn multiblock_is_on() -> bool {
+    MULTIBLOCK.load(Ordering::Relaxed)
+}
+
+/// Offers it no more, to ciphers that are fetched from now on.
+pub(crate) fn turn_multiblock_off() {
+    count(statistics::Path::MultiblockRefused, 0, 0);
+    MULTIBLOCK.store(false, Ordering::Relaxed);
+}
+
+/// The entry that OpenSSL looks up in the module.
+///
+/// # Safety
+/// As in OpenSSL's manual page `provider-base(7)`: `functions` is a dispatch table that ends, the
+/// two last arguments are places for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn OSSL_provider_init(
+    handle: *const c_void,
+    functions: *const Dispatch,
+    out: *mut *const Dispatch,
+    context: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: by the caller's word.
+    let host = unsafe { Host::bind(handle, functions) };
+    let started = catch_unwind(AssertUnwindSafe(|| start(host).map(Box::new)));
+    let provider = match started.unwrap_or(Err(Error::Internal)) {
+        Ok(provider) => provider,
+        Err(error) => {
+            host.raise_at_start(error, c"OSSL_provider_init");
+            return 0;
+        }
+    };
+    // SAFETY: by the caller's word.
+    unsafe { context.write(Box::into_raw(provider).cast()) };
+    // SAFETY: as above.
+    unsafe { out.write(FUNCTIONS.as_ptr()) };
+    1
+}
+
+/// No thread, device or file is made here: a server loads the provider before it forks.
+fn start(host: Host) -> Result<Provider, Error> {
+    let statistics = host.text(c"statistics").map(PathBuf::from);
+    if statistics.as_ref().is_some_and(|folder| !folder.is_dir()) {
+        return Err(Error::StatisticsFolder);
+    }
+    let setting = |name| host.text(name).map(|text| text.trim() != "0");
+    let paper_mode = setting(c"paper_mode").unwrap_or(false);
+    let allocation = Arc::new(Allocation::configured(|name| host.text(name), paper_mode)?);
+    PAPER_MODE.store(paper_mode, Ordering::Relaxed);
+    let wished = setting(c"multiblock");
+    let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
+    MULTIBLOCK.store(wished.unwrap_or(known), Ordering::Relaxed);
+    Ok(Provider { host, statistics, allocation })
+}
+
+/// Whether the multiblock hook of this OpenSSL was looked at: it is undocumented, and under
+/// repair.
+fn knows(version: &str) -> bool {
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    matches!((numbers.next(), numbers.next()), (Some(3), Some(0..=6)) | (Some(4), Some(0)))
+}
+
+static FUNCTIONS: &[Dispatch] = &[
+    Dispatch::new(abi::provider::TEARDOWN, teardown as *const c_void),
+    Dispatch::new(abi::provider::GETTABLE_PARAMS, gettable_params as *const c_void),
+    Dispatch::new(abi::provider::GET_PARAMS, get_params as *const c_void),
+    Dispatch::new(abi::provider::QUERY_OPERATION, query_operation as *const c_void),
+    Dispatch::new(abi::provider::GET_REASON_STRINGS, reason_strings as *const c_void),
+    Dispatch::END,
+];
+
+static GETTABLE: &[Param] = &[
+    Param::utf8_ptr(name::NAME),
+    Param::utf8_ptr(name::VERSION),
+    Param::utf8_ptr(name::BUILD_INFO),
+    Param::int(name::STATUS),
+    Param::END,
+];
+
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => panic!("a version has no zero inside"),
+    };
+
+unsafe extern "C" fn teardown(provider: *mut c_void) {
+    if provider.is_null() {
+        return;
+    }
+    // SAFETY: OpenSSL tears down once what the entry gave.
+    drop(unsafe { Box::from_raw(provider.cast::<Provider>()) });
+}
+
+unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const Param {
+    GETTABLE.as_ptr()
+}
+
+unsafe extern "C" fn get_params(provider: *mut c_void, params: *mut Param) -> c_int {
+    // SAFETY: OpenSSL gives what the entry gave.
+    let Some(provider) = (unsafe { provider.cast::<Provider>().as_ref() }) else { return 0 };
+    // SAFETY: OpenSSL gives null or an array that ends.
+    let params = unsafe { Params::new(params) };
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        let texts =
+            [(name::NAME, c"Wattlock"), (name::VERSION, VERSION), (name::BUILD_INFO, VERSION)];
+        for (name, text) in texts {
+            if let Some(value) = params.find(name) {
+                value.set_text(text)?;
+            }
+        }
+        params.answer(name::STATUS, 1)
+    }));
+    match answered.unwrap_or(Err(Error::Internal)) {
+        Ok(()) => 1,
+        Err(error) => {
+            provider.host.raise(error, c"get_params");
+            0
+        }
+    }
+}
+
+unsafe extern "C" fn query_operation(
+    _provider: *mut c_void,
+    operation: c_int,
+    no_cache: *mut c_int,
+) -> *const abi::Algorithm {
+    // SAFETY: OpenSSL gives null or a place for a number.
+    if let Some(no_cache) = unsafe { no_cache.as_mut() } {
+        *no_cache = 0;
+    }
+    match operation {
+        abi::provider::OPERATION_CIPHER => CIPHERS.as_ptr(),
+        _ => ptr::null(),
+    }
+}
+
+unsafe extern "C" fn reason_strings(_provider: *mut c_void) -> *const Item {
+    REASONS.as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_versions_that_were_looked_at_get_multiblock() {
+        for version in ["3.0.19", "3.6.3", "4.0.3", "4.0.0-dev"] {
+            assert!(knows(version), "{version}");
+        }
+        for version in ["1.1.1", "3.7.0", "4.1.0", "5.0.0", "", "x.y"] {
+            assert!(!knows(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The register unit: which ciphers there are, under which names.
+//!
+//! Names, aliases and object identifiers are those of OpenSSL's default provider
+//! (`prov/names.h`), so that whatever asks for one finds this one as well.
+
+use std::ffi::CStr;
+
+use crate::abi;
+use crate::block::{Cbc, Ecb};
+use crate::boundary::Functions;
+use crate::cipher::Algorithm;
+use crate::composite::{CbcHmacSha1, CbcHmacSha256};
+use crate::ctr::Ctr;
+use crate::gcm::Gcm;
+
+/// What OpenSSL is told when it asks for ciphers.
+pub(crate) static CIPHERS: &[abi::Algorithm] = &[
+    entry::<Ecb<128>>(c"AES-128-ECB:2.16.840.1.101.3.4.1.1"),
+    entry::<Ecb<192>>(c"AES-192-ECB:2.16.840.1.101.3.4.1.21"),
+    entry::<Ecb<256>>(c"AES-256-ECB:2.16.840.1.101.3.4.1.41"),
+    entry::<Cbc<128>>(c"AES-128-CBC:AES128:2.16.840.1.101.3.4.1.2"),
+    entry::<Cbc<192>>(c"AES-192-CBC:AES192:2.16.840.1.101.3.4.1.22"),
+    entry::<Cbc<256>>(c"AES-256-CBC:AES256:2.16.840.1.101.3.4.1.42"),
+    entry::<Ctr<128>>(c"AES-128-CTR"),
+    entry::<Ctr<192>>(c"AES-192-CTR"),
+    entry::<Ctr<256>>(c"AES-256-CTR"),
+    entry::<Gcm<128>>(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
+    entry::<Gcm<256>>(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
+    entry::<CbcHmacSha1<128>>(c"AES-128-CBC-HMAC-SHA1"),
+    entry::<CbcHmacSha1<256>>(c"AES-256-CBC-HMAC-SHA1"),
+    entry::<CbcHmacSha256<128>>(c"AES-128-CBC-HMAC-SHA256"),
+    entry::<CbcHmacSha256<256>>(c"AES-256-CBC-HMAC-SHA256"),
+    abi::Algorithm::END,
+];
+
+const fn entry<A: Algorithm>(names: &'static CStr) -> abi::Algorithm {
+    abi::Algorithm {
+        names: names.as_ptr(),
+        properties: c"provider=wattlock".as_ptr(),
+        implementation: Functions::<A>::TABLE.as_ptr(),
+        description: c"Wattlock".as_ptr(),
+    }
+}
