@@ -121,6 +121,8 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
         (&["--trace", trace], 1, "trace.txt: line 2: no number of bytes: \"1 many\""),
         (&["--curve", "k40"], 1, "cannot read the curve k40; give k20m, or a CSV file of rungs"),
         (&["--trace", "nowhere"], 1, "cannot read the trace nowhere"),
+        (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
+        (&["--curve", "/dev/zero"], 1, "CSV file of rungs: it is larger than 1 MiB"),
         (&["--trace", trace, "--seed", "1"], 2, "cannot be used with"),
         (&["--seconds", "0"], 2, "0 is not in 1..=3600"),
         (&["--json", "/nowhere/policies.json"], 1, "cannot write /nowhere/policies.json"),
