@@ -157,5 +157,5 @@ fn ratio(ratio: Option<f64>) -> String {
 /// MiB of a curve, which has a line for each rung.
 const LARGEST_CURVE_MIB: u64 = 1;
 
-/// MiB of a trace: millions of messages, which take twenty times as much memory.
+/// MiB of a trace: millions of messages, which take gigabytes of memory to study.
 const LARGEST_TRACE_MIB: u64 = 64;
