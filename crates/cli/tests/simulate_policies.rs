@@ -133,3 +133,18 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
         assert_eq!(stdout(&ran), "");
     }
 }
+
+#[test]
+fn what_a_file_holds_is_not_obeyed_by_a_terminal() {
+    let place = Place::new();
+    let evil = place.path("evil");
+    fs::write(&evil, "0 \x1b[2J\u{202e}\n").unwrap();
+    let ran = policies(&["--trace", evil.to_str().unwrap()]);
+    assert_exit(&ran, 1);
+    let said = stderr(&ran);
+    assert!(
+        said.contains(r#"evil: line 1: no number of bytes: "0 \u{1b}[2J\u{202e}""#),
+        "{said:?}"
+    );
+    assert!(!said.contains('\x1b') && !said.contains('\u{202e}'), "{said:?}");
+}

@@ -59,7 +59,7 @@ impl Curve {
         for (line, text) in lines {
             let (rung, settle) = rung(text).map_err(|what| bad(line, what))?;
             if rungs.iter().any(|(other, _)| other.name == rung.name) {
-                return Err(bad(line, format!("there are two rungs \"{}\"", rung.name)));
+                return Err(bad(line, format!("there are two rungs {}", quoted(&rung.name))));
             }
             if rungs.len() == MOST_RUNGS {
                 return Err(bad(line, format!("there are more than {MOST_RUNGS} rungs")));
@@ -102,10 +102,10 @@ fn rung(text: &str) -> Result<(Rung, f64), String> {
             .parse()
             .ok()
             .filter(|number: &f64| number.is_finite())
-            .ok_or_else(|| format!("{name} is not a number: \"{text}\""))?;
+            .ok_or_else(|| format!("{name} is not a number: {}", quoted(text)))?;
         if !bounds.contains(number) {
             let (least, most) = (bounds.start(), bounds.end());
-            return Err(format!("{name} is not from {least} to {most}: \"{text}\""));
+            return Err(format!("{name} is not from {least} to {most}: {}", quoted(text)));
         }
     }
     let [speed, rate, floor, joules_per_mib, settle_ms] = numbers;
@@ -121,6 +121,17 @@ fn rung(text: &str) -> Result<(Rung, f64), String> {
     };
     Ok((rung, settle_ms / 1e3))
 }
+
+/// The beginning of what a file holds, in quotation marks, with what a terminal would obey escaped.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MOST_QUOTED) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// Characters.
+const MOST_QUOTED: usize = 60;
 
 /// What the numbers of a rung may be, in the order of [`HEADER`]. A rate below 1 MiB/s, or a second
 /// until a rung is in force, is a simulation of hours, each millisecond of which is a try at the door.
@@ -186,6 +197,17 @@ mod tests {
             assert!(error.line == line && error.what.contains(what), "{error} for {text:?}");
         }
     }
+    #[test]
+    fn what_is_quoted_is_short_and_cannot_be_obeyed() {
+        assert_eq!(quoted("7,5 µs"), "\"7,5 µs\"");
+        assert_eq!(quoted(&"é".repeat(61)), format!("\"{}\"…", "é".repeat(60)));
+        for text in ["a,1,\x1b[2J,1,1,1\n", "\x1b]0;a\x07,1,9,1,1,1\n\x1b]0;a\x07,2,9,1,1,1\n"] {
+            let error = Curve::parse(&format!("{HEADER}\n{text}")).unwrap_err().to_string();
+            assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error:?}");
+        }
+        assert_eq!(quoted("\u{202e}1"), "\"\\u{202e}1\"");
+    }
+
     #[test]
     fn rungs_are_counted() {
         let curve = |rungs: usize| {
