@@ -133,8 +133,9 @@ pub(super) fn quoted(text: &str) -> String {
 /// Characters.
 const MOST_QUOTED: usize = 60;
 
-/// What the numbers of a rung may be, in the order of [`HEADER`]. A rate below 1 MiB/s, or a second
-/// until a rung is in force, is a simulation of hours, each millisecond of which is a try at the door.
+/// What the numbers of a rung may be, in the order of [`HEADER`]. Each millisecond of virtual time may
+/// be a try at the door, and slow rungs and slow changes stretch it: with these, the streams of a
+/// minute take minutes at most.
 const BOUNDS: [RangeInclusive<f64>; 5] = [1e-6..=1e12, 1.0..=1e9, 0.0..=1e6, 0.0..=1e6, 0.0..=1e3];
 
 /// MiB/s of the rung that seals most: the window has to hold the longest message of the streams,
