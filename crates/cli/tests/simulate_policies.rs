@@ -121,6 +121,8 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
         (&["--trace", trace], 1, "trace.txt: line 2: no number of bytes: \"1 many\""),
         (&["--curve", "k40"], 1, "cannot read the curve k40; give k20m, or a CSV file of rungs"),
         (&["--trace", "nowhere"], 1, "cannot read the trace nowhere"),
+        (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
+        (&["--curve", "/dev/zero"], 1, "CSV file of rungs: it is larger than 1 MiB"),
         (&["--trace", trace, "--seed", "1"], 2, "cannot be used with"),
         (&["--seconds", "0"], 2, "0 is not in 1..=3600"),
         (&["--json", "/nowhere/policies.json"], 1, "cannot write /nowhere/policies.json"),
@@ -130,4 +132,19 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
         assert!(stderr(&ran).contains(said), "{args:?}: {}", stderr(&ran));
         assert_eq!(stdout(&ran), "");
     }
+}
+
+#[test]
+fn what_a_file_holds_is_not_obeyed_by_a_terminal() {
+    let place = Place::new();
+    let evil = place.path("evil");
+    fs::write(&evil, "0 \x1b[2J\u{202e}\n").unwrap();
+    let ran = policies(&["--trace", evil.to_str().unwrap()]);
+    assert_exit(&ran, 1);
+    let said = stderr(&ran);
+    assert!(
+        said.contains(r#"evil: line 1: no number of bytes: "0 \u{1b}[2J\u{202e}""#),
+        "{said:?}"
+    );
+    assert!(!said.contains('\x1b') && !said.contains('\u{202e}'), "{said:?}");
 }

@@ -2,7 +2,8 @@
 //! schedule could use.
 
 use std::fmt::Write;
-use std::fs;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -43,7 +44,7 @@ fn curve(name: &Path) -> anyhow::Result<Curve> {
     if name.as_os_str() == "k20m" {
         return Ok(Curve::k20m());
     }
-    let text = fs::read_to_string(name).with_context(|| {
+    let text = read(name, LARGEST_CURVE_MIB).with_context(|| {
         format!("cannot read the curve {}; give k20m, or a CSV file of rungs", Shown(name))
     })?;
     Curve::parse(&text).with_context(|| Shown(name).to_string())
@@ -51,7 +52,7 @@ fn curve(name: &Path) -> anyhow::Result<Curve> {
 
 fn trials(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<Vec<Trial>> {
     if let Some(name) = &args.trace {
-        let text = fs::read_to_string(name)
+        let text = read(name, LARGEST_TRACE_MIB)
             .with_context(|| format!("cannot read the trace {}", Shown(name)))?;
         let stream = trace(&text, study.window).with_context(|| Shown(name).to_string())?;
         let seconds = stream.last().map_or(0.0, |last| last.at);
@@ -60,6 +61,18 @@ fn trials(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<Vec<Tr
     let streams = if args.streams == "tuning" { &TUNING } else { &REPORTING };
     let trial = |stream| study.stream(stream, args.seconds.into(), args.seed);
     Ok(streams.iter().map(trial).collect())
+}
+
+/// A text of no more than so many MiB: a name may be that of a device which never ends.
+fn read(name: &Path, most_mib: u64) -> io::Result<String> {
+    let most = most_mib << 20;
+    let mut bytes = Vec::new();
+    File::open(name)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let what = format!("it is larger than {most_mib} MiB");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not text"))
 }
 
 fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &[Mean]) -> String {
@@ -140,3 +153,9 @@ fn summary(streams: usize, means: &[Mean]) -> String {
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or("-".into(), |ratio| format!("{ratio:.4}"))
 }
+
+/// MiB of a curve, which has a line for each rung.
+const LARGEST_CURVE_MIB: u64 = 1;
+
+/// MiB of a trace: millions of messages, which take gigabytes of memory to study.
+const LARGEST_TRACE_MIB: u64 = 64;

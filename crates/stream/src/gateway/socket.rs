@@ -31,11 +31,12 @@ impl FromStr for Address {
     }
 }
 
+/// As it is given, but with what a terminal would obey escaped.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(address) => write!(f, "tcp:{address}"),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "tcp:{}", address.escape_debug()),
+            Self::Unix(path) => write!(f, "unix:{}", path.to_string_lossy().escape_debug()),
         }
     }
 }
@@ -130,6 +131,18 @@ mod tests {
         assert_eq!("unix:/run/a:b".parse(), Ok(Address::Unix("/run/a:b".into())));
         for wrong in ["", "tcp:", "tcp:80", "unix:", "localhost:80", "udp:a:1"] {
             assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_as_no_terminal_obeys_them() {
+        for (address, shown) in [
+            ("tcp:[::1]:80", "tcp:[::1]:80"),
+            ("unix:/run/caf\u{e9}:b", "unix:/run/caf\u{e9}:b"),
+            ("tcp:\x1b[2J:80", r"tcp:\u{1b}[2J:80"),
+            ("unix:/run/\x1b]0;a\x07\n\u{202e}b", r"unix:/run/\u{1b}]0;a\u{7}\n\u{202e}b"),
+        ] {
+            assert_eq!(address.parse::<Address>().unwrap().to_string(), shown);
         }
     }
 }

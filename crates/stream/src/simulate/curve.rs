@@ -1,5 +1,7 @@
 //! Curves of rate and power over the rungs of a machine: the paper's K20M, or one from a file.
 
+use std::ops::RangeInclusive;
+
 use crate::{Ladder, Rung};
 
 use super::machine::Calls;
@@ -38,11 +40,12 @@ impl Curve {
         Self { ladder: machine.ladder, settles, default: machine.first_rung }
     }
 
-    /// Reads a curve: [`HEADER`], then a line per rung. Lines that are empty or begin with `#` do not
-    /// count. The default rung is the fastest.
+    /// Reads a curve: [`HEADER`], then a line per rung, of no more than 1000. Lines that are empty or
+    /// begin with `#` do not count. The default rung is the fastest.
     ///
     /// # Errors
-    /// The first line that cannot be used.
+    /// The first line that cannot be used, and its column; numbers that no machine has are of them:
+    /// with some of them a simulation never ends.
     pub fn parse(text: &str) -> Result<Self, BadCurve> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -52,14 +55,17 @@ impl Curve {
             return Err(bad(header.map_or(1, |header| header.0), format!("is not \"{HEADER}\"")));
         }
         let mut rungs: Vec<(Rung, f64)> = Vec::new();
+        let mut highest = (0.0, 0);
         for (line, text) in lines {
             let (rung, settle) = rung(text).map_err(|what| bad(line, what))?;
             if rungs.iter().any(|(other, _)| other.name == rung.name) {
-                return Err(bad(line, format!("there are two rungs \"{}\"", rung.name)));
+                return Err(bad(line, format!("there are two rungs {}", quoted(&rung.name))));
             }
-            if Ladder::new(vec![rung.clone()]).is_none() {
-                let what = "speed and rate have to be above 0, watts and joules 0 or above";
-                return Err(bad(line, what.into()));
+            if rungs.len() == MOST_RUNGS {
+                return Err(bad(line, format!("there are more than {MOST_RUNGS} rungs")));
+            }
+            if rung.rate > highest.0 {
+                highest = (rung.rate, line);
             }
             rungs.push((rung, settle));
         }
@@ -68,6 +74,10 @@ impl Curve {
         let last = text.lines().count();
         let ladder = Ladder::new(rungs.into_iter().map(|(rung, _)| rung).collect())
             .ok_or_else(|| bad(last, "a curve needs at least one rung".into()))?;
+        if highest.0 < LEAST_HIGHEST_RATE * MIB {
+            let what = format!("rate_mib_per_s is the highest, and is below {LEAST_HIGHEST_RATE}");
+            return Err(bad(highest.1, what));
+        }
         let default = ladder.top();
         Ok(Self { ladder, settles, default })
     }
@@ -85,27 +95,63 @@ fn rung(text: &str) -> Result<(Rung, f64), String> {
     if columns.len() != names.len() {
         return Err(format!("has {} columns, not {}", columns.len(), names.len()));
     }
-    let number = |at: usize| {
-        let number = columns[at].parse().ok().filter(|number: &f64| number.is_finite());
-        number.ok_or_else(|| format!("{} is not a number: \"{}\"", names[at], columns[at]))
-    };
-    let settle = number(5)?;
-    if settle < 0.0 {
-        return Err("settle_ms is below 0".into());
+    let mut numbers = [0.0; 5];
+    for (at, (number, bounds)) in numbers.iter_mut().zip(BOUNDS).enumerate() {
+        let (name, text) = (names[at + 1], columns[at + 1]);
+        *number = text
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .ok_or_else(|| format!("{name} is not a number: {}", quoted(text)))?;
+        if !bounds.contains(number) {
+            let (least, most) = (bounds.start(), bounds.end());
+            return Err(format!("{name} is not from {least} to {most}: {}", quoted(text)));
+        }
+    }
+    let [speed, rate, floor, joules_per_mib, settle_ms] = numbers;
+    if floor + joules_per_mib < LEAST_COST {
+        return Err(format!("floor_w and joules_per_mib are below {LEAST_COST} together"));
     }
     let rung = Rung {
         name: columns[0].to_owned(),
-        speed: number(1)?,
-        rate: number(2)? * MIB,
-        floor: number(3)?,
-        joules_per_byte: number(4)? / MIB,
+        speed,
+        rate: rate * MIB,
+        floor,
+        joules_per_byte: joules_per_mib / MIB,
     };
-    Ok((rung, settle / 1e3))
+    Ok((rung, settle_ms / 1e3))
 }
+
+/// The beginning of what a file holds, in quotation marks, with what a terminal would obey escaped.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MOST_QUOTED) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// Characters.
+const MOST_QUOTED: usize = 60;
+
+/// What the numbers of a rung may be, in the order of [`HEADER`]. Each millisecond of virtual time may
+/// be a try at the door, and slow rungs and slow changes stretch it: with these, the streams of a
+/// minute take minutes at most.
+const BOUNDS: [RangeInclusive<f64>; 5] = [1e-6..=1e12, 1.0..=1e9, 0.0..=1e6, 0.0..=1e6, 0.0..=1e3];
+
+/// MiB/s of the rung that seals most: the window has to hold the longest message of the streams,
+/// 150 KiB, or that waits at the door for ever.
+const LEAST_HIGHEST_RATE: f64 = 3.0;
+
+/// W and J/MiB of a rung together: no ratio is told to joules that are 0.
+const LEAST_COST: f64 = 1e-6;
+
+/// More than any device has; a policy looks at all of them for each batch.
+const MOST_RUNGS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::{REPORTING, Study};
 
     #[test]
     fn a_file_may_hold_the_k20m() {
@@ -133,15 +179,62 @@ mod tests {
             (2, "\nname,speed\n", "is not \"name,"),
             (1, HEADER, "at least one rung"),
             (3, "#\n@\n1,2\n", "has 2 columns, not 6"),
-            (2, "@\na,fast,1,1,1,1\n", "speed is not a number: \"fast\""),
+            (2, "@\na,fast,9,1,1,1\n", "speed is not a number: \"fast\""),
             (2, "@\na,1,inf,1,1,1\n", "rate_mib_per_s is not a number: \"inf\""),
-            (2, "@\na,1,0,1,1,1\n", "above 0"),
-            (2, "@\na,1,1,-1,1,1\n", "0 or above"),
-            (2, "@\na,1,1,1,1,-1\n", "settle_ms is below 0"),
+            (2, "@\na,0,9,1,1,1\n", "speed is not from 0.000001 to 1000000000000: \"0\""),
+            (2, "@\na,1,1e-300,1,1,1\n", "rate_mib_per_s is not from 1 to 1000000000: \"1e-300\""),
+            (3, "@\nb,2,9,1,1,1\na,1,1e-3,1,1,1\n", "rate_mib_per_s is not from 1 to"),
+            (2, "@\na,1,1e300,1,1,1\n", "rate_mib_per_s is not from 1 to"),
+            (3, "@\na,1,1,1,1,1\nb,2,2.9,1,1,1\n", "rate_mib_per_s is the highest, and is below 3"),
+            (2, "@\na,1,9,-1,1,1\n", "floor_w is not from 0 to 1000000: \"-1\""),
+            (2, "@\na,1,9,1e308,1,1\n", "floor_w is not from 0 to 1000000"),
+            (2, "@\na,1,9,1,1e7,1\n", "joules_per_mib is not from 0 to 1000000: \"1e7\""),
+            (2, "@\na,1,9,0,0,1\n", "floor_w and joules_per_mib are below 0.000001 together"),
+            (2, "@\na,1,9,1,1,-1\n", "settle_ms is not from 0 to 1000: \"-1\""),
+            (2, "@\na,1,9,1,1,1e300\n", "settle_ms is not from 0 to 1000: \"1e300\""),
             (3, "@\na,1,1,1,1,1\na,2,2,1,1,1\n", "two rungs \"a\""),
         ] {
             let error = Curve::parse(&text.replace('@', HEADER)).unwrap_err();
             assert!(error.line == line && error.what.contains(what), "{error} for {text:?}");
+        }
+    }
+    #[test]
+    fn what_is_quoted_is_short_and_cannot_be_obeyed() {
+        assert_eq!(quoted("7,5 µs"), "\"7,5 µs\"");
+        assert_eq!(quoted(&"é".repeat(61)), format!("\"{}\"…", "é".repeat(60)));
+        for text in ["a,1,\x1b[2J,1,1,1\n", "\x1b]0;a\x07,1,9,1,1,1\n\x1b]0;a\x07,2,9,1,1,1\n"] {
+            let error = Curve::parse(&format!("{HEADER}\n{text}")).unwrap_err().to_string();
+            assert!(error.contains("\\u{1b}") && !error.contains(char::is_control), "{error:?}");
+        }
+        assert_eq!(quoted("\u{202e}1"), "\"\\u{202e}1\"");
+    }
+
+    #[test]
+    fn rungs_are_counted() {
+        let curve = |rungs: usize| {
+            let rungs = (1..=rungs).map(|at| format!("{at},{at},9,1,1,1\n"));
+            Curve::parse(&format!("{HEADER}\n{}", rungs.collect::<String>()))
+        };
+        assert_eq!(curve(MOST_RUNGS).unwrap().ladder.rungs().len(), MOST_RUNGS);
+        let error = curve(MOST_RUNGS + 1).unwrap_err();
+        assert_eq!(error.to_string(), "line 1002: there are more than 1000 rungs");
+    }
+
+    #[test]
+    fn the_oddest_curves_that_are_read_are_simulated_to_their_end() {
+        for text in [
+            "slow,0.000001,1,1000000,1000000,1000\nfast,1000000000000,3,0,0.000001,1000\n",
+            "one,1,1000000000,0.000001,0,0\n",
+            "slow,1,1,0,0.000001,0\nfast,2,1000000000,0.000001,0,1000\n",
+        ] {
+            let study = Study::new(Curve::parse(&format!("{HEADER}\n{text}")).unwrap());
+            for stream in &REPORTING {
+                let trial = study.stream(stream, 1.0, 1);
+                for row in &trial.rows {
+                    assert!(row.model_joules.is_finite(), "{text}: {trial:?}");
+                    assert!(row.ratio.is_none_or(f64::is_finite), "{text}: {trial:?}");
+                }
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Streams from a file: when each message came and how long it was.
 
+use super::curve::quoted;
 use super::streams::Arrival;
 
 /// A line of a trace that cannot be used.
@@ -28,12 +29,13 @@ pub fn trace(text: &str, window: u64) -> Result<Vec<Arrival>, BadTrace> {
         let bad = |what: String| BadTrace { line: at + 1, what };
         let mut words = line.split_ascii_whitespace();
         let (Some(seconds), Some(bytes), None) = (words.next(), words.next(), words.next()) else {
-            return Err(bad(format!("is not \"seconds bytes\": \"{line}\"")));
+            return Err(bad(format!("is not \"seconds bytes\": {}", quoted(line))));
         };
         let seconds = seconds.parse().ok().filter(|seconds: &f64| seconds.is_finite());
-        let seconds = seconds.ok_or_else(|| bad(format!("no number of seconds: \"{line}\"")))?;
+        let seconds =
+            seconds.ok_or_else(|| bad(format!("no number of seconds: {}", quoted(line))))?;
         let bytes: u32 =
-            bytes.parse().map_err(|_| bad(format!("no number of bytes: \"{line}\"")))?;
+            bytes.parse().map_err(|_| bad(format!("no number of bytes: {}", quoted(line))))?;
         if bytes == 0 || u64::from(bytes) > window {
             return Err(bad(format!("a message has 1 to {window} bytes, the window, not {bytes}")));
         }
@@ -84,6 +86,14 @@ mod tests {
         ] {
             let error = trace(text, 100).unwrap_err();
             assert!(error.line == line && error.what.contains(what), "{error} for {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_line_holds_is_escaped() {
+        for text in ["\x1b[2J", "\x1b[2J 1", "1 \x1b[2J"] {
+            let error = trace(text, 100).unwrap_err().to_string();
+            assert!(error.contains("\\u{1b}[2J") && !error.contains('\x1b'), "{error:?}");
         }
     }
 }
