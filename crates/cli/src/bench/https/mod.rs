@@ -8,8 +8,7 @@ mod printed;
 mod server;
 mod tables;
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -20,8 +19,7 @@ use super::lab::{Lab, Windows};
 use super::results::{Results, Row};
 use super::sample::Sample;
 use crate::args::{self, Suite};
-use crate::exit::{Ended, print, unavailable};
-use crate::metrics::Metrics;
+use crate::exit::{Ended, unavailable};
 use crate::{provider, signals};
 use client::{Clients, Load};
 use contenders::{Contender, Running};
@@ -29,8 +27,7 @@ use server::Place;
 
 /// `wattlock bench https`.
 pub fn run(args: &args::BenchHttps) -> Ended {
-    Results::can_write(args.json.as_deref())?;
-    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
     let settings = Settings::new(args);
     let provider = provider::find(args.provider.as_deref());
     if let (Some(_), Err(why)) = (&args.provider, &provider) {
@@ -77,16 +74,10 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     if settings.is_quick {
         results.only_tell();
     }
-    if args.json.as_deref() != Some(Path::new("-")) {
-        print(&tables::text(&results))?;
-        if args.paper {
-            print(&printed::text(&results))?;
-        }
-        print(&results.foot())?;
-    }
-    results.write(args.json.as_deref())?;
-    results.metrics().write(args.meters.prometheus.as_deref())?;
-    Ok(ExitCode::SUCCESS)
+    results.publish(args.json.as_deref(), &args.meters, |results| {
+        let paper = if args.paper { printed::text(results) } else { String::new() };
+        tables::text(results) + &paper + &results.foot()
+    })
 }
 
 /// What was asked for, with `--quick` worked in.
