@@ -53,9 +53,7 @@ impl Plan {
             let steps = steps.chain([Step::default()]).take(1).collect();
             return Ok(Self { steps, governor: None });
         }
-        let mut guardian = Command::new(std::env::current_exe()?);
-        guardian.args(["restore", "--guardian"]);
-        let governor = Governor::new(root, Lease::acquire(root, guardian)?)?;
+        let governor = Governor::new(root, lease(root)?)?;
         Ok(Self { steps, governor: Some(governor) })
     }
 
@@ -101,6 +99,16 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// The lease of the machine's settings, with this program as its guardian.
+///
+/// # Errors
+/// Somebody else holds it, or its files cannot be written.
+pub fn lease(root: &Root) -> anyhow::Result<Lease> {
+    let mut guardian = Command::new(std::env::current_exe()?);
+    guardian.args(["restore", "--guardian"]);
+    Ok(Lease::acquire(root, guardian)?)
 }
 
 impl Default for Step {

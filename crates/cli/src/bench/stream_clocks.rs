@@ -1,10 +1,10 @@
 //! The clocks that LECPAES asks a GPU for: locked on lease with `--set-clocks`, or only counted.
 
-use std::process::Command;
-
 use anyhow::Context as _;
 use wattlock_energy::{Gpu, Lease, Megahertz, Root, Setting};
 use wattlock_stream::{Knob, Ladder, Rung};
+
+use crate::clocks;
 
 /// The clocks of one GPU, unlocked again at the end.
 pub struct GpuClocks {
@@ -22,9 +22,7 @@ impl GpuClocks {
         let gpu = Gpu::by_uuid(root, uuid).with_context(|| format!("{uuid} is no GPU's UUID"))?;
         let clocks = gpu.ladder()?;
         let knob = wattlock_energy::Knob::id(&gpu.locked_clocks()).to_owned();
-        let mut guardian = Command::new(std::env::current_exe()?);
-        guardian.args(["restore", "--guardian"]);
-        Ok(Self { lease: Some(Lease::acquire(root, guardian)?), knob, clocks })
+        Ok(Self { lease: Some(clocks::lease(root)?), knob, clocks })
     }
 
     /// What Eq. 9 makes thresholds of.

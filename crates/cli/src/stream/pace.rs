@@ -1,13 +1,13 @@
 //! What the policy may choose from: threads, or clocks.
 
-use std::process::Command;
 use std::time::Instant;
 
-use wattlock_energy::{Governor, Kilohertz, Lease, cpufreq};
+use wattlock_energy::{Governor, Kilohertz, cpufreq};
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_stream::{Knob, Ladder, Pace, Rung, Settings, Velocity};
 
 use crate::args::{self, VelocityName};
+use crate::clocks;
 use crate::energy;
 
 /// How the stream is run, and what there is to tell of that.
@@ -19,9 +19,7 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
     let root = energy::quiet_root();
     let clocks = cpufreq::ladder(&cpufreq::policies(&root)).unwrap_or_default();
     if args.set_clocks {
-        let mut guardian = Command::new(std::env::current_exe()?);
-        guardian.args(["restore", "--guardian"]);
-        let governor = Governor::new(&root, Lease::acquire(&root, guardian)?)?;
+        let governor = Governor::new(&root, clocks::lease(&root)?)?;
         let clocks = governor.ladder().to_vec();
         if let Some(ladder) = clock_ladder(&clocks, rate * workers as f64) {
             settings.ladder = ladder;
