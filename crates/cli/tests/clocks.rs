@@ -57,13 +57,14 @@ impl Machine {
         command
     }
 
-    /// A bench that takes minutes, once it has capped both policies.
+    /// A bench that takes minutes, once it measures with both policies capped.
     fn long_bench(&self) -> Child {
         let args = ["bench", "ciphers", "--only", "blowfish", "--rounds", "20000"];
         let mut command = self.wattlock(&args);
         command.args(["--clocks", "low", "--set-clocks"]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        self.until(|machine| machine.clock(0) == "2000000" && machine.clock(1) == "2000000");
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (child, _) = until_a_case_is_named(child, "blowfish");
+        assert!(self.clock(0) == "2000000" && self.clock(1) == "2000000");
         child
     }
 
@@ -81,6 +82,19 @@ impl Machine {
 }
 
 const QUICK: [&str; 5] = ["bench", "ciphers", "--quick", "--only", "rc4a"];
+
+/// A case is named once its clock was found to be right, which is after the journal was completed.
+/// Returns what was said.
+fn until_a_case_is_named(mut child: Child, case: &str) -> (Child, String) {
+    let mut talk = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains(case) {
+        assert!(talk.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    said.push_str(&String::from_utf8_lossy(talk.buffer()));
+    child.stderr = Some(talk.into_inner());
+    (child, said)
+}
 
 fn clocks(output: &std::process::Output) -> (Vec<String>, String) {
     let results: Value = serde_json::from_str(&stdout(output)).unwrap();
@@ -149,15 +163,10 @@ fn a_clock_that_was_changed_meanwhile_was_measured_in_vain() {
     let args = ["bench", "ciphers", "--only", "rc4a", "--rounds", "300", "--json", "-"];
     let mut command = machine.wattlock(&args);
     command.args(["--clocks", "low", "--set-clocks"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A case is named once its clock was found to be right.
-    let mut talk = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("rc4a") {
-        assert!(talk.read_line(&mut said).unwrap() > 0, "{said}");
-    }
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut child, mut said) = until_a_case_is_named(child, "rc4a");
     fs::write(machine.policy(0).join("scaling_max_freq"), "3000000\n").unwrap();
-    talk.read_to_string(&mut said).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let mut ran = child.wait_with_output().unwrap();
     ran.stderr = said.clone().into_bytes();
     assert_exit(&ran, 1);
