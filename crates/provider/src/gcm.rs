@@ -17,9 +17,7 @@ use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
-use records::{
-    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, allocated, count_up, seal_body, seal_records,
-};
+use records::{EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, allocated, count_up, seal_records};
 
 mod records;
 
@@ -205,10 +203,12 @@ impl Message {
         while let Some((aad, payload)) = write.next_record() {
             write.put(&aad.header(GCM_OVERHEAD + payload.len()), 0)?;
             write.put(&nonce[FIXED_IV_LEN..], 0)?;
-            let body = write.put(payload, TAG_LEN)?;
             if is_callers {
-                // At once, while it is in the nearest cache.
-                seal_body(key, nonce, aad, body)?;
+                let (ciphertext, tag) =
+                    write.room(payload.len() + TAG_LEN)?.split_at_mut(payload.len());
+                tag.copy_from_slice(&key.seal_into(nonce, &aad.bytes(), payload, ciphertext)?);
+            } else {
+                write.put(payload, TAG_LEN)?;
             }
             count_up(&mut nonce);
         }

@@ -15,7 +15,6 @@
 //! fetched afterwards do not offer it any more.
 
 use std::marker::PhantomData;
-use std::ptr;
 
 use crate::Error;
 use crate::abi::name;
@@ -207,25 +206,31 @@ impl<'a> Reconstruction<'a> {
 
     /// All that was put, one after the other.
     pub(crate) fn packed(self) -> &'a mut [u8] {
-        // SAFETY: these bytes were written, nobody else has them, and what `put` handed out has
-        // ended with the borrow of `self`.
+        // SAFETY: these bytes were handed out by `room`, nobody else has them, and that has ended
+        // with the borrow of `self`.
         unsafe { std::slice::from_raw_parts_mut(self.out, self.written) }
     }
 
     /// Appends `bytes` and so many zeros to the output, and returns where they are.
     pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&mut [u8], Error> {
-        let end = self.written + bytes.len() + zeros;
+        let room = self.room(bytes.len() + zeros)?;
+        let (copied, cleared) = room.split_at_mut(bytes.len());
+        copied.copy_from_slice(bytes);
+        cleared.fill(0);
+        Ok(room)
+    }
+
+    /// Appends so many bytes to the output, which are whatever was there, and returns them.
+    pub(crate) fn room(&mut self, len: usize) -> Result<&mut [u8], Error> {
+        let end = self.written + len;
         if end > self.plan.packed {
             return Err(Error::Internal);
         }
         let at = self.out.wrapping_add(self.written);
-        // SAFETY: libssl's buffer has room for all that was announced, `bytes` is no part of it,
-        // and what was put before is in front of this.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
-        // SAFETY: as above.
-        unsafe { ptr::write_bytes(at.wrapping_add(bytes.len()), 0, zeros) };
         self.written = end;
-        // SAFETY: these bytes were just written, and are handed out once.
-        Ok(unsafe { std::slice::from_raw_parts_mut(at, bytes.len() + zeros) })
+        // SAFETY: libssl's buffer has room for all that was announced, the input is no part of it,
+        // what was handed out before is in front of this, and memory that comes from beyond this
+        // module has some value.
+        Ok(unsafe { std::slice::from_raw_parts_mut(at, len) })
     }
 }

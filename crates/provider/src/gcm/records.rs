@@ -53,23 +53,12 @@ pub(super) fn seal_records(
         let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
         let (record, behind) = behind.split_at_mut(len);
         let aad = aad.later(index, len - GCM_OVERHEAD);
-        seal_body(key, nonce, aad, &mut record[EXPLICIT_IV_LEN..])?;
+        let (payload, tag) = record[EXPLICIT_IV_LEN..].split_at_mut(len - GCM_OVERHEAD);
+        tag.copy_from_slice(&key.seal(nonce, &aad.bytes(), payload)?);
         count_up(&mut nonce);
         index += 1;
         rest = behind;
     }
-    Ok(())
-}
-
-/// Seals a payload with the room for its tag behind it.
-pub(super) fn seal_body(
-    key: &AeadKey,
-    nonce: [u8; NONCE_LEN],
-    aad: RecordAad,
-    body: &mut [u8],
-) -> Result<(), wattlock_crypto::Error> {
-    let (payload, tag) = body.split_at_mut(body.len() - TAG_LEN);
-    tag.copy_from_slice(&key.seal(nonce, &aad.bytes(), payload)?);
     Ok(())
 }
 

@@ -122,14 +122,27 @@ impl Place {
 }
 
 impl Nginx {
-    /// User and system time of the worker so far.
+    /// Time that the worker's threads had a CPU so far: to the nanosecond, where the kernel tells.
     ///
     /// # Errors
     /// That it is gone.
     pub fn cpu(&self) -> anyhow::Result<Duration> {
+        if let Some(time) = scheduled(self.worker) {
+            return Ok(time);
+        }
         let stat = Stat::read(self.worker).context("nginx's worker is gone")?;
         Ok(Duration::from_millis(stat.ticks * TICK_MS))
     }
+}
+
+/// What the scheduler counted for all threads of a process, `/proc/PID/task/TID/schedstat`.
+fn scheduled(pid: u32) -> Option<Duration> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let times = threads.map(|thread| {
+        let text = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    times.sum::<Option<u64>>().map(Duration::from_nanos)
 }
 
 /// What is wanted of `/proc/PID/stat`.
@@ -242,6 +255,16 @@ pub fn version(nginx: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_process_had_a_cpu() {
+        let Some(before) = scheduled(std::process::id()) else {
+            println!("skipped: this kernel has no schedstat");
+            return;
+        };
+        assert!(before > Duration::ZERO);
+        assert_eq!(scheduled(u32::MAX), None);
+    }
 
     #[test]
     fn times_are_read_whatever_a_process_is_called() {
