@@ -9,7 +9,8 @@ demo:
 
 # Everything that has to be right before a change lands.
 test: check
-	cargo test --workspace --locked --no-fail-fast
+	# Ctrl-C is tested too, and whoever starts this in the background may have it ignored.
+	env --default-signal=HUP,INT,TERM cargo test --workspace --locked --no-fail-fast
 
 # What needs no running: form, lints, structure, documentation, that the fuzz targets build.
 check: prepare

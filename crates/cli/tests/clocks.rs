@@ -69,7 +69,7 @@ impl Machine {
     }
 
     fn until(&self, reached: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !reached(self) {
             assert!(Instant::now() < deadline, "clocks: {} {}", self.clock(0), self.clock(1));
             std::thread::sleep(Duration::from_millis(5));

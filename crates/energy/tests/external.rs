@@ -60,7 +60,7 @@ fn is_steady(window: &Window, watts: f64) -> bool {
 /// Waits for something that another process does.
 fn comes_true(what: impl Fn() -> bool) -> bool {
     let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(10) {
+    while start.elapsed() < Duration::from_secs(60) {
         if what() {
             return true;
         }

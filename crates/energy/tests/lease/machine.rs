@@ -242,4 +242,4 @@ fn number(process: u32) -> Pid {
 const SAID: &str = "said: ";
 const ROLE: &str = "WATTLOCK_TEST_ROLE";
 const MACHINE: &str = "WATTLOCK_TEST_MACHINE";
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(60);
