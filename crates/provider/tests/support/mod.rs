@@ -4,6 +4,7 @@
 
 pub mod evp;
 pub mod site;
+pub mod talk;
 
 use std::fs;
 use std::os::unix::fs::symlink;
