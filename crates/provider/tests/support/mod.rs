@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod between;
 pub mod evp;
 pub mod site;
 pub mod talk;
