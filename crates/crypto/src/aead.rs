@@ -1,7 +1,7 @@
 //! Authenticated encryption in place, through AWS-LC.
 
 use aws_lc_rs::aead::{
-    AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
+    AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
 use zeroize::Zeroize;
 
@@ -17,6 +17,8 @@ pub const NONCE_LEN: usize = 12;
 pub enum AeadAlgorithm {
     /// AES-128-GCM, NIST SP 800-38D.
     Aes128Gcm,
+    /// AES-192-GCM, NIST SP 800-38D. No suite of TLS has it, and no format of Wattlock's.
+    Aes192Gcm,
     /// AES-256-GCM, NIST SP 800-38D.
     Aes256Gcm,
     /// ChaCha20-Poly1305, RFC 8439.
@@ -24,10 +26,11 @@ pub enum AeadAlgorithm {
 }
 
 impl AeadAlgorithm {
-    /// The name as RFC 5116's registry spells it.
+    /// The name as RFC 5116's registry spells it; AES-192-GCM is not in it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aes128Gcm => "AEAD_AES_128_GCM",
+            Self::Aes192Gcm => "AEAD_AES_192_GCM",
             Self::Aes256Gcm => "AEAD_AES_256_GCM",
             Self::ChaCha20Poly1305 => "AEAD_CHACHA20_POLY1305",
         }
@@ -46,13 +49,15 @@ pub struct AeadKey {
 }
 
 impl AeadKey {
-    /// Expands `key` for `algorithm`: 16 bytes for AES-128-GCM, 32 for the others.
+    /// Expands `key` for `algorithm`: 16 bytes for AES-128-GCM, 24 for
+    /// AES-192-GCM, 32 for the others.
     ///
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, Error> {
         let backend = match algorithm {
             AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
+            AeadAlgorithm::Aes192Gcm => &AES_192_GCM,
             AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
             AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
@@ -148,12 +153,23 @@ impl AeadKey {
 mod tests {
     use super::*;
 
-    const ALL: [AeadAlgorithm; 3] =
-        [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm, AeadAlgorithm::ChaCha20Poly1305];
+    const ALL: [AeadAlgorithm; 4] = [
+        AeadAlgorithm::Aes128Gcm,
+        AeadAlgorithm::Aes192Gcm,
+        AeadAlgorithm::Aes256Gcm,
+        AeadAlgorithm::ChaCha20Poly1305,
+    ];
+
+    fn key_len(algorithm: AeadAlgorithm) -> usize {
+        match algorithm {
+            AeadAlgorithm::Aes128Gcm => 16,
+            AeadAlgorithm::Aes192Gcm => 24,
+            _ => 32,
+        }
+    }
 
     fn key(algorithm: AeadAlgorithm) -> AeadKey {
-        let len = if algorithm == AeadAlgorithm::Aes128Gcm { 16 } else { 32 };
-        AeadKey::new(algorithm, &vec![0x42; len]).unwrap()
+        AeadKey::new(algorithm, &vec![0x42; key_len(algorithm)]).unwrap()
     }
 
     fn pattern(len: usize) -> Vec<u8> {
@@ -204,7 +220,7 @@ mod tests {
     #[test]
     fn a_key_of_another_length_is_refused() {
         for algorithm in ALL {
-            for len in [0, 8, 24, 33] {
+            for len in [0, 8, 16, 24, 32, 33].into_iter().filter(|&len| len != key_len(algorithm)) {
                 assert!(AeadKey::new(algorithm, &vec![0; len]).is_err(), "{algorithm:?}, {len}");
             }
         }

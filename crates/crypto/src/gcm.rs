@@ -61,13 +61,14 @@ pub struct GcmStream {
 }
 
 impl GcmKey {
-    /// Expands a key of 16 or 32 bytes.
+    /// Expands a key of 16, 24 or 32 bytes.
     ///
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
         let algorithm = match key.len() {
             16 => AeadAlgorithm::Aes128Gcm,
+            24 => AeadAlgorithm::Aes192Gcm,
             32 => AeadAlgorithm::Aes256Gcm,
             len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
         };
@@ -384,7 +385,7 @@ mod tests {
 
     #[test]
     fn parts_give_what_one_part_gives() {
-        for key_len in [16, 32] {
+        for key_len in [16, 24, 32] {
             let key = GcmKey::new(&pattern(key_len)).unwrap();
             for aad_len in [0, 5, 13, 16, 31, 32, 33, 100] {
                 for (first, second) in

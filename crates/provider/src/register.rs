@@ -25,6 +25,7 @@ pub(crate) static CIPHERS: &[abi::Algorithm] = &[
     entry::<Ctr<192>>(c"AES-192-CTR"),
     entry::<Ctr<256>>(c"AES-256-CTR"),
     entry::<Gcm<128>>(c"AES-128-GCM:id-aes128-GCM:2.16.840.1.101.3.4.1.6"),
+    entry::<Gcm<192>>(c"AES-192-GCM:id-aes192-GCM:2.16.840.1.101.3.4.1.26"),
     entry::<Gcm<256>>(c"AES-256-GCM:id-aes256-GCM:2.16.840.1.101.3.4.1.46"),
     entry::<CbcHmacSha1<128>>(c"AES-128-CBC-HMAC-SHA1"),
     entry::<CbcHmacSha1<256>>(c"AES-256-CBC-HMAC-SHA1"),

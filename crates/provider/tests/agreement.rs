@@ -7,7 +7,7 @@ mod support;
 use support::evp::{Context, Evp};
 use support::{Modules, Numbers};
 
-const GCM: [&str; 2] = ["AES-128-GCM", "AES-256-GCM"];
+const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
 
 const CIPHERS: [&str; 9] = [
     "AES-128-ECB",

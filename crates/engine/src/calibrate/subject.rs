@@ -186,7 +186,11 @@ impl Key {
         let bytes = [0x42; 32];
         match case {
             Case::Aead(algorithm, _) => {
-                let len = if algorithm == AeadAlgorithm::Aes128Gcm { 16 } else { 32 };
+                let len = match algorithm {
+                    AeadAlgorithm::Aes128Gcm => 16,
+                    AeadAlgorithm::Aes192Gcm => 24,
+                    AeadAlgorithm::Aes256Gcm | AeadAlgorithm::ChaCha20Poly1305 => 32,
+                };
                 AeadKey::new(algorithm, &bytes[..len]).map(Self::Aead)
             }
             Case::Raw(Algorithm::Aes { bits, mode: Mode::Ecb | Mode::Cbc | Mode::Ctr }, _) => {

@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod between;
 pub mod evp;
+pub mod site;
+pub mod talk;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -38,7 +41,7 @@ impl Modules {
     }
 
     /// A program of the system that uses OpenSSL with the provider.
-    pub fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env("OPENSSL_CONF", self.path().join("openssl.cnf"))
