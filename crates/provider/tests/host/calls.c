@@ -389,6 +389,18 @@ static void of_one_cipher(EVP_CIPHER *cipher, void *argument)
     printf("%s\n", name);
 }
 
+void reads_too_much(void)
+{
+    enum { LEN = 64 };
+    EVP_CIPHER_CTX *context = begun("AES-256-CTR", 1);
+    unsigned char *in = random_bytes(LEN), *out = exact(LEN + 1);
+    int written = 0;
+    REQUIRE(EVP_CipherUpdate(context, out, &written, in, LEN + 1) == 1);
+    free(out);
+    free(in);
+    EVP_CIPHER_CTX_free(context);
+}
+
 void wrong_calls_are_refused(size_t rounds)
 {
     EVP_CIPHER_do_all_provided(library(), of_one_cipher, &rounds);

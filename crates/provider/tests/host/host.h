@@ -51,6 +51,9 @@ void multiblock_is_opened_by_the_default_provider(int paper_mode, size_t stride)
 /* Steps that do not fit the protocol. */
 void multiblock_refuses_wrong_steps(int paper_mode);
 
+/* Has our provider read a byte behind a buffer, which a memory checker has to report. */
+void reads_too_much(void);
+
 /* Calls in wrong orders, with wrong lengths and wrong parameters, of every cipher of ours. */
 void wrong_calls_are_refused(size_t rounds);
 
