@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test check bench fuzz constant-time ptx man prepare
+.PHONY: demo test check bench fuzz sanitize constant-time ptx man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -38,6 +38,10 @@ fuzz:
 	for target in header kernels_agree metadata payload round_trip stream_reader stream_split tls_cbc; do \
 		cargo +nightly fuzz run --release $$target -- -max_total_time=60 -rss_limit_mb=4096 || exit 1; \
 	done
+
+# The provider's C boundary with AddressSanitizer, under the test host in C.
+sanitize: prepare
+	./xtask/sanitize.sh
 
 # Whether time depends on secrets, in three ways; docs/constant-time.md says what each can see.
 constant-time: prepare

@@ -203,7 +203,7 @@ unsafe extern "C" fn update(
     // SAFETY: OpenSSL gives buffers of so many bytes, or null.
     let buffers = unsafe { Buffers::new(out, room, input, len) };
     // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"update", |cipher| cipher.update(buffers)) };
+    let written = unsafe { within(context, c"update", |cipher| cipher.update(buffers?)) };
     // SAFETY: OpenSSL gives a place for a length.
     unsafe { report(out_len, written) }
 }
@@ -217,7 +217,7 @@ unsafe extern "C" fn finish(
     // SAFETY: OpenSSL gives a buffer of so many bytes, or null.
     let buffers = unsafe { Buffers::new(out, room, ptr::null(), 0) };
     // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"final", |cipher| cipher.finish(buffers)) };
+    let written = unsafe { within(context, c"final", |cipher| cipher.finish(buffers?)) };
     // SAFETY: OpenSSL gives a place for a length.
     unsafe { report(out_len, written) }
 }
@@ -233,7 +233,7 @@ unsafe extern "C" fn at_once(
     // SAFETY: OpenSSL gives buffers of so many bytes, or null.
     let buffers = unsafe { Buffers::new(out, room, input, len) };
     // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"cipher", |cipher| cipher.at_once(buffers)) };
+    let written = unsafe { within(context, c"cipher", |cipher| cipher.at_once(buffers?)) };
     // SAFETY: OpenSSL gives a place for a length.
     unsafe { report(out_len, written) }
 }

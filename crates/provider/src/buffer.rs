@@ -21,10 +21,21 @@ impl<'a> Buffers<'a> {
     /// # Safety
     /// `out` must be null or good for writing `room` bytes, `input` be null or good for reading
     /// `len`, during `'a`, and nobody else may use them.
-    pub(crate) unsafe fn new(out: *mut u8, room: usize, input: *const u8, len: usize) -> Self {
+    ///
+    /// EVP takes lengths as an `int` and hands a negative one on as a number near the end of
+    /// memory: that is an error, and nothing of it is read.
+    pub(crate) unsafe fn new(
+        out: *mut u8,
+        room: usize,
+        input: *const u8,
+        len: usize,
+    ) -> Result<Self, Error> {
+        if isize::try_from(len).is_err() {
+            return Err(Error::Length);
+        }
         let len = if input.is_null() { 0 } else { len };
         let room = if out.is_null() { 0 } else { room };
-        Self { out, room, input, len, _borrowed: PhantomData }
+        Ok(Self { out, room, input, len, _borrowed: PhantomData })
     }
 
     /// Bytes of the input.

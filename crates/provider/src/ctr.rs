@@ -40,6 +40,7 @@ impl<const BITS: usize> Algorithm for Ctr<BITS> {
             first_iv: [0; BLOCK],
             start: [0; BLOCK],
             used: 0,
+            answer: [0; BLOCK],
             padding: true,
         })
     }
@@ -68,6 +69,8 @@ struct Stream {
     start: [u8; BLOCK],
     /// Bytes of it that are used.
     used: u64,
+    /// The counter block that was asked for last: a pointer to it has to stay good.
+    answer: [u8; BLOCK],
     /// Without meaning here, but what was set can be read.
     padding: bool,
 }
@@ -169,18 +172,7 @@ impl Cipher for Stream {
         params.answer(name::PADDING, usize::from(self.padding))?;
         params.answer(name::NUM, (self.used % BLOCK as u64) as usize)?;
         params.answer_octets(name::IV, &self.first_iv)?;
-        match params.find(name::UPDATED_IV) {
-            // A pointer has to stay good, so the counter becomes part of the context.
-            Some(value) => {
-                if self.used.is_multiple_of(BLOCK as u64) {
-                    self.start = self.counter();
-                    self.used = 0;
-                    value.set_octets(&self.start)
-                } else {
-                    value.set_octets(&self.counter())
-                }
-            }
-            None => Ok(()),
-        }
+        self.answer = self.counter();
+        params.answer_octets(name::UPDATED_IV, &self.answer)
     }
 }

@@ -88,6 +88,8 @@ reasons! {
     Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
     /// The setting `migration` names no rule.
     Migration = 25, "the setting migration is neither paper nor sooner nor never";
+    /// An input of less than no bytes, which EVP hands on.
+    Length = 30, "a length is below zero";
 }
 
 impl Error {

@@ -289,8 +289,13 @@ impl Message {
             return Err(Error::NoIv);
         }
         self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
-        let len = if room == 0 { self.iv_len } else { room.min(self.iv_len) };
-        value.set_octets(&self.iv[self.iv_len - len..self.iv_len])?;
+        if room == 0 {
+            // SAFETY: under this size, which EVP makes of -1, there is room for a whole IV.
+            unsafe { value.set_beyond_size(&self.iv[..self.iv_len]) }?;
+        } else {
+            let len = room.min(self.iv_len);
+            value.set_octets(&self.iv[self.iv_len - len..self.iv_len])?;
+        }
         let counter = &mut self.iv[self.iv_len - EXPLICIT_IV_LEN..self.iv_len];
         let mut number = [0; EXPLICIT_IV_LEN];
         number.copy_from_slice(counter);

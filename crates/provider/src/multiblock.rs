@@ -171,6 +171,12 @@ impl State {
     }
 }
 
+/// Whether `params` set anything of the protocol.
+pub(crate) fn is_asked(params: &Params<'_>) -> bool {
+    let names = [name::MULTI_MAX_FRAGMENT, name::MULTI_AAD, name::MULTI_OUT];
+    names.into_iter().any(|name| params.find(name).is_some())
+}
+
 fn records(params: &Params<'_>) -> Result<usize, Error> {
     let records = params.unsigned(name::MULTI_INTERLEAVE)?.ok_or(Error::Multiblock)?;
     usize::try_from(records).map_err(|_| Error::Multiblock)

@@ -202,6 +202,18 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
+    /// Answers with bytes for which the caller has room, whatever the declared size.
+    ///
+    /// # Safety
+    /// The caller must know that there is room.
+    pub(crate) unsafe fn set_beyond_size(&self, bytes: &[u8]) -> Result<(), Error> {
+        let (place, _) = self.place()?;
+        // SAFETY: by the caller's word; the place is the caller's and so no part of `bytes`.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
+        self.answered(bytes.len());
+        Ok(())
+    }
+
     pub(crate) fn set_text(&self, text: &'static CStr) -> Result<(), Error> {
         let (data_type, data, _) = self.fields();
         if data_type != Param::UTF8_PTR || data.is_null() {

@@ -1,0 +1,106 @@
+//! A program in C, compiled here, that uses the provider as libssl does and as nobody should: by
+//! itself, and under valgrind. `make sanitize` runs it with both instrumented.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use support::{Modules, has};
+use tempfile::TempDir;
+
+/// The compiled program.
+struct Host {
+    folder: TempDir,
+}
+
+impl Host {
+    /// For the OpenSSL under `prefix`, or the system's; `None`, and a line that says so, where
+    /// there is no compiler or no header.
+    fn compile(prefix: Option<&Path>) -> Option<Self> {
+        if !has("cc") {
+            return None;
+        }
+        let folder = TempDir::new().unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args([
+            "-std=c11",
+            "-D_DEFAULT_SOURCE",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-O1",
+            "-g",
+        ]);
+        if let Some(prefix) = prefix {
+            compiler.arg("-I").arg(prefix.join("include"));
+        }
+        let header = ["-fsyntax-only", "-include", "openssl/evp.h", "-x", "c", "/dev/null"];
+        let mut look = Command::new("cc");
+        look.args(compiler.get_args()).args(header);
+        if !look.output().unwrap().status.success() {
+            println!("skipped: the headers of OpenSSL (libssl-dev) are not here");
+            return None;
+        }
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/host");
+        for source in ["host.c", "multiblock.c", "calls.c"] {
+            compiler.arg(sources.join(source));
+        }
+        for libraries in prefix.iter().flat_map(|prefix| ["lib", "lib64"].map(|l| prefix.join(l))) {
+            compiler.arg("-L").arg(&libraries);
+            compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
+        }
+        compiler.arg("-o").arg(folder.path().join("host")).arg("-lcrypto");
+        let output = compiler.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Self { folder })
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("host")
+    }
+}
+
+/// Runs `command` on a folder of modules with those settings.
+fn run(mut command: Command, settings: &str, arguments: &[&str]) -> Output {
+    let modules = Modules::new(settings);
+    command.arg(modules.path()).args(arguments).env("RUST_BACKTRACE", "0").output().unwrap()
+}
+
+fn succeeds(output: &Output) {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), &output.stderr);
+    print!("{out}");
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(err));
+    assert!(out.ends_with("as it should be\n"));
+}
+
+fn valgrind(host: &Host) -> Command {
+    let mut command = Command::new("valgrind");
+    command.args(["-q", "--leak-check=full", "--errors-for-leak-kinds=definite"]);
+    command.arg(format!("--error-exitcode={FOUND}")).arg(host.program());
+    command
+}
+
+/// What valgrind exits with if it finds anything.
+const FOUND: i32 = 99;
+
+#[test]
+fn a_host_in_c_has_its_records_opened_and_its_wrong_calls_refused() {
+    let Some(host) = Host::compile(None) else { return };
+    succeeds(&run(Command::new(host.program()), "", &[]));
+    succeeds(&run(Command::new(host.program()), "paper_mode = 1", &["paper"]));
+}
+
+/// Valgrind has no AVX-512 and shows none, so that these are the kernels below it.
+#[test]
+fn valgrind_finds_nothing_but_the_control() {
+    if !has("valgrind") {
+        return;
+    }
+    let Some(host) = Host::compile(None) else { return };
+    let control = run(valgrind(&host), "", &["control"]);
+    assert_eq!(control.status.code(), Some(FOUND), "{control:?}");
+    succeeds(&run(valgrind(&host), "", &["16"]));
+    succeeds(&run(valgrind(&host), "paper_mode = 1", &["paper", "16"]));
+}
