@@ -253,6 +253,16 @@ impl AesKey {
         Ok(())
     }
 
+    /// The round keys, if the key is for AES-NI or more.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn aes_ni_keys(&self) -> Option<&RoundKeys> {
+        match &self.expanded {
+            Expanded::AesNi(key) => Some(key.encrypt_keys()),
+            Expanded::Vaes512(key) => Some(key.encrypt_keys()),
+            Expanded::Soft(_) | Expanded::TtableVartime(_) => None,
+        }
+    }
+
     fn kernel_key(&self) -> &dyn BlockKernel {
         match &self.expanded {
             Expanded::Soft(key) => key,

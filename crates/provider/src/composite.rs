@@ -4,10 +4,12 @@
 //! Once additional data is set, the next update is a record: explicit IV, payload, room for MAC
 //! and padding. Without, it is plain CBC of whole blocks.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey, HmacRecord};
-use wattlock_crypto::{AesKernel, AesKey, CbcRecord, random, tls_cbc};
+use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey};
+use wattlock_crypto::tls_cbc::{self, SealRecord};
+use wattlock_crypto::{AesKernel, AesKey, random};
 use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
@@ -150,12 +152,9 @@ impl Composite {
             if record.len() != sealed {
                 return Err(Error::Record);
             }
-            let (payload, rest) = record[iv_len..].split_at_mut(aad.len());
-            let (tag, padding) = rest.split_at_mut(mac.algorithm().tag_len());
-            count(Path::CompositeRecord, 1, payload.len());
-            mac.sign(&[&aad.bytes(), payload], tag);
-            tls::pad(padding);
-            self.blocks(aad.len(), record)?;
+            let payload = iv_len..iv_len + aad.len();
+            count(Path::CompositeRecord, 1, aad.len());
+            self.seal(&mac, aad, payload, record)?;
             return Ok(sealed);
         }
         self.blocks(record.len(), record)?;
@@ -172,7 +171,34 @@ impl Composite {
         }
     }
 
-    /// All records of one write: their MACs side by side, then their chains of blocks.
+    /// Seals a record whose payload lies there, and goes on with the IV.
+    fn seal(
+        &mut self,
+        mac: &HmacKey,
+        aad: RecordAad,
+        payload: Range<usize>,
+        in_out: &mut [u8],
+    ) -> Result<(), Error> {
+        let request = payload.len();
+        if self.requests.is_callers(request) {
+            let key = self.key.as_ref().ok_or(Error::NoKey)?;
+            let header = aad.bytes();
+            let mut records = [SealRecord { header, iv: self.iv, payload, in_out }];
+            tls_cbc::seal_records(key, mac, &mut records)?;
+            let [SealRecord { in_out, .. }] = records;
+            self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
+            self.requests.did(request);
+            return Ok(());
+        }
+        // The accelerator does CBC, and the MAC is made here.
+        let (before, rest) = in_out.split_at_mut(payload.end);
+        let (tag, padding) = rest.split_at_mut(mac.algorithm().tag_len());
+        mac.sign(&[&aad.bytes(), &before[payload.start..]], tag);
+        tls::pad(padding);
+        self.blocks(request, in_out)
+    }
+
+    /// All records of one write, side by side.
     fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
         let (Some(key), Some(mac)) = (&self.key, &self.mac) else { return Err(Error::NoKey) };
         let (count_of, request) = (write.records(), write.payload_len());
@@ -188,7 +214,7 @@ impl Composite {
             write.put(iv, 0)?;
             let padded = Overhead::padded(payload.len(), mac_len);
             write.put(payload, padded - payload.len())?;
-            payloads.push((aad, payload));
+            payloads.push((aad, payload.len()));
         }
         let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
         let packed = write.packed();
@@ -218,28 +244,20 @@ fn seal_records(
     key: &AesKey,
     mac: &HmacKey,
     ivs: &[[u8; BLOCK]],
-    payloads: &[(RecordAad, &[u8])],
+    payloads: &[(RecordAad, usize)],
     packed: &mut [u8],
 ) -> Result<(), wattlock_crypto::Error> {
     let mac_len = mac.algorithm().tag_len();
-    let mut bodies = Vec::with_capacity(payloads.len());
+    let mut records = Vec::with_capacity(payloads.len());
     let mut rest = packed;
-    for (_, payload) in payloads {
+    for ((aad, len), &iv) in payloads.iter().zip(ivs) {
         let (record, behind) =
-            rest.split_at_mut(HEADER_LEN + BLOCK + Overhead::padded(payload.len(), mac_len));
-        bodies.push(&mut record[HEADER_LEN + BLOCK..]);
+            rest.split_at_mut(HEADER_LEN + BLOCK + Overhead::padded(*len, mac_len));
+        let in_out = &mut record[HEADER_LEN + BLOCK..];
+        records.push(SealRecord { header: aad.bytes(), iv, payload: 0..*len, in_out });
         rest = behind;
     }
-    let mut signed: Vec<HmacRecord<'_>> = Vec::with_capacity(payloads.len());
-    for (body, (aad, payload)) in bodies.iter_mut().zip(payloads) {
-        let (tag, padding) = body[payload.len()..].split_at_mut(mac_len);
-        tls::pad(padding);
-        signed.push(HmacRecord { header: aad.bytes(), data: payload, tag });
-    }
-    mac.sign_records(&mut signed);
-    let mut chains: Vec<CbcRecord<'_>> =
-        bodies.into_iter().zip(ivs).map(|(in_out, &iv)| CbcRecord { iv, in_out }).collect();
-    key.cbc_encrypt_records(&mut chains)
+    tls_cbc::seal_records(key, mac, &mut records)
 }
 
 impl Cipher for Composite {

@@ -84,6 +84,17 @@ impl BlockKernel for Key {
     }
 }
 
+/// CBC of one message. `chain` is what is XORed onto the first block, and becomes the last.
+pub(crate) fn cbc_encrypt(
+    _proof: AesNi,
+    keys: &RoundKeys,
+    chain: &mut [u8; BLOCK_LEN],
+    blocks: &mut [[u8; BLOCK_LEN]],
+) {
+    // SAFETY: `_proof` says that the CPU has AES-NI.
+    unsafe { cbc_encrypt_lane_count::<1>(keys, std::slice::from_mut(chain), &mut [blocks]) }
+}
+
 /// Blocks in flight: the latency of a round times the rounds that start in a cycle.
 const WIDE: usize = 8;
 
@@ -281,7 +292,7 @@ fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
 
 #[inline]
 #[target_feature(enable = "aes,sse4.1")]
-fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m128i; KEYS] {
+pub(super) fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m128i; KEYS] {
     let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
     let mut loaded = [load(&bytes[0]); KEYS];
     for (loaded, bytes) in loaded.iter_mut().zip(bytes) {
@@ -328,14 +339,14 @@ pub(crate) fn register_bound(_proof: AesNi, rounds: usize, turns: u64) -> u64 {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn load(block: &[u8; BLOCK_LEN]) -> __m128i {
+pub(super) fn load(block: &[u8; BLOCK_LEN]) -> __m128i {
     // SAFETY: the reference is valid for 16 bytes, and the load needs no alignment.
     unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn store(block: &mut [u8; BLOCK_LEN], value: __m128i) {
+pub(super) fn store(block: &mut [u8; BLOCK_LEN], value: __m128i) {
     // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
     unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }

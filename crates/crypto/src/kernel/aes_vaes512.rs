@@ -32,6 +32,11 @@ impl Key {
         let narrow = aes_ni::Key::new(proof.aes_ni(), key)?;
         Some(Self { _proof: proof, narrow, first_round: OnceLock::new() })
     }
+
+    /// The round keys for enciphering.
+    pub fn encrypt_keys(&self) -> &RoundKeys {
+        self.narrow.encrypt_keys()
+    }
 }
 
 impl BlockKernel for Key {

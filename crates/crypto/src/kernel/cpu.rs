@@ -8,6 +8,10 @@ pub struct AesNi(());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vaes512(AesNi);
 
+/// Proof that the CPU has SHA-NI, the instructions for SHA-1 and SHA-256, and AES-NI as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaNi(AesNi);
+
 /// Proof that the CPU has the parts of AVX-512 that the Keccak kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx512(());
@@ -41,6 +45,24 @@ impl Vaes512 {
     }
 
     /// VAES is never without AES-NI.
+    pub fn aes_ni(self) -> AesNi {
+        self.0
+    }
+}
+
+impl ShaNi {
+    /// The token, where the CPU has the instructions.
+    pub fn detect() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let found = is_x86_feature_detected!("sha") && is_x86_feature_detected!("ssse3");
+            AesNi::detect().filter(|_| found).map(Self)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        None
+    }
+
+    /// SHA-NI without AES-NI is not asked for.
     pub fn aes_ni(self) -> AesNi {
         self.0
     }

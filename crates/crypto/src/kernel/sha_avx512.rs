@@ -307,7 +307,7 @@ static K_512: [[u64; 16]; 5] = {
 };
 
 /// Section 4.2.2: the first 32 bits of the first 64 of them.
-static K_256: [[u32; 16]; 4] = {
+pub(super) static K_256: [[u32; 16]; 4] = {
     let mut rows = [[0; 16]; 4];
     let mut i = 0;
     while i < 64 {
