@@ -18,7 +18,7 @@ use std::time::Instant;
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::{self as crypto, NONCE_LEN};
 use wattlock_engine::{
-    Cipher, Covered, Data, Device, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings,
+    Cipher, Covered, Data, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings,
     Threshold, Transform, device_line, fit,
 };
 
@@ -105,6 +105,16 @@ impl Allocation {
         }
     }
 
+    /// True if a request of so many bytes goes to a device that is open and does ciphers of the
+    /// engine's only, not work of its own kind ([`Whole`]).
+    pub(crate) fn is_for_ciphers(&self, request: usize) -> bool {
+        self.accelerator.as_ref().is_some_and(|accelerator| {
+            accelerator.wanted.is_real()
+                && accelerator.allocate(request) == Lane::Accelerator
+                && accelerator.scheduler.open()
+        })
+    }
+
     /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
     /// done.
     pub(crate) fn run(
@@ -113,7 +123,17 @@ impl Allocation {
         cipher: Cipher<'_>,
         in_out: &mut [u8],
     ) -> Result<(), Error> {
-        let chunk_len = in_out.len().max(1);
+        self.run_chunks(request, cipher, in_out.len().max(1), in_out)
+    }
+
+    /// The same for a run of chunks of so many bytes.
+    pub(crate) fn run_chunks(
+        &self,
+        request: usize,
+        cipher: Cipher<'_>,
+        chunk_len: usize,
+        in_out: &mut [u8],
+    ) -> Result<(), Error> {
         let accelerator = match &self.accelerator {
             Some(accelerator) if !self.is_callers(request) => accelerator,
             _ => {
@@ -136,13 +156,14 @@ impl Accelerator {
         let (is_auto, line) = (threshold.is_none(), Arc::new(OnceLock::new()));
         let (to_open, found) = (wanted.clone(), Arc::clone(&line));
         let open = move || {
-            let device = to_open.open()?;
-            if is_auto && to_open.is_real() {
-                // Nobody waits for this, too. Who opens it again knows its line.
-                let line = device_line(&*device)?;
-                found.get_or_init(|| line);
-            }
-            Ok::<Box<dyn Device>, _>(device)
+            // Nobody waits for this, too. Who opens it again knows its line.
+            to_open.open(|device| {
+                if is_auto && found.get().is_none() {
+                    let line = device_line(device)?;
+                    found.get_or_init(|| line);
+                }
+                Ok(())
+            })
         };
         let opens_beside = wanted.is_real();
         let settings =
@@ -161,6 +182,9 @@ impl Accelerator {
 
     fn allocate(&self, request: usize) -> Lane {
         let lane = Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
+        if lane == Lane::Accelerator {
+            self.wanted.is_wanted_here();
+        }
         if lane == Lane::Accelerator
             && self.is_auto
             && let Some(line) = self.line()

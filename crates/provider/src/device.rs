@@ -63,8 +63,12 @@ impl Wanted {
         !matches!(self, Self::Simulated(_))
     }
 
-    /// Opens it, and notes what it is. A real one is opened by a thread that does nothing else.
-    pub(crate) fn open(&self) -> Result<Box<dyn Device>, Fault> {
+    /// Opens it, lets `see` have a look at it, and notes what it is. A real one is opened by a
+    /// thread that does nothing else.
+    pub(crate) fn open(
+        &self,
+        see: impl FnOnce(&dyn Device) -> Result<(), Fault>,
+    ) -> Result<Box<dyn Device>, Fault> {
         if let Self::Simulated(model) = self {
             return model.open();
         }
@@ -75,16 +79,23 @@ impl Wanted {
             Self::Cuda(name) => open_cuda(name),
             Self::Simulated(_) => return Err(Fault("it is a model".into())),
         }?;
+        see(&*device)?;
         statistics::note_device(&name);
         Ok(device)
+    }
+
+    /// Says that this thread may be the one that ends the process while a device is opened.
+    pub(crate) fn is_wanted_here(&self) {
+        if self.is_real() {
+            // A thread that ends has none any more.
+            let _ = ENDS_AFTER_OPENING.try_with(|_| ());
+        }
     }
 }
 
 fn open_opencl(which: Option<&str>) -> Result<(Box<dyn Device>, String), Fault> {
     let fault = |error: opencl::Error| Fault(error.to_string());
-    // Loads all drivers and what they are made of; the rest compiles.
     let listed = opencl::devices().map_err(fault)?;
-    end_after_opening();
     let chosen = opencl::choose(&listed, which).map_err(fault)?;
     // It works on one request at a time, and who finds it busy waits in the scheduler's queue.
     let options = opencl::Options { slots: 1, ..opencl::Options::default() };
@@ -94,7 +105,6 @@ fn open_opencl(which: Option<&str>) -> Result<(Box<dyn Device>, String), Fault> 
 }
 
 fn open_cuda(name: &str) -> Result<(Box<dyn Device>, String), Fault> {
-    end_after_opening();
     let device = Cuda::open(name).map_err(|error| Fault(error.to_string()))?;
     let name = format!("{name}: {}", device.info().name);
     Ok((Box::new(device), name))
@@ -130,20 +140,23 @@ impl Drop for Opening {
     }
 }
 
-/// Has the end of this process wait until no driver compiles: what the end takes apart is used by
-/// that. The order of such calls is the reverse of that in which they were asked for, so that
-/// this is asked for when the drivers are loaded.
-fn end_after_opening() {
-    extern "C" fn wait() {
+thread_local! {
+    static ENDS_AFTER_OPENING: EndsAfterOpening = const { EndsAfterOpening };
+}
+
+/// Has a thread that ends, by itself or with the process, wait until no driver compiles: what the end
+/// of the process takes apart is used by that. `exit` ends what is the thread's own first, before
+/// anything of a library's.
+struct EndsAfterOpening;
+
+impl Drop for EndsAfterOpening {
+    fn drop(&mut self) {
         // A child has no thread of its parent's.
-        if OWNER.load(Ordering::Relaxed) != process::id() {
-            return;
+        if OWNER.load(Ordering::Relaxed) == process::id() {
+            let openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = OPENINGS.1.wait_timeout_while(openings, PATIENCE, |openings| *openings > 0);
         }
-        let openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = OPENINGS.1.wait_timeout_while(openings, PATIENCE, |openings| *openings > 0);
     }
-    // SAFETY: a function without arguments, in a module that is never unloaded.
-    unsafe { libc::atexit(wait) };
 }
 
 /// Keeps signals from this thread and all that it starts: a server expects them where it waits.
@@ -186,7 +199,7 @@ mod tests {
     #[test]
     fn a_child_of_a_process_with_a_driver_gets_none() {
         let before = OWNER.swap(process::id() + 1, Ordering::Relaxed);
-        let refused = Wanted::Cuda("cuda:0".into()).open().err().unwrap();
+        let refused = Wanted::Cuda("cuda:0".into()).open(|_| Ok(())).err().unwrap();
         assert!(refused.0.contains("before this process was forked"), "{refused}");
         OWNER.store(before, Ordering::Relaxed);
     }

@@ -20,6 +20,7 @@ mod composite;
 mod ctr;
 mod device;
 mod error;
+mod gathered;
 mod gcm;
 mod host;
 mod multiblock;
