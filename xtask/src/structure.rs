@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-gpu", &["wattlock-engine"]),
     ("wattlock-file", &["wattlock-engine"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
-    ("wattlock-provider", &["wattlock-crypto", "wattlock-engine"]),
+    // EECA's interaction unit: GPUs as the accelerator (design 0006).
+    ("wattlock-provider", &["wattlock-crypto", "wattlock-engine", "wattlock-gpu"]),
     (
         "wattlock",
         &[

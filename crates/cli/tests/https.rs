@@ -239,15 +239,15 @@ fn nginx_reads_its_settings() {
 #[test]
 fn counters_of_processes_are_shown() {
     let place = Place::new();
-    let mut numbers = [0u64; 43];
+    let mut numbers = [0u64; 47];
     // The process, T, the device, `block`, both lanes, and `fault`.
     for (index, number) in
-        [(0, 4711), (1, 8192), (6, 3), (7, 3), (8, 48), (35, 2), (36, 99), (39, 5)]
+        [(0, 4711), (1, 8192), (10, 3), (11, 3), (12, 48), (39, 2), (40, 99), (43, 5)]
     {
         numbers[index] = number;
     }
     numbers[2] = u64::from_ne_bytes(*b"a-device");
-    let mut file = b"wattlock-stats/2".to_vec();
+    let mut file = b"wattlock-stats/3".to_vec();
     file.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
     place.write("d/wattlock-4711.stats", &file);
     place.write("d/other", b"nothing of ours");
@@ -269,7 +269,7 @@ fn counters_of_processes_are_shown() {
     let other = stats(&[]);
     assert_exit(&other, 1);
     assert!(stderr(&other).contains("is of another version"), "{}", stderr(&other));
-    place.write("d/wattlock-1.stats", b"wattlock-stats/2 and more");
+    place.write("d/wattlock-1.stats", b"wattlock-stats/3 and more");
     let broken = stats(&[]);
     assert_exit(&broken, 1);
     assert!(stderr(&broken).contains("wattlock-1.stats is cut off"), "{}", stderr(&broken));

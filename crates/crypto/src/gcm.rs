@@ -13,6 +13,10 @@ use zeroize::Zeroize;
 
 use crate::{AeadAlgorithm, AeadKey, AesKey, Error, NONCE_LEN, TAG_LEN};
 
+mod late_aad;
+
+pub use late_aad::LateAad;
+
 const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
 
 /// Bytes of a message under one IV (SP 800-38D, 5.2.1.1).

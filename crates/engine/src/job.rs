@@ -88,6 +88,12 @@ pub enum Nonces {
         /// The base nonce, derived once for the run.
         base: [u8; NONCE_LEN],
     },
+    /// The first nonce, whose last eight bytes are a big-endian number to which the index is added
+    /// (records of TLS 1.2 with AES-GCM, as libssl counts their explicit nonces).
+    Counted {
+        /// That of chunk 0.
+        first: [u8; NONCE_LEN],
+    },
     /// An 11-byte big-endian index and a byte that is 1 for the last chunk (age v1, "STREAM").
     IndexAndLast,
 }
@@ -101,6 +107,11 @@ impl Nonces {
                     *byte ^= index;
                 }
                 base
+            }
+            Self::Counted { first: mut nonce } => {
+                let (_, counter) = nonce.split_last_chunk_mut::<8>().expect("eight of twelve");
+                *counter = u64::from_be_bytes(*counter).wrapping_add(index).to_be_bytes();
+                nonce
             }
             Self::IndexAndLast => {
                 let mut nonce = [0; NONCE_LEN];
@@ -293,6 +304,13 @@ mod tests {
         assert_eq!(nonces.nonce(0x0102, true)[8..], [0xff, 0xff, 0xfe, 0xfd]);
         assert_eq!(nonces.nonce(u64::MAX, false)[..4], [0xff; 4]);
         assert_eq!(nonces.nonce(u64::MAX, false)[4..], [0; 8]);
+    }
+
+    #[test]
+    fn a_counted_nonce_keeps_its_first_four_bytes() {
+        let nonces = Nonces::Counted { first: [0xff; NONCE_LEN] };
+        assert_eq!(nonces.nonce(0, false), [0xff; NONCE_LEN]);
+        assert_eq!(nonces.nonce(2, true), [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]

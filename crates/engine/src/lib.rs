@@ -76,7 +76,9 @@ pub use profile::{Joules, Profile, Profiles, Residency};
 pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
-pub use scheduler::{Covered, Outcome, PathStatistics, Scheduler, Settings, Statistics};
+pub use scheduler::{
+    Covered, Outcome, PathStatistics, Scheduler, Settings, Statistics, device_line,
+};
 pub use self_test::self_test;
 pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};

@@ -5,8 +5,8 @@
 //! returns when the request is done, on whichever lane. The CPU lane is the callers themselves; the
 //! accelerator is a resource with as many places as it has slots, and the caller who has a place
 //! drives the device from its own thread. So no byte is copied for another thread, no thread is
-//! ever started, and a fork loses nothing; what waits in a queue is a ticket, and its caller
-//! sleeps.
+//! ever started for a request, and a fork loses nothing; what waits in a queue is a ticket, and its caller
+//! sleeps. (One thread there may be: with [`Settings::opens_beside`] the one that opens the device.)
 //!
 //! # What can migrate
 //! - A request of at most T bytes runs at once on its caller's thread, without a lock and without
@@ -39,14 +39,18 @@ use crate::policy::{Lane, Lines, Load, Migration, Threshold};
 use crate::report::Report;
 use exchange::{Exchange, exchange};
 use lanes::Rule;
+use opener::Opener;
 use site::{Opened, Site, State};
 use statistics::Counters;
 
+pub use line::device_line;
 pub use statistics::{PathStatistics, Statistics};
 
 mod control;
 mod exchange;
 mod lanes;
+mod line;
+mod opener;
 mod site;
 mod statistics;
 
@@ -57,7 +61,7 @@ mod statistics;
 pub struct Scheduler {
     settings: Settings,
     threshold: AtomicU64,
-    open: Box<dyn Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync>,
+    open: Arc<dyn Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync>,
     counters: Counters,
     site: Site,
 }
@@ -80,6 +84,9 @@ pub struct Settings {
     pub faults_in_a_row: u32,
     /// For how long, at first: each rest is twice as long as the one before, up to a minute.
     pub rest: Duration,
+    /// True if a thread of its own opens the accelerator, for whom no caller waits: a driver may
+    /// compile for seconds. Requests are the CPU's until it is open.
+    pub opens_beside: bool,
 }
 
 impl Settings {
@@ -108,6 +115,7 @@ impl Default for Settings {
             timeout: Duration::from_millis(100),
             faults_in_a_row: 3,
             rest: Duration::from_secs(1),
+            opens_beside: false,
         }
     }
 }
@@ -134,7 +142,7 @@ pub enum Covered {
     Timeout,
     /// The accelerator is not there, is being opened, or rests after failures.
     Absent,
-    /// The accelerator cannot do this.
+    /// The accelerator cannot do this, or took nothing of it.
     Unsupported,
 }
 
@@ -148,7 +156,7 @@ impl Scheduler {
         let threshold = AtomicU64::new(settings.threshold.0);
         let site = Site::new(&settings);
         let counters = Counters::default();
-        Self { settings, threshold, open: Box::new(open), counters, site }
+        Self { settings, threshold, open: Arc::new(open), counters, site }
     }
 
     /// A scheduler without an accelerator: every request is its caller's.
@@ -167,7 +175,7 @@ impl Scheduler {
     }
 
     /// Opens the accelerator now, if it is not open in this process: for whoever would not have the
-    /// first request wait for it. True if it can be used.
+    /// first request wait for it; or begins to, if that is done beside. True if it can be used.
     pub fn open(&self) -> bool {
         self.device(self.site.here(&self.settings)).is_some()
     }
@@ -313,14 +321,24 @@ impl Scheduler {
             return Ok(outcome);
         }
         self.counters.cpu_requests.add(1);
-        self.counters.fallbacks.add(1);
-        let covered = if found.late { Covered::Timeout } else { Covered::Fault };
+        let covered = match &found {
+            Exchange { declined: true, .. } => Covered::Unsupported,
+            Exchange { late: true, .. } => Covered::Timeout,
+            _ => Covered::Fault,
+        };
+        match covered {
+            Covered::Unsupported => self.counters.unsupported.add(1),
+            _ => self.counters.fallbacks.add(1),
+        };
         Ok(Outcome { lane: Lane::Cpu, covered: Some(covered), ..outcome })
     }
 
     /// The control unit: takes in how the device has done.
     fn judge(&self, site: &Site, found: &Exchange) {
         let mut state = site.lock();
+        if found.declined {
+            return;
+        }
         if !found.late && found.fault.is_none() {
             state.control.succeeded();
             return;
@@ -343,19 +361,31 @@ impl Scheduler {
         }
     }
 
-    /// The device of this process, which the first caller opens; `None` while it is not to be used.
+    /// The device of this process, which the first caller opens, or has opened; `None` while it is
+    /// not to be used.
     fn device(&self, site: &Site) -> Option<Arc<dyn Device>> {
         let mut state = site.lock();
-        match &state.device {
+        let found = match &state.device {
             Opened::Open(device) => return Some(Arc::clone(device)),
             Opened::Under => return None,
+            Opened::Beside(opener) => opener.found()?,
             Opened::Not if state.control.is_resting(Instant::now()) => return None,
-            Opened::Not => state.device = Opened::Under,
-        }
-        drop(state);
-        let opened = (self.open)();
-        let mut state = site.lock();
-        match opened {
+            Opened::Not if self.settings.opens_beside => match Opener::start(&self.open) {
+                Ok(opener) => {
+                    state.device = Opened::Beside(opener);
+                    return None;
+                }
+                Err(fault) => Err(fault),
+            },
+            Opened::Not => {
+                state.device = Opened::Under;
+                drop(state);
+                let found = (self.open)();
+                state = site.lock();
+                found
+            }
+        };
+        match found {
             Ok(device) => {
                 let device: Arc<dyn Device> = Arc::from(device);
                 state.lanes.set_slots(device.slots());

@@ -259,6 +259,29 @@ KERNEL(V(wattlock_ecb_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
     }
 }
 
+/* CBC, enciphering, of messages of `message_blocks` blocks each (the last may be shorter) with an IV
+ * each. A message is a chain, and a lane's own: few messages keep few lanes busy. */
+KERNEL(V(wattlock_cbc_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
+                                GLOBAL const u32x4 *ivs, u64 blocks, u32 message_blocks)
+{
+    USE_ROUND_KEYS;
+    USE_LOCAL_MEMORY(tables, TABLE_WORDS);
+    V(fill_encrypt_tables)(tables);
+    BARRIER();
+    const u32 lane4 = (LOCAL_ID & 31) * 4;
+    ROLLED
+    for (u64 message = GLOBAL_ID; message * message_blocks < blocks; message += GLOBAL_SIZE) {
+        u64 block = message * message_blocks;
+        u64 end = block + message_blocks < blocks ? block + message_blocks : blocks;
+        u32x4 before = ivs[message];
+        ROLLED
+        for (; block < end; block++) {
+            before = V(encrypt)(GIVEN, xor4(in[block], before));
+            out[block] = before;
+        }
+    }
+}
+
 /* ECB, deciphering, with the round keys of the equivalent inverse cipher. */
 KERNEL(V(wattlock_ecb_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
                                 u64 blocks)

@@ -40,6 +40,7 @@ fn blocks<S: Slot>(slot: &mut S, key: &AesKey) {
         compare(slot, &job(Cipher::EcbEncrypt(key), 4096), 0, len);
         compare(slot, &job(Cipher::EcbDecrypt(key), 4096), 2, len);
         for chunk_len in [16, 48, 4096, 1 << 21] {
+            compare(slot, &job(Cipher::CbcEncrypt { key, ivs: &ivs }, chunk_len), 3, len);
             compare(slot, &job(Cipher::CbcDecrypt { key, ivs: &ivs }, chunk_len), 3, len);
         }
     }

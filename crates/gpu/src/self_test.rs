@@ -44,6 +44,7 @@ fn compare_raw<S: Slot>(slot: &mut S, key: &AesKey) -> Result<(), Failure<S::Err
     compare(slot, &job(Cipher::Ctr { key, iv }, CHUNK), SIZE + 3, "CTR")?;
     compare(slot, &job(Cipher::EcbEncrypt(key), CHUNK), SIZE, "ECB, enciphering")?;
     compare(slot, &job(Cipher::EcbDecrypt(key), CHUNK), SIZE, "ECB, deciphering")?;
+    compare(slot, &job(Cipher::CbcEncrypt { key, ivs: &ivs }, CHUNK), SIZE, "CBC, enciphering")?;
     compare(slot, &job(Cipher::CbcDecrypt { key, ivs: &ivs }, CHUNK), SIZE, "CBC, deciphering")
 }
 

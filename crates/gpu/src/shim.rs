@@ -224,7 +224,12 @@ impl Slot for Shim {
                         GROUPS, GROUP, keys, rounds, from, to, input.len() as u64
                     );
                 }
-                Batch::CbcDecrypt { message_blocks, .. } => {
+                Batch::CbcEncrypt { message_blocks, .. }
+                | Batch::CbcDecrypt { message_blocks, .. } => {
+                    let name = match batch {
+                        Batch::CbcEncrypt { .. } => "wattlock_cbc_encrypt",
+                        _ => "wattlock_cbc_decrypt",
+                    };
                     self.symbol::<unsafe extern "C" fn(
                         u32,
                         u32,
@@ -235,7 +240,7 @@ impl Slot for Shim {
                         *const u128,
                         u64,
                         u32,
-                    )>("wattlock_cbc_decrypt", true)(
+                    )>(name, true)(
                         GROUPS,
                         GROUP,
                         keys,

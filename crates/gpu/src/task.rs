@@ -29,7 +29,8 @@ pub(crate) fn supports(cipher: &Cipher<'_>) -> bool {
         | Cipher::EcbDecrypt(_)
         | Cipher::CbcDecrypt { .. } => true,
         Cipher::Aead { key, .. } => key.block_cipher().is_some(),
-        Cipher::CbcEncrypt { .. } | Cipher::Other(_) => false,
+        Cipher::CbcEncrypt { ivs, .. } => ivs.len() >= LEAST_CHAINS,
+        Cipher::Other(_) => false,
     }
 }
 
@@ -37,6 +38,7 @@ enum Mode<'a> {
     Ctr { iv: u128 },
     EcbEncrypt,
     EcbDecrypt,
+    CbcEncrypt { ivs: &'a [[u8; BLOCK]] },
     CbcDecrypt { ivs: &'a [[u8; BLOCK]] },
     Gcm { operation: Operation, nonces: Nonces },
 }
@@ -57,6 +59,11 @@ pub(crate) enum Batch {
     EcbEncrypt,
     EcbDecrypt,
     /// Messages of so many blocks and their IVs.
+    CbcEncrypt {
+        ivs: Vec<u8>,
+        message_blocks: u32,
+    },
+    /// The same.
     CbcDecrypt {
         ivs: Vec<u8>,
         message_blocks: u32,
@@ -72,7 +79,7 @@ pub(crate) enum Batch {
 }
 
 impl<'a> Task<'a> {
-    /// The task of a job, or `None` where a GPU is of no use: what is a chain, or no AES, or cut
+    /// The task of a job, or `None` where a GPU is of no use: what is one chain, or no AES, or cut
     /// so that nothing is gained.
     pub fn of(job: &Job<'a>) -> Option<Self> {
         let chunk_len = job.chunk_len;
@@ -85,6 +92,9 @@ impl<'a> Task<'a> {
             Cipher::Ctr { key, iv } => (Mode::Ctr { iv: u128::from_be_bytes(iv) }, key),
             Cipher::EcbEncrypt(key) if whole_blocks => (Mode::EcbEncrypt, key),
             Cipher::EcbDecrypt(key) if whole_blocks => (Mode::EcbDecrypt, key),
+            Cipher::CbcEncrypt { key, ivs } if whole_blocks && ivs.len() >= LEAST_CHAINS => {
+                (Mode::CbcEncrypt { ivs }, key)
+            }
             Cipher::CbcDecrypt { key, ivs } if whole_blocks => (Mode::CbcDecrypt { ivs }, key),
             Cipher::Aead { operation, key, nonces } if whole_blocks && chunk_len >= LEAST_CHUNK => {
                 (Mode::Gcm { operation, nonces }, key.block_cipher()?)
@@ -117,10 +127,14 @@ impl<'a> Task<'a> {
             _ if !len.is_multiple_of(BLOCK) && !matches!(self.mode, Mode::Gcm { .. }) => None,
             Mode::EcbEncrypt => Some(Batch::EcbEncrypt),
             Mode::EcbDecrypt => Some(Batch::EcbDecrypt),
-            Mode::CbcDecrypt { ivs } => {
+            Mode::CbcEncrypt { ivs } | Mode::CbcDecrypt { ivs } => {
                 let first = usize::try_from(first).ok()?;
                 let ivs = ivs.get(first..first.checked_add(count)?)?.as_flattened().to_vec();
-                Some(Batch::CbcDecrypt { ivs, message_blocks: (self.chunk_len / BLOCK) as u32 })
+                let message_blocks = (self.chunk_len / BLOCK) as u32;
+                Some(match self.mode {
+                    Mode::CbcEncrypt { .. } => Batch::CbcEncrypt { ivs, message_blocks },
+                    _ => Batch::CbcDecrypt { ivs, message_blocks },
+                })
             }
             Mode::Gcm { operation, nonces } => {
                 let last_len = len.checked_sub((count.checked_sub(1)?) * self.slot_len)?;
@@ -165,7 +179,9 @@ impl Batch {
     /// What goes to the device beside the bytes: IVs or nonces.
     pub fn beside(&self) -> &[u8] {
         match self {
-            Self::CbcDecrypt { ivs: beside, .. } | Self::Gcm { nonces: beside, .. } => beside,
+            Self::CbcEncrypt { ivs: beside, .. }
+            | Self::CbcDecrypt { ivs: beside, .. }
+            | Self::Gcm { nonces: beside, .. } => beside,
             _ => &[],
         }
     }
@@ -191,6 +207,9 @@ fn hash_key(key: &AesKey) -> Zeroizing<Vec<u32>> {
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = AesKey::BLOCK_LEN;
+
+/// Chains below which a GPU is of no use: one is one lane.
+const LEAST_CHAINS: usize = 2;
 
 /// Bytes of a chunk below which the 32 parts of its GHASH would weigh more than the chunk.
 const LEAST_CHUNK: usize = 512;

@@ -27,7 +27,15 @@ fn committed_ptx_is_what_clang_makes_of_the_text() {
 fn committed_ptx_asks_for_little() {
     let committed = include_str!("../kernels/aes.sm_75.ptx");
     assert!(committed.contains("\n.version 6.4\n") && committed.contains("\n.target sm_75\n"));
-    for kernel in ["ctr", "ctr_extended", "ecb_encrypt", "ecb_decrypt", "cbc_decrypt", "gcm_ctr"] {
+    for kernel in [
+        "ctr",
+        "ctr_extended",
+        "ecb_encrypt",
+        "ecb_decrypt",
+        "cbc_encrypt",
+        "cbc_decrypt",
+        "gcm_ctr",
+    ] {
         for kind in ["t0", "t4"] {
             assert!(committed.contains(&format!(".visible .entry wattlock_{kernel}_{kind}(")));
         }

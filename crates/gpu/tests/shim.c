@@ -39,6 +39,8 @@
            KEYS, u64 high, u64 low, u64 start, u64 end, u32 each)                             \
     LAUNCH(wattlock_ecb_encrypt_##kind, (k, rounds, in, out, blocks), KEYS, u64 blocks)       \
     LAUNCH(wattlock_ecb_decrypt_##kind, (k, rounds, in, out, blocks), KEYS, u64 blocks)       \
+    LAUNCH(wattlock_cbc_encrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks),    \
+           KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks)                            \
     LAUNCH(wattlock_cbc_decrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks),    \
            KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks)                            \
     LAUNCH(wattlock_gcm_ctr_##kind,                                                           \

@@ -6,20 +6,24 @@
 //! queues, the control unit and the interaction unit.
 //!
 //! A [`Scheduler`] starts no thread and opens no device before the first request above T, and does
-//! both anew in a process that inherited it: so that it can be made before a server forks.
+//! both anew in a process that inherited it: so that it can be made before a server forks. A real
+//! device is opened beside the requests, which are the CPU's until then.
 
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::{self as crypto, NONCE_LEN};
 use wattlock_engine::{
-    Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
-    Simulated, Threshold, Transform, fit,
+    Cipher, Covered, Data, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings,
+    Threshold, Transform, device_line, fit,
 };
 
 use crate::Error;
+use crate::device::Wanted;
 use crate::statistics::{self, Event, count_event, count_lane};
 
 /// The lanes of one provider, which all its contexts share.
@@ -28,12 +32,16 @@ pub(crate) struct Allocation {
 }
 
 struct Accelerator {
-    scheduler: Scheduler,
+    wanted: Wanted,
+    /// Left behind when a real device is in it: see [`Accelerator::drop`].
+    scheduler: ManuallyDrop<Scheduler>,
     /// T. With `auto`, until it is measured, what is never worth an accelerator.
     threshold: AtomicU64,
-    /// The model whose T is to be measured, and whether somebody does.
-    unmeasured: Option<Simulated>,
+    /// Whether T is to be measured, and whether somebody has begun to.
+    is_auto: bool,
     measured: AtomicBool,
+    /// What a real device was measured to take when it was opened; nothing if there is no line.
+    line: Arc<OnceLock<Option<Fit>>>,
     /// Migrations that are counted already.
     to_cpu: AtomicU64,
     to_accelerator: AtomicU64,
@@ -68,32 +76,16 @@ impl Allocation {
             Some("never") => Migration::Never,
             Some(_) => return Err(Error::Migration),
         };
-        let model: Simulated = match setting(c"accelerator").as_deref() {
-            None | Some("none") => return Ok(Self { accelerator: None }),
-            Some(text) => match text.split_once(':').unwrap_or((text, "")) {
-                (Simulated::NAME, model) => model.parse().map_err(|_| Error::Accelerator)?,
-                _ => return Err(Error::Accelerator),
-            },
-        };
-        let first = threshold.unwrap_or(LEAST_AUTO);
-        let settings = Settings { threshold: first, migration, ..Settings::default() };
-        let unmeasured = threshold.is_none().then(|| model.clone());
-        Ok(Self {
-            accelerator: Some(Accelerator {
-                scheduler: Scheduler::new(settings, move || model.open()),
-                threshold: AtomicU64::new(first.0),
-                unmeasured,
-                measured: AtomicBool::new(false),
-                to_cpu: AtomicU64::new(0),
-                to_accelerator: AtomicU64::new(0),
-            }),
-        })
+        let wanted = Wanted::parse(setting(c"accelerator").as_deref().unwrap_or("none"))?;
+        let accelerator =
+            wanted.map(|wanted| Accelerator::new(wanted, threshold, migration));
+        Ok(Self { accelerator })
     }
 
     /// Notes in this process's statistics what its lanes are.
     pub(crate) fn note(&self) {
         if let Some(accelerator) = &self.accelerator {
-            statistics::note_device(Simulated::NAME);
+            statistics::note_device(accelerator.wanted.name());
             statistics::note_threshold(accelerator.threshold.load(Ordering::Relaxed));
         }
     }
@@ -113,6 +105,16 @@ impl Allocation {
         }
     }
 
+    /// True if a request of so many bytes goes to a device that is open and does ciphers of the
+    /// engine's only, not work of its own kind ([`Whole`]).
+    pub(crate) fn is_for_ciphers(&self, request: usize) -> bool {
+        self.accelerator.as_ref().is_some_and(|accelerator| {
+            accelerator.wanted.is_real()
+                && accelerator.allocate(request) == Lane::Accelerator
+                && accelerator.scheduler.open()
+        })
+    }
+
     /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
     /// done.
     pub(crate) fn run(
@@ -121,7 +123,17 @@ impl Allocation {
         cipher: Cipher<'_>,
         in_out: &mut [u8],
     ) -> Result<(), Error> {
-        let chunk_len = in_out.len().max(1);
+        self.run_chunks(request, cipher, in_out.len().max(1), in_out)
+    }
+
+    /// The same for a run of chunks of so many bytes.
+    pub(crate) fn run_chunks(
+        &self,
+        request: usize,
+        cipher: Cipher<'_>,
+        chunk_len: usize,
+        in_out: &mut [u8],
+    ) -> Result<(), Error> {
         let accelerator = match &self.accelerator {
             Some(accelerator) if !self.is_callers(request) => accelerator,
             _ => {
@@ -139,26 +151,64 @@ impl Allocation {
 }
 
 impl Accelerator {
+    fn new(wanted: Wanted, threshold: Option<Threshold>, migration: Migration) -> Self {
+        let first = threshold.unwrap_or(LEAST_AUTO);
+        let (is_auto, line) = (threshold.is_none(), Arc::new(OnceLock::new()));
+        let (to_open, found) = (wanted.clone(), Arc::clone(&line));
+        let open = move || {
+            // Nobody waits for this, too. Who opens it again knows its line.
+            to_open.open(|device| {
+                if is_auto && found.get().is_none() {
+                    let line = device_line(device)?;
+                    found.get_or_init(|| line);
+                }
+                Ok(())
+            })
+        };
+        let opens_beside = wanted.is_real();
+        let settings =
+            Settings { threshold: first, migration, opens_beside, ..Settings::default() };
+        Self {
+            wanted,
+            scheduler: ManuallyDrop::new(Scheduler::new(settings, open)),
+            threshold: AtomicU64::new(first.0),
+            is_auto,
+            measured: AtomicBool::new(false),
+            line,
+            to_cpu: AtomicU64::new(0),
+            to_accelerator: AtomicU64::new(0),
+        }
+    }
+
     fn allocate(&self, request: usize) -> Lane {
         let lane = Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
+        if lane == Lane::Accelerator {
+            self.wanted.is_wanted_here();
+        }
         if lane == Lane::Accelerator
-            && let Some(model) = &self.unmeasured
+            && self.is_auto
+            && let Some(line) = self.line()
             && !self.measured.swap(true, Ordering::Relaxed)
         {
-            self.measure(model);
+            self.measure(line);
             return Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
         }
         lane
     }
 
+    /// What the accelerator takes, once that is known; nothing inside if it has no line.
+    fn line(&self) -> Option<Option<Fit>> {
+        match &self.wanted {
+            Wanted::Simulated(model) => Some(Some(model.line())),
+            _ => self.line.get().copied(),
+        }
+    }
+
     /// Finds T where the lines of CPU and accelerator cross. It takes less than a millisecond, in
     /// which nobody waits but the caller.
-    fn measure(&self, model: &Simulated) {
-        let cpu = cpu_line();
-        let crossing = cpu.map(|cpu| {
-            let lines = Lines { cpu, accelerator: model.line() };
-            Threshold::crossing(&lines.cpu, &lines.accelerator)
-        });
+    fn measure(&self, accelerator: Option<Fit>) {
+        let lines = cpu_line().zip(accelerator);
+        let crossing = lines.map(|(cpu, accelerator)| Threshold::crossing(&cpu, &accelerator));
         let threshold = crossing.unwrap_or(Threshold::CPU_ONLY).max(LEAST_AUTO);
         self.scheduler.set_threshold(threshold);
         self.threshold.store(threshold.0, Ordering::Relaxed);
@@ -186,6 +236,17 @@ impl Accelerator {
             if now > before {
                 count_event(event, now - before);
             }
+        }
+    }
+}
+
+impl Drop for Accelerator {
+    /// A driver is not let go: OpenSSL takes providers down when the process ends, and the driver
+    /// may be gone by then.
+    fn drop(&mut self) {
+        if !self.wanted.is_real() {
+            // SAFETY: once, and nobody uses it afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.scheduler) };
         }
     }
 }
@@ -237,8 +298,10 @@ mod tests {
         assert_eq!(threshold(&[simulated], false), LEAST_AUTO.0);
         assert_eq!(threshold(&[simulated, (c"threshold", "auto")], true), LEAST_AUTO.0);
         assert!(with(&[(c"accelerator", "simulated:slots=2,rate=1e9")], false).is_ok());
+        assert_eq!(threshold(&[(c"accelerator", "opencl:0")], false), LEAST_AUTO.0);
+        assert_eq!(threshold(&[(c"accelerator", "cuda"), (c"threshold", "9")], false), 9);
         for (name, text, error) in [
-            (c"accelerator", "cuda", Error::Accelerator),
+            (c"accelerator", "gpu", Error::Accelerator),
             (c"accelerator", "simulated:speed=1", Error::Accelerator),
             (c"threshold", "8k", Error::Threshold),
             (c"threshold", "-1", Error::Threshold),
@@ -272,7 +335,7 @@ mod tests {
             both.run(request, Cipher::Other(&add), &mut memory).unwrap();
         }
         assert_eq!(memory, [2; 40]);
-        let statistics = both.accelerator.unwrap().scheduler.statistics();
+        let statistics = both.accelerator.as_ref().unwrap().scheduler.statistics();
         assert_eq!(statistics.accelerator.requests, 1);
         assert_eq!(statistics.calls, 1, "the other never reached the scheduler");
     }

@@ -18,6 +18,7 @@ use crate::abi::{Param, mode, name};
 use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::gathered;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
@@ -216,8 +217,13 @@ impl Composite {
             write.put(payload, padded - payload.len())?;
             payloads.push((aad, payload.len()));
         }
-        let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
         let packed = write.packed();
+        if self.requests.is_for_ciphers(request)
+            && gathered::composite(&self.requests, (key, mac), &ivs, &payloads, packed)?
+        {
+            return Ok(packed.len());
+        }
+        let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
         self.requests.run(request, Work::Other(&seal), packed)?;
         Ok(packed.len())
     }

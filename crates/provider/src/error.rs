@@ -83,7 +83,7 @@ reasons! {
     /// The setting `statistics` names no folder.
     StatisticsFolder = 22, "the setting statistics names no folder: create it, or take it out";
     /// The setting `accelerator` names none.
-    Accelerator = 23, "the setting accelerator is neither none nor simulated[:NAME=VALUE,...]; opencl and cuda are not there yet";
+    Accelerator = 23, "the setting accelerator is neither none nor opencl[:DEVICE], cuda[:NUMBER] or simulated[:NAME=VALUE,...]";
     /// The setting `threshold` is no number.
     Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
     /// The setting `migration` names no rule.

@@ -13,6 +13,7 @@ use crate::abi::{Param, mode, name};
 use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::gathered;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::statistics::{Path, count};
@@ -197,7 +198,8 @@ impl Message {
         // The nonces are taken before anything is sealed: an error must not lead to their reuse.
         let mut nonce = self.next_nonce(records as u64)?;
         self.iv_state = IvState::Used;
-        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let gcm_key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let key = gcm_key.aead();
         let is_callers = self.requests.is_callers(request);
         let first = (write.aad(), nonce);
         while let Some((aad, payload)) = write.next_record() {
@@ -215,6 +217,8 @@ impl Message {
         let packed = write.packed();
         if is_callers {
             self.requests.did(request);
+        } else if request.is_multiple_of(records) && self.requests.is_for_ciphers(request) {
+            gathered::gcm(&self.requests, gcm_key, first, request / records, packed)?;
         } else {
             let seal = Whole(|packed: &mut [u8]| seal_records(key, first, packed));
             self.requests.run(request, Work::Other(&seal), packed)?;

@@ -8,7 +8,7 @@
 //!
 //! OpenSSL calls `boundary`, which knows C and no cipher; the ciphers (`block`, `ctr`, `gcm`,
 //! `composite`, `paper`) know no C. No thread, device or file is made before a process makes its
-//! first context: servers load providers before they fork.
+//! first context: servers load providers before they fork. Then `device` opens the accelerator.
 
 mod abi;
 mod allocation;
@@ -18,7 +18,9 @@ mod buffer;
 mod cipher;
 mod composite;
 mod ctr;
+mod device;
 mod error;
+mod gathered;
 mod gcm;
 mod host;
 mod multiblock;

@@ -124,7 +124,7 @@ const EVENTS: usize = LANES + 2 * 2;
 const NUMBERS: usize = EVENTS + Event::ALL.len();
 
 /// Bytes of a device's name, zeros behind it.
-const DEVICE_LEN: usize = 32;
+const DEVICE_LEN: usize = 64;
 
 /// The bytes of a file.
 #[repr(C)]
@@ -133,7 +133,7 @@ struct Table {
     numbers: [AtomicU64; NUMBERS],
 }
 
-const MAGIC: [u8; 16] = *b"wattlock-stats/2";
+const MAGIC: [u8; 16] = *b"wattlock-stats/3";
 /// The magic without its version.
 const ANY_VERSION: &[u8] = b"wattlock-stats/";
 const SUFFIX: &str = ".stats";
@@ -208,7 +208,7 @@ pub(crate) fn begin(folder: Option<&FilePath>) -> bool {
     true
 }
 
-/// Notes the accelerator that this process is to use.
+/// Notes the accelerator that this process is to use, and what it is once it is open.
 pub(crate) fn note_device(name: &str) {
     let mut bytes = [0; DEVICE_LEN];
     let len = name.floor_char_boundary(DEVICE_LEN);
@@ -354,12 +354,12 @@ mod tests {
     /// The file that the specification describes.
     fn file(numbers: &[(usize, u64)]) -> Vec<u8> {
         // One more than there are.
-        let mut all = [0u64; 44];
+        let mut all = [0u64; 48];
         for &(index, number) in numbers {
             all[index] = number;
         }
         let numbers = all.iter().flat_map(|number| number.to_ne_bytes());
-        b"wattlock-stats/2".iter().copied().chain(numbers).collect()
+        b"wattlock-stats/3".iter().copied().chain(numbers).collect()
     }
 
     fn read(bytes: &[u8]) -> io::Result<Statistics> {
@@ -374,11 +374,11 @@ mod tests {
         let name = u64::from_ne_bytes(*b"a-name\0\0");
         let mut numbers = vec![(0, 17), (1, 8192), (2, name)];
         // gcm-record, gcm-multiblock, cbc-hmac-multiblock.
-        numbers.extend([(15, 2), (16, 2), (17, 30), (18, 1), (19, 8), (20, 99)]);
-        numbers.extend([(27, 1), (28, 4), (29, 70)]);
+        numbers.extend([(19, 2), (20, 2), (21, 30), (22, 1), (23, 8), (24, 99)]);
+        numbers.extend([(31, 1), (32, 4), (33, 70)]);
         // Both lanes, the first and the last event.
-        numbers.extend([(33, 5), (34, 50), (35, 6), (36, 60), (37, 7), (42, 8)]);
-        let read = read(&file(&numbers)[..16 + 8 * 43]).unwrap();
+        numbers.extend([(37, 5), (38, 50), (39, 6), (40, 60), (41, 7), (46, 8)]);
+        let read = read(&file(&numbers)[..16 + 8 * 47]).unwrap();
         assert_eq!((read.process, read.device.as_deref()), (17, Some("a-name")));
         assert_eq!(read.threshold(), Some(8192));
         assert_eq!(read.counts(Path::GcmRecord), Counts { calls: 2, records: 2, bytes: 30 });
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_no_file_of_statistics_is_refused() {
-        let whole = &file(&[])[..16 + 8 * 43];
+        let whole = &file(&[])[..16 + 8 * 47];
         assert_eq!(read(whole).unwrap().threshold(), None);
         let wrong = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
         assert!(wrong(b"").ends_with("is no file of statistics"));

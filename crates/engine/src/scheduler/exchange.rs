@@ -23,6 +23,8 @@ pub(super) struct Exchange {
     pub by_cpu: u64,
     /// True if the CPU had to do anything.
     pub was_covered: bool,
+    /// True if the device took nothing, in time and without an error: it is not for such work.
+    pub declined: bool,
 }
 
 /// Has `device` do the `slots` of a job within `timeout`, as one piece if it takes so much. Calls
@@ -53,8 +55,9 @@ pub(super) fn exchange(
     let late = started.elapsed() >= timeout;
     run.leave(device.name());
     let was_covered = run.pending();
+    let declined = was_covered && !late && by_device.pieces == 0 && stopped.is_ok();
     let (fault, wrong) = match stopped {
-        Ok(()) if was_covered => {
+        Ok(()) if was_covered && !declined => {
             (Some(Fault(format!("it stopped after {} bytes", by_device.bytes))), None)
         }
         Ok(()) => (None, None),
@@ -62,7 +65,7 @@ pub(super) fn exchange(
         Err(Stop::Job(error)) => (None, Some(error)),
     };
     let by_device = by_device.bytes;
-    let mut found = Exchange { late, fault, by_device, by_cpu: 0, was_covered };
+    let mut found = Exchange { late, fault, by_device, by_cpu: 0, was_covered, declined };
     ended(&found);
     if let Some(error) = wrong {
         return Err(error);

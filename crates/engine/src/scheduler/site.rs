@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use super::Settings;
 use super::control::Control;
 use super::lanes::Lanes;
+use super::opener::Opener;
 use crate::device::Device;
 
 /// The scheduler's place in one process.
 ///
 /// After a fork the parent's queues hold requests of threads that are not there, and its device
 /// does not answer; its lock may even be held by one of them. So a child leaves them alone and has
-/// a site of its own, chained to the one it inherited. A site starts no thread.
+/// a site of its own, chained to the one it inherited.
 pub(super) struct Site {
     process: u32,
     pub born: Instant,
@@ -36,6 +37,8 @@ pub(super) enum Opened {
     Not,
     /// By another caller, for whom nobody waits.
     Under,
+    /// By a thread of its own.
+    Beside(Opener),
     Open(Arc<dyn Device>),
 }
 

@@ -1,12 +1,13 @@
 //! An accelerator that errs, stalls, dies or is not there is covered, and nobody waits for it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto;
+use wattlock_engine::fake::Fake;
 use wattlock_engine::{
     Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
     Scheduler, Settings, Simulated, Stop, Tally, Threshold, Transform,
@@ -153,11 +154,75 @@ fn a_device_that_dies_in_the_middle_of_a_request() {
 
 #[test]
 fn a_device_that_forgets_the_rest() {
+    let scheduler = own(|run, tally| {
+        let Some(mut piece) = run.take_as("own", 2, Default::default())? else { return Ok(()) };
+        run.job().apply(piece.first(), piece.is_last(), piece.slots())?;
+        tally.count(piece.slots().len());
+        run.finish(piece)?;
+        Ok(())
+    });
+    let keys = Keys::new();
+    let outcome = right(&scheduler, &keys, &Request { kind: 1, records: 9, record_len: 1024 });
+    assert_eq!(outcome.covered, Some(Covered::Fault));
+    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("it stopped after 2048 bytes"));
+}
+
+#[test]
+fn a_device_that_takes_nothing_is_not_for_such_work_and_does_not_rest() {
     let scheduler = own(|_, _| Ok(()));
     let keys = Keys::new();
-    let outcome = right(&scheduler, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
-    assert_eq!(outcome.covered, Some(Covered::Fault));
-    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("it stopped after 0 bytes"));
+    for _ in 0..5 {
+        let outcome = right(&scheduler, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
+        assert_eq!(outcome.covered, Some(Covered::Unsupported));
+    }
+    let statistics = scheduler.statistics();
+    assert_eq!((statistics.unsupported, statistics.faults, statistics.rests), (5, 0, 0));
+}
+
+#[test]
+fn no_request_waits_for_a_device_that_is_opened_beside() {
+    let (open, closed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+    let (may, asked) = (Arc::clone(&open), Arc::clone(&closed));
+    let settings = Settings { opens_beside: true, ..settings(0, Migration::Sooner) };
+    let scheduler = Scheduler::new(settings, move || {
+        asked.store(false, Ordering::Relaxed);
+        while !may.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Box::new(Fake::default()))
+    });
+    let keys = Keys::new();
+    let request = Request { kind: 1, records: 2, record_len: 1024 };
+    let mut covered = || right(&scheduler, &keys, &request).covered;
+    assert_eq!(covered(), Some(Covered::Absent));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while closed.load(Ordering::Relaxed) {
+        assert!(Instant::now() < deadline, "nobody opens it");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // It is being opened, and would never be while a request waited for it.
+    assert_eq!(covered(), Some(Covered::Absent));
+    open.store(true, Ordering::Relaxed);
+    while covered() == Some(Covered::Absent) {
+        assert!(Instant::now() < deadline, "it is not used");
+    }
+    assert_eq!(scheduler.statistics().faults, 0);
+    assert!(scheduler.statistics().device.is_some());
+}
+
+#[test]
+fn a_thread_that_panics_while_it_opens_is_a_fault() {
+    let settings = Settings { opens_beside: true, rest: HOUR, ..settings(0, Migration::Sooner) };
+    let scheduler = Scheduler::new(settings, || panic!("a driver of an accelerator"));
+    let keys = Keys::new();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while scheduler.statistics().rests == 0 {
+        assert!(Instant::now() < deadline, "it does not rest");
+        let request = Request { kind: 1, records: 2, record_len: 1024 };
+        assert_eq!(right(&scheduler, &keys, &request).covered, Some(Covered::Absent));
+    }
+    let said = scheduler.statistics().last_fault.unwrap();
+    assert!(said.contains("panicked"), "{said}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub(super) enum Kernel {
     CtrExtended,
     EcbEncrypt,
     EcbDecrypt,
+    CbcEncrypt,
     CbcDecrypt,
     GcmCtr,
     Ghash,
@@ -40,11 +41,12 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Ctr,
         Self::CtrExtended,
         Self::EcbEncrypt,
         Self::EcbDecrypt,
+        Self::CbcEncrypt,
         Self::CbcDecrypt,
         Self::GcmCtr,
         Self::Ghash,
@@ -61,6 +63,8 @@ impl Kernel {
             (Self::EcbEncrypt, Tables::T4) => c"wattlock_ecb_encrypt_t4",
             (Self::EcbDecrypt, Tables::T0) => c"wattlock_ecb_decrypt_t0",
             (Self::EcbDecrypt, Tables::T4) => c"wattlock_ecb_decrypt_t4",
+            (Self::CbcEncrypt, Tables::T0) => c"wattlock_cbc_encrypt_t0",
+            (Self::CbcEncrypt, Tables::T4) => c"wattlock_cbc_encrypt_t4",
             (Self::CbcDecrypt, Tables::T0) => c"wattlock_cbc_decrypt_t0",
             (Self::CbcDecrypt, Tables::T4) => c"wattlock_cbc_decrypt_t4",
             (Self::GcmCtr, Tables::T0) => c"wattlock_gcm_ctr_t0",
@@ -76,7 +80,11 @@ impl Kernel {
             Tables::T4 => 128 * 1024,
         };
         match self {
-            Self::Ctr | Self::CtrExtended | Self::EcbEncrypt | Self::GcmCtr => encrypting,
+            Self::Ctr
+            | Self::CtrExtended
+            | Self::EcbEncrypt
+            | Self::CbcEncrypt
+            | Self::GcmCtr => encrypting,
             Self::EcbDecrypt | Self::CbcDecrypt => encrypting + 8 * 1024,
             Self::Ghash => 16 * 1024,
             Self::GcmTags => 0,
@@ -86,7 +94,7 @@ impl Kernel {
 
 /// The kernels of one module, which works under one key at a time.
 pub(super) struct Kernels {
-    functions: [Function; 8],
+    functions: [Function; 9],
     tables: Tables,
     multiprocessors: u32,
     /// Where the 240 bytes of round keys go.
@@ -104,9 +112,9 @@ impl Kernels {
         let function = |kernel: Kernel| {
             Function::named(&module, kernel.name(tables), kernel.shared_bytes(tables))
         };
-        let [a, b, c, d, e, f, g, h] = Kernel::ALL.map(function);
+        let [a, b, c, d, e, f, g, h, i] = Kernel::ALL.map(function);
         Ok(Self {
-            functions: [a?, b?, c?, d?, e?, f?, g?, h?],
+            functions: [a?, b?, c?, d?, e?, f?, g?, h?, i?],
             tables,
             multiprocessors: info.multiprocessors as u32,
             round_keys: module.variable(c"wattlock_round_keys", ROUND_KEYS_LEN)?,

@@ -74,6 +74,11 @@ impl Placed {
             }
             Batch::EcbEncrypt => (Kernel::EcbEncrypt, blocks, vec![Long(blocks)]),
             Batch::EcbDecrypt => (Kernel::EcbDecrypt, blocks, vec![Long(blocks)]),
+            Batch::CbcEncrypt { message_blocks, .. } => {
+                let own = vec![Long(self.side), Long(blocks), Word(*message_blocks)];
+                // A message is a chain of one lane.
+                (Kernel::CbcEncrypt, blocks.div_ceil((*message_blocks).into()), own)
+            }
             Batch::CbcDecrypt { message_blocks, .. } => {
                 let own = vec![Long(self.side), Long(blocks), Word(*message_blocks)];
                 (Kernel::CbcDecrypt, blocks, own)

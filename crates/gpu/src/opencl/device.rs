@@ -16,7 +16,7 @@ use crate::task::{self, Task};
 
 /// A device that was opened, compiled the kernels and passed its self-test.
 ///
-/// It works on one job at a time; another that comes meanwhile is left to the CPU. CBC encryption,
+/// It works on one job at a time; another that comes meanwhile is left to the CPU. One CBC chain,
 /// ChaCha20-Poly1305 and ciphers under study it leaves to the CPU always.
 pub struct OpenCl {
     name: String,

@@ -68,6 +68,7 @@ struct Kernels {
     ctr_extended: Kernel,
     ecb_encrypt: Kernel,
     ecb_decrypt: Kernel,
+    cbc_encrypt: Kernel,
     cbc_decrypt: Kernel,
     gcm_ctr: Kernel,
     ghash: Kernel,
@@ -176,6 +177,9 @@ impl OpenClSlot {
                 self.groups(blocks.div_ceil(*lane_blocks as usize))
             }
             Batch::Gcm { .. } => self.groups((blocks / 256 + 1) * 32),
+            Batch::CbcEncrypt { message_blocks, .. } => {
+                self.groups(blocks.div_ceil(*message_blocks as usize))
+            }
             _ => self.groups(blocks),
         };
         let (ghash_groups, tag_groups) =
@@ -216,12 +220,15 @@ impl OpenClSlot {
                 // SAFETY: the README's parameters; both buffers hold so many blocks.
                 self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
             }
-            Batch::CbcDecrypt { message_blocks, .. } => {
+            Batch::CbcEncrypt { message_blocks, .. } | Batch::CbcDecrypt { message_blocks, .. } => {
                 let ivs = Argument::Buffer(&memory.beside);
                 let blocks = Argument::U64(blocks as u64);
                 let messages = Argument::U32(*message_blocks);
                 let arguments = [keys, rounds, input, output, ivs, blocks, messages];
-                let kernel = &mut kernels.cbc_decrypt;
+                let kernel = match batch {
+                    Batch::CbcEncrypt { .. } => &mut kernels.cbc_encrypt,
+                    _ => &mut kernels.cbc_decrypt,
+                };
                 // SAFETY: the README's parameters; both buffers hold so many blocks, and there is
                 // an IV for each message.
                 self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
@@ -366,6 +373,7 @@ impl Kernels {
             ctr_extended: kernel("wattlock_ctr_extended")?,
             ecb_encrypt: kernel("wattlock_ecb_encrypt")?,
             ecb_decrypt: kernel("wattlock_ecb_decrypt")?,
+            cbc_encrypt: kernel("wattlock_cbc_encrypt")?,
             cbc_decrypt: kernel("wattlock_cbc_decrypt")?,
             gcm_ctr: kernel("wattlock_gcm_ctr")?,
             ghash: plain("wattlock_ghash")?,

@@ -184,9 +184,9 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
     let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Hybrid);
     let chacha = AeadKey::new(AeadAlgorithm::ChaCha20Poly1305, &[7; 32]).unwrap();
     let key = aes(128);
-    let ivs = vec![[1; 16]; 300];
+    let ivs = [[1; 16]];
     for (cipher, chunk_len) in [
-        (Cipher::CbcEncrypt { key: &key, ivs: &ivs }, 4096),
+        (Cipher::CbcEncrypt { key: &key, ivs: &ivs }, 1 << 20),
         (
             Cipher::Aead { operation: Operation::Seal, key: &chacha, nonces: Nonces::IndexAndLast },
             4096,

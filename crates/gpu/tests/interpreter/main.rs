@@ -112,7 +112,7 @@ fn ecb() {
 }
 
 #[test]
-fn cbc_decryption() {
+fn cbc() {
     let mut device = Device::new();
     for (kind, shared) in KINDS {
         for (bits, message_blocks) in [(128, 1), (192, 5), (256, 64)] {
@@ -141,6 +141,16 @@ fn cbc_decryption() {
                 device.launch(&name, 2, 64, shared + 8192, &arguments);
                 assert!(device.take(output) == pattern(len), "{kind} {bits} {len}");
                 assert!(device.take(input) == sealed);
+                // And the other way, in place.
+                let rounds = device.set_key(&key.encrypt_schedule());
+                let text = device.put(&pattern(len));
+                let mut arguments = arguments;
+                arguments[0] = Argument::Word(rounds);
+                (arguments[1], arguments[2]) = (Argument::Long(text), Argument::Long(text));
+                let name = format!("wattlock_cbc_encrypt_{kind}");
+                device.launch(&name, 2, 64, shared, &arguments);
+                assert!(device.take(text) == sealed, "{kind} {bits} {len}");
+                device.set_key(&key.decrypt_schedule());
             }
         }
     }
