@@ -1,4 +1,5 @@
-//! TLS by the system's own programs, with the provider on one side or both.
+//! TLS by programs, with the provider on one side or both; nginx and `openssl` are those of the
+//! OpenSSL under test, and curl has the system's.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{Modules, Numbers, has};
+use support::installation::{OpenSsl, on_every_openssl};
+use support::{Modules, Numbers};
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::{self, Counts, Event, Statistics};
 
@@ -26,12 +28,12 @@ struct Site {
 const PAGES: [usize; 7] = [0, 1, 1000, 16_385, 65_536, 130_000, 2 << 20];
 
 impl Site {
-    fn new() -> Self {
-        Self::with_settings("")
+    fn new(openssl: OpenSsl) -> Self {
+        Self::with_settings(openssl, "")
     }
 
     /// With more settings of the provider.
-    fn with_settings(settings: &str) -> Self {
+    fn with_settings(openssl: OpenSsl, settings: &str) -> Self {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path();
         for name in ["pages", "stats", "tmp"] {
@@ -41,7 +43,8 @@ impl Site {
         for len in PAGES {
             fs::write(path.join("pages").join(len.to_string()), numbers.bytes(len)).unwrap();
         }
-        let made = Command::new("openssl")
+        let made = openssl
+            .command("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
             .args(["-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
             .current_dir(path)
@@ -49,7 +52,7 @@ impl Site {
             .status();
         assert!(made.unwrap().success());
         let settings = format!("statistics = {}\n{settings}", path.join("stats").display());
-        Self { modules: Modules::new(&settings), folder }
+        Self { modules: Modules::new(openssl, &settings), folder }
     }
 
     /// The workers of a server that was started by root are somebody else.
@@ -76,7 +79,7 @@ impl Site {
 
     /// A program, with the provider or without.
     fn command(&self, program: &str, with: bool) -> Command {
-        if with { self.modules.command(program) } else { Command::new(program) }
+        if with { self.modules.command(program) } else { self.modules.openssl().command(program) }
     }
 
     /// nginx in the foreground, as one process; ended on drop.
@@ -98,7 +101,7 @@ impl Site {
         );
         let file = self.path(&format!("nginx-{port}.conf"));
         fs::write(&file, config).unwrap();
-        let mut command = self.command("/usr/sbin/nginx", with);
+        let mut command = self.command("nginx", with);
         command.arg("-c").arg(&file).arg("-p").arg(self.folder.path());
         command.arg("-e").arg(self.path("tmp/error"));
         Server::start(command, port, &self.path("tmp/error"))
@@ -162,18 +165,17 @@ fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
-fn programs_are_here() -> bool {
-    ["nginx", "curl", "openssl"].iter().all(|program| has(program))
+fn programs_are_here(openssl: OpenSsl) -> bool {
+    ["nginx", "curl", "openssl"].iter().all(|program| openssl.has(program))
 }
 
 const TLS_1_2: &[&str] = &["--tls-max", "1.2"];
 
-#[test]
-fn nginx_seals_a_large_page_as_many_records_at_once() {
-    if !programs_are_here() {
+fn nginx_seals_a_large_page_as_many_records_at_once(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     for suite in ["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES128-GCM-SHA256"] {
         large_pages(&site, suite, statistics::Path::GcmMultiblock);
     }
@@ -187,19 +189,17 @@ fn nginx_seals_a_large_page_as_many_records_at_once() {
     assert_eq!(site.counted(statistics::Path::MultiblockRefused).calls, 0);
 }
 
-#[test]
-fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way() {
-    if !programs_are_here() {
+fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::with_settings("paper_mode = 1");
+    let site = Site::with_settings(openssl, "paper_mode = 1");
     large_pages(&site, "ECDHE-RSA-AES256-SHA384", statistics::Path::CompositeMultiblock);
     assert_eq!(site.counted(statistics::Path::MultiblockRefused).calls, 0);
 }
 
-#[test]
-fn an_accelerator_takes_what_is_larger_than_the_threshold() {
-    if !programs_are_here() {
+fn an_accelerator_takes_what_is_larger_than_the_threshold(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
     for (suite, settings) in [
@@ -207,7 +207,7 @@ fn an_accelerator_takes_what_is_larger_than_the_threshold() {
         ("ECDHE-RSA-AES128-SHA256", "threshold = 8192\nmigration = paper"),
         ("ECDHE-RSA-AES256-SHA384", "paper_mode = 1"),
     ] {
-        let site = Site::with_settings(&format!("accelerator = simulated\n{settings}"));
+        let site = Site::with_settings(openssl, &format!("accelerator = simulated\n{settings}"));
         site.let_others_in();
         let options = format!("ssl_ciphers {suite}; ssl_conf_command Options -EncryptThenMac;");
         let server = site.nginx_with(true, "master_process on; worker_processes 2;", &options);
@@ -234,12 +234,11 @@ fn an_accelerator_takes_what_is_larger_than_the_threshold() {
     }
 }
 
-#[test]
-fn ten_thousand_requests_reach_workers_that_were_forked() {
-    if !programs_are_here() || !has("ab") {
+fn ten_thousand_requests_reach_workers_that_were_forked(openssl: OpenSsl) {
+    if !programs_are_here(openssl) || !openssl.has("ab") {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     site.let_others_in();
     let server = site.nginx_with(
         true,
@@ -270,12 +269,11 @@ fn ten_thousand_requests_reach_workers_that_were_forked() {
     assert!(site.counted(statistics::Path::GcmMultiblock).calls >= 1000);
 }
 
-#[test]
-fn multiblock_can_be_turned_off() {
-    if !programs_are_here() {
+fn multiblock_can_be_turned_off(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::with_settings("multiblock = 0");
+    let site = Site::with_settings(openssl, "multiblock = 0");
     let server = site.nginx(true, "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;");
     site.fetch(&server, false, 2 << 20, TLS_1_2);
     assert_eq!(site.counted(statistics::Path::GcmMultiblock).calls, 0);
@@ -301,12 +299,11 @@ fn large_pages(site: &Site, suite: &str, path: statistics::Path) {
     }
 }
 
-#[test]
-fn a_client_with_the_provider_reads_what_a_server_without_it_sealed() {
-    if !programs_are_here() {
+fn a_client_with_the_provider_reads_what_a_server_without_it_sealed(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     for suite in [
         "ECDHE-RSA-AES256-GCM-SHA384",
         "ECDHE-RSA-AES128-GCM-SHA256",
@@ -324,12 +321,11 @@ fn a_client_with_the_provider_reads_what_a_server_without_it_sealed() {
     assert!(site.counted(statistics::Path::CompositeRecord).bytes == 0, "ETM is the default");
 }
 
-#[test]
-fn tls_1_3_goes_through_the_provider_on_both_sides() {
-    if !programs_are_here() {
+fn tls_1_3_goes_through_the_provider_on_both_sides(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     for suite in ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"] {
         let setting = format!("ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites {suite};");
         for (server, client) in [(true, false), (false, true), (true, true)] {
@@ -343,12 +339,11 @@ fn tls_1_3_goes_through_the_provider_on_both_sides() {
     }
 }
 
-#[test]
-fn cbc_with_either_order_of_mac_goes_through_the_provider() {
-    if !programs_are_here() {
+fn cbc_with_either_order_of_mac_goes_through_the_provider(openssl: OpenSsl) {
+    if !programs_are_here(openssl) {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     for suite in ["ECDHE-RSA-AES256-SHA384", "ECDHE-RSA-AES128-SHA256"] {
         for option in ["EncryptThenMac", "-EncryptThenMac"] {
             // Without Encrypt-then-MAC, libssl prefers the composite where there is one.
@@ -370,12 +365,11 @@ fn cbc_with_either_order_of_mac_goes_through_the_provider() {
     }
 }
 
-#[test]
-fn a_changed_record_is_refused_as_by_openssl() {
-    if !has("openssl") {
+fn a_changed_record_is_refused_as_by_openssl(openssl: OpenSsl) {
+    if !openssl.has("openssl") {
         return;
     }
-    let site = Site::new();
+    let site = Site::new(openssl);
     for (suite, protocol) in [
         ("ECDHE-RSA-AES256-GCM-SHA384", "-tls1_2"),
         ("ECDHE-RSA-AES256-SHA384", "-tls1_2"),
@@ -402,7 +396,8 @@ fn alert_after_a_change(site: &Site, with: bool, suite: &str, protocol: &str) ->
         .stdout(Stdio::null());
     let server = Server::start(command, port, &site.path("tmp/none"));
     let between = change_second_client_record(server.port, protocol == "-tls1_3");
-    let mut client = Command::new("openssl")
+    let mut client = site
+        .command("openssl", false)
         .args(["s_client", "-connect", &format!("127.0.0.1:{between}"), protocol])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -453,3 +448,15 @@ fn change_second_client_record(to: u16, tls_1_3: bool) -> u16 {
     });
     port
 }
+
+on_every_openssl!(
+    nginx_seals_a_large_page_as_many_records_at_once,
+    in_paper_mode_the_suite_of_the_paper_goes_the_same_way,
+    an_accelerator_takes_what_is_larger_than_the_threshold,
+    ten_thousand_requests_reach_workers_that_were_forked,
+    multiblock_can_be_turned_off,
+    a_client_with_the_provider_reads_what_a_server_without_it_sealed,
+    tls_1_3_goes_through_the_provider_on_both_sides,
+    cbc_with_either_order_of_mac_goes_through_the_provider,
+    a_changed_record_is_refused_as_by_openssl,
+);
