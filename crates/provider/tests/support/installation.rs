@@ -71,7 +71,7 @@ fn newest() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let folders = test.ancestors().map(|folder| folder.join("openssl-newest"));
     // The stamp is written last.
-    folders.into_iter().find(|folder| folder.join("stamp").is_file())
+    folders.into_iter().find(|folder| folder.join("stamp-openssl").is_file())
 }
 
 /// Makes two tests of each function: `system::NAME` and `newest::NAME`.
