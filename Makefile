@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test check bench fuzz sanitize constant-time ptx man prepare
+.PHONY: demo test check openssl bench fuzz sanitize constant-time ptx man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -8,7 +8,7 @@ demo:
 	./xtask/demo.sh target/release/wattlock
 
 # Everything that has to be right before a change lands.
-test: check
+test: check openssl
 	# Ctrl-C is tested too, and whoever starts this in the background may have it ignored.
 	env --default-signal=HUP,INT,TERM cargo test --workspace --locked --no-fail-fast
 
@@ -20,9 +20,14 @@ check: prepare
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
 
+# The newest OpenSSL and an nginx with it, once, into target/openssl-newest: some minutes. Tests that
+# need them are skipped, and say so, where they cannot be built.
+openssl: prepare
+	-cargo xtask openssl
+
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
 # bench/results. Takes an hour and a half.
-bench: prepare
+bench: prepare openssl
 	cargo build --release --locked --features wattlock/openssl-vendored
 	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
 	target/release/wattlock bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
@@ -30,7 +35,8 @@ bench: prepare
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
 	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
-	target/release/wattlock bench https --paper --json bench/results/https.json | tee bench/results/https.txt
+	target/release/wattlock bench https --paper --openssl-newest target/openssl-newest \
+		--json bench/results/https.json | tee bench/results/https.txt
 
 # A minute for each fuzz target.
 fuzz:

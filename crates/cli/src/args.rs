@@ -761,6 +761,9 @@ pub struct BenchHttps {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
+    /// Measure the newest OpenSSL, too: DIR/bin/nginx is linked to it (`make openssl` builds both)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub openssl_newest: Option<PathBuf>,
     #[command(flatten)]
     pub clocks: Clocks,
     #[command(flatten)]
@@ -817,7 +820,7 @@ pub struct ProviderConfig {
     pub statistics: Option<PathBuf>,
 }
 
-/// Load the provider into the system's OpenSSL, and tell which ciphers run in it.
+/// Load the provider into the system's OpenSSL, or another, and tell which ciphers run in it.
 ///
 /// Every cipher of the provider encrypts and decrypts by the program openssl, beside OpenSSL's own,
 /// and TLS goes both ways between the two. Exits with 0 only if all agree and the provider's
@@ -827,6 +830,9 @@ pub struct ProviderCheck {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
+    /// The program of the OpenSSL to check [default: openssl, of PATH]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath)]
+    pub openssl: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

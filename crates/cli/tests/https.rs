@@ -5,7 +5,7 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,7 @@ fn pages_are_served_and_told_and_nothing_is_left() {
     let place = Place::new();
     let ran = wattlock()
         .args(["bench", "https", "--quick", "--sizes", "16K", "--suites", SUITE, "--json", "-"])
+        .args(["--openssl-newest", "/nowhere"])
         .env("TMPDIR", place.path("d"))
         .output()
         .unwrap();
@@ -79,8 +80,60 @@ fn pages_are_served_and_told_and_nothing_is_left() {
         let said = skipped.any(|why| why.as_str().unwrap().contains(tool));
         assert!(said != tools.contains(&&Value::from(tool)), "{tool}: {results}");
     }
+    let mut skipped = results["skipped"].as_array().unwrap().iter();
+    let missing = "no nginx with OpenSSL at /nowhere/bin/nginx; `make openssl` builds it";
+    assert!(skipped.any(|why| why.as_str().unwrap().contains(missing)), "{results}");
     assert_eq!(place.names(), [""; 0]);
     wait_for("nginx is left", || processes_in(&place.path("d")).is_empty());
+}
+
+/// What `cargo xtask openssl` built; else says why the test is skipped.
+fn newest_openssl() -> Option<PathBuf> {
+    let program = Path::new(env!("CARGO_BIN_EXE_wattlock"));
+    let mut folders = program.ancestors().map(|folder| folder.join("openssl-newest"));
+    let found = folders.find(|folder| folder.join("stamp-nginx").is_file());
+    if found.is_none() {
+        println!("skipped: there is no newest OpenSSL here; `cargo xtask openssl` builds it");
+    }
+    found
+}
+
+#[test]
+fn the_newest_openssl_serves_beside_the_installed_one() {
+    let Some(newest) = newest_openssl().filter(|_| can_serve()) else { return };
+    let place = Place::new();
+    let ran = wattlock()
+        .args(["bench", "https", "--quick", "--sizes", "128K", "--suites", SUITE, "--json", "-"])
+        .arg("--openssl-newest")
+        .arg(&newest)
+        .env("TMPDIR", place.path("d"))
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    let results: Value = serde_json::from_str(&stdout(&ran)).unwrap();
+    let told = Command::new(newest.join("bin/openssl")).arg("version").output().unwrap();
+    let told = stdout(&told);
+    let version = told.split(' ').nth(1).unwrap();
+    assert_eq!(results["settings"]["openssl_newest"], version);
+    let has_row = |tool: &str| {
+        let mut rows = results["rows"].as_array().unwrap().iter();
+        rows.any(|row| row["tool"] == tool && row["case"] == format!("{SUITE}, 128 KiB"))
+    };
+    for tool in
+        ["openssl", &format!("openssl {version}"), &format!("openssl {version}, 124k buffers")]
+    {
+        assert!(has_row(tool), "{tool}: {results}");
+    }
+    let ran_with = results["tools"][format!("openssl {version}")].as_str().unwrap();
+    assert!(ran_with.contains(&format!("OpenSSL {version} ")), "{ran_with}");
+    // Where the provider is built, it works in both, and its counters tell that.
+    let ours = format!("wattlock reconstruction, {version}");
+    assert_eq!(has_row("wattlock reconstruction"), has_row(&ours), "{results}");
+    if has_row(&ours) {
+        let counted = &results["settings"]["counted"][format!("{SUITE}, {ours}")];
+        let together = &counted["paths"]["gcm-multiblock"]["calls"];
+        assert!(together.as_u64().unwrap() > 0, "{counted}");
+    }
 }
 
 #[test]
@@ -158,11 +211,19 @@ fn a_check_without_a_provider_says_so() {
     let ran = check(&place.path("none.so"));
     assert_exit(&ran, 4);
     assert!(stderr(&ran).contains("no provider at "), "{}", stderr(&ran));
+    let text = place.write("text.so", b"no module");
+    let ran = wattlock()
+        .args(["provider", "check", "--openssl", "/nowhere/openssl", "--provider"])
+        .arg(&text)
+        .output()
+        .unwrap();
+    assert_exit(&ran, 4);
+    assert!(stderr(&ran).contains("no program at /nowhere/openssl"), "{}", stderr(&ran));
     if !installed("openssl") {
         return;
     }
     // A file that is no module, and a module that is no provider.
-    let ran = check(&place.write("text.so", b"no module"));
+    let ran = check(&text);
     assert_exit(&ran, 1);
     assert!(stderr(&ran).contains("does not load the provider"), "{}", stderr(&ran));
     assert!(stdout(&ran).is_empty());

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::evp::{Context, Evp};
+use support::installation::{OpenSsl, on_every_openssl};
 use support::{Modules, Numbers};
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::{Event, Statistics};
@@ -59,12 +60,11 @@ impl Counted {
 }
 
 /// One after the other, since the counters are the whole process's.
-#[test]
-fn whatever_the_accelerator_does_the_bytes_are_right() {
+fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
     let folder = tempfile::TempDir::new().unwrap();
     let run = |settings: &str| {
         let before = Counted::of(folder.path());
-        let evp = configured(folder.path(), settings)?;
+        let evp = configured(openssl, folder.path(), settings)?;
         agrees(&evp);
         Some(Counted::of(folder.path()).since(before))
     };
@@ -95,13 +95,13 @@ fn whatever_the_accelerator_does_the_bytes_are_right() {
     let without = run("").unwrap();
     assert_eq!((without.all(), without.faults), (0, 0), "{without:?}");
 
-    waiting_requests_of_threads_migrate(folder.path());
+    waiting_requests_of_threads_migrate(openssl, folder.path());
 }
 
-fn configured(folder: &Path, settings: &str) -> Option<Evp> {
+fn configured(openssl: OpenSsl, folder: &Path, settings: &str) -> Option<Evp> {
     let settings = format!("statistics = {}\n{settings}", folder.display());
-    let modules = Modules::new(&settings);
-    let mut evp = Evp::without_providers(modules.path())?;
+    let modules = Modules::new(openssl, &settings);
+    let mut evp = Evp::without_providers(&modules)?;
     evp.configure(&modules.path().join("openssl.cnf"));
     for name in [c"default", c"wattlock"] {
         evp.provider(name).unwrap();
@@ -110,9 +110,10 @@ fn configured(folder: &Path, settings: &str) -> Option<Evp> {
 }
 
 /// An accelerator with one slot, which is slow, and four threads that all want it.
-fn waiting_requests_of_threads_migrate(folder: &Path) {
+fn waiting_requests_of_threads_migrate(openssl: OpenSsl, folder: &Path) {
     let slow = "accelerator = simulated:slots=1,rate=cpu,latency_us=5000";
-    let evp = configured(folder, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
+    let evp =
+        configured(openssl, folder, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
     let (deadline, before) = (Instant::now() + Duration::from_secs(60), migrations(folder));
     let (key, iv) = ([7; 32], [9; 16]);
     let input = vec![3; 4096];
@@ -138,16 +139,15 @@ fn migrations(folder: &Path) -> u64 {
     all.iter().map(|one| one.times(Event::MigratedToCpu)).sum()
 }
 
-#[test]
-fn a_wrong_setting_is_an_error_with_a_reason() {
+fn a_wrong_setting_is_an_error_with_a_reason(openssl: OpenSsl) {
     for (setting, reason) in [
         ("accelerator = cuda", "opencl and cuda are not there yet"),
         ("accelerator = simulated:speed=1", "the setting accelerator is neither"),
         ("threshold = much", "the setting threshold is neither"),
         ("migration = never again", "the setting migration is neither"),
     ] {
-        let modules = Modules::new("");
-        let Some(mut evp) = Evp::without_providers(modules.path()) else { return };
+        let modules = Modules::new(openssl, "");
+        let Some(mut evp) = Evp::without_providers(&modules) else { return };
         let text = format!(
             "openssl_conf = init\n[init]\nproviders = list\n[list]\nwattlock = section\n\
              [section]\n{setting}\n"
@@ -266,3 +266,8 @@ fn record_by(
     memory.truncate(record.len());
     Some(memory)
 }
+
+on_every_openssl!(
+    whatever_the_accelerator_does_the_bytes_are_right,
+    a_wrong_setting_is_an_error_with_a_reason,
+);

@@ -5,6 +5,7 @@
 mod support;
 
 use support::evp::{Context, Evp};
+use support::installation::{OpenSsl, on_every_openssl};
 use support::{Modules, Numbers};
 
 const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
@@ -61,10 +62,9 @@ fn key_len(name: &str) -> usize {
     name[4..7].parse::<usize>().unwrap() / 8
 }
 
-#[test]
-fn what_is_known_before_a_context_is_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn what_is_known_before_a_context_is_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     for name in CIPHERS.into_iter().chain(GCM) {
         let mut pair = Pair::new(&evp, name);
         if !GCM.contains(&name) {
@@ -85,10 +85,9 @@ fn what_is_known_before_a_context_is_the_same() {
     }
 }
 
-#[test]
-fn messages_of_every_length_in_any_parts_are_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn messages_of_every_length_in_any_parts_are_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(1);
     for name in CIPHERS {
         let lens = (0..=100).chain([255, 256, 257, 1000, 4096, 16_384, 100_003]);
@@ -140,10 +139,9 @@ fn message(
     written + out.map_or(0, |out| out.len())
 }
 
-#[test]
-fn an_iv_that_is_not_given_again_is_treated_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn an_iv_that_is_not_given_again_is_treated_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(2);
     for name in CIPHERS {
         let mut pair = Pair::new(&evp, name);
@@ -158,10 +156,9 @@ fn an_iv_that_is_not_given_again_is_treated_the_same() {
     }
 }
 
-#[test]
-fn whole_blocks_at_once_are_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn whole_blocks_at_once_are_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(3);
     for name in CIPHERS {
         for encrypt in [true, false] {
@@ -177,10 +174,9 @@ fn whole_blocks_at_once_are_the_same() {
     }
 }
 
-#[test]
-fn buffers_may_lie_to_each_other_as_they_like() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn buffers_may_lie_to_each_other_as_they_like(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(4);
     for name in CIPHERS {
         for encrypt in [true, false] {
@@ -208,10 +204,9 @@ fn buffers_may_lie_to_each_other_as_they_like() {
     }
 }
 
-#[test]
-fn wrong_uses_are_errors_with_a_reason() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn wrong_uses_are_errors_with_a_reason(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     for name in CIPHERS {
         let mut context = evp.cipher(name, "wattlock");
         assert!(context.init(true, None, None));
@@ -233,10 +228,9 @@ fn wrong_uses_are_errors_with_a_reason() {
     assert_eq!(evp.error().as_deref(), Some("bad decrypt"));
 }
 
-#[test]
-fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason() {
-    let modules = Modules::new("");
-    let Some(mut evp) = Evp::without_providers(modules.path()) else { return };
+fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(mut evp) = Evp::without_providers(&modules) else { return };
     let config = modules.path().join("wrong.cnf");
     let text = "openssl_conf = init\n[init]\nproviders = list\n[list]\nwattlock = section\n\
                 [section]\nstatistics = /nonexistent/folder\n";
@@ -261,10 +255,9 @@ fn ctrl(context: &mut Context<'_>, number: i32, bytes: &[u8]) -> (i32, Vec<u8>) 
     (result, bytes)
 }
 
-#[test]
-fn gcm_in_any_parts_with_any_iv_and_tag_is_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn gcm_in_any_parts_with_any_iv_and_tag_is_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(5);
     for name in GCM {
         for len in (0..=70).chain([255, 256, 257, 511, 1000, 16_384, 16_401, 100_003]) {
@@ -325,10 +318,9 @@ fn gcm_parts(pair: &mut Pair<'_>, numbers: &mut Numbers, aad: &[u8], text: &[u8]
     out
 }
 
-#[test]
-fn records_of_tls_1_2_are_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn records_of_tls_1_2_are_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(6);
     for name in GCM {
         let mut pair = Pair::new(&evp, name);
@@ -377,10 +369,9 @@ fn records_of_tls_1_2_are_the_same() {
     }
 }
 
-#[test]
-fn records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(9);
     for name in GCM {
         let (key, iv) = (numbers.bytes(key_len(name)), numbers.bytes(12));
@@ -418,10 +409,9 @@ fn records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed() {
     }
 }
 
-#[test]
-fn ivs_that_the_cipher_counts_are_the_same() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn ivs_that_the_cipher_counts_are_the_same(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(8);
     for name in GCM {
         let mut pair = Pair::new(&evp, name);
@@ -460,3 +450,17 @@ fn in_place(context: &mut Context<'_>, record: &[u8]) -> (Option<usize>, Vec<u8>
     memory.truncate(record.len());
     (written, memory)
 }
+
+on_every_openssl!(
+    what_is_known_before_a_context_is_the_same,
+    messages_of_every_length_in_any_parts_are_the_same,
+    an_iv_that_is_not_given_again_is_treated_the_same,
+    whole_blocks_at_once_are_the_same,
+    buffers_may_lie_to_each_other_as_they_like,
+    wrong_uses_are_errors_with_a_reason,
+    a_setting_that_cannot_be_kept_is_an_error_with_a_reason,
+    gcm_in_any_parts_with_any_iv_and_tag_is_the_same,
+    records_of_tls_1_2_are_the_same,
+    records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed,
+    ivs_that_the_cipher_counts_are_the_same,
+);

@@ -5,6 +5,7 @@
 mod support;
 
 use support::evp::{Context, Evp, Param};
+use support::installation::{OpenSsl, on_every_openssl};
 use support::{Modules, Numbers};
 
 const TLS_AAD: i32 = 0x16;
@@ -75,10 +76,9 @@ fn sealed(context: &mut Context<'_>, mut aad: Vec<u8>, bytes: &[u8]) -> Vec<u8> 
     memory
 }
 
-#[test]
-fn records_are_the_same_and_open_on_either_side() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn records_are_the_same_and_open_on_either_side(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(21);
     for (name, key_len, mac_len) in CIPHERS {
         for version in [0x0301_u32, 0x0302, 0x0303] {
@@ -110,10 +110,9 @@ fn records_are_the_same_and_open_on_either_side() {
     }
 }
 
-#[test]
-fn a_changed_record_is_refused_and_leaves_nothing() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn a_changed_record_is_refused_and_leaves_nothing(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     let mut numbers = Numbers(22);
     for (name, key_len, mac_len) in CIPHERS {
         let (key, mac_key) = (numbers.bytes(key_len), numbers.bytes(mac_len));
@@ -146,3 +145,8 @@ fn a_changed_record_is_refused_and_leaves_nothing() {
         }
     }
 }
+
+on_every_openssl!(
+    records_are_the_same_and_open_on_either_side,
+    a_changed_record_is_refused_and_leaves_nothing,
+);

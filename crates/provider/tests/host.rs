@@ -7,21 +7,24 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{Modules, has};
+use support::Modules;
+use support::installation::{OpenSsl, on_every_openssl};
 use tempfile::TempDir;
 
 /// The compiled program.
 struct Host {
+    openssl: OpenSsl,
     folder: TempDir,
 }
 
 impl Host {
-    /// For the OpenSSL under `prefix`, or the system's; `None`, and a line that says so, where
-    /// there is no compiler or no header.
-    fn compile(prefix: Option<&Path>) -> Option<Self> {
-        if !has("cc") {
+    /// For that OpenSSL; `None`, and a line that says so, where it, a compiler or a header is
+    /// missing.
+    fn compile(openssl: OpenSsl) -> Option<Self> {
+        if !openssl.has("cc") || !openssl.has("openssl") {
             return None;
         }
+        let prefix = openssl.prefix();
         let folder = TempDir::new().unwrap();
         let mut compiler = Command::new("cc");
         compiler.args([
@@ -33,7 +36,7 @@ impl Host {
             "-O1",
             "-g",
         ]);
-        if let Some(prefix) = prefix {
+        if let Some(prefix) = &prefix {
             compiler.arg("-I").arg(prefix.join("include"));
         }
         let header = ["-fsyntax-only", "-include", "openssl/evp.h", "-x", "c", "/dev/null"];
@@ -54,7 +57,7 @@ impl Host {
         compiler.arg("-o").arg(folder.path().join("host")).arg("-lcrypto");
         let output = compiler.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(Self { folder })
+        Some(Self { openssl, folder })
     }
 
     fn program(&self) -> PathBuf {
@@ -63,8 +66,8 @@ impl Host {
 }
 
 /// Runs `command` on a folder of modules with those settings.
-fn run(mut command: Command, settings: &str, arguments: &[&str]) -> Output {
-    let modules = Modules::new(settings);
+fn run(host: &Host, mut command: Command, settings: &str, arguments: &[&str]) -> Output {
+    let modules = Modules::new(host.openssl, settings);
     command.arg(modules.path()).args(arguments).env("RUST_BACKTRACE", "0").output().unwrap()
 }
 
@@ -85,22 +88,25 @@ fn valgrind(host: &Host) -> Command {
 /// What valgrind exits with if it finds anything.
 const FOUND: i32 = 99;
 
-#[test]
-fn a_host_in_c_has_its_records_opened_and_its_wrong_calls_refused() {
-    let Some(host) = Host::compile(None) else { return };
-    succeeds(&run(Command::new(host.program()), "", &[]));
-    succeeds(&run(Command::new(host.program()), "paper_mode = 1", &["paper"]));
+fn a_host_in_c_has_its_records_opened_and_its_wrong_calls_refused(openssl: OpenSsl) {
+    let Some(host) = Host::compile(openssl) else { return };
+    succeeds(&run(&host, Command::new(host.program()), "", &[]));
+    succeeds(&run(&host, Command::new(host.program()), "paper_mode = 1", &["paper"]));
 }
 
 /// Valgrind has no AVX-512 and shows none, so that these are the kernels below it.
-#[test]
-fn valgrind_finds_nothing_but_the_control() {
-    if !has("valgrind") {
+fn valgrind_finds_nothing_but_the_control(openssl: OpenSsl) {
+    if !openssl.has("valgrind") {
         return;
     }
-    let Some(host) = Host::compile(None) else { return };
-    let control = run(valgrind(&host), "", &["control"]);
+    let Some(host) = Host::compile(openssl) else { return };
+    let control = run(&host, valgrind(&host), "", &["control"]);
     assert_eq!(control.status.code(), Some(FOUND), "{control:?}");
-    succeeds(&run(valgrind(&host), "", &["16"]));
-    succeeds(&run(valgrind(&host), "paper_mode = 1", &["paper", "16"]));
+    succeeds(&run(&host, valgrind(&host), "", &["16"]));
+    succeeds(&run(&host, valgrind(&host), "paper_mode = 1", &["paper", "16"]));
 }
+
+on_every_openssl!(
+    a_host_in_c_has_its_records_opened_and_its_wrong_calls_refused,
+    valgrind_finds_nothing_but_the_control,
+);

@@ -8,6 +8,7 @@ mod support;
 use std::ffi::c_void;
 
 use support::evp::{Context, Evp};
+use support::installation::{OpenSsl, on_every_openssl};
 use support::{Modules, Numbers};
 
 const SET_IV_FIXED: i32 = 0x12;
@@ -90,10 +91,9 @@ fn begin(context: &mut Context<'_>, key: &[u8], iv: &[u8]) {
 }
 
 /// One after the other, since the offer is the whole process's.
-#[test]
-fn the_protocol_gives_records_until_it_is_broken() {
-    let modules = Modules::new("");
-    let Some(evp) = Evp::load(modules.path()) else { return };
+fn the_protocol_gives_records_until_it_is_broken(openssl: OpenSsl) {
+    let modules = Modules::new(openssl, "");
+    let Some(evp) = Evp::load(&modules) else { return };
     many_records_at_once_are_those_of_one_by_one(&evp);
     many_records_of_a_composite_open_one_by_one(&evp);
     what_does_not_fit_the_protocol_is_refused_and_the_offer_ends(&evp);
@@ -241,3 +241,5 @@ fn what_does_not_fit_the_protocol_is_refused_and_the_offer_ends(evp: &Evp) {
 
     assert_eq!(evp.cipher("AES-256-GCM", "wattlock").fixed(c"tls-multi"), Some(0));
 }
+
+on_every_openssl!(the_protocol_gives_records_until_it_is_broken,);

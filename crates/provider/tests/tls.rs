@@ -6,16 +6,15 @@ mod support;
 
 use std::process::Command;
 
-use support::has;
+use support::installation::{OpenSsl, on_every_openssl};
 use support::site::{PAGES, Site};
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::{self, Event, Statistics};
 
 const TLS_1_2: &[&str] = &["--tls-max", "1.2"];
 
-#[test]
-fn nginx_seals_a_large_page_as_many_records_at_once() {
-    let Some(site) = Site::new() else { return };
+fn nginx_seals_a_large_page_as_many_records_at_once(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     for suite in ["ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES128-GCM-SHA256"] {
         large_pages(&site, suite, statistics::Path::GcmMultiblock);
     }
@@ -29,21 +28,19 @@ fn nginx_seals_a_large_page_as_many_records_at_once() {
     assert_eq!(site.counted(statistics::Path::MultiblockRefused).calls, 0);
 }
 
-#[test]
-fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way() {
-    let Some(site) = Site::with_settings("paper_mode = 1") else { return };
+fn in_paper_mode_the_suite_of_the_paper_goes_the_same_way(openssl: OpenSsl) {
+    let Some(site) = Site::with_settings(openssl, "paper_mode = 1") else { return };
     large_pages(&site, "ECDHE-RSA-AES256-SHA384", statistics::Path::CompositeMultiblock);
     assert_eq!(site.counted(statistics::Path::MultiblockRefused).calls, 0);
 }
 
-#[test]
-fn an_accelerator_takes_what_is_larger_than_the_threshold() {
+fn an_accelerator_takes_what_is_larger_than_the_threshold(openssl: OpenSsl) {
     for (suite, settings) in [
         ("ECDHE-RSA-AES256-GCM-SHA384", "threshold = 8192"),
         ("ECDHE-RSA-AES128-SHA256", "threshold = 8192\nmigration = paper"),
         ("ECDHE-RSA-AES256-SHA384", "paper_mode = 1"),
     ] {
-        let Some(site) = Site::with_settings(&format!("accelerator = simulated\n{settings}"))
+        let Some(site) = Site::with_settings(openssl, &format!("accelerator = simulated\n{settings}"))
         else {
             return;
         };
@@ -73,12 +70,11 @@ fn an_accelerator_takes_what_is_larger_than_the_threshold() {
     }
 }
 
-#[test]
-fn ten_thousand_requests_reach_workers_that_were_forked() {
-    if !has("ab") {
+fn ten_thousand_requests_reach_workers_that_were_forked(openssl: OpenSsl) {
+    if !openssl.has("ab") {
         return;
     }
-    let Some(site) = Site::new() else { return };
+    let Some(site) = Site::new(openssl) else { return };
     site.let_others_in();
     let server = site.nginx_with(
         true,
@@ -109,9 +105,8 @@ fn ten_thousand_requests_reach_workers_that_were_forked() {
     assert!(site.counted(statistics::Path::GcmMultiblock).calls >= 1000);
 }
 
-#[test]
-fn multiblock_can_be_turned_off() {
-    let Some(site) = Site::with_settings("multiblock = 0") else { return };
+fn multiblock_can_be_turned_off(openssl: OpenSsl) {
+    let Some(site) = Site::with_settings(openssl, "multiblock = 0") else { return };
     let server = site.nginx(true, "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;");
     site.fetch(&server, false, 2 << 20, TLS_1_2);
     assert_eq!(site.counted(statistics::Path::GcmMultiblock).calls, 0);
@@ -137,9 +132,8 @@ fn large_pages(site: &Site, suite: &str, path: statistics::Path) {
     }
 }
 
-#[test]
-fn a_client_with_the_provider_reads_what_a_server_without_it_sealed() {
-    let Some(site) = Site::new() else { return };
+fn a_client_with_the_provider_reads_what_a_server_without_it_sealed(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     for suite in [
         "ECDHE-RSA-AES256-GCM-SHA384",
         "ECDHE-RSA-AES128-GCM-SHA256",
@@ -157,9 +151,8 @@ fn a_client_with_the_provider_reads_what_a_server_without_it_sealed() {
     assert!(site.counted(statistics::Path::CompositeRecord).bytes == 0, "ETM is the default");
 }
 
-#[test]
-fn tls_1_3_goes_through_the_provider_on_both_sides() {
-    let Some(site) = Site::new() else { return };
+fn tls_1_3_goes_through_the_provider_on_both_sides(openssl, openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     for suite in ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"] {
         let setting = format!("ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites {suite};");
         for (server, client) in [(true, false), (false, true), (true, true)] {
@@ -173,9 +166,8 @@ fn tls_1_3_goes_through_the_provider_on_both_sides() {
     }
 }
 
-#[test]
-fn cbc_with_either_order_of_mac_goes_through_the_provider() {
-    let Some(site) = Site::new() else { return };
+fn cbc_with_either_order_of_mac_goes_through_the_provider(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     for suite in ["ECDHE-RSA-AES256-SHA384", "ECDHE-RSA-AES128-SHA256"] {
         for option in ["EncryptThenMac", "-EncryptThenMac"] {
             // Without Encrypt-then-MAC, libssl prefers the composite where there is one.
@@ -196,3 +188,14 @@ fn cbc_with_either_order_of_mac_goes_through_the_provider() {
         }
     }
 }
+
+on_every_openssl!(
+    nginx_seals_a_large_page_as_many_records_at_once,
+    in_paper_mode_the_suite_of_the_paper_goes_the_same_way,
+    an_accelerator_takes_what_is_larger_than_the_threshold,
+    ten_thousand_requests_reach_workers_that_were_forked,
+    multiblock_can_be_turned_off,
+    a_client_with_the_provider_reads_what_a_server_without_it_sealed,
+    tls_1_3_goes_through_the_provider_on_both_sides,
+    cbc_with_either_order_of_mac_goes_through_the_provider,
+);

@@ -8,6 +8,7 @@ mod support;
 use std::fs;
 
 use support::Numbers;
+use support::installation::{OpenSsl, on_every_openssl};
 use support::site::Site;
 use support::talk::{Talk, s_client, s_server};
 use wattlock_provider::statistics::{Counts, Path};
@@ -59,9 +60,13 @@ const SIDES: [(bool, bool); 4] = [(false, false), (true, false), (false, true), 
 
 /// Runs `test` for each suite with the provider on either side, and looks whether those sides that
 /// have it took the suite's way, with at least so many bytes as `test` returns for one side.
-fn on_both_sides(suites: &[&Suite], test: impl Fn(&Site, &Suite, bool, bool) -> usize) {
+fn on_both_sides(
+    openssl: OpenSsl,
+    suites: &[&Suite],
+    test: impl Fn(&Site, &Suite, bool, bool) -> usize,
+) {
     for suite in suites {
-        let Some(site) = Site::with_settings(suite.settings) else { return };
+        let Some(site) = Site::with_settings(openssl, suite.settings) else { return };
         for (server, client) in SIDES {
             let before = counted(&site, suite).bytes;
             let bytes = test(&site, suite, server, client) as u64;
@@ -121,9 +126,8 @@ fn times(messages: &[String], what: &str) -> usize {
     messages.iter().filter(|line| line.ends_with(what)).count()
 }
 
-#[test]
-fn data_goes_on_after_a_renegotiation() {
-    on_both_sides(&ALL_1_2, |site, suite, with_server, with_client| {
+fn data_goes_on_after_a_renegotiation(openssl: OpenSsl) {
+    on_both_sides(openssl, &ALL_1_2, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(21);
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
@@ -144,10 +148,9 @@ fn data_goes_on_after_a_renegotiation() {
     });
 }
 
-#[test]
-fn a_session_is_taken_up_again_by_ticket_or_by_id() {
+fn a_session_is_taken_up_again_by_ticket_or_by_id(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &PAPER, &TLS_1_3];
-    on_both_sides(&suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(22);
         let file = site.path("session");
         let file = file.to_str().unwrap();
@@ -181,9 +184,8 @@ fn a_session_is_taken_up_again_by_ticket_or_by_id() {
     });
 }
 
-#[test]
-fn early_data_arrive_before_the_handshake_ends() {
-    on_both_sides(&[&TLS_1_3], |site, suite, with_server, with_client| {
+fn early_data_arrive_before_the_handshake_ends(openssl: OpenSsl) {
+    on_both_sides(openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(23);
         let file = site.path("session");
         let file = file.to_str().unwrap();
@@ -209,9 +211,8 @@ fn early_data_arrive_before_the_handshake_ends() {
     });
 }
 
-#[test]
-fn data_goes_on_under_new_keys_of_tls_1_3() {
-    on_both_sides(&[&TLS_1_3], |site, suite, with_server, with_client| {
+fn data_goes_on_under_new_keys_of_tls_1_3(openssl: OpenSsl) {
+    on_both_sides(openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(24);
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
@@ -234,10 +235,9 @@ fn data_goes_on_under_new_keys_of_tls_1_3() {
     });
 }
 
-#[test]
-fn single_bytes_and_texts_of_odd_lengths_arrive_as_they_are() {
+fn single_bytes_and_texts_of_odd_lengths_arrive_as_they_are(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(&suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(25);
         let (mut server, port) = server(site, with_server, suite, &[]);
         let mut client = client(site, with_client, port, suite, &[]);
@@ -253,10 +253,9 @@ fn single_bytes_and_texts_of_odd_lengths_arrive_as_they_are() {
     });
 }
 
-#[test]
-fn small_fragments_are_sealed_and_opened() {
+fn small_fragments_are_sealed_and_opened(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(&suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut bytes = 0;
         for fragments in [
             &["-max_send_frag", "512"][..],
@@ -278,8 +277,7 @@ fn small_fragments_are_sealed_and_opened() {
 
 /// TLS 1.0 under CBC has an empty record in front of each, so that nobody can choose what an IV
 /// meets; TLS 1.1 has the composites too.
-#[test]
-fn empty_records_of_tls_1_0_go_through_the_composites() {
+fn empty_records_of_tls_1_0_go_through_the_composites(openssl: OpenSsl) {
     const EMPTY: Suite = Suite {
         options: &["-tls1", "-cipher", "AES256-SHA@SECLEVEL=0", "-no_etm"],
         settings: "",
@@ -295,7 +293,7 @@ fn empty_records_of_tls_1_0_go_through_the_composites() {
         settings: "",
         path: Path::CbcRecord,
     };
-    on_both_sides(&[&EMPTY, &EXPLICIT, &ETM], |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &[&EMPTY, &EXPLICIT, &ETM], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(27);
         let before = site.counted(suite.path);
         let (mut server, port) = server(site, with_server, suite, &[]);
@@ -316,8 +314,7 @@ fn empty_records_of_tls_1_0_go_through_the_composites() {
     });
 }
 
-#[test]
-fn datagrams_go_through_the_provider() {
+fn datagrams_go_through_the_provider(openssl: OpenSsl) {
     const GCM: Suite = Suite {
         options: &["-dtls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"],
         settings: "",
@@ -340,6 +337,7 @@ fn datagrams_go_through_the_provider() {
         path: Path::CompositeRecord,
     };
     on_both_sides(
+        openssl,
         &[&GCM, &MAC_OF_LIBSSL, &ETM, &PAPER],
         |site, suite, with_server, with_client| {
             let mut numbers = Numbers(28);
@@ -355,10 +353,9 @@ fn datagrams_go_through_the_provider() {
     );
 }
 
-#[test]
-fn both_sides_say_that_they_close() {
+fn both_sides_say_that_they_close(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(&suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
         let (_server, port) =
@@ -378,3 +375,15 @@ fn both_sides_say_that_they_close() {
         page.len()
     });
 }
+
+on_every_openssl!(
+    data_goes_on_after_a_renegotiation,
+    a_session_is_taken_up_again_by_ticket_or_by_id,
+    early_data_arrive_before_the_handshake_ends,
+    data_goes_on_under_new_keys_of_tls_1_3,
+    single_bytes_and_texts_of_odd_lengths_arrive_as_they_are,
+    small_fragments_are_sealed_and_opened,
+    empty_records_of_tls_1_0_go_through_the_composites,
+    datagrams_go_through_the_provider,
+    both_sides_say_that_they_close,
+);

@@ -5,6 +5,7 @@
 mod support;
 
 use support::between::{Between, Toward};
+use support::installation::{OpenSsl, on_every_openssl};
 use support::site::Site;
 use support::talk::{Talk, s_client, s_server};
 use wattlock_provider::statistics::{Counts, Path};
@@ -54,25 +55,23 @@ const TLS_1_2: [(&[&str], &str, Path); 9] = [
     (&["ECDHE-RSA-AES256-SHA384"], "", Path::CbcRecord),
 ];
 
-#[test]
-fn a_changed_record_of_tls_1_2_is_refused_as_by_openssl() {
+fn a_changed_record_of_tls_1_2_is_refused_as_by_openssl(openssl: OpenSsl) {
     for (suite, settings, path) in TLS_1_2 {
         let options = [&["-quiet", "-tls1_2", "-cipher"], suite].concat();
-        refused_alike(&options, settings, path);
+        refused_alike(openssl, &options, settings, path);
     }
 }
 
-#[test]
-fn a_changed_record_of_tls_1_3_is_refused_as_by_openssl() {
+fn a_changed_record_of_tls_1_3_is_refused_as_by_openssl(openssl: OpenSsl) {
     for suite in ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"] {
         let options = ["-quiet", "-tls1_3", "-ciphersuites", suite];
-        refused_alike(&options, "", Path::GcmStream);
+        refused_alike(openssl, &options, "", Path::GcmStream);
     }
 }
 
 /// Every change, to a record of either side.
-fn refused_alike(options: &[&str], settings: &str, path: Path) {
-    let Some(site) = Site::with_settings(settings) else { return };
+fn refused_alike(openssl: OpenSsl, options: &[&str], settings: &str, path: Path) {
+    let Some(site) = Site::with_settings(openssl, settings) else { return };
     let mut told = Vec::new();
     for with in [false, true] {
         let before = site.counted(path).bytes;
@@ -129,8 +128,7 @@ fn reason(errors: &str) -> String {
     after.split(':').take(2).collect::<Vec<_>>().join(":")
 }
 
-#[test]
-fn a_connection_that_is_cut_is_told_from_one_that_ends() {
+fn a_connection_that_is_cut_is_told_from_one_that_ends(openssl: OpenSsl) {
     let suites: [(&[&str], &str, Path); 4] = [
         (&["-tls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"], "", Path::GcmRecord),
         (&["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA256", "-no_etm"], "", Path::CompositeRecord),
@@ -142,7 +140,7 @@ fn a_connection_that_is_cut_is_told_from_one_that_ends() {
         (&["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"], "", Path::GcmStream),
     ];
     for (options, settings, path) in suites {
-        let Some(site) = Site::with_settings(settings) else { return };
+        let Some(site) = Site::with_settings(openssl, settings) else { return };
         let mut told = Vec::new();
         for with in [false, true] {
             let before = site.counted(path);
@@ -169,3 +167,9 @@ fn a_connection_that_is_cut_is_told_from_one_that_ends() {
         assert_eq!(told[0], told[1], "{options:?}");
     }
 }
+
+on_every_openssl!(
+    a_changed_record_of_tls_1_2_is_refused_as_by_openssl,
+    a_changed_record_of_tls_1_3_is_refused_as_by_openssl,
+    a_connection_that_is_cut_is_told_from_one_that_ends,
+);

@@ -12,12 +12,13 @@ use super::configuration::Configuration;
 use super::statistics::Folder;
 use crate::exit::unavailable;
 
-/// The system's OpenSSL, as its program.
+/// An OpenSSL, as its program.
 pub struct OpenSsl {
     /// For files; private to the check.
     pub directory: PathBuf,
     /// The first line of `openssl version`.
     pub version: String,
+    program: PathBuf,
     configuration: PathBuf,
     statistics: Folder,
 }
@@ -68,17 +69,26 @@ impl Checked {
 }
 
 impl OpenSsl {
-    /// Looks for the program, and writes a configuration with the provider.
+    /// Looks for the program, by default the system's, and writes a configuration with the provider.
     ///
     /// # Errors
     /// That there is no such program, or what it says about the provider.
-    pub fn with(module: &Path, directory: &Path) -> anyhow::Result<Self> {
+    pub fn with(program: Option<&Path>, module: &Path, directory: &Path) -> anyhow::Result<Self> {
+        // It runs in another directory.
+        let program = match program {
+            None => "openssl".into(),
+            Some(program) => program.canonicalize().map_err(|error| {
+                let program = program.display();
+                unavailable(format!("no program at {program}: {error}; --openssl names its file"))
+            })?,
+        };
         let statistics = Folder::new(directory.join("statistics"))?;
         let configuration = directory.join("openssl.cnf");
         let told = Configuration { module, statistics: Some(statistics.path()), settings: &[] };
         fs::write(&configuration, told.text().map_err(unavailable)?)?;
         let directory = directory.to_owned();
-        let mut openssl = Self { directory, version: String::new(), configuration, statistics };
+        let version = String::new();
+        let mut openssl = Self { directory, version, program, configuration, statistics };
         openssl.version = first_line(&openssl.run(By::OpenSsl, &["version"])?);
         Ok(openssl)
     }
@@ -87,7 +97,7 @@ impl OpenSsl {
     pub fn command(&self, by: By) -> Command {
         // Whatever happens, it ends.
         let mut command = Command::new("timeout");
-        command.args([LONGEST_S, "openssl"]).current_dir(&self.directory);
+        command.arg(LONGEST_S).arg(&self.program).current_dir(&self.directory);
         command.env_remove("OPENSSL_MODULES").env_remove("OPENSSL_CONF_INCLUDE");
         command.env(
             "OPENSSL_CONF",

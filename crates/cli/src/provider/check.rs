@@ -1,4 +1,5 @@
-//! `wattlock provider check`: what of the provider really runs in the system's OpenSSL.
+//! `wattlock provider check`: what of the provider really runs in the system's OpenSSL, or in
+//! another.
 
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
         .tempdir()
         .context("cannot make a temporary directory")?;
     signals::clean_up_and_remove(directory.path().to_owned())?;
-    let openssl = OpenSsl::with(&module, directory.path())?;
+    let openssl = OpenSsl::with(args.openssl.as_deref(), &module, directory.path())?;
     let ciphers = openssl.ciphers()?;
     let mut checked = Vec::new();
     let mut only_tls = Vec::new();

@@ -89,7 +89,7 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
 pub fn loaded(module: &Path) -> Result<String, String> {
     let looked = || {
         let directory = tempfile::Builder::new().prefix("wattlock-doctor-").tempdir()?;
-        let openssl = agreement::OpenSsl::with(module, directory.path())?;
+        let openssl = agreement::OpenSsl::with(None, module, directory.path())?;
         let ciphers = openssl.ciphers()?.len();
         anyhow::Ok((ciphers, openssl.version))
     };

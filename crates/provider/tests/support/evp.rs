@@ -6,6 +6,8 @@ use std::ptr;
 
 use libloading::Library;
 
+use super::Modules;
+
 macro_rules! api {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case)]
@@ -105,8 +107,8 @@ pub struct Evp {
 unsafe impl Sync for Evp {}
 
 impl Evp {
-    /// `None`, and a line that says so, where there is no libcrypto 3.
-    pub fn load(modules: &Path) -> Option<Self> {
+    /// `None`, and a line that says so, where there is no such libcrypto.
+    pub fn load(modules: &Modules) -> Option<Self> {
         let mut evp = Self::without_providers(modules)?;
         for name in [c"default", c"wattlock"] {
             if let Err(error) = evp.provider(name) {
@@ -136,9 +138,10 @@ impl Evp {
     }
 
     /// The same before anything is loaded.
-    pub fn without_providers(modules: &Path) -> Option<Self> {
+    pub fn without_providers(modules: &Modules) -> Option<Self> {
+        let libcrypto = modules.openssl().libcrypto()?;
         // SAFETY: libcrypto's initialisers may run in any program.
-        let library = match unsafe { Library::new("libcrypto.so.3") } {
+        let library = match unsafe { Library::new(libcrypto) } {
             Ok(library) => library,
             Err(error) => {
                 println!("skipped: {error}");
@@ -148,7 +151,7 @@ impl Evp {
         let api = Api::bind(&library);
         // SAFETY: it may be called at any time.
         let context = unsafe { (api.OSSL_LIB_CTX_new)() };
-        let modules = CString::new(modules.to_str().unwrap()).unwrap();
+        let modules = CString::new(modules.path().to_str().unwrap()).unwrap();
         // SAFETY: the context is live, the path ends.
         let set = unsafe { (api.OSSL_PROVIDER_set_default_search_path)(context, modules.as_ptr()) };
         assert_eq!(set, 1);

@@ -1,9 +1,10 @@
-//! The system's OpenSSL with the provider that was built: as a library, and as programs.
+//! OpenSSL with the provider that was built: as a library, and as programs.
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 pub mod between;
 pub mod evp;
+pub mod installation;
 pub mod site;
 pub mod talk;
 
@@ -12,16 +13,18 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use installation::OpenSsl;
 use tempfile::TempDir;
 
 /// A folder with the module under the name that OpenSSL looks for, and a configuration.
 pub struct Modules {
     folder: TempDir,
+    openssl: OpenSsl,
 }
 
 impl Modules {
     /// Both providers, ours preferred, with `settings` in its section.
-    pub fn new(settings: &str) -> Self {
+    pub fn new(openssl: OpenSsl, settings: &str) -> Self {
         let folder = TempDir::new().unwrap();
         symlink(module(), folder.path().join("wattlock.so")).unwrap();
         let config = format!(
@@ -33,16 +36,21 @@ impl Modules {
              [algorithms]\ndefault_properties = ?provider=wattlock\n"
         );
         fs::write(folder.path().join("openssl.cnf"), config).unwrap();
-        Self { folder }
+        Self { folder, openssl }
+    }
+
+    /// Whose modules they are.
+    pub fn openssl(&self) -> OpenSsl {
+        self.openssl
     }
 
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A program of the system that uses OpenSSL with the provider.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
+    /// A program that uses OpenSSL with the provider.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = self.openssl.command(program);
         command
             .env("OPENSSL_CONF", self.path().join("openssl.cnf"))
             .env("OPENSSL_MODULES", self.path());
@@ -56,19 +64,6 @@ fn module() -> PathBuf {
     let module = test.parent().unwrap().join("libwattlock_provider.so");
     assert!(module.exists(), "{} was not built", module.display());
     module
-}
-
-/// Whether the system has `program`; if not, says that the test is skipped.
-pub fn has(program: &str) -> bool {
-    let found = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path)
-            .chain(["/usr/sbin".into()])
-            .any(|folder| folder.join(program).is_file())
-    });
-    if !found {
-        println!("skipped: there is no {program} here");
-    }
-    found
 }
 
 /// Numbers that look random and are the same each time (xorshift64*).

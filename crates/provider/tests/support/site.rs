@@ -9,51 +9,31 @@ use std::time::{Duration, Instant};
 
 use wattlock_provider::statistics::{self, Counts, Statistics};
 
-use super::{Modules, Numbers, has};
+use super::installation::OpenSsl;
+use super::{Modules, Numbers};
 
 /// A folder with a certificate, pages, and what counts.
 pub struct Site {
     modules: Modules,
     folder: tempfile::TempDir,
-    pub programs: Programs,
-}
-
-/// The programs, by name or path.
-#[derive(Clone, Debug)]
-pub struct Programs {
-    pub openssl: PathBuf,
-    pub nginx: PathBuf,
-    pub curl: PathBuf,
-}
-
-impl Programs {
-    /// Those of the system; `None`, and a line that says so, where one is missing.
-    pub fn of_the_system() -> Option<Self> {
-        let here = ["nginx", "curl", "openssl"].iter().all(|program| has(program));
-        here.then(|| Self {
-            openssl: "openssl".into(),
-            nginx: "/usr/sbin/nginx".into(),
-            curl: "curl".into(),
-        })
-    }
 }
 
 /// A page of that many bytes has that name.
 pub const PAGES: [usize; 7] = [0, 1, 1000, 16_385, 65_536, 130_000, 2 << 20];
 
 impl Site {
-    /// `None`, and a line that says so, where a program of the system is missing.
-    pub fn new() -> Option<Self> {
-        Self::with_settings("")
+    /// `None`, and a line that says so, where a program is missing.
+    pub fn new(openssl: OpenSsl) -> Option<Self> {
+        Self::with_settings(openssl, "")
     }
 
     /// With more settings of the provider.
-    pub fn with_settings(settings: &str) -> Option<Self> {
-        Programs::of_the_system().map(|programs| Self::of(programs, settings))
+    pub fn with_settings(openssl: OpenSsl, settings: &str) -> Option<Self> {
+        let here = ["nginx", "curl", "openssl"].iter().all(|program| openssl.has(program));
+        here.then(|| Self::furnished(openssl, settings))
     }
 
-    /// With those programs.
-    pub fn of(programs: Programs, settings: &str) -> Self {
+    fn furnished(openssl: OpenSsl, settings: &str) -> Self {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path();
         for name in ["pages", "stats", "tmp"] {
@@ -63,7 +43,8 @@ impl Site {
         for len in PAGES {
             fs::write(path.join("pages").join(len.to_string()), numbers.bytes(len)).unwrap();
         }
-        let made = Command::new(&programs.openssl)
+        let made = openssl
+            .command("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
             .args(["-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
             .current_dir(path)
@@ -71,7 +52,7 @@ impl Site {
             .status();
         assert!(made.unwrap().success());
         let settings = format!("statistics = {}\n{settings}", path.join("stats").display());
-        Self { modules: Modules::new(&settings), folder, programs }
+        Self { modules: Modules::new(openssl, &settings), folder }
     }
 
     /// The workers of a server that was started by root are somebody else.
@@ -97,8 +78,8 @@ impl Site {
     }
 
     /// A program, with the provider or without.
-    pub fn command(&self, program: &Path, with: bool) -> Command {
-        if with { self.modules.command(program) } else { Command::new(program) }
+    pub fn command(&self, program: &str, with: bool) -> Command {
+        if with { self.modules.command(program) } else { self.modules.openssl().command(program) }
     }
 
     /// nginx in the foreground, as one process; ended on drop.
@@ -120,7 +101,7 @@ impl Site {
         );
         let file = self.path(&format!("nginx-{port}.conf"));
         fs::write(&file, config).unwrap();
-        let mut command = self.command(&self.programs.nginx, with);
+        let mut command = self.command("nginx", with);
         command.arg("-c").arg(&file).arg("-p").arg(self.folder.path());
         command.arg("-e").arg(self.path("tmp/error"));
         Server::start(command, port, &self.path("tmp/error"))
@@ -130,7 +111,7 @@ impl Site {
     pub fn fetch(&self, server: &Server, with: bool, page: usize, arguments: &[&str]) {
         let url = format!("https://localhost:{}/{page}", server.port);
         let got = self
-            .command(&self.programs.curl, with)
+            .command("curl", with)
             .args(["--silent", "--show-error", "--fail", "--max-time", "60", "--cacert"])
             .arg(self.path("cert.pem"))
             .args(arguments)

@@ -159,7 +159,7 @@ impl Drop for Talk {
 /// `openssl s_server`, with the provider or without; also where it listens.
 pub fn s_server(site: &Site, with: bool, arguments: &[&str]) -> (Talk, u16) {
     let port = free_port();
-    let mut command = site.command(&site.programs.openssl, with);
+    let mut command = site.command("openssl", with);
     command.args(["s_server", "-accept", &port.to_string(), "-key"]).arg(site.path("key.pem"));
     command.arg("-cert").arg(site.path("cert.pem")).args(arguments);
     command.current_dir(site.path("pages"));
@@ -177,7 +177,7 @@ pub fn s_server(site: &Site, with: bool, arguments: &[&str]) -> (Talk, u16) {
 
 /// `openssl s_client`, with the provider or without.
 pub fn s_client(site: &Site, with: bool, port: u16, arguments: &[&str]) -> Talk {
-    let mut command = site.command(&site.programs.openssl, with);
+    let mut command = site.command("openssl", with);
     command.args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-CAfile"]);
     command.arg(site.path("cert.pem")).args(arguments);
     Talk::start(command)

@@ -1,4 +1,5 @@
-//! Who serves: OpenSSL's own ciphers in three ways, and the provider's in four.
+//! Who serves: OpenSSL's own ciphers in three ways, the provider's in four, and three of them again in
+//! the newest OpenSSL.
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +10,7 @@ use wattlock_provider::statistics::Statistics;
 
 use super::server::{Nginx, Place, Setup};
 use crate::args::Suite;
+use crate::bench::results::Results;
 use crate::exit::unavailable;
 use crate::provider::configuration::{Configuration, TUNABLES};
 use crate::provider::statistics::Folder;
@@ -30,10 +32,16 @@ pub enum Contender {
     Accelerator,
     /// The same, by the accelerator from 8 KiB on, as the study has it.
     Eeca,
+    /// As `InstructionSet`, in the newest OpenSSL.
+    Newest,
+    /// As `LargeBuffers`, there.
+    NewestLargeBuffers,
+    /// As `Reconstruction`, there.
+    NewestReconstruction,
 }
 
 impl Contender {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::Software,
         Self::InstructionSet,
         Self::LargeBuffers,
@@ -41,28 +49,45 @@ impl Contender {
         Self::Reconstruction,
         Self::Accelerator,
         Self::Eeca,
+        Self::Newest,
+        Self::NewestLargeBuffers,
+        Self::NewestReconstruction,
     ];
 
-    /// The row's tool.
-    pub fn name(self) -> &'static str {
+    /// The row's tool; of the newest OpenSSL with its version, which the settings of `results` have.
+    pub fn tool(self, results: &Results) -> String {
+        let newest = || {
+            let version = results.settings.get(NEWEST_VERSION).and_then(|version| version.as_str());
+            version.unwrap_or("newest").to_owned()
+        };
         match self {
-            Self::Software => "openssl, software",
-            Self::InstructionSet => "openssl",
-            Self::LargeBuffers => "openssl, 124k buffers",
-            Self::Single => "wattlock single records",
-            Self::Reconstruction => "wattlock reconstruction",
-            Self::Accelerator => "wattlock simulated accelerator",
-            Self::Eeca => "wattlock EECA, simulated",
+            Self::Software => "openssl, software".into(),
+            Self::InstructionSet => "openssl".into(),
+            Self::LargeBuffers => "openssl, 124k buffers".into(),
+            Self::Single => "wattlock single records".into(),
+            Self::Reconstruction => "wattlock reconstruction".into(),
+            Self::Accelerator => "wattlock simulated accelerator".into(),
+            Self::Eeca => "wattlock EECA, simulated".into(),
+            Self::Newest => format!("openssl {}", newest()),
+            Self::NewestLargeBuffers => format!("openssl {}, 124k buffers", newest()),
+            Self::NewestReconstruction => format!("wattlock reconstruction, {}", newest()),
         }
     }
 
     /// True if the provider takes part.
     pub fn is_ours(self) -> bool {
-        !matches!(self, Self::Software | Self::InstructionSet | Self::LargeBuffers)
+        use Contender::{InstructionSet, LargeBuffers, Newest, NewestLargeBuffers, Software};
+        let theirs = [Software, InstructionSet, LargeBuffers, Newest, NewestLargeBuffers];
+        !theirs.contains(&self)
+    }
+
+    /// True if the newest OpenSSL serves.
+    pub fn is_newest(self) -> bool {
+        matches!(self, Self::Newest | Self::NewestLargeBuffers | Self::NewestReconstruction)
     }
 
     fn has_large_buffers(self) -> bool {
-        !matches!(self, Self::Software | Self::InstructionSet | Self::Single)
+        !matches!(self, Self::Software | Self::InstructionSet | Self::Single | Self::Newest)
     }
 
     fn has_accelerator(self) -> bool {
@@ -137,7 +162,8 @@ impl Running {
             environment.push(("GLIBC_TUNABLES", TUNABLES.into()));
         }
         let large_buffers = contender.has_large_buffers();
-        let setup = Setup { name, suite, large_buffers, environment: &environment };
+        let nginx = place.nginx(contender).context("no newest OpenSSL")?;
+        let setup = Setup { name, nginx, suite, large_buffers, environment: &environment };
         Ok(Self { contender, nginx: place.serve(&setup)?, statistics })
     }
 
@@ -215,6 +241,9 @@ fn configure(
     fs::write(file, told.text().map_err(unavailable)?)?;
     Ok(())
 }
+
+/// The setting that has the version of the newest OpenSSL.
+pub const NEWEST_VERSION: &str = "openssl_newest";
 
 /// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
 /// is left for AES is its constant-time code with vector permutations.

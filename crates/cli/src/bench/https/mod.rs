@@ -1,4 +1,5 @@
-//! `wattlock bench https`: nginx with OpenSSL's own ciphers and with the provider's, in turns.
+//! `wattlock bench https`: nginx with OpenSSL's own ciphers and with the provider's, in turns, and
+//! with the newest OpenSSL where there is one.
 
 mod client;
 mod contenders;
@@ -8,7 +9,7 @@ mod printed;
 mod server;
 mod tables;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -43,17 +44,23 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut results = Results::new("https");
     settings.tell(&mut results, (first, last));
+    let newest = newest(args.openssl_newest.as_deref(), &mut results);
     match &programs {
         Ok(programs) => programs.tell(&mut results),
         Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
     }
     if let Err(why) = &provider {
-        let ours: Vec<&str> =
-            Contender::ALL.into_iter().filter(|c| c.is_ours()).map(Contender::name).collect();
+        let ours: Vec<String> =
+            Contender::ALL.into_iter().filter(|c| c.is_ours()).map(|c| c.tool(&results)).collect();
         results.skipped.push(format!("{}: {why}", ours.join(", ")));
     }
     let bench = programs.ok().map(|programs| Bench {
-        place: Place { directory: directory.path().to_owned(), nginx: programs.nginx, cpu: first },
+        place: Place {
+            directory: directory.path().to_owned(),
+            nginx: programs.nginx,
+            newest,
+            cpu: first,
+        },
         clients: Clients { wrk: programs.wrk, ab: programs.ab, curl: programs.curl, cpu: last },
         provider,
         settings: &settings,
@@ -142,6 +149,32 @@ impl Settings {
     }
 }
 
+/// The nginx in the folder of the newest OpenSSL, whose version is told; or why there is none.
+fn newest(folder: Option<&Path>, results: &mut Results) -> Option<PathBuf> {
+    let found = match folder {
+        None => Err("--openssl-newest names the folder of one, which `make openssl` builds".into()),
+        Some(folder) => {
+            let nginx = folder.join("bin/nginx");
+            let version = server::version(&nginx);
+            let found =
+                server::openssl_of(&version).map(str::to_owned).zip(nginx.canonicalize().ok());
+            found.ok_or_else(|| {
+                format!("no nginx with OpenSSL at {}; `make openssl` builds it", nginx.display())
+            })
+        }
+    };
+    match found {
+        Ok((version, nginx)) => {
+            results.settings.insert(contenders::NEWEST_VERSION.into(), json!(version));
+            Some(nginx)
+        }
+        Err(why) => {
+            results.skipped.push(format!("the newest OpenSSL: {why}"));
+            None
+        }
+    }
+}
+
 /// The programs without which no page is served.
 struct Programs {
     nginx: PathBuf,
@@ -200,10 +233,12 @@ impl Bench<'_> {
         let mut running = Vec::new();
         let provider = self.provider.as_deref().ok();
         for contender in Contender::ALL {
-            if contender.is_ours() && provider.is_none() {
+            let nginx = self.place.nginx(contender);
+            let Some(nginx) = nginx.filter(|_| !contender.is_ours() || provider.is_some()) else {
                 // Said once for all suites.
                 continue;
-            }
+            };
+            let tool = contender.tool(&lab.results);
             let started = Running::start(&self.place, contender, suite, provider);
             let checked = started.and_then(|one| {
                 let negotiated = self.check(&one, suite)?;
@@ -211,20 +246,12 @@ impl Bench<'_> {
             });
             match checked {
                 Ok((one, negotiated)) => {
-                    note(
-                        lab,
-                        "negotiated",
-                        &format!("{name}, {}", contender.name()),
-                        json!(negotiated),
-                    );
-                    lab.results
-                        .tools
-                        .entry(contender.name().into())
-                        .or_insert_with(|| server::version(&self.place.nginx));
+                    note(lab, "negotiated", &format!("{name}, {tool}"), json!(negotiated));
+                    lab.results.tools.entry(tool).or_insert_with(|| server::version(nginx));
                     running.push(one);
                 }
                 Err(why) => {
-                    lab.results.skipped.push(format!("{}, {name}: {why:#}", contender.name()));
+                    lab.results.skipped.push(format!("{tool}, {name}: {why:#}"));
                 }
             }
         }
@@ -237,7 +264,7 @@ impl Bench<'_> {
         }
         for one in &running {
             if let Some(counted) = one.counted()? {
-                let key = format!("{name}, {}", one.contender.name());
+                let key = format!("{name}, {}", one.contender.tool(&lab.results));
                 note(lab, "counted", &key, provider::statistics::process(&counted));
             }
         }
@@ -282,7 +309,8 @@ impl Bench<'_> {
             match turns {
                 Ok(turns) => add(lab, one.contender, &case(suite, size, load), size, turns),
                 Err(why) => {
-                    let what = format!("{}, {}", one.contender.name(), case(suite, size, load));
+                    let tool = one.contender.tool(&lab.results);
+                    let what = format!("{tool}, {}", case(suite, size, load));
                     lab.results.skipped.push(format!("{what}: {why:#}"));
                 }
             }
@@ -313,7 +341,7 @@ impl Bench<'_> {
 fn add(lab: &mut Lab<'_>, contender: Contender, case: &str, size: u64, turns: Vec<Turn>) {
     let sample = |of: fn(&Turn) -> u64| Sample::of(turns.iter().map(of).collect());
     let row = Row {
-        tool: contender.name().into(),
+        tool: contender.tool(&lab.results),
         case: case.into(),
         call_bytes: Some(size),
         bytes: size,

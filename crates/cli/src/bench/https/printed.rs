@@ -106,7 +106,9 @@ fn table<'a>(table: &str, unit: f64, ours: &dyn Fn(u64) -> [Option<(f64, &'a Row
 
 /// The row of a page, by the study's client where it was measured.
 fn pages(results: &Results, kilobytes: u64, contender: Contender) -> Option<&Row> {
-    let row = |load| results.row(contender.name(), &case(Suite::CbcSha384, kilobytes << 10, load));
+    let row = |load| {
+        results.row(&contender.tool(results), &case(Suite::CbcSha384, kilobytes << 10, load))
+    };
     row(Load::Ab).or_else(|| row(Load::Wrk))
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::contenders::Contender;
 use super::guarded::{self, Guarded};
 use crate::args::Suite;
 
@@ -16,6 +17,8 @@ pub struct Place {
     /// Private to the bench, but for its parts that a server's worker reads.
     pub directory: PathBuf,
     pub nginx: PathBuf,
+    /// That of the newest OpenSSL.
+    pub newest: Option<PathBuf>,
     /// The CPU of the servers.
     pub cpu: usize,
 }
@@ -24,6 +27,7 @@ pub struct Place {
 pub struct Setup<'a> {
     /// For its directory: letters and digits.
     pub name: String,
+    pub nginx: &'a Path,
     pub suite: Suite,
     /// Buffers so large that libssl hands over eight records at once.
     pub large_buffers: bool,
@@ -65,6 +69,11 @@ impl Place {
         Ok(())
     }
 
+    /// The nginx of a contender, where it is there.
+    pub fn nginx(&self, contender: Contender) -> Option<&Path> {
+        if contender.is_newest() { self.newest.as_deref() } else { Some(&self.nginx) }
+    }
+
     /// The certificate, which signs itself.
     pub fn certificate(&self) -> PathBuf {
         self.directory.join("cert.pem")
@@ -97,7 +106,7 @@ impl Place {
         let _ = fs::remove_dir_all(&home);
         fs::create_dir(&home)?;
         fs::write(home.join("nginx.conf"), configuration(setup, port))?;
-        let mut command = guarded::command(self.cpu, &self.nginx);
+        let mut command = guarded::command(self.cpu, setup.nginx);
         command.arg("-p").arg(&home).args(["-c", "nginx.conf", "-e", "said"]);
         command.envs(setup.environment.iter().map(|(name, value)| (name, value)));
         let said = home.join("said");
@@ -252,6 +261,11 @@ pub fn version(nginx: &Path) -> String {
     }
 }
 
+/// The number in what [`version`] tells of OpenSSL: "4.0.3".
+pub fn openssl_of(version: &str) -> Option<&str> {
+    version.split_once(", OpenSSL ")?.1.split(' ').next().filter(|number| !number.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +278,13 @@ mod tests {
         };
         assert!(before > Duration::ZERO);
         assert_eq!(scheduled(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_number_of_openssl_is_read() {
+        assert_eq!(openssl_of("nginx/1.28.3, OpenSSL 4.0.3 29 Sep 2026"), Some("4.0.3"));
+        assert_eq!(openssl_of("nginx/1.28.3, BoringSSL"), None);
+        assert_eq!(openssl_of("nginx, unknown, "), None);
     }
 
     #[test]

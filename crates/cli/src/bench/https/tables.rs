@@ -91,6 +91,16 @@ const TARGETS: [(Suite, u64, Contender, f64); 5] = [
     (Suite::CbcSha384, 512 << 10, Contender::InstructionSet, 0.3),
 ];
 
+/// Ours and theirs that are compared: large buffers beside large buffers, everything beside the
+/// default, and each OpenSSL by itself.
+const PAIRS: [(Contender, Contender); 5] = [
+    (Contender::Single, Contender::InstructionSet),
+    (Contender::Reconstruction, Contender::InstructionSet),
+    (Contender::Reconstruction, Contender::LargeBuffers),
+    (Contender::NewestReconstruction, Contender::Newest),
+    (Contender::NewestReconstruction, Contender::NewestLargeBuffers),
+];
+
 /// CPU time of the server, and rates of the cipher.
 pub fn ratios(results: &Results) -> Vec<Ratio> {
     let mut ratios = Vec::new();
@@ -101,20 +111,13 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
         for &size in &sizes {
             let case = super::case(suite, size, super::Load::Wrk);
             let cpu = |contender: Contender| {
-                results.row(contender.name(), &case).map(|row| row.cpu_ns.median as f64)
+                results.row(&contender.tool(results), &case).map(|row| row.cpu_ns.median as f64)
             };
-            let others = [Contender::InstructionSet, Contender::LargeBuffers];
-            for (ours, theirs) in [Contender::Single, Contender::Reconstruction]
-                .into_iter()
-                .flat_map(|ours| others.map(|theirs| (ours, theirs)))
-            {
-                // Large buffers beside large buffers, and everything beside the default.
-                if (ours, theirs) == (Contender::Single, Contender::LargeBuffers) {
-                    continue;
-                }
+            for (ours, theirs) in PAIRS {
                 let Some((one, other)) = cpu(ours).zip(cpu(theirs)) else { continue };
                 let value = one / other.max(1.0);
-                let name = format!("{case}: CPU of {} / {}", ours.name(), theirs.name());
+                let name =
+                    format!("{case}: CPU of {} / {}", ours.tool(results), theirs.tool(results));
                 let target = TARGETS.iter().find(|(of, bytes, beside, _)| {
                     (*of, *bytes, *beside) == (suite, size, theirs)
                         && ours == Contender::Reconstruction

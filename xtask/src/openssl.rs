@@ -1,0 +1,242 @@
+//! `cargo xtask openssl`: the newest OpenSSL, and an nginx that is linked to it, from the sources
+//! that crates carry. They are built once into `openssl-newest` in the target folder, where the
+//! tests look for them and `wattlock bench https --openssl-newest` is pointed to.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use cargo_metadata::MetadataCommand;
+
+/// Builds what is not there yet.
+///
+/// # Errors
+/// What is missing, or what the last lines of a build say.
+pub fn build() -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
+    let folder = PathBuf::from(metadata.target_directory).join("openssl-newest");
+    fs::create_dir_all(&folder)?;
+    // Another run of this builds the same.
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock()?;
+    let openssl = Stamp {
+        file: folder.join("stamp-openssl"),
+        text: format!(
+            "openssl-src {}\nin {}\nwithout {WITHOUT}\n",
+            openssl_src::version(),
+            folder.display()
+        ),
+    };
+    openssl.unless_there(|| {
+        // It is linked to what is built anew.
+        let _ = fs::remove_file(folder.join("stamp-nginx"));
+        build_openssl(&folder)
+    })?;
+    let (source, version) = nginx_source(metadata.workspace_root.as_std_path())?;
+    let nginx = Stamp {
+        file: folder.join("stamp-nginx"),
+        text: format!("nginx-src {version}\n{}{NGINX}\n", openssl.text),
+    };
+    nginx.unless_there(|| build_nginx(&folder, &source))?;
+    eprintln!("openssl: the newest is in {}", folder.display());
+    Ok(())
+}
+
+/// Says what was built, and is written last.
+struct Stamp {
+    file: PathBuf,
+    text: String,
+}
+
+impl Stamp {
+    fn unless_there(&self, build: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        if fs::read_to_string(&self.file).is_ok_and(|text| text == self.text) {
+            return Ok(());
+        }
+        let _ = fs::remove_file(&self.file);
+        let started = Instant::now();
+        build()?;
+        eprintln!("openssl: built in {} s", started.elapsed().as_secs());
+        Ok(fs::write(&self.file, &self.text)?)
+    }
+}
+
+/// Static libraries, of which every file is compiled once, linked as shared ones: OpenSSL's own rules
+/// for shared libraries compile everything twice, and want scripts that the crate leaves out.
+fn build_openssl(folder: &Path) -> anyhow::Result<()> {
+    eprintln!("openssl: building OpenSSL {} from source, some minutes", openssl_src::version());
+    let build = emptied(folder.join("build-openssl"))?;
+    let log = folder.join("openssl.log");
+    let steps = Steps { build: &build, log: &log };
+    let source = openssl_src::source_dir();
+    let mut configure = Command::new("perl");
+    configure.arg(source.join("Configure")).arg("--libdir=lib");
+    configure.arg(format!("--prefix={}", folder.display()));
+    configure.arg(format!("--openssldir={}", folder.join("ssl").display()));
+    configure.args(WITHOUT.split_whitespace().map(|feature| format!("no-{feature}")));
+    configure.arg(format!("-Wl,-rpath,{}", folder.join("lib").display()));
+    steps.run(&mut configure)?;
+    steps.make(&["build_libs"])?;
+    let major = openssl_src::version().split_once('+').map_or("", |(_, openssl)| openssl);
+    let major = major.split('.').next().filter(|major| !major.is_empty());
+    let major = major.context("openssl-src does not tell OpenSSL's version")?;
+    for (library, needs) in [("libcrypto", &["-ldl", "-pthread"][..]), ("libssl", &["-lcrypto"])] {
+        let file = format!("{library}.so.{major}");
+        let mut link = Command::new("cc");
+        link.args(["-shared", "-Wl,-Bsymbolic,-z,defs,-z,nodelete", "-o", &file]);
+        link.arg(format!("-Wl,-soname,{file},-rpath,{}", folder.join("lib").display()));
+        link.arg(format!("-Wl,--whole-archive,{library}.a,--no-whole-archive"));
+        link.arg("-L.").args(needs);
+        steps.run(&mut link)?;
+        let name = format!("{library}.so");
+        std::os::unix::fs::symlink(&file, build.join(&name))?;
+        let lib = folder.join("lib");
+        fs::create_dir_all(&lib)?;
+        fs::copy(build.join(&file), lib.join(&file))?;
+        let _ = fs::remove_file(lib.join(&name));
+        std::os::unix::fs::symlink(&file, lib.join(&name))?;
+    }
+    // The program is linked to the shared libraries, which lie beside the static ones now.
+    steps.make(&["build_programs"])?;
+    fs::create_dir_all(folder.join("bin"))?;
+    fs::copy(build.join("apps/openssl"), folder.join("bin/openssl"))?;
+    // The crate leaves out what `openssl req` reads where nobody says otherwise.
+    fs::create_dir_all(folder.join("ssl"))?;
+    fs::write(folder.join("ssl/openssl.cnf"), REQUESTS)?;
+    let include = emptied(folder.join("include"))?.join("openssl");
+    fs::create_dir_all(&include)?;
+    for headers in [source.join("include/openssl"), build.join("include/openssl")] {
+        for header in fs::read_dir(headers)? {
+            let header = header?;
+            if header.path().extension().is_some_and(|extension| extension == "h") {
+                fs::copy(header.path(), include.join(header.file_name()))?;
+            }
+        }
+    }
+    Ok(fs::remove_dir_all(&build)?)
+}
+
+fn build_nginx(folder: &Path, source: &Path) -> anyhow::Result<()> {
+    eprintln!("openssl: building nginx from source, less than a minute");
+    let build = emptied(folder.join("build-nginx"))?;
+    copy(source, &build)?;
+    let log = folder.join("nginx.log");
+    let steps = Steps { build: &build, log: &log };
+    let mut configure = Command::new("sh");
+    configure.arg("auto/configure").args(NGINX.split_whitespace());
+    configure.arg(format!("--prefix={}", folder.join("nginx").display()));
+    configure.arg(format!("--with-cc-opt=-O2 -Wno-error -I{}", folder.join("include").display()));
+    let lib = folder.join("lib");
+    configure.arg(format!("--with-ld-opt=-L{0} -Wl,-rpath,{0}", lib.display()));
+    steps.run(&mut configure)?;
+    steps.make(&[])?;
+    fs::copy(build.join("objs/nginx"), folder.join("bin/nginx"))?;
+    Ok(fs::remove_dir_all(&build)?)
+}
+
+/// Where cargo has the sources of nginx, and the version of their crate.
+fn nginx_source(workspace: &Path) -> anyhow::Result<(PathBuf, String)> {
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let metadata = MetadataCommand::new()
+        .manifest_path(workspace.join("xtask/nginx/Cargo.toml"))
+        .other_options(["--locked".to_owned(), format!("--filter-platform={platform}")])
+        .exec()
+        .context("asking cargo for the sources of nginx")?;
+    let package = metadata.packages.iter().find(|package| package.name.as_str() == "nginx-src");
+    let package = package.context("xtask/nginx/Cargo.toml does not name nginx-src")?;
+    let folder = package.manifest_path.parent().context("nginx-src lies nowhere")?;
+    Ok((folder.join("nginx").into(), package.version.to_string()))
+}
+
+/// Programs that run in a folder, and what they say.
+struct Steps<'a> {
+    build: &'a Path,
+    log: &'a Path,
+}
+
+impl Steps<'_> {
+    fn make(&self, targets: &[&str]) -> anyhow::Result<()> {
+        let jobs = std::thread::available_parallelism()?;
+        self.run(Command::new("make").arg(format!("-j{jobs}")).args(targets))
+    }
+
+    /// Runs one to its end.
+    fn run(&self, command: &mut Command) -> anyhow::Result<()> {
+        let said = File::options().create(true).append(true).open(self.log)?;
+        command.current_dir(self.build).stdin(Stdio::null());
+        command.stdout(said.try_clone()?).stderr(said);
+        // A make that this runs under tells its own about itself.
+        for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OPENSSL_CONF", "CFLAGS", "LDFLAGS"] {
+            command.env_remove(name);
+        }
+        let name = command.get_program().to_string_lossy().into_owned();
+        let ended = command.status().with_context(|| format!("cannot run {name}"))?;
+        if !ended.success() {
+            let text = fs::read(self.log).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let from = text.lines().count().saturating_sub(LAST_LINES);
+            let last: Vec<&str> = text.lines().skip(from).collect();
+            bail!("{name} failed; the end of {}:\n{}", self.log.display(), last.join("\n"));
+        }
+        Ok(())
+    }
+}
+
+/// The folder, with nothing in it.
+fn emptied(folder: PathBuf) -> anyhow::Result<PathBuf> {
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry?;
+        let to = to.join(entry.path().strip_prefix(from)?);
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(to)?;
+        } else {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+/// Of a build that failed, so many lines are shown.
+const LAST_LINES: usize = 20;
+
+/// Features of OpenSSL that TLS 1.2 and 1.3 with RSA or ECDHE, AES, SHA and HMAC do without. The
+/// assembler, multiblock and the loading of modules stay.
+const WITHOUT: &str = "\
+    shared module acvp-tests argon2 aria bf blake2 camellia cast chacha cmp comp ct des dgram dh \
+    docs dsa ec2m ech ecx hmac-drbg-kdf idea kbkdf krb5kdf legacy lms makedepend md4 mdc2 ml-dsa \
+    ml-kem nextprotoneg ocb ocsp poly1305 psk pvkkdf quic rc2 rc4 rc5 rfc3779 rmd160 scrypt seed \
+    siphash siv slh-dsa sm2 sm3 sm4 snmpkdf srp srtp srtpkdf sshkdf ssl-trace sslkeylog tests ts \
+    whirlpool x942kdf x963kdf";
+
+/// What makes a certificate that signs itself.
+const REQUESTS: &str = "\
+[req]
+distinguished_name = name
+x509_extensions = authority
+[name]
+[authority]
+basicConstraints = critical, CA:true
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid:always, issuer
+";
+
+/// Pages by HTTPS; the modules that stay have temporary folders, which every configuration that is
+/// to run elsewhere, too, has to name.
+const NGINX: &str = "\
+    --with-http_ssl_module --without-pcre --without-http_gzip_module --without-http_rewrite_module \
+    --without-http_ssi_module --without-http_charset_module --without-http_userid_module \
+    --without-http_auth_basic_module --without-http_mirror_module --without-http_autoindex_module \
+    --without-http_geo_module --without-http_map_module --without-http_split_clients_module \
+    --without-http_referer_module --without-http_grpc_module --without-http_memcached_module \
+    --without-http_limit_conn_module --without-http_limit_req_module \
+    --without-http_empty_gif_module --without-http_browser_module";
