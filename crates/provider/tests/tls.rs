@@ -40,7 +40,8 @@ fn an_accelerator_takes_what_is_larger_than_the_threshold(openssl: OpenSsl) {
         ("ECDHE-RSA-AES128-SHA256", "threshold = 8192\nmigration = paper"),
         ("ECDHE-RSA-AES256-SHA384", "paper_mode = 1"),
     ] {
-        let Some(site) = Site::with_settings(openssl, &format!("accelerator = simulated\n{settings}"))
+        let Some(site) =
+            Site::with_settings(openssl, &format!("accelerator = simulated\n{settings}"))
         else {
             return;
         };
@@ -151,7 +152,7 @@ fn a_client_with_the_provider_reads_what_a_server_without_it_sealed(openssl: Ope
     assert!(site.counted(statistics::Path::CompositeRecord).bytes == 0, "ETM is the default");
 }
 
-fn tls_1_3_goes_through_the_provider_on_both_sides(openssl, openssl: OpenSsl) {
+fn tls_1_3_goes_through_the_provider_on_both_sides(openssl: OpenSsl) {
     let Some(site) = Site::new(openssl) else { return };
     for suite in ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"] {
         let setting = format!("ssl_protocols TLSv1.3; ssl_conf_command Ciphersuites {suite};");
