@@ -49,7 +49,10 @@ fn seal(key: &AesKey, mac: &HmacKey, count: usize, len: usize, row: Duration) {
             .collect();
         seal_records_with(kernel, key, mac, &mut records).unwrap();
     };
-    let mut functions: Vec<_> = kernels.iter().map(|kernel| (kernel.name(), |memory: &mut [u8]| run(*kernel, memory))).collect();
+    let mut functions: Vec<_> = kernels
+        .iter()
+        .map(|kernel| (kernel.name(), |memory: &mut [u8]| run(*kernel, memory)))
+        .collect();
     least(&mut functions, &mut memory, count * len, row);
 }
 

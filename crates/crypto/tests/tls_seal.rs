@@ -52,7 +52,8 @@ fn agree(key: &AesKey, mac: &HmacKey, plain: &[Plain], more_padding: usize) {
         plain.iter().map(|plain| plain.plainly(key, mac, more_padding)).collect();
     for kernel in SealKernel::all() {
         let tag_len = mac.algorithm().tag_len();
-        let mut found: Vec<_> = plain.iter().map(|plain| plain.open(tag_len, more_padding)).collect();
+        let mut found: Vec<_> =
+            plain.iter().map(|plain| plain.open(tag_len, more_padding)).collect();
         let mut records: Vec<_> = plain
             .iter()
             .zip(&mut found)

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use crate::Error;
 use crate::aes::{AesKey, CbcRecord};
 use crate::hmac::{HEADER_LEN, HmacKey, HmacRecord};
 use crate::kernel::BLOCK_LEN;
 use crate::kernel::cpu::ShaNi;
-use crate::Error;
 
 /// A record that is to be sealed.
 pub struct SealRecord<'a> {
@@ -108,9 +108,8 @@ fn apart(key: &AesKey, mac: &HmacKey, records: &mut [SealRecord<'_>]) -> Result<
         HmacRecord { header, data, tag }
     });
     mac.sign_records(&mut signed.collect::<Vec<_>>());
-    let chains = records
-        .iter_mut()
-        .map(|record| CbcRecord { iv: record.iv, in_out: &mut *record.in_out });
+    let chains =
+        records.iter_mut().map(|record| CbcRecord { iv: record.iv, in_out: &mut *record.in_out });
     key.cbc_encrypt_records(&mut chains.collect::<Vec<_>>())
 }
 
