@@ -38,10 +38,10 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// Sealing three records, two beside each other and one by itself.
+/// Sealing eleven records: eight beside each other, two, and one by itself.
 fn seal(kernel: SealKernel, bits: usize, algorithm: HmacAlgorithm) -> Case {
     let name = format!("{}/{bits}/{algorithm}", kernel.name());
-    case(name, Kind::Ours, 2 * KEY + 3 * RECORD, move |secrets| {
+    case(name, Kind::Ours, 2 * KEY + 11 * RECORD, move |secrets| {
         let (keys, records) = secrets.split_at_mut(2 * KEY);
         let key = AesKey::new(AesKernel::best(), &keys[..bits / 8]).expect("a length of AES keys");
         let mac = HmacKey::new(algorithm, &keys[KEY..]);

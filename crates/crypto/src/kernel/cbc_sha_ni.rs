@@ -60,9 +60,29 @@ pub(crate) trait Stitched: Compression<16, STEP, Word = u32> {
 
 /// Where a loop reads and writes; the lengths were looked at.
 #[derive(Clone, Copy)]
-struct Place {
-    message: *const u8,
-    text: *mut u8,
+pub(super) struct Place {
+    pub message: *const u8,
+    pub text: *mut u8,
+}
+
+/// Where so many steps of each lane begin. A message begins at its text or behind, so that what is
+/// read of it in a step is not written in an earlier one.
+pub(super) fn places<const N: usize>(lanes: &mut [Lane<'_>; N], steps: usize) -> [Place; N] {
+    lanes.each_mut().map(|lane| {
+        let left = lane.in_out.len().checked_sub(lane.hashed);
+        assert!(left.is_some_and(|left| left / STEP >= steps), "bytes to hash");
+        assert!(lane.enciphered <= lane.hashed, "bytes that are hashed first");
+        let text = lane.in_out.as_mut_ptr();
+        Place { message: text.wrapping_add(lane.hashed), text: text.wrapping_add(lane.enciphered) }
+    })
+}
+
+/// So many steps are done.
+pub(super) fn advance(lanes: &mut [Lane<'_>], steps: usize) {
+    for lane in lanes {
+        lane.enciphered += steps * STEP;
+        lane.hashed += steps * STEP;
+    }
 }
 
 macro_rules! impl_stitched {
@@ -91,23 +111,11 @@ macro_rules! impl_stitched {
                 lanes: &mut [Lane<'_>; N],
                 steps: usize,
             ) {
-                let places = lanes.each_mut().map(|lane| {
-                    let left = lane.in_out.len().checked_sub(lane.hashed);
-                    assert!(left.is_some_and(|left| left / STEP >= steps), "bytes to hash");
-                    assert!(lane.enciphered <= lane.hashed, "bytes that are hashed first");
-                    let text = lane.in_out.as_mut_ptr();
-                    Place {
-                        message: text.wrapping_add(lane.hashed),
-                        text: text.wrapping_add(lane.enciphered),
-                    }
-                });
-                // SAFETY: the token proves that the CPU has the instructions; the places have so
-                // many steps by the assertions, and a message begins at its text or behind.
+                let places = places(lanes, steps);
+                // SAFETY: the token proves that the CPU has the instructions, and `places` that
+                // there are so many steps.
                 unsafe { for_rounds!(keys, $run[N](lanes, places, steps)) };
-                for lane in lanes {
-                    lane.enciphered += steps * STEP;
-                    lane.hashed += steps * STEP;
-                }
+                advance(lanes, steps);
             }
         }
     };

@@ -44,7 +44,8 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
     let longest = &record[..record.len() - tag_len];
     on_pads!(key, pads => sign(pads, &header, longest, payload_len, expected));
     let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
-    tags.zeroize();
+    found.zeroize();
+    expected.zeroize();
     if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
 }
 
@@ -97,12 +98,12 @@ impl Unpadded {
         end[MOST_REMOVED - removable..].copy_from_slice(&record[record.len() - removable..]);
         let count = end[MOST_REMOVED - 1];
         let mut wrong = 0;
-        for (place, byte) in (0..=MOST_PADDING as i16).zip(end) {
+        for (place, byte) in end.iter().enumerate() {
             // At the end itself, and at as many bytes before it as the byte says.
-            let is_padding = !((i16::from(count) - (MOST_PADDING as i16 - place)) >> 15);
+            let from_end = MOST_PADDING as i16 - place as i16;
+            let is_padding = !(i16::from(count).wrapping_sub(from_end) >> 15);
             wrong |= is_padding as u8 & (byte ^ count);
         }
-        end.zeroize();
         let removed = u32::from(count) + 1;
         let fits = !less((record.len() - tag_len) as u32, removed);
         let right = black_box(equal(wrong.into(), 0) & fits);
@@ -111,38 +112,55 @@ impl Unpadded {
 }
 
 /// Copies the MAC from the secret place `start`, by reading all places where it may lie.
-///
+fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
+    // What depends on the length is compiled for each that TLS has.
+    match tag.len() {
+        20 => copy_tag_of(20, record, start, tag),
+        32 => copy_tag_of(32, record, start, tag),
+        48 => copy_tag_of(48, record, start, tag),
+        len => copy_tag_of(len, record, start, tag),
+    }
+}
+
 /// Byte `i` of each piece as long as the MAC goes to the same place, so that what is taken is the
 /// MAC rotated, by the place in a piece where it starts; as AWS-LC does it.
-fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
-    let len = tag.len();
+#[inline(always)]
+fn copy_tag_of(len: usize, record: &[u8], start: u32, tag: &mut [u8]) {
     let first = record.len().saturating_sub(len + MOST_REMOVED);
-    let mut taken = [0_u8; HmacAlgorithm::MOST_TAG_LEN];
-    let mut rotated_by = 0_u8;
-    // Both are less than 2^15: what may be padding, and a MAC.
+    let mut taken = [0; HmacAlgorithm::MOST_TAG_LEN];
+    let mut rotated_by = 0;
+    // Less than 2^15: there are a padding and a MAC behind `first`.
     let start = black_box(start.wrapping_sub(first as u32) as i16);
     for (from, piece) in (0..).step_by(len).zip(record[first..].chunks(len)) {
-        for ((i, byte), taken) in (0..).zip(piece).zip(&mut taken) {
-            let behind = i16::wrapping_sub(from + i, start);
-            let inside = !(behind >> 15) & ((behind.wrapping_sub(len as i16)) >> 15);
-            *taken |= byte & inside as u8;
-            // The place where it starts.
-            rotated_by |= i as u8 & ((behind.wrapping_sub(1) & !behind) >> 15) as u8;
+        let mut whole = [0; HmacAlgorithm::MOST_TAG_LEN];
+        if piece.len() == len {
+            whole[..len].copy_from_slice(piece);
+        } else {
+            // A part, at the end.
+            whole[..piece.len()].copy_from_slice(piece);
         }
+        let begins = start.wrapping_sub(from);
+        for (i, (taken, byte)) in taken[..len].iter_mut().zip(&whole[..len]).enumerate() {
+            let behind = (i as i16).wrapping_sub(begins);
+            let inside = !(behind >> 15) & (behind.wrapping_sub(len as i16) >> 15);
+            *taken |= byte & inside as u8;
+        }
+        // In the piece where it starts.
+        let starts = !(begins >> 15) & (begins.wrapping_sub(len as i16) >> 15);
+        rotated_by |= begins & starts;
     }
     // Rotates by each bit of the number.
     for bit in 0..len.next_power_of_two().ilog2() {
-        let moved = black_box((rotated_by >> bit & 1).wrapping_neg());
+        let moved = black_box((rotated_by as u8 >> bit & 1).wrapping_neg());
         let mut turned = [0; HmacAlgorithm::MOST_TAG_LEN];
         let by = (1 << bit) % len;
         turned[..len - by].copy_from_slice(&taken[by..len]);
         turned[len - by..len].copy_from_slice(&taken[..by]);
-        for (taken, turned) in taken.iter_mut().zip(turned) {
+        for (taken, turned) in taken[..len].iter_mut().zip(&turned[..len]) {
             *taken ^= (*taken ^ turned) & moved;
         }
     }
     tag.copy_from_slice(&taken[..len]);
-    taken.zeroize();
 }
 
 /// The MAC of `header` and the first `payload_len` bytes of `longest`, a secret number, but not
@@ -181,8 +199,8 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         block[from..][..head.len()].copy_from_slice(head);
         // Where the message ends, from the beginning of this block, as far as it matters.
         let end = black_box(clamp(len.wrapping_sub((index << log) as u32), BLOCK as u32 + 1));
-        for (place, byte) in (0..).zip(&mut block) {
-            let to_end = i16::wrapping_sub(place, end);
+        for (place, byte) in block.iter_mut().enumerate() {
+            let to_end = (place as i16).wrapping_sub(end);
             let (inside, at) = (to_end >> 15, (to_end.wrapping_sub(1) & !to_end) >> 15);
             *byte = (*byte & inside as u8) | (0x80 & at as u8);
         }
