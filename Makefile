@@ -54,7 +54,7 @@ constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	target/release/examples/constant_time trace \
-		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 tls-cbc parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
+		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 tls-cbc cbc-sha parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
 	target/release/examples/constant_time timing
 
 # The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.

@@ -146,6 +146,8 @@ fn many_records_of_unequal_lengths_are_sealed_as_one_by_one() {
             let plain: Vec<_> =
                 (0..count).map(|i| Plain::new(i, 16 * (i % 3 / 2), (i * 37) % 400)).collect();
             agree(key, mac, &plain, 0);
+            let plain: Vec<_> = (0..count).map(|i| Plain::new(i, 0, 51 + i * 37)).collect();
+            agree(key, mac, &plain, 0);
             let plain: Vec<_> = (0..count).map(|i| Plain::new(i, 0, 1000 + i % 4)).collect();
             agree(key, mac, &plain, 0);
         }

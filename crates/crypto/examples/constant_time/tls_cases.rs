@@ -1,9 +1,10 @@
-//! The check of a record of TLS under CBC: key, payload, MAC and padding are secrets, and so is how
-//! much of the record is what.
+//! Records of TLS under CBC. To seal one its keys and its payload are secrets; to check one key,
+//! payload, MAC and padding, and how much of the record is what.
 
 use std::hint::black_box;
 
-use wattlock_crypto::{HmacAlgorithm, HmacKey, hmac, tls_cbc};
+use wattlock_crypto::tls_cbc::{self, SealKernel, SealRecord, seal_records_with};
+use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey, hmac};
 
 use crate::cases::{Case, Kind, case};
 
@@ -13,6 +14,16 @@ pub fn all() -> Vec<Case> {
     cases.extend(of::<0>());
     cases.extend(of::<1>());
     cases.extend(of::<2>());
+    for kernel in SealKernel::all() {
+        for (bits, algorithm) in [
+            (128, HmacAlgorithm::Sha1),
+            (128, HmacAlgorithm::Sha256),
+            (256, HmacAlgorithm::Sha1),
+            (256, HmacAlgorithm::Sha256),
+        ] {
+            cases.push(seal(kernel, bits, algorithm));
+        }
+    }
     let mut control = case("control/lucky-13".into(), Kind::Control, SECRETS, |secrets| {
         let (key, record) = secrets.split_at(KEY);
         let key = HmacKey::new(HmacAlgorithm::Sha256, key);
@@ -25,6 +36,28 @@ pub fn all() -> Vec<Case> {
     (control.shape, control.answers) = (right::<1>, 1);
     cases.push(control);
     cases
+}
+
+/// Sealing eleven records: eight beside each other, two, and one by itself.
+fn seal(kernel: SealKernel, bits: usize, algorithm: HmacAlgorithm) -> Case {
+    let name = format!("{}/{bits}/{algorithm}", kernel.name());
+    case(name, Kind::Ours, 2 * KEY + 11 * RECORD, move |secrets| {
+        let (keys, records) = secrets.split_at_mut(2 * KEY);
+        let key = AesKey::new(AesKernel::best(), &keys[..bits / 8]).expect("a length of AES keys");
+        let mac = HmacKey::new(algorithm, &keys[KEY..]);
+        let mut records: Vec<_> = records
+            .chunks_mut(RECORD)
+            .map(|in_out| SealRecord {
+                header: HEADER,
+                iv: [5; 16],
+                payload: 16..RECORD - 40,
+                in_out,
+            })
+            .collect();
+        seal_records_with(kernel, &key, &mac, &mut records).expect("whole blocks");
+        let (keys, records) = secrets.split_at_mut(2 * KEY);
+        keys.copy_from_slice(&records[..2 * KEY]);
+    })
 }
 
 /// The cases of an algorithm, by its place among all.

@@ -13,6 +13,8 @@ pub(crate) mod aes_vaes512;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_lanes;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod cbc_sha_avx512;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;
 pub(crate) mod cpu;
 #[cfg(target_arch = "x86_64")]

@@ -15,11 +15,11 @@ use super::cpu::Avx512;
 use super::sha_avx512_words::{words_32_by_8, words_32_by_16, words_64_by_4, words_64_by_8};
 
 /// x ^ y ^ z as the truth table of `vpternlog`: Parity, and the sums of rotations.
-const XOR3: i32 = 0x96;
+pub(super) const XOR3: i32 = 0x96;
 /// (x & y) ^ (!x & z) as the truth table of `vpternlog`.
-const CH: i32 = 0xca;
+pub(super) const CH: i32 = 0xca;
 /// (x & y) ^ (x & z) ^ (y & z) as the truth table of `vpternlog`.
-const MAJ: i32 = 0xe8;
+pub(super) const MAJ: i32 = 0xe8;
 
 /// Defines the function that callers use, for two widths of registers.
 macro_rules! define_lanes {
@@ -92,6 +92,7 @@ macro_rules! sixteen {
         $step!(15 $(, $argument)*);
     };
 }
+pub(super) use sixteen;
 
 /// Defines SHA-256 or SHA-512 (FIPS 180-4, sections 6.2.2 and 6.4.2) for registers of one width.
 /// The numbers are the rotations of the big and the small sigmas (sections 4.1.2 and 4.1.3), and

@@ -44,7 +44,8 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
     let longest = &record[..record.len() - tag_len];
     on_pads!(key, pads => sign(pads, &header, longest, payload_len, expected));
     let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
-    tags.zeroize();
+    found.zeroize();
+    expected.zeroize();
     if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
 }
 
@@ -91,12 +92,17 @@ struct Unpadded {
 impl Unpadded {
     /// Reads the last byte, which says how many like it stand before it.
     fn of(record: &[u8], tag_len: usize) -> Self {
-        let count = record[record.len() - 1];
+        // The longest padding, which ends with the record; what is not in the record is zero.
+        let mut end = [0; MOST_REMOVED];
+        let removable = record.len().min(MOST_REMOVED);
+        end[MOST_REMOVED - removable..].copy_from_slice(&record[record.len() - removable..]);
+        let count = end[MOST_REMOVED - 1];
         let mut wrong = 0;
-        for (from_end, byte) in (0..=MOST_PADDING).zip(record.iter().rev()) {
+        for (place, byte) in end.iter().enumerate() {
             // At the end itself, and at as many bytes before it as the byte says.
-            let is_padding = !less(count.into(), from_end) as u8;
-            wrong |= is_padding & (byte ^ count);
+            let from_end = MOST_PADDING as i16 - place as i16;
+            let is_padding = !(i16::from(count).wrapping_sub(from_end) >> 15);
+            wrong |= is_padding as u8 & (byte ^ count);
         }
         let removed = u32::from(count) + 1;
         let fits = !less((record.len() - tag_len) as u32, removed);
@@ -105,16 +111,56 @@ impl Unpadded {
     }
 }
 
-/// Copies the MAC from the secret place `start`, by reading at all places where it may begin.
+/// Copies the MAC from the secret place `start`, by reading all places where it may lie.
 fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
-    let first = record.len().saturating_sub(tag.len() + MOST_REMOVED);
-    tag.fill(0);
-    for (place, bytes) in (first as u32..).zip(record[first..].windows(tag.len())) {
-        let here = black_box(equal(place, start)) as u8;
-        for (tag, byte) in tag.iter_mut().zip(bytes) {
-            *tag |= byte & here;
+    // What depends on the length is compiled for each that TLS has.
+    match tag.len() {
+        20 => copy_tag_of(20, record, start, tag),
+        32 => copy_tag_of(32, record, start, tag),
+        48 => copy_tag_of(48, record, start, tag),
+        len => copy_tag_of(len, record, start, tag),
+    }
+}
+
+/// Byte `i` of each piece as long as the MAC goes to the same place, so that what is taken is the
+/// MAC rotated, by the place in a piece where it starts; as AWS-LC does it.
+#[inline(always)]
+fn copy_tag_of(len: usize, record: &[u8], start: u32, tag: &mut [u8]) {
+    let first = record.len().saturating_sub(len + MOST_REMOVED);
+    let mut taken = [0; HmacAlgorithm::MOST_TAG_LEN];
+    let mut rotated_by = 0;
+    // Less than 2^15: there are a padding and a MAC behind `first`.
+    let start = black_box(start.wrapping_sub(first as u32) as i16);
+    for (from, piece) in (0..).step_by(len).zip(record[first..].chunks(len)) {
+        let mut whole = [0; HmacAlgorithm::MOST_TAG_LEN];
+        if piece.len() == len {
+            whole[..len].copy_from_slice(piece);
+        } else {
+            // A part, at the end.
+            whole[..piece.len()].copy_from_slice(piece);
+        }
+        let begins = start.wrapping_sub(from);
+        for (i, (taken, byte)) in taken[..len].iter_mut().zip(&whole[..len]).enumerate() {
+            let behind = (i as i16).wrapping_sub(begins);
+            let inside = !(behind >> 15) & (behind.wrapping_sub(len as i16) >> 15);
+            *taken |= byte & inside as u8;
+        }
+        // In the piece where it starts.
+        let starts = !(begins >> 15) & (begins.wrapping_sub(len as i16) >> 15);
+        rotated_by |= begins & starts;
+    }
+    // Rotates by each bit of the number.
+    for bit in 0..len.next_power_of_two().ilog2() {
+        let moved = black_box((rotated_by as u8 >> bit & 1).wrapping_neg());
+        let mut turned = [0; HmacAlgorithm::MOST_TAG_LEN];
+        let by = (1 << bit) % len;
+        turned[..len - by].copy_from_slice(&taken[by..len]);
+        turned[len - by..len].copy_from_slice(&taken[..by]);
+        for (taken, turned) in taken[..len].iter_mut().zip(&turned[..len]) {
+            *taken ^= (*taken ^ turned) & moved;
         }
     }
+    tag.copy_from_slice(&taken[..len]);
 }
 
 /// The MAC of `header` and the first `payload_len` bytes of `longest`, a secret number, but not
@@ -151,9 +197,12 @@ fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
         }
         let head = take(&mut rest, BLOCK - from);
         block[from..][..head.len()].copy_from_slice(head);
-        for (place, byte) in ((index << log) as u32..).zip(&mut block) {
-            let (inside, end) = (less(place, len) as u8, equal(place, len) as u8);
-            *byte = (*byte & inside) | (0x80 & end);
+        // Where the message ends, from the beginning of this block, as far as it matters.
+        let end = black_box(clamp(len.wrapping_sub((index << log) as u32), BLOCK as u32 + 1));
+        for (place, byte) in block.iter_mut().enumerate() {
+            let to_end = (place as i16).wrapping_sub(end);
+            let (inside, at) = (to_end >> 15, (to_end.wrapping_sub(1) & !to_end) >> 15);
+            *byte = (*byte & inside as u8) | (0x80 & at as u8);
         }
         let is_last = black_box(equal(index as u32, last)) as u8;
         for (byte, bits) in block[BLOCK - bits.len()..].iter_mut().zip(bits) {
@@ -179,6 +228,14 @@ const MOST_PADDING: u32 = 255;
 
 /// The padding and the byte that counts it.
 const MOST_REMOVED: usize = MOST_PADDING as usize + 1;
+
+/// The difference of two numbers less than 2^31, no less than -1 and no more than `most`.
+fn clamp(difference: u32, most: u32) -> i16 {
+    let negative = (difference.cast_signed() >> 31).cast_unsigned();
+    let small = less(difference, most);
+    // Of a negative one, `small` may say anything.
+    ((difference & small | most & !small) & !negative | negative) as i16
+}
 
 /// All ones if a < b, or else 0; both are less than 2^31.
 fn less(a: u32, b: u32) -> u32 {

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use super::stitched;
 use crate::Error;
 use crate::aes::{AesKey, CbcRecord};
 use crate::hmac::{HEADER_LEN, HmacKey, HmacRecord};
 use crate::kernel::BLOCK_LEN;
-use crate::kernel::cpu::ShaNi;
+use crate::kernel::cpu::{ShaNi, Vaes512};
 
 /// A record that is to be sealed.
 pub struct SealRecord<'a> {
@@ -29,18 +31,25 @@ pub enum SealKernel {
     /// SHA-256 and keys of AES-NI or more. What it cannot do, and what is faster side by side,
     /// goes as above.
     ShaNi(ShaNi),
+    /// The same, and with VAES and AVX-512 of eight records, for SHA-256.
+    Vaes512(ShaNi, Vaes512),
 }
 
 impl SealKernel {
     /// The fastest that runs here.
     pub fn best() -> Self {
-        ShaNi::detect().map_or(Self::Apart, Self::ShaNi)
+        match (ShaNi::detect(), Vaes512::detect()) {
+            (Some(narrow), Some(wide)) => Self::Vaes512(narrow, wide),
+            (Some(narrow), None) => Self::ShaNi(narrow),
+            (None, _) => Self::Apart,
+        }
     }
 
     /// All that run here.
     pub fn all() -> Vec<Self> {
-        let stitched = ShaNi::detect().map(Self::ShaNi);
-        [Self::Apart].into_iter().chain(stitched).collect()
+        let narrow = ShaNi::detect().map(Self::ShaNi);
+        let best = Some(Self::best()).filter(|best| matches!(best, Self::Vaes512(..)));
+        [Self::Apart].into_iter().chain(narrow).chain(best).collect()
     }
 
     /// The name for tables.
@@ -48,6 +57,7 @@ impl SealKernel {
         match self {
             Self::Apart => "seal-apart",
             Self::ShaNi(_) => "cbc-sha-ni",
+            Self::Vaes512(..) => "cbc-sha-avx512",
         }
     }
 }
@@ -90,7 +100,13 @@ pub fn seal_records_with(
     }
     match kernel {
         #[cfg(target_arch = "x86_64")]
-        SealKernel::ShaNi(proof) if super::stitched::seal(proof, key, mac, records) => Ok(()),
+        SealKernel::ShaNi(proof) if stitched::seal(proof, None, key, mac, records) => Ok(()),
+        #[cfg(target_arch = "x86_64")]
+        SealKernel::Vaes512(proof, wide)
+            if stitched::seal(proof, Some(wide), key, mac, records) =>
+        {
+            Ok(())
+        }
         _ => apart(key, mac, records),
     }
 }
