@@ -169,10 +169,14 @@ impl Evp {
         for cipher in ciphers {
             // SAFETY: the library context keeps the cipher.
             let of = unsafe { (self.api.EVP_CIPHER_get0_provider)(cipher) };
-            // SAFETY: a cipher has a provider, and a provider a name that ends.
-            let of = unsafe { CStr::from_ptr((self.api.OSSL_PROVIDER_get0_name)(of)) };
+            // SAFETY: a cipher has a provider.
+            let of = unsafe { (self.api.OSSL_PROVIDER_get0_name)(of) };
+            // SAFETY: names end, and live as long as what has them.
+            let of = unsafe { CStr::from_ptr(of) };
             // SAFETY: as above.
-            let name = unsafe { CStr::from_ptr((self.api.EVP_CIPHER_get0_name)(cipher)) };
+            let name = unsafe { (self.api.EVP_CIPHER_get0_name)(cipher) };
+            // SAFETY: as above.
+            let name = unsafe { CStr::from_ptr(name) };
             if of.to_str() == Ok(provider) {
                 names.push(name.to_string_lossy().into_owned());
             }
