@@ -102,5 +102,5 @@ fn valgrind_finds_nothing_but_the_control() {
     let control = run(valgrind(&host), "", &["control"]);
     assert_eq!(control.status.code(), Some(FOUND), "{control:?}");
     // Paper mode has every other cipher as well.
-    succeeds(&run(valgrind(&host), "paper_mode = 1", &["paper", "16"]));
+    succeeds(&run(valgrind(&host), "paper_mode = 1", &["paper", "32"]));
 }
