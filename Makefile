@@ -49,13 +49,16 @@ fuzz:
 sanitize: prepare
 	./xtask/sanitize.sh
 
-# Whether time depends on secrets, in three ways; docs/constant-time.md says what each can see.
+# Whether time depends on secrets, in three ways, and on what is wrong with a record of TLS;
+# docs/constant-time.md says what each can see.
 constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	target/release/examples/constant_time trace \
 		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 tls-cbc cbc-sha parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
 	target/release/examples/constant_time timing
+	cargo build --release --locked -p wattlock-provider --lib --example record_timing
+	target/release/examples/record_timing
 
 # The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.
 ptx:

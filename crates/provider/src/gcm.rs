@@ -212,7 +212,7 @@ impl Message {
             } else {
                 write.put(payload, TAG_LEN)?;
             }
-            count_up(&mut nonce);
+            count_up(&mut nonce[FIXED_IV_LEN..]);
         }
         let packed = write.packed();
         if is_callers {
@@ -300,10 +300,7 @@ impl Message {
             let len = room.min(self.iv_len);
             value.set_octets(&self.iv[self.iv_len - len..self.iv_len])?;
         }
-        let counter = &mut self.iv[self.iv_len - EXPLICIT_IV_LEN..self.iv_len];
-        let mut number = [0; EXPLICIT_IV_LEN];
-        number.copy_from_slice(counter);
-        counter.copy_from_slice(&u64::from_be_bytes(number).wrapping_add(1).to_be_bytes());
+        count_up(&mut self.iv[self.iv_len - EXPLICIT_IV_LEN..self.iv_len]);
         self.iv_state = IvState::InUse;
         Ok(())
     }

@@ -11,8 +11,9 @@
 //!    `tls1multi_encin` and `tls1multi_interleave`;
 //! 4. get `tls1multi_enclen`.
 //!
-//! The protocol is not documented. What does not fit it exactly is refused, and ciphers that are
-//! fetched afterwards do not offer it any more.
+//! The protocol is not documented. What does not fit it exactly is refused, and ciphers do not
+//! offer it any more: to library contexts that fetch them for the first time, since OpenSSL
+//! remembers the answer.
 
 use std::marker::PhantomData;
 

@@ -57,7 +57,7 @@ pub(crate) fn multiblock_is_on() -> bool {
     MULTIBLOCK.load(Ordering::Relaxed)
 }
 
-/// Offers it no more, to ciphers that are fetched from now on.
+/// Offers it no more, to library contexts that have not fetched the cipher yet.
 pub(crate) fn turn_multiblock_off() {
     count(statistics::Path::MultiblockRefused, 0, 0);
     MULTIBLOCK.store(false, Ordering::Relaxed);

@@ -18,6 +18,8 @@ mod timing;
 mod tls_cases;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod trace;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod welch;
 
 use std::process::ExitCode;
 

@@ -55,16 +55,16 @@ pub(super) fn seal_records(
         let aad = aad.later(index, len - GCM_OVERHEAD);
         let (payload, tag) = record[EXPLICIT_IV_LEN..].split_at_mut(len - GCM_OVERHEAD);
         tag.copy_from_slice(&key.seal(nonce, &aad.bytes(), payload)?);
-        count_up(&mut nonce);
+        count_up(&mut nonce[FIXED_IV_LEN..]);
         index += 1;
         rest = behind;
     }
     Ok(())
 }
 
-/// Counts the end of a nonce up by one.
-pub(super) fn count_up(nonce: &mut [u8; NONCE_LEN]) {
-    for byte in nonce[FIXED_IV_LEN..].iter_mut().rev() {
+/// Counts a counter, the end of a nonce, up by one.
+pub(super) fn count_up(counter: &mut [u8]) {
+    for byte in counter.iter_mut().rev() {
         *byte = byte.wrapping_add(1);
         if *byte != 0 {
             return;

@@ -116,6 +116,30 @@ void apart(void (*body)(const void *), const void *argument)
     REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* A context goes on after its provider was unloaded, and a provider comes again. */
+static void unloads(const char *folder)
+{
+    static const unsigned char key[32], iv[16];
+    doing("unloading");
+    for (int times = 0; times < 3; times++) {
+        OSSL_LIB_CTX *other = OSSL_LIB_CTX_new();
+        REQUIRE(OSSL_PROVIDER_set_default_search_path(other, folder) == 1);
+        OSSL_PROVIDER *provider = OSSL_PROVIDER_load(other, "wattlock");
+        REQUIRE(provider != NULL);
+        EVP_CIPHER *cipher = EVP_CIPHER_fetch(other, "AES-256-CTR", NULL);
+        EVP_CIPHER_CTX *user = EVP_CIPHER_CTX_new();
+        REQUIRE(EVP_EncryptInit_ex2(user, cipher, key, iv, NULL) == 1);
+        EVP_CIPHER_free(cipher);
+        REQUIRE(OSSL_PROVIDER_unload(provider) == 1);
+        unsigned char *bytes = random_bytes(33);
+        int written = 0;
+        REQUIRE(EVP_CipherUpdate(user, bytes, &written, bytes, 33) == 1 && written == 33);
+        free(bytes);
+        EVP_CIPHER_CTX_free(user);
+        OSSL_LIB_CTX_free(other);
+    }
+}
+
 int main(int count, char **arguments)
 {
     REQUIRE(count >= 2);
@@ -139,6 +163,8 @@ int main(int count, char **arguments)
     multiblock_is_opened_by_the_default_provider(paper, stride);
     multiblock_refuses_wrong_steps(paper);
     wrong_calls_are_refused(400 / stride + 1);
+
+    unloads(arguments[1]);
 
     OSSL_PROVIDER_unload(ours);
     OSSL_PROVIDER_unload(theirs);

@@ -38,6 +38,10 @@ api! {
     OSSL_PROVIDER_unload(*mut c_void) -> c_int;
     EVP_CIPHER_fetch(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
     EVP_CIPHER_free(*mut c_void);
+    EVP_CIPHER_do_all_provided(*mut c_void, unsafe extern "C" fn(*mut c_void, *mut c_void), *mut c_void);
+    EVP_CIPHER_get0_name(*const c_void) -> *const c_char;
+    EVP_CIPHER_get0_provider(*const c_void) -> *const c_void;
+    OSSL_PROVIDER_get0_name(*const c_void) -> *const c_char;
     EVP_CIPHER_get_params(*mut c_void, *mut Param) -> c_int;
     EVP_CIPHER_CTX_new() -> *mut c_void;
     EVP_CIPHER_CTX_free(*mut c_void);
@@ -158,6 +162,32 @@ impl Evp {
         Some(Self { api, context, providers: Vec::new(), _library: library })
     }
 
+    /// The names of a provider's ciphers, as OpenSSL gives them.
+    pub fn ciphers_of(&self, provider: &str) -> Vec<String> {
+        let mut ciphers: Vec<*mut c_void> = Vec::new();
+        let place = ptr::from_mut(&mut ciphers).cast();
+        // SAFETY: the context is live, and `collect` gets the place of a list.
+        unsafe { (self.api.EVP_CIPHER_do_all_provided)(self.context, collect, place) };
+        let mut names = Vec::new();
+        for cipher in ciphers {
+            // SAFETY: the library context keeps the cipher.
+            let of = unsafe { (self.api.EVP_CIPHER_get0_provider)(cipher) };
+            // SAFETY: a cipher has a provider.
+            let of = unsafe { (self.api.OSSL_PROVIDER_get0_name)(of) };
+            // SAFETY: names end, and live as long as what has them.
+            let of = unsafe { CStr::from_ptr(of) };
+            // SAFETY: as above.
+            let name = unsafe { (self.api.EVP_CIPHER_get0_name)(cipher) };
+            // SAFETY: as above.
+            let name = unsafe { CStr::from_ptr(name) };
+            if of.to_str() == Ok(provider) {
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        names
+    }
+
     /// A context for `name` of that provider.
     pub fn cipher(&self, name: &str, provider: &str) -> Context<'_> {
         let shown = format!("{name} of {provider}");
@@ -177,6 +207,13 @@ impl Evp {
     pub fn error(&self) -> Option<String> {
         last_error(&self.api)
     }
+}
+
+/// # Safety
+/// `list` must be the place of a list of ciphers.
+unsafe extern "C" fn collect(cipher: *mut c_void, list: *mut c_void) {
+    // SAFETY: by the caller's word.
+    unsafe { (*list.cast::<Vec<*mut c_void>>()).push(cipher) };
 }
 
 fn last_error(api: &Api) -> Option<String> {

@@ -58,10 +58,12 @@ impl Modules {
     }
 }
 
-/// Where cargo put the module: beside the test.
+/// Where cargo put the module: beside the test, or where tests are if this is an example.
 fn module() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let module = test.parent().unwrap().join("libwattlock_provider.so");
+    let beside = test.with_file_name("libwattlock_provider.so");
+    let of_tests = test.ancestors().nth(2).unwrap().join("deps/libwattlock_provider.so");
+    let module = if beside.exists() { beside } else { of_tests };
     assert!(module.exists(), "{} was not built", module.display());
     module
 }
