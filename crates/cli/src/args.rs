@@ -761,6 +761,9 @@ pub struct BenchHttps {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
+    /// The accelerator of the provider: simulated, opencl, opencl:N, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "simulated", value_parser = parse_accelerator)]
+    pub accelerator: String,
     #[command(flatten)]
     pub clocks: Clocks,
     #[command(flatten)]
@@ -1247,6 +1250,14 @@ fn parse_page(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         size @ 1..=0x0400_0000 => Ok(size),
         _ => Err("a page has from 1 byte to 64M".into()),
+    }
+}
+
+/// An accelerator of the provider, as its settings name it.
+fn parse_accelerator(text: &str) -> Result<String, String> {
+    match text.split_once(':').map_or(text, |(kind, _)| kind) {
+        "simulated" | "opencl" | "cuda" => Ok(text.to_owned()),
+        _ => Err("an accelerator is simulated, opencl, opencl:N, cuda or cuda:N".into()),
     }
 }
 

@@ -18,8 +18,8 @@ use std::time::Instant;
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::{self as crypto, NONCE_LEN};
 use wattlock_engine::{
-    Cipher, Covered, Data, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings,
-    Threshold, Transform, device_line, fit,
+    Cipher, Covered, Data, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings, Threshold,
+    Transform, device_line, fit,
 };
 
 use crate::Error;
@@ -77,8 +77,7 @@ impl Allocation {
             Some(_) => return Err(Error::Migration),
         };
         let wanted = Wanted::parse(setting(c"accelerator").as_deref().unwrap_or("none"))?;
-        let accelerator =
-            wanted.map(|wanted| Accelerator::new(wanted, threshold, migration));
+        let accelerator = wanted.map(|wanted| Accelerator::new(wanted, threshold, migration));
         Ok(Self { accelerator })
     }
 

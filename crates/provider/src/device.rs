@@ -172,8 +172,7 @@ fn take_no_signals() {
 /// For a driver to compile, when the process is to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const FORKED: &str =
-    "a driver was opened before this process was forked, and does not work in it: raise the \
+const FORKED: &str = "a driver was opened before this process was forked, and does not work in it: raise the \
      threshold above what the parent has to do";
 
 #[cfg(test)]

@@ -80,11 +80,9 @@ impl Kernel {
             Tables::T4 => 128 * 1024,
         };
         match self {
-            Self::Ctr
-            | Self::CtrExtended
-            | Self::EcbEncrypt
-            | Self::CbcEncrypt
-            | Self::GcmCtr => encrypting,
+            Self::Ctr | Self::CtrExtended | Self::EcbEncrypt | Self::CbcEncrypt | Self::GcmCtr => {
+                encrypting
+            }
             Self::EcbDecrypt | Self::CbcDecrypt => encrypting + 8 * 1024,
             Self::Ghash => 16 * 1024,
             Self::GcmTags => 0,

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 pub mod evp;
+pub mod multiblock;
+pub mod site;
 
 use std::fs;
 use std::os::unix::fs::symlink;

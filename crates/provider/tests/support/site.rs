@@ -1,0 +1,155 @@
+//! A site behind nginx with the provider, and curl to look at it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Modules, Numbers, has};
+use wattlock_provider::statistics::{self, Counts, Statistics};
+
+/// A folder with a certificate, pages, and what counts.
+pub struct Site {
+    modules: Modules,
+    folder: tempfile::TempDir,
+}
+
+/// A page of that many bytes has that name.
+pub const PAGES: [usize; 7] = [0, 1, 1000, 16_385, 65_536, 130_000, 2 << 20];
+
+impl Site {
+    /// With more settings of the provider.
+    pub fn with_settings(settings: &str) -> Self {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path();
+        for name in ["pages", "stats", "tmp"] {
+            fs::create_dir(path.join(name)).unwrap();
+        }
+        let mut numbers = Numbers(7);
+        for len in PAGES {
+            fs::write(path.join("pages").join(len.to_string()), numbers.bytes(len)).unwrap();
+        }
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
+            .current_dir(path)
+            .stderr(Stdio::null())
+            .status();
+        assert!(made.unwrap().success());
+        let settings = format!("statistics = {}\n{settings}", path.join("stats").display());
+        Self { modules: Modules::new(&settings), folder }
+    }
+
+    /// The workers of a server that was started by root are somebody else.
+    pub fn let_others_in(&self) {
+        for name in ["", "pages", "stats"] {
+            let mode = if name == "stats" { 0o777 } else { 0o755 };
+            fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What all processes together counted.
+    pub fn counted(&self, path: statistics::Path) -> Counts {
+        let all = Statistics::read_folder(&self.path("stats")).unwrap();
+        all.iter().map(|one| one.counts(path)).fold(Counts::default(), |sum, one| Counts {
+            calls: sum.calls + one.calls,
+            records: sum.records + one.records,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+
+    /// A program, with the provider or without.
+    fn command(&self, program: &str, with: bool) -> Command {
+        if with { self.modules.command(program) } else { Command::new(program) }
+    }
+
+    /// nginx in the foreground; ended on drop.
+    pub fn nginx_with(&self, with: bool, processes: &str, ciphers: &str) -> Server {
+        let port = free_port();
+        let config = format!(
+            "daemon off; {processes} pid {0}/tmp/pid; error_log {0}/tmp/error;\n\
+             events {{}}\n\
+             http {{ access_log off; client_body_temp_path {0}/tmp/1; proxy_temp_path {0}/tmp/2;\n\
+             fastcgi_temp_path {0}/tmp/3; uwsgi_temp_path {0}/tmp/4; scgi_temp_path {0}/tmp/5;\n\
+             server {{ listen 127.0.0.1:{port} ssl; root {0}/pages; {ciphers}\n\
+             ssl_certificate {0}/cert.pem; ssl_certificate_key {0}/key.pem;\n\
+             ssl_buffer_size 124k; output_buffers 1 124k; }} }}\n",
+            self.folder.path().display()
+        );
+        let file = self.path(&format!("nginx-{port}.conf"));
+        fs::write(&file, config).unwrap();
+        let mut command = self.command("/usr/sbin/nginx", with);
+        command.arg("-c").arg(&file).arg("-p").arg(self.folder.path());
+        command.arg("-e").arg(self.path("tmp/error"));
+        Server::start(command, port, &self.path("tmp/error"))
+    }
+
+    /// Fetches a page and compares it.
+    pub fn fetch(&self, server: &Server, with: bool, page: usize, arguments: &[&str]) {
+        let url = format!("https://localhost:{}/{page}", server.port);
+        let got = self
+            .command("curl", with)
+            .args(["--silent", "--show-error", "--fail", "--max-time", "60", "--cacert"])
+            .arg(self.path("cert.pem"))
+            .args(arguments)
+            .arg(url)
+            .output()
+            .unwrap();
+        assert!(got.status.success(), "{page}: {}", String::from_utf8_lossy(&got.stderr));
+        let expected = fs::read(self.path("pages").join(page.to_string())).unwrap();
+        assert!(got.stdout == expected, "page {page} is not what it was: {arguments:?}");
+    }
+}
+
+/// A program that listens.
+pub struct Server {
+    pub process: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(mut command: Command, port: u16, log: &Path) -> Self {
+        let process =
+            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it was found");
+        let mut server = Self { process, port };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.process.try_wait().unwrap();
+            let log = || fs::read_to_string(log).unwrap_or_default();
+            assert!(ended.is_none(), "the server ended: {}", log());
+            assert!(Instant::now() < deadline, "the server does not listen: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A signal that nginx's master passes on to its workers.
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while matches!(self.process.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                let _ = self.process.kill();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+pub fn programs_are_here() -> bool {
+    ["nginx", "curl", "openssl"].iter().all(|program| has(program))
+}
+
+pub const TLS_1_2: &[&str] = &["--tls-max", "1.2"];
