@@ -59,6 +59,25 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
     let multiblock = since(&|one| one.multiblock().calls);
     let with_many = since(&|one| one.lane(Lane::Accelerator).bytes);
     assert!(multiblock > 0 && with_many > 1 << 20, "{multiblock} writes, {with_many} bytes");
+    drop(all);
+    auto_measures_the_device_when_it_is_open(folder.path());
+}
+
+/// Until then T is what no device is worth a request for.
+fn auto_measures_the_device_when_it_is_open(folder: &Path) {
+    let all = Everything::with(folder, "threshold = auto").unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut context = all.evp.cipher("AES-256-CTR", "wattlock");
+    assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
+    // The process counts already, and notes T when that is found.
+    let before = own(folder).threshold();
+    assert_eq!(before, Some(0));
+    while own(folder).threshold() == before {
+        assert!(context.update(&[0; 4096]).is_some());
+        assert!(Instant::now() < deadline, "T is not measured");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(own(folder).threshold() >= Some(1024));
 }
 
 /// Both providers, with the device that the settings name.
@@ -175,23 +194,6 @@ fn own(folder: &Path) -> Statistics {
     all.into_iter().find(|one| one.process == u64::from(std::process::id())).unwrap()
 }
 
-/// PoCL is slower than the CPU beneath it, and `auto` finds that out.
-#[test]
-fn auto_measures_the_device_when_it_is_open() {
-    if !has_pocl("auto_measures_the_device") || !has("openssl") {
-        return;
-    }
-    let folder = tempfile::TempDir::new().unwrap();
-    let (ran, counted) = encipher(folder.path(), "threshold = auto", 200 << 20);
-    assert!(ran.status.success(), "{ran:?}");
-    let device = counted.device.as_deref().unwrap();
-    // A short life may end before; then all was the CPU's, and the name says so.
-    if device == "opencl" {
-        assert_eq!(counted.lane(Lane::Accelerator).calls, 0);
-    }
-    assert_eq!(counted.times(Event::Fault), 0);
-}
-
 /// The process is over long before the driver has compiled, and does not fall over it.
 #[test]
 fn a_process_may_end_while_its_device_is_opened() {
@@ -204,6 +206,9 @@ fn a_process_may_end_while_its_device_is_opened() {
         assert!(ran.status.success(), "{ran:?}");
         assert!(counted.times(Event::Absent) > 0);
         assert_eq!(counted.times(Event::Fault), 0);
+        // It has waited for the driver.
+        let device = counted.device.unwrap();
+        assert!(device.starts_with("opencl on the CPU: pthread"), "{device}");
     }
 }
 
@@ -240,7 +245,15 @@ fn workers_of_nginx_open_the_device_for_themselves() {
         let site = Site::with_settings(&format!("{POCL}\n{settings}"));
         site.let_others_in();
         let options = format!("ssl_ciphers {suite}; ssl_conf_command Options -EncryptThenMac;");
-        let server = site.nginx_with(true, "master_process on; worker_processes 2;", &options);
+        // nginx takes its environment from a worker, and waits for the children of PoCL.
+        let cache = site.path("cache");
+        fs::create_dir(&cache).unwrap();
+        compile_into(&cache);
+        let processes = format!(
+            "master_process on; worker_processes 2; env PATH; env POCL_CACHE_DIR={};",
+            cache.display()
+        );
+        let server = site.nginx_with(true, &processes, &options);
         let master = u64::from(server.process.id());
         let accelerated = || {
             let all = Statistics::read_folder(&site.path("stats")).unwrap();
@@ -276,6 +289,42 @@ fn workers_of_nginx_open_the_device_for_themselves() {
             0
         );
     }
+}
+
+/// Has another process compile all kernels, for whoever may read them.
+fn compile_into(cache: &Path) {
+    let (ran, _) = encipher(cache, "threshold = 1000", 1 << 20);
+    assert!(ran.status.success(), "{ran:?}");
+    let everybody = Command::new("chmod").args(["-R", "a+rwX"]).arg(cache).status();
+    assert!(everybody.unwrap().success());
+}
+
+/// A server in whose environment PoCL would end the process: the CPU serves.
+#[test]
+fn a_worker_without_a_linker_serves_without_the_device() {
+    if !has_pocl("a_worker_without_a_linker") || !programs_are_here() {
+        return;
+    }
+    let site = Site::with_settings(&format!("{POCL}\nthreshold = 32768"));
+    site.let_others_in();
+    let server = site.nginx_with(
+        true,
+        "master_process on; worker_processes 1;",
+        "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;",
+    );
+    let counted = |of: &dyn Fn(&Statistics) -> u64| {
+        let all = Statistics::read_folder(&site.path("stats")).unwrap();
+        all.iter().map(of).sum::<u64>()
+    };
+    for _ in 0..8 {
+        for page in PAGES {
+            site.fetch(&server, false, page, TLS_1_2);
+        }
+    }
+    assert!(counted(&|one| one.times(Event::Absent)) > 0);
+    assert_eq!(counted(&|one| one.lane(Lane::Accelerator).calls), 0);
+    let said = fs::read_to_string(site.path("tmp/error")).unwrap_or_default();
+    assert!(!said.contains("exited on signal"), "{said}");
 }
 
 /// The module asks for no library of a driver's, and none of OpenSSL's.
