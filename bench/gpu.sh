@@ -5,6 +5,9 @@
 #
 #     bench/gpu.sh [BINARY [DEVICE]]
 #
+# Where `wattlock` is built, with its provider beside it, pages by HTTPS with the GPU as the
+# provider's accelerator follow, into https-gpu.json: a minute more for each suite.
+#
 # Without a GPU it says why, and exits with 4. Output goes to bench/results/gpu.json and gpu.txt.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,4 +30,10 @@ trap 'rm -f "$status"' EXIT
 	"$binary" --device "$device" --json "$out/gpu.json" 2>&1 || code=$?
 	echo "$code" >"$status"
 } | tee "$out/gpu.txt"
+wattlock=${WATTLOCK:-${CARGO_TARGET_DIR:-$root/target}/release/wattlock}
+if [ "$(cat "$status")" = 0 ] && [ -x "$wattlock" ]; then
+	# It says itself what is missing where no page can be served.
+	"$wattlock" bench https --accelerator "$device" --sizes 64K,512K,2M --json "$out/https-gpu.json" ||
+		echo "$?" >"$status"
+fi
 exit "$(cat "$status")"

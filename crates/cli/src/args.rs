@@ -764,6 +764,9 @@ pub struct BenchHttps {
     /// Measure the newest OpenSSL, too: DIR/bin/nginx is linked to it (`make openssl` builds both)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub openssl_newest: Option<PathBuf>,
+    /// The accelerator of the provider: simulated, opencl, opencl:N, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value = "simulated", value_parser = parse_accelerator)]
+    pub accelerator: String,
     #[command(flatten)]
     pub clocks: Clocks,
     #[command(flatten)]
@@ -1253,6 +1256,14 @@ fn parse_page(text: &str) -> Result<u64, String> {
     match parse_size(text)? {
         size @ 1..=0x0400_0000 => Ok(size),
         _ => Err("a page has from 1 byte to 64M".into()),
+    }
+}
+
+/// An accelerator of the provider, as its settings name it.
+fn parse_accelerator(text: &str) -> Result<String, String> {
+    match text.split_once(':').map_or(text, |(kind, _)| kind) {
+        "simulated" | "opencl" | "cuda" => Ok(text.to_owned()),
+        _ => Err("an accelerator is simulated, opencl, opencl:N, cuda or cuda:N".into()),
     }
 }
 

@@ -298,6 +298,25 @@ fn nginx_reads_its_settings() {
 }
 
 #[test]
+fn an_accelerator_that_is_not_there_is_said_before_anything_runs() {
+    let bench = |accelerator: &str| {
+        let mut command = wattlock();
+        command.args(["bench", "https", "--quick", "--accelerator", accelerator]);
+        command.output().unwrap()
+    };
+    let unknown = bench("gpu");
+    assert_exit(&unknown, 2);
+    assert!(
+        stderr(&unknown).contains("an accelerator is simulated, opencl"),
+        "{}",
+        stderr(&unknown)
+    );
+    let absent = bench("opencl:no such device");
+    assert_exit(&absent, 4);
+    assert!(stderr(&absent).contains("--accelerator opencl:no such device"), "{}", stderr(&absent));
+}
+
+#[test]
 fn counters_of_processes_are_shown() {
     let place = Place::new();
     let mut numbers = [0u64; 47];

@@ -97,11 +97,32 @@ fn open_opencl(which: Option<&str>) -> Result<(Box<dyn Device>, String), Fault> 
     let fault = |error: opencl::Error| Fault(error.to_string());
     let listed = opencl::devices().map_err(fault)?;
     let chosen = opencl::choose(&listed, which).map_err(fault)?;
+    if chosen.platform.contains(POCL) && !can_compile() {
+        return Err(Fault(NO_COMPILER.to_owned()));
+    }
     // It works on one request at a time, and who finds it busy waits in the scheduler's queue.
     let options = opencl::Options { slots: 1, ..opencl::Options::default() };
     let device = OpenCl::open(chosen, options).map_err(fault)?;
     let kind = if chosen.kind == Kind::Cpu { "opencl on the CPU" } else { "opencl" };
     Ok((Box::new(device), format!("{kind}: {}", chosen.name)))
+}
+
+/// PoCL starts a linker, and ends the process if that fails: where there is none, as in nginx, which
+/// takes `PATH` from its workers, or where the server waits for the children of its libraries, too,
+/// unless PoCL finds all in the folder that it is told of.
+fn can_compile() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let links = std::env::split_paths(&path).any(|folder| folder.join("ld").exists());
+    links && (!waits_for_children() || std::env::var_os("POCL_CACHE_DIR").is_some())
+}
+
+/// True if the process has a handler for the end of its children.
+fn waits_for_children() -> bool {
+    // SAFETY: all zeros are an action.
+    let mut action = unsafe { std::mem::zeroed::<libc::sigaction>() };
+    // SAFETY: a place for an action; nothing is set.
+    unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) };
+    action.sa_sigaction != libc::SIG_DFL
 }
 
 fn open_cuda(name: &str) -> Result<(Box<dyn Device>, String), Fault> {
@@ -171,6 +192,12 @@ fn take_no_signals() {
 
 /// For a driver to compile, when the process is to end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What PoCL calls itself.
+const POCL: &str = "Portable Computing Language";
+
+const NO_COMPILER: &str = "PoCL cannot compile in this process: it needs PATH with ld in it, and in a server that waits for \
+     children POCL_CACHE_DIR with what another process has compiled";
 
 const FORKED: &str = "a driver was opened before this process was forked, and does not work in it: raise the \
      threshold above what the parent has to do";

@@ -7,11 +7,9 @@ mod support;
 use std::process::Command;
 
 use support::installation::{OpenSsl, on_every_openssl};
-use support::site::{PAGES, Site};
+use support::site::{PAGES, Site, TLS_1_2};
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::{self, Event, Statistics};
-
-const TLS_1_2: &[&str] = &["--tls-max", "1.2"];
 
 fn nginx_seals_a_large_page_as_many_records_at_once(openssl: OpenSsl) {
     let Some(site) = Site::new(openssl) else { return };

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use support::Modules;
 use support::evp::{Context, Evp, Param};
+use support::installation::{OpenSsl, on_every_openssl};
 use wattlock_provider::statistics::Statistics;
 
 const SET_IV_LEN: i32 = 0x9;
@@ -72,11 +73,10 @@ enum Way {
     Fragments,
 }
 
-#[test]
-fn openssl_s_own_vectors_come_out_right() {
+fn openssl_s_own_vectors_come_out_right(openssl: OpenSsl) {
     let folder = tempfile::TempDir::new().unwrap();
-    let modules = Modules::new(&format!("statistics = {}", folder.path().display()));
-    let Some(mut evp) = Evp::without_providers(modules.path()) else { return };
+    let modules = Modules::new(openssl, &format!("statistics = {}", folder.path().display()));
+    let Some(mut evp) = Evp::without_providers(&modules) else { return };
     evp.configure(&modules.path().join("openssl.cnf"));
     for name in [c"default", c"wattlock"] {
         evp.provider(name).unwrap();
@@ -236,3 +236,5 @@ fn given(context: &mut Context<'_>, input: &[u8], way: Way) -> Option<Vec<u8>> {
         }
     }
 }
+
+on_every_openssl!(openssl_s_own_vectors_come_out_right,);

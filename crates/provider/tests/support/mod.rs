@@ -5,6 +5,7 @@
 pub mod between;
 pub mod evp;
 pub mod installation;
+pub mod multiblock;
 pub mod site;
 pub mod talk;
 

@@ -21,6 +21,9 @@ pub struct Site {
 /// A page of that many bytes has that name.
 pub const PAGES: [usize; 7] = [0, 1, 1000, 16_385, 65_536, 130_000, 2 << 20];
 
+/// What keeps curl to TLS 1.2.
+pub const TLS_1_2: &[&str] = &["--tls-max", "1.2"];
+
 impl Site {
     /// `None`, and a line that says so, where a program is missing.
     pub fn new(openssl: OpenSsl) -> Option<Self> {

@@ -28,10 +28,10 @@ pub enum Contender {
     Single,
     /// The provider, all records of a write in one call.
     Reconstruction,
-    /// The same, all by a simulated accelerator.
-    Accelerator,
+    /// The same, all by an accelerator.
+    Accelerator(Hardware),
     /// The same, by the accelerator from 8 KiB on, as the study has it.
-    Eeca,
+    Eeca(Hardware),
     /// As `InstructionSet`, in the newest OpenSSL.
     Newest,
     /// As `LargeBuffers`, there.
@@ -40,19 +40,35 @@ pub enum Contender {
     NewestReconstruction,
 }
 
+/// What the accelerator is. A model is never called anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hardware {
+    Simulated,
+    OpenCl,
+    /// A driver that makes a device of the CPU: PoCL.
+    OpenClOnTheCpu,
+    Cuda,
+}
+
+impl Hardware {
+    pub const ALL: [Self; 4] = [Self::Simulated, Self::OpenCl, Self::OpenClOnTheCpu, Self::Cuda];
+}
+
 impl Contender {
-    pub const ALL: [Self; 10] = [
-        Self::Software,
-        Self::InstructionSet,
-        Self::LargeBuffers,
-        Self::Single,
-        Self::Reconstruction,
-        Self::Accelerator,
-        Self::Eeca,
-        Self::Newest,
-        Self::NewestLargeBuffers,
-        Self::NewestReconstruction,
-    ];
+    pub fn all(hardware: Hardware) -> [Self; 10] {
+        [
+            Self::Software,
+            Self::InstructionSet,
+            Self::LargeBuffers,
+            Self::Single,
+            Self::Reconstruction,
+            Self::Accelerator(hardware),
+            Self::Eeca(hardware),
+            Self::Newest,
+            Self::NewestLargeBuffers,
+            Self::NewestReconstruction,
+        ]
+    }
 
     /// The row's tool; of the newest OpenSSL with its version, which the settings of `results` have.
     pub fn tool(self, results: &Results) -> String {
@@ -66,8 +82,14 @@ impl Contender {
             Self::LargeBuffers => "openssl, 124k buffers".into(),
             Self::Single => "wattlock single records".into(),
             Self::Reconstruction => "wattlock reconstruction".into(),
-            Self::Accelerator => "wattlock simulated accelerator".into(),
-            Self::Eeca => "wattlock EECA, simulated".into(),
+            Self::Accelerator(Hardware::Simulated) => "wattlock simulated accelerator".into(),
+            Self::Accelerator(Hardware::OpenCl) => "wattlock opencl accelerator".into(),
+            Self::Accelerator(Hardware::OpenClOnTheCpu) => "wattlock opencl on the CPU".into(),
+            Self::Accelerator(Hardware::Cuda) => "wattlock cuda accelerator".into(),
+            Self::Eeca(Hardware::Simulated) => "wattlock EECA, simulated".into(),
+            Self::Eeca(Hardware::OpenCl) => "wattlock EECA, opencl".into(),
+            Self::Eeca(Hardware::OpenClOnTheCpu) => "wattlock EECA, opencl on the CPU".into(),
+            Self::Eeca(Hardware::Cuda) => "wattlock EECA, cuda".into(),
             Self::Newest => format!("openssl {}", newest()),
             Self::NewestLargeBuffers => format!("openssl {}, 124k buffers", newest()),
             Self::NewestReconstruction => format!("wattlock reconstruction, {}", newest()),
@@ -90,8 +112,12 @@ impl Contender {
         !matches!(self, Self::Software | Self::InstructionSet | Self::Single | Self::Newest)
     }
 
-    fn has_accelerator(self) -> bool {
-        matches!(self, Self::Accelerator | Self::Eeca)
+    /// What its accelerator is, if it has one.
+    pub fn hardware(self) -> Option<Hardware> {
+        match self {
+            Self::Accelerator(hardware) | Self::Eeca(hardware) => Some(hardware),
+            _ => None,
+        }
     }
 
     /// Why there is no such thing, if so.
@@ -108,14 +134,20 @@ impl Contender {
     }
 
     /// What the provider is told.
-    fn settings(self, suite: Suite) -> Vec<(&'static str, String)> {
+    fn settings(self, suite: Suite, accelerator: &str) -> Vec<(&'static str, String)> {
         let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
         if self.has_large_buffers() && suite == Suite::CbcSha384 {
             settings.push(("paper_mode", "1".into()));
         }
-        if self.has_accelerator() {
-            let threshold = if self == Self::Eeca { STUDYS_THRESHOLD } else { 0 };
-            settings.push(("accelerator", "simulated".into()));
+        if let Some(hardware) = self.hardware() {
+            let threshold = match (self, hardware) {
+                (Self::Eeca(_), _) => STUDYS_THRESHOLD,
+                (_, Hardware::Simulated) => 0,
+                // What a server's master does must not open a driver, which does not survive a
+                // fork.
+                _ => LEAST_THRESHOLD,
+            };
+            settings.push(("accelerator", accelerator.into()));
             settings.push(("threshold", threshold.to_string()));
         }
         settings
@@ -139,19 +171,19 @@ impl Running {
         place: &Place,
         contender: Contender,
         suite: Suite,
-        provider: Option<&Path>,
+        (provider, accelerator): (Option<&Path>, &str),
     ) -> anyhow::Result<Self> {
         if let Some(why) = contender.cannot(suite) {
             bail!(why);
         }
-        let name = format!("{contender:?}-{suite:?}");
+        let name = format!("{contender:?}-{suite:?}").replace(['(', ')'], "-");
         let mut environment = Vec::new();
         let mut statistics = None;
         if contender.is_ours() {
             let module = provider.context("no provider")?;
             let folder = Folder::new(place.directory.join(format!("{name}-statistics")))?;
             let file = place.directory.join(format!("{name}.cnf"));
-            configure(&file, module, &folder, &contender.settings(suite))?;
+            configure(&file, module, &folder, &contender.settings(suite, accelerator))?;
             environment.push(("OPENSSL_CONF", file.display().to_string()));
             statistics = Some(folder);
         }
@@ -172,6 +204,16 @@ impl Running {
         let Some(folder) = &self.statistics else { return Ok(None) };
         let (all, worker) = (folder.read()?, u64::from(self.nginx.worker));
         Ok(all.into_iter().find(|one| one.process == worker))
+    }
+
+    /// True if its accelerator has done anything yet: a driver may have to compile first, and
+    /// requests are the CPU's until then.
+    ///
+    /// # Errors
+    /// That the counters cannot be read.
+    pub fn has_accelerated(&self) -> anyhow::Result<bool> {
+        let counted = self.counted()?;
+        Ok(counted.is_some_and(|one| one.lane(Lane::Accelerator).calls > 0))
     }
 
     /// Looks whether pages that were served since `before`, so many bytes in all, went through the
@@ -223,7 +265,7 @@ impl Running {
         }
         let accelerated = since(&|statistics| statistics.lane(Lane::Accelerator).calls);
         // A write below the threshold is not the accelerator's.
-        if contender.has_accelerator() && largest > STUDYS_THRESHOLD && accelerated == 0 {
+        if contender.hardware().is_some() && largest > STUDYS_THRESHOLD && accelerated == 0 {
             return Some("the accelerator did nothing, as the provider's counters tell".into());
         }
         None
@@ -248,6 +290,9 @@ pub const NEWEST_VERSION: &str = "openssl_newest";
 /// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
 /// is left for AES is its constant-time code with vector permutations.
 pub const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60020000000");
+
+/// Bytes of a request that are the CPU's even where all are the accelerator's.
+const LEAST_THRESHOLD: u64 = 512;
 
 /// The threshold that the study chose, bytes of a request.
 const STUDYS_THRESHOLD: u64 = 8 << 10;

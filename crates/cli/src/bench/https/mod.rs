@@ -21,15 +21,15 @@ use super::results::{Results, Row};
 use super::sample::Sample;
 use crate::args::{self, Suite};
 use crate::exit::{Ended, unavailable};
-use crate::{provider, signals};
+use crate::{accelerators, provider, signals};
 use client::{Clients, Load};
-use contenders::{Contender, Running};
+use contenders::{Contender, Hardware, Running};
 use server::Place;
 
 /// `wattlock bench https`.
 pub fn run(args: &args::BenchHttps) -> Ended {
     Results::can_publish(args.json.as_deref(), &args.meters)?;
-    let settings = Settings::new(args);
+    let settings = Settings::new(args)?;
     let provider = provider::find(args.provider.as_deref());
     if let (Some(_), Err(why)) = (&args.provider, &provider) {
         return Err(unavailable(why.as_str()));
@@ -50,8 +50,8 @@ pub fn run(args: &args::BenchHttps) -> Ended {
         Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
     }
     if let Err(why) = &provider {
-        let ours: Vec<String> =
-            Contender::ALL.into_iter().filter(|c| c.is_ours()).map(|c| c.tool(&results)).collect();
+        let ours = settings.contenders().filter(|contender| contender.is_ours());
+        let ours: Vec<String> = ours.map(|contender| contender.tool(&results)).collect();
         results.skipped.push(format!("{}: {why}", ours.join(", ")));
     }
     let bench = programs.ok().map(|programs| Bench {
@@ -97,10 +97,14 @@ struct Settings {
     /// Whether the study's client asks, too.
     with_ab: bool,
     primitive: primitive::Settings,
+    /// As the provider is told, and what it is.
+    accelerator: String,
+    hardware: Hardware,
 }
 
 impl Settings {
-    fn new(args: &args::BenchHttps) -> Self {
+    fn new(args: &args::BenchHttps) -> anyhow::Result<Self> {
+        let (accelerator, hardware) = accelerator(&args.accelerator)?;
         let (rounds, seconds) = if args.quick { (1, 1) } else { (3, 2) };
         let rounds = args.rounds.unwrap_or(rounds);
         let mut sizes: Vec<u64> = match args.quick {
@@ -113,7 +117,7 @@ impl Settings {
         let all = vec![Suite::CbcSha384, Suite::CbcSha256, Suite::Gcm, Suite::Tls13];
         let kilobytes =
             if args.quick { vec![16, 64] } else { vec![1, 2, 4, 8, 16, 32, 64, 128, 256] };
-        Self {
+        Ok(Self {
             sizes,
             suites: if args.suites.is_empty() { all } else { args.suites.clone() },
             seconds: args.seconds.unwrap_or(seconds),
@@ -121,7 +125,13 @@ impl Settings {
             is_quick: args.quick,
             with_ab: args.paper,
             primitive: primitive::Settings { kilobytes, rounds, seconds: 1 },
-        }
+            accelerator,
+            hardware,
+        })
+    }
+
+    fn contenders(&self) -> impl Iterator<Item = Contender> {
+        Contender::all(self.hardware).into_iter()
     }
 
     fn tell(&self, results: &mut Results, (first, last): (usize, usize)) {
@@ -134,6 +144,7 @@ impl Settings {
             ("connections", json!(client::CONNECTIONS)),
             ("server_cpu", json!(first)),
             ("client_cpu", json!(last)),
+            ("accelerator", json!(self.accelerator)),
             ("negotiated", json!({})),
             ("counted", json!({})),
         ] {
@@ -232,14 +243,15 @@ impl Bench<'_> {
         let name = suite.openssl_name();
         let mut running = Vec::new();
         let provider = self.provider.as_deref().ok();
-        for contender in Contender::ALL {
+        for contender in self.settings.contenders() {
             let nginx = self.place.nginx(contender);
             let Some(nginx) = nginx.filter(|_| !contender.is_ours() || provider.is_some()) else {
                 // Said once for all suites.
                 continue;
             };
             let tool = contender.tool(&lab.results);
-            let started = Running::start(&self.place, contender, suite, provider);
+            let given = (provider, self.settings.accelerator.as_str());
+            let started = Running::start(&self.place, contender, suite, given);
             let checked = started.and_then(|one| {
                 let negotiated = self.check(&one, suite)?;
                 Ok((one, negotiated))
@@ -271,8 +283,22 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Asks for the largest page until the accelerator has done something, if it has a driver.
+    fn warm_up(&self, one: &Running, suite: Suite) -> anyhow::Result<()> {
+        let largest = self.settings.sizes.iter().copied().max().unwrap_or(0);
+        if matches!(one.contender.hardware(), None | Some(Hardware::Simulated)) {
+            return Ok(());
+        }
+        let started = std::time::Instant::now();
+        while !one.has_accelerated()? && started.elapsed() < PATIENCE {
+            self.clients.check(&self.place, &one.nginx, suite, largest)?;
+        }
+        Ok(())
+    }
+
     /// Every page once by curl, and what the provider counts of it. Returns what was negotiated.
     fn check(&self, one: &Running, suite: Suite) -> anyhow::Result<String> {
+        self.warm_up(one, suite)?;
         let before = one.counted()?;
         let mut negotiated = String::new();
         let sizes = &self.settings.sizes;
@@ -336,6 +362,32 @@ impl Bench<'_> {
         Ok(Turn { requests: seen.requests, wall_ns: each(seen.wall), cpu_ns: each(cpu), window })
     }
 }
+
+/// How the provider is told of an accelerator, and what it is, if this machine has it.
+fn accelerator(asked: &str) -> anyhow::Result<(String, Hardware)> {
+    let (kind, which) = asked.split_once(':').map_or((asked, None), |(kind, n)| (kind, Some(n)));
+    let missing = |why: &dyn std::fmt::Display| {
+        unavailable(format!("--accelerator {asked}: {why}; see wattlock devices"))
+    };
+    match kind {
+        "opencl" => {
+            let chosen = accelerators::choose_opencl(which).map_err(|why| missing(&why))?;
+            let hardware = match chosen.kind {
+                wattlock_gpu::opencl::Kind::Cpu => Hardware::OpenClOnTheCpu,
+                _ => Hardware::OpenCl,
+            };
+            Ok((chosen.id(), hardware))
+        }
+        "cuda" => {
+            wattlock_gpu::cuda::Cuda::list().map_err(|why| missing(&why))?;
+            Ok((asked.to_owned(), Hardware::Cuda))
+        }
+        _ => Ok((asked.to_owned(), Hardware::Simulated)),
+    }
+}
+
+/// For a driver to compile, in a server that waits for nothing.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A row of which a repetition is one request.
 fn add(lab: &mut Lab<'_>, contender: Contender, case: &str, size: u64, turns: Vec<Turn>) {
@@ -411,6 +463,20 @@ mod tests {
         assert_eq!(list(" 0-2,8\n"), [0, 1, 2, 8]);
         assert_eq!(list("5"), [5]);
         assert_eq!(list(""), [0usize; 0]);
+    }
+
+    #[test]
+    fn a_model_is_never_called_anything_else() {
+        for contender in Contender::all(Hardware::Simulated) {
+            let named = contender.name().contains("simulated");
+            assert_eq!(named, contender.hardware().is_some(), "{}", contender.name());
+        }
+        for hardware in &Hardware::ALL[1..] {
+            for contender in Contender::all(*hardware) {
+                assert!(!contender.name().contains("simulated"));
+                assert!(contender.name().len() <= 32, "the column of the table");
+            }
+        }
     }
 
     #[test]
