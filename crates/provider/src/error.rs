@@ -88,6 +88,8 @@ reasons! {
     Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
     /// The setting `migration` names no rule.
     Migration = 25, "the setting migration is neither paper nor sooner nor never";
+    /// The setting `self_check` is none.
+    SelfCheck = 30, "the setting self_check is neither 1 nor fail-at-load nor fail-in-write";
 }
 
 impl Error {
