@@ -316,7 +316,7 @@ impl Cipher for Composite {
             self.direction == Direction::Encrypt && self.key.is_some() && self.mac.is_some();
         if let Some(write) = self.many.set(params, ready)? {
             let suite = Suite::Composite { key_len: self.key_len, mac: self.algorithm };
-            let again = self_check::wants(suite).then(|| write.again());
+            let again = self_check::wants(suite, write.records()).then(|| write.again());
             let written = self.records(write)?;
             if let (Some(again), Some(key), Some(mac)) = (again, &self.key, &self.mac) {
                 // SAFETY: it was sealed, and nothing of it is borrowed.

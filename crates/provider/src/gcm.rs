@@ -480,7 +480,7 @@ impl Cipher for Message {
         let sealing = self.direction == Direction::Encrypt && self.nonce().is_ok();
         if let Some(write) = self.many.set(params, sealing && self.key.is_some())? {
             let suite = Suite::Gcm { key_len: self.key_len };
-            let again = self_check::wants(suite).then(|| write.again());
+            let again = self_check::wants(suite, write.records()).then(|| write.again());
             let first = self.nonce()?;
             let written = self.records(write)?;
             if let (Some(again), Some(key)) = (again, &self.key) {

@@ -1,5 +1,5 @@
 //! Whether many records at once are the records that would have been made one by one: at load, and
-//! for the first write of each process and suite.
+//! for the first writes of each process and suite, one of four records and one of eight.
 //!
 //! The hook of libssl that gives many records is undocumented, and behind it are kernels, and maybe
 //! a device, that single records never meet. So both ways are compared before the first is
@@ -30,14 +30,18 @@ pub(crate) enum Suite {
     Composite { key_len: usize, mac: HmacAlgorithm },
 }
 
+/// Suites: three lengths of key with each of four MACs and without.
+const ROWS: usize = 3 * 5;
+
 impl Suite {
-    /// A bit of its own.
-    fn bit(self) -> u32 {
+    /// A bit for it and so many records: kernels take four at once, or more.
+    fn bit(self, records: usize) -> u32 {
         let (column, key_len) = match self {
             Self::Gcm { key_len } => (0, key_len),
             Self::Composite { key_len, mac } => (1 + mac as usize, key_len),
         };
-        1 << (3 * column + key_len / 8 - 2)
+        let row = 3 * column + key_len / 8 - 2;
+        1 << if records <= 4 { row } else { ROWS + row }
     }
 }
 
@@ -57,7 +61,7 @@ pub(crate) trait SingleRecords {
     fn open(&self, index: usize, aad: RecordAad, record: &mut [u8]) -> Result<Range<usize>, Error>;
 }
 
-/// Suites whose first write was checked in this process.
+/// Suites, with four records or more, whose first write was checked in this process.
 static SEEN: AtomicU32 = AtomicU32::new(0);
 /// True once something did not agree.
 static FAILED: AtomicBool = AtomicBool::new(false);
@@ -70,7 +74,7 @@ enum Fault {
     None,
     /// A wrong byte at load.
     AtLoad,
-    /// A wrong byte in the first write of each suite.
+    /// A wrong byte in the first writes of each suite.
     InWrite,
 }
 
@@ -105,9 +109,9 @@ pub(crate) fn new_process() {
     }
 }
 
-/// Whether [`written`] has something to do with the next write of that suite.
-pub(crate) fn wants(suite: Suite) -> bool {
-    SEEN.load(Ordering::Relaxed) & suite.bit() == 0 || FAILED.load(Ordering::Relaxed)
+/// Whether [`written`] has something to do with a write of that suite and so many records.
+pub(crate) fn wants(suite: Suite, records: usize) -> bool {
+    SEEN.load(Ordering::Relaxed) & suite.bit(records) == 0 || FAILED.load(Ordering::Relaxed)
 }
 
 /// Checks a write that was just sealed; seals it again, record by record, where that is wrong, or
@@ -124,9 +128,10 @@ pub(crate) unsafe fn written(
     bytes: usize,
     single: &dyn SingleRecords,
 ) -> Result<(), Error> {
-    let is_first = SEEN.fetch_or(suite.bit(), Ordering::Relaxed) & suite.bit() == 0;
     // SAFETY: by the caller's word.
     let mut packed = unsafe { again.packed(bytes) }?;
+    let bit = suite.bit(packed.parts.len());
+    let is_first = SEEN.fetch_or(bit, Ordering::Relaxed) & bit == 0;
     if is_first && FAULT.load(Ordering::Relaxed) == Fault::InWrite as u8 {
         packed.bytes[bytes / 2] ^= 1;
     }

@@ -62,7 +62,8 @@ counted! {
         /// more.
         MultiblockRefused = "multiblock-refused";
         /// Writes of many records that were opened again before libssl got them, and agreed: the
-        /// first of a process and suite. Their bytes are counted where they went.
+        /// first of a process and suite, one of four and one of eight records. Their bytes are
+        /// counted where they went.
         WriteChecked = "write-checked";
         /// Many records that did not agree with single ones, at load or in a write. They are sealed
         /// one by one from then on.
