@@ -100,6 +100,16 @@ impl Param {
         Self { key, data_type, data: ptr::null_mut(), data_size, return_size: Self::UNMODIFIED }
     }
 
+    /// So many bytes there; the size that is declared may be another.
+    pub fn octets_at(key: &'static CStr, bytes: *mut u8, size: usize) -> Self {
+        Self { data: bytes.cast(), ..Self::described(key.as_ptr(), Self::OCTET_STRING, size) }
+    }
+
+    /// An unsigned integer there, or a place for one.
+    pub fn number_at<T>(key: &'static CStr, place: &mut T) -> Self {
+        Self { data: ptr::from_mut(place).cast(), ..Self::unsigned::<T>(key) }
+    }
+
     /// A place into which the host is to put a pointer to text.
     pub fn text_wanted(key: &'static CStr, place: &mut *const c_char) -> Self {
         Self {

@@ -21,8 +21,10 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::gathered;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
+use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
 use crate::tls::{self, BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
+use single::CbcRecords;
 
 /// AES-`BITS`-CBC-HMAC-SHA1.
 pub(crate) struct CbcHmacSha1<const BITS: usize>;
@@ -84,6 +86,8 @@ static GETTABLE: &[Param] = &[
     Param::unsigned::<usize>(name::MULTI_OUT_LEN),
     Param::END,
 ];
+
+mod single;
 
 /// A context of any.
 #[derive(Clone)]
@@ -335,7 +339,13 @@ impl Cipher for Composite {
         let ready =
             self.direction == Direction::Encrypt && self.key.is_some() && self.mac.is_some();
         if let Some(write) = self.many.set(params, ready)? {
+            let suite = Suite::Composite { key_len: self.key_len, mac: self.algorithm };
+            let again = self_check::wants(suite, write.records()).then(|| write.again());
             let written = self.records(write)?;
+            if let (Some(again), Some(key), Some(mac)) = (again, &self.key, &self.mac) {
+                // SAFETY: it was sealed, and nothing of it is borrowed.
+                unsafe { self_check::written(suite, again, written, &CbcRecords { key, mac }) }?;
+            }
             self.many.wrote(written);
         }
         Ok(())

@@ -90,6 +90,8 @@ reasons! {
     Migration = 25, "the setting migration is neither paper nor sooner nor never";
     /// An input of less than no bytes, which EVP hands on.
     Length = 30, "a length is below zero";
+    /// The setting `self_check` is none.
+    SelfCheck = 31, "the setting self_check is neither 1 nor fail-at-load nor fail-in-write";
 }
 
 impl Error {

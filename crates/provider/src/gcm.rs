@@ -16,9 +16,12 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::gathered;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
+use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
-use records::{EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, allocated, count_up, seal_records};
+use records::{
+    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, GcmRecords, allocated, count_up, seal_records,
+};
 
 mod records;
 
@@ -483,7 +486,15 @@ impl Cipher for Message {
         }
         let sealing = self.direction == Direction::Encrypt && self.nonce().is_ok();
         if let Some(write) = self.many.set(params, sealing && self.key.is_some())? {
+            let suite = Suite::Gcm { key_len: self.key_len };
+            let again = self_check::wants(suite, write.records()).then(|| write.again());
+            let first = self.nonce()?;
             let written = self.records(write)?;
+            if let (Some(again), Some(key)) = (again, &self.key) {
+                let single = GcmRecords { key: key.aead(), first };
+                // SAFETY: it was sealed, and nothing of it is borrowed.
+                unsafe { self_check::written(suite, again, written, &single) }?;
+            }
             self.many.wrote(written);
         }
         Ok(())

@@ -28,6 +28,7 @@ mod paper;
 mod params;
 mod provider;
 mod register;
+mod self_check;
 pub mod statistics;
 mod tls;
 

@@ -21,6 +21,7 @@ use crate::Error;
 use crate::abi::name;
 use crate::params::Params;
 use crate::provider::turn_multiblock_off;
+use crate::self_check::{Packed, Part};
 use crate::tls::{HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// The most records of a write. libssl has 4 or 8.
@@ -44,6 +45,7 @@ pub(crate) struct State {
 /// What step 2 arranged for step 3.
 #[derive(Clone, Copy)]
 struct Plan {
+    overhead: Overhead,
     aad: RecordAad,
     payload: usize,
     records: usize,
@@ -59,6 +61,40 @@ impl Plan {
         } else {
             fragment
         }
+    }
+}
+
+/// A write once more, for whoever looks at what was made of it.
+pub(crate) struct Again<'a> {
+    plan: Plan,
+    input: &'a [u8],
+    out: *mut u8,
+    _borrowed: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Again<'a> {
+    /// The records and what is to be in them; an error if they are not as many bytes as were
+    /// announced.
+    ///
+    /// # Safety
+    /// The write was sealed, and what was borrowed for it is given back.
+    pub(crate) unsafe fn packed(self, bytes: usize) -> Result<Packed<'a>, Error> {
+        if bytes != self.plan.packed {
+            return Err(Error::Internal);
+        }
+        let mut rest = self.input;
+        let parts = (0..self.plan.records).map(|index| {
+            let len = self.plan.fragment(index);
+            let (payload, behind) = rest.split_at(len);
+            rest = behind;
+            let sealed = self.plan.overhead.sealed(len);
+            Part { aad: self.plan.aad.later(index, len), payload, sealed }
+        });
+        let parts = parts.collect();
+        // SAFETY: libssl's buffer has room for all that was announced, all of it was written, and
+        // by the caller's word nobody else has it.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.out, bytes) };
+        Ok(Packed { parts, bytes })
     }
 }
 
@@ -137,7 +173,7 @@ impl State {
         records: usize,
         ready: bool,
     ) -> Result<(), Error> {
-        let mut plan = Plan { aad, payload, records, packed: 0 };
+        let mut plan = Plan { overhead: self.overhead, aad, payload, records, packed: 0 };
         let sound = ready
             && (1..=MAX_RECORDS).contains(&records)
             && aad.len() == 0
@@ -184,6 +220,11 @@ fn records(params: &Params<'_>) -> Result<usize, Error> {
 }
 
 impl<'a> Reconstruction<'a> {
+    /// For a look at it afterwards. To be asked for before anything was handed out.
+    pub(crate) fn again(&self) -> Again<'a> {
+        Again { plan: self.plan, input: self.input, out: self.out, _borrowed: PhantomData }
+    }
+
     pub(crate) fn records(&self) -> usize {
         self.plan.records
     }

@@ -14,6 +14,7 @@ use crate::error::REASONS;
 use crate::host::Host;
 use crate::params::Params;
 use crate::register::CIPHERS;
+use crate::self_check;
 use crate::statistics::{self, count};
 
 /// What OpenSSL's pointer to the provider's own context is to.
@@ -36,6 +37,7 @@ impl Provider {
     /// Begins to count, if this process does not yet.
     pub(crate) fn count(&self) {
         if statistics::begin(self.statistics.as_deref()) {
+            self_check::new_process();
             self.allocation.note();
         }
     }
@@ -101,10 +103,12 @@ fn start(host: Host) -> Result<Provider, Error> {
     let setting = |name| host.text(name).map(|text| text.trim() != "0");
     let paper_mode = setting(c"paper_mode").unwrap_or(false);
     let allocation = Arc::new(Allocation::configured(|name| host.text(name), paper_mode)?);
-    PAPER_MODE.store(paper_mode, Ordering::Relaxed);
-    let wished = setting(c"multiblock");
     let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
-    MULTIBLOCK.store(wished.unwrap_or(known), Ordering::Relaxed);
+    let wished = setting(c"multiblock").unwrap_or(known);
+    let fault = host.text(self_check::SETTING);
+    let agreed = self_check::at_load(fault.as_deref().map(str::trim))?;
+    PAPER_MODE.store(paper_mode && agreed, Ordering::Relaxed);
+    MULTIBLOCK.store(wished && agreed, Ordering::Relaxed);
     Ok(Provider { host, statistics, allocation })
 }
 

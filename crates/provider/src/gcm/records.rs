@@ -1,5 +1,6 @@
 //! Work of AES-GCM as the lanes take it: records of TLS 1.2, and parts of a message.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use wattlock_crypto::gcm::GcmStream;
@@ -8,6 +9,7 @@ use wattlock_engine::Cipher as Work;
 
 use crate::Error;
 use crate::allocation::{Allocation, Whole};
+use crate::self_check::SingleRecords;
 use crate::tls::{HEADER_LEN, RecordAad};
 
 /// Bytes of the IV that a connection keeps to itself.
@@ -60,6 +62,51 @@ pub(super) fn seal_records(
         rest = behind;
     }
     Ok(())
+}
+
+/// Records of a write, one by one: the first has that nonce, and the others count on.
+pub(super) struct GcmRecords<'a> {
+    pub(super) key: &'a AeadKey,
+    pub(super) first: [u8; NONCE_LEN],
+}
+
+impl GcmRecords<'_> {
+    fn nonce(&self, index: usize) -> [u8; NONCE_LEN] {
+        let mut nonce = self.first;
+        (0..index).for_each(|_| count_up(&mut nonce[FIXED_IV_LEN..]));
+        nonce
+    }
+}
+
+impl SingleRecords for GcmRecords<'_> {
+    fn seal(
+        &self,
+        index: usize,
+        aad: RecordAad,
+        payload: &[u8],
+        record: &mut [u8],
+    ) -> Result<(), Error> {
+        let nonce = self.nonce(index);
+        let (explicit, body) = record.split_at_mut_checked(EXPLICIT_IV_LEN).ok_or(Error::Record)?;
+        if body.len() != payload.len() + TAG_LEN {
+            return Err(Error::Record);
+        }
+        explicit.copy_from_slice(&nonce[FIXED_IV_LEN..]);
+        let (ciphertext, tag) = body.split_at_mut(payload.len());
+        tag.copy_from_slice(&self.key.seal_into(nonce, &aad.bytes(), payload, ciphertext)?);
+        Ok(())
+    }
+
+    fn open(&self, index: usize, aad: RecordAad, record: &mut [u8]) -> Result<Range<usize>, Error> {
+        let nonce = self.nonce(index);
+        let (explicit, body) = record.split_at_mut_checked(EXPLICIT_IV_LEN).ok_or(Error::Record)?;
+        let (payload, tag) = body.split_last_chunk_mut::<TAG_LEN>().ok_or(Error::Record)?;
+        if explicit != &nonce[FIXED_IV_LEN..] {
+            return Err(Error::Authentication);
+        }
+        self.key.open(nonce, &aad.bytes(), payload, tag)?;
+        Ok(EXPLICIT_IV_LEN..EXPLICIT_IV_LEN + payload.len())
+    }
 }
 
 /// Counts a counter, the end of a nonce, up by one.
