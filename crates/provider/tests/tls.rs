@@ -188,7 +188,32 @@ fn cbc_with_either_order_of_mac_goes_through_the_provider(openssl: OpenSsl) {
     }
 }
 
+/// Else the newest would be tested by its name alone.
+fn programs_run_with_the_openssl_under_test(openssl: OpenSsl) {
+    if !openssl.has("nginx") || !openssl.has("openssl") {
+        return;
+    }
+    let said = |program: &str, argument: &str| {
+        let told = openssl.command(program).arg(argument).output().unwrap();
+        String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned()
+    };
+    let version =
+        |text: &str| text.split("OpenSSL ").last().unwrap().split(' ').next().map(str::to_owned);
+    let line = |text: String, start: &str| {
+        text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
+    };
+    // The last of a line is what it runs with.
+    let program = version(&line(said("openssl", "version"), "OpenSSL "));
+    assert_eq!(version(&line(said("nginx", "-V"), "built with ")), program);
+    println!("{openssl:?}: OpenSSL {}", program.as_deref().unwrap_or_default());
+    if openssl == OpenSsl::Newest {
+        let system = OpenSsl::System.command("openssl").arg("version").output().unwrap();
+        assert_ne!(version(&String::from_utf8_lossy(&system.stdout)), program);
+    }
+}
+
 on_every_openssl!(
+    programs_run_with_the_openssl_under_test,
     nginx_seals_a_large_page_as_many_records_at_once,
     in_paper_mode_the_suite_of_the_paper_goes_the_same_way,
     an_accelerator_takes_what_is_larger_than_the_threshold,
