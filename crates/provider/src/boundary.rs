@@ -160,12 +160,16 @@ struct Given(*const u8, usize);
 impl Given {
     /// # Safety
     /// Null, or good for reading so many bytes during `'a`.
-    unsafe fn bytes<'a>(&self) -> Option<&'a [u8]> {
+    unsafe fn bytes<'a>(&self) -> Result<Option<&'a [u8]>, Error> {
         if self.0.is_null() {
-            return None;
+            return Ok(None);
+        }
+        // EVP's lengths are of type `int`: one below zero comes as one near the end of memory.
+        if isize::try_from(self.1).is_err() {
+            return Err(Error::Length);
         }
         // SAFETY: by the caller's word.
-        Some(unsafe { slice::from_raw_parts(self.0, self.1) })
+        Ok(Some(unsafe { slice::from_raw_parts(self.0, self.1) }))
     }
 }
 
@@ -185,7 +189,7 @@ unsafe fn init(
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     let body = |cipher: &mut dyn Cipher| {
-        cipher.init(direction, key, iv)?;
+        cipher.init(direction, key?, iv?)?;
         cipher.set(&params)
     };
     // SAFETY: by the caller's word.

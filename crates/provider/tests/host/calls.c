@@ -127,7 +127,17 @@ static void wrong_lengths(const char *name)
             OSSL_PARAM_construct_end(),
         };
         EVP_CIPHER_CTX_set_params(context, params);
-        REQUIRE((size_t)EVP_CIPHER_CTX_get_key_length(context) == right);
+        ERR_clear_error();
+        /* Later versions believe in a length that nobody refused, until there is a key. */
+        unsigned char *key = random_bytes(129);
+        int again = EVP_CipherInit_ex2(context, NULL, key, NULL, 1, NULL);
+        if ((size_t)EVP_CIPHER_CTX_get_key_length(context) == right)
+            REQUIRE(again == 1);
+        else
+            refused(again);
+        free(key);
+        EVP_CIPHER_CTX_free(context);
+        context = begun(name, 1);
         params[0].key = OSSL_CIPHER_PARAM_IVLEN;
         if (is_mode(name, "GCM") && (len == 0 || len > MOST_IV)) {
             ERR_clear_error();
