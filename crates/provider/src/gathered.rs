@@ -36,7 +36,7 @@ pub(crate) fn composite(
     requests: &Allocation,
     (key, mac): (&AesKey, &HmacKey),
     ivs: &[[u8; BLOCK]],
-    payloads: &[(RecordAad, &[u8])],
+    payloads: &[(RecordAad, usize)],
     packed: &mut [u8],
 ) -> Result<bool, Error> {
     let Some(len) = same_len(payloads) else { return Ok(false) };
@@ -44,8 +44,9 @@ pub(crate) fn composite(
     let body_len = stride - skip;
     side_by_side(packed, stride, skip, |bodies| {
         let mut signed = Vec::with_capacity(payloads.len());
-        for (body, (aad, data)) in bodies.chunks_exact_mut(body_len).zip(payloads) {
-            let (tag, padding) = body[len..].split_at_mut(mac.algorithm().tag_len());
+        for (body, (aad, _)) in bodies.chunks_exact_mut(body_len).zip(payloads) {
+            let (data, rest) = body.split_at_mut(len);
+            let (tag, padding) = rest.split_at_mut(mac.algorithm().tag_len());
             tls::pad(padding);
             signed.push(HmacRecord { header: aad.bytes(), data, tag });
         }
@@ -83,9 +84,9 @@ pub(crate) fn gcm(
 }
 
 /// The length that all payloads have.
-fn same_len(payloads: &[(RecordAad, &[u8])]) -> Option<usize> {
-    let (_, first) = payloads.first()?;
-    payloads.iter().all(|(_, payload)| payload.len() == first.len()).then_some(first.len())
+fn same_len(payloads: &[(RecordAad, usize)]) -> Option<usize> {
+    let (_, first) = *payloads.first()?;
+    payloads.iter().all(|(_, len)| *len == first).then_some(first)
 }
 
 /// Bytes of a nonce that its record does not carry.

@@ -144,7 +144,7 @@ fn one(cipher: &mut dyn Cipher, aad: RecordAad, record: &mut [u8]) -> Result<usi
     set(cipher, [Param::octets_at(name::TLS_AAD, bytes.as_mut_ptr(), bytes.len())])?;
     let (start, len) = (record.as_mut_ptr(), record.len());
     // SAFETY: input and output are the record, which nobody else has meanwhile.
-    cipher.update(unsafe { Buffers::new(start, len, start, len) })
+    cipher.update(unsafe { Buffers::new(start, len, start, len) }?)
 }
 
 /// All records of a write: the calls of libssl, as libcrypto hands them on.

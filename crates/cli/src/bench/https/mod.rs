@@ -467,14 +467,16 @@ mod tests {
 
     #[test]
     fn a_model_is_never_called_anything_else() {
+        let results = Results::new("https");
         for contender in Contender::all(Hardware::Simulated) {
-            let named = contender.name().contains("simulated");
-            assert_eq!(named, contender.hardware().is_some(), "{}", contender.name());
+            let tool = contender.tool(&results);
+            assert_eq!(tool.contains("simulated"), contender.hardware().is_some(), "{tool}");
         }
         for hardware in &Hardware::ALL[1..] {
             for contender in Contender::all(*hardware) {
-                assert!(!contender.name().contains("simulated"));
-                assert!(contender.name().len() <= 32, "the column of the table");
+                let tool = contender.tool(&results);
+                assert!(!tool.contains("simulated"));
+                assert!(tool.len() <= 32, "the column of the table");
             }
         }
     }
