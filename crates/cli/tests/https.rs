@@ -204,6 +204,57 @@ fn the_configuration_is_read_by_openssl() {
 }
 
 #[test]
+fn what_the_provider_is_told_is_what_it_takes() {
+    let place = Place::new();
+    let module = place.write("d/provider.so", b"not looked at");
+    let config = |args: &[&str]| {
+        let mut command = wattlock();
+        command.args(["provider", "config", "--provider"]).arg(&module).args(args);
+        command.output().unwrap()
+    };
+    let all = config(&[
+        "--accelerator",
+        "simulated:rate=6e9,latency_us=29",
+        "--threshold",
+        "8192",
+        "--migration",
+        "paper",
+        "--multiblock",
+        "off",
+        "--paper-mode",
+    ]);
+    assert_exit(&all, 0);
+    for line in [
+        "accelerator = simulated:rate=6e9,latency_us=29",
+        "threshold = 8192",
+        "migration = paper",
+        "multiblock = 0",
+        "paper_mode = 1",
+    ] {
+        assert!(stdout(&all).lines().any(|found| found == line), "{line}: {}", stdout(&all));
+    }
+    let none = config(&[]);
+    assert_exit(&none, 0);
+    for name in ["accelerator", "threshold", "migration", "multiblock", "paper_mode"] {
+        assert!(!stdout(&none).contains(&format!("{name} =")), "{}", stdout(&none));
+    }
+    for (args, reason) in [
+        (["--accelerator", "abacus"], "the setting accelerator is"),
+        (["--accelerator", "simulated:speed=1"], "the setting accelerator is"),
+        (["--threshold", "much"], "the setting threshold is neither"),
+        (["--threshold", "8k"], "the setting threshold is neither"),
+        (["--migration", "later"], "possible values: sooner, paper, never"),
+        (["--multiblock", "1"], "possible values: on, off"),
+    ] {
+        let refused = config(&args);
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains(reason), "{args:?}: {}", stderr(&refused));
+    }
+    let both = config(&["--nginx"]);
+    assert_exit(&both, 2);
+}
+
+#[test]
 fn nginx_reads_its_settings() {
     let made = wattlock().args(["provider", "config", "--nginx"]).output().unwrap();
     assert_exit(&made, 0);
@@ -239,15 +290,15 @@ fn nginx_reads_its_settings() {
 #[test]
 fn counters_of_processes_are_shown() {
     let place = Place::new();
-    let mut numbers = [0u64; 43];
+    let mut numbers = [0u64; 49];
     // The process, T, the device, `block`, both lanes, and `fault`.
     for (index, number) in
-        [(0, 4711), (1, 8192), (6, 3), (7, 3), (8, 48), (35, 2), (36, 99), (39, 5)]
+        [(0, 4711), (1, 8192), (6, 3), (7, 3), (8, 48), (41, 2), (42, 99), (45, 5)]
     {
         numbers[index] = number;
     }
     numbers[2] = u64::from_ne_bytes(*b"a-device");
-    let mut file = b"wattlock-stats/2".to_vec();
+    let mut file = b"wattlock-stats/3".to_vec();
     file.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
     place.write("d/wattlock-4711.stats", &file);
     place.write("d/other", b"nothing of ours");
@@ -269,7 +320,7 @@ fn counters_of_processes_are_shown() {
     let other = stats(&[]);
     assert_exit(&other, 1);
     assert!(stderr(&other).contains("is of another version"), "{}", stderr(&other));
-    place.write("d/wattlock-1.stats", b"wattlock-stats/2 and more");
+    place.write("d/wattlock-1.stats", b"wattlock-stats/3 and more");
     let broken = stats(&[]);
     assert_exit(&broken, 1);
     assert!(stderr(&broken).contains("wattlock-1.stats is cut off"), "{}", stderr(&broken));
