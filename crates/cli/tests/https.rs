@@ -265,6 +265,57 @@ fn the_configuration_is_read_by_openssl() {
 }
 
 #[test]
+fn what_the_provider_is_told_is_what_it_takes() {
+    let place = Place::new();
+    let module = place.write("d/provider.so", b"not looked at");
+    let config = |args: &[&str]| {
+        let mut command = wattlock();
+        command.args(["provider", "config", "--provider"]).arg(&module).args(args);
+        command.output().unwrap()
+    };
+    let all = config(&[
+        "--accelerator",
+        "simulated:rate=6e9,latency_us=29",
+        "--threshold",
+        "8192",
+        "--migration",
+        "paper",
+        "--multiblock",
+        "off",
+        "--paper-mode",
+    ]);
+    assert_exit(&all, 0);
+    for line in [
+        "accelerator = simulated:rate=6e9,latency_us=29",
+        "threshold = 8192",
+        "migration = paper",
+        "multiblock = 0",
+        "paper_mode = 1",
+    ] {
+        assert!(stdout(&all).lines().any(|found| found == line), "{line}: {}", stdout(&all));
+    }
+    let none = config(&[]);
+    assert_exit(&none, 0);
+    for name in ["accelerator", "threshold", "migration", "multiblock", "paper_mode"] {
+        assert!(!stdout(&none).contains(&format!("{name} =")), "{}", stdout(&none));
+    }
+    for (args, reason) in [
+        (["--accelerator", "abacus"], "the setting accelerator is"),
+        (["--accelerator", "simulated:speed=1"], "the setting accelerator is"),
+        (["--threshold", "much"], "the setting threshold is neither"),
+        (["--threshold", "8k"], "the setting threshold is neither"),
+        (["--migration", "later"], "possible values: sooner, paper, never"),
+        (["--multiblock", "1"], "possible values: on, off"),
+    ] {
+        let refused = config(&args);
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains(reason), "{args:?}: {}", stderr(&refused));
+    }
+    let both = config(&["--nginx"]);
+    assert_exit(&both, 2);
+}
+
+#[test]
 fn nginx_reads_its_settings() {
     let made = wattlock().args(["provider", "config", "--nginx"]).output().unwrap();
     assert_exit(&made, 0);
@@ -319,10 +370,10 @@ fn an_accelerator_that_is_not_there_is_said_before_anything_runs() {
 #[test]
 fn counters_of_processes_are_shown() {
     let place = Place::new();
-    let mut numbers = [0u64; 47];
+    let mut numbers = [0u64; 53];
     // The process, T, the device, `block`, both lanes, and `fault`.
     for (index, number) in
-        [(0, 4711), (1, 8192), (10, 3), (11, 3), (12, 48), (39, 2), (40, 99), (43, 5)]
+        [(0, 4711), (1, 8192), (10, 3), (11, 3), (12, 48), (45, 2), (46, 99), (49, 5)]
     {
         numbers[index] = number;
     }

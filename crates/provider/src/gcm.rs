@@ -22,8 +22,10 @@ use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
 use records::{
     EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, GcmRecords, allocated, count_up, seal_records,
 };
+use tables::{GETTABLE, SETTABLE};
 
 mod records;
+mod tables;
 
 /// AES-`BITS`-GCM.
 pub(crate) struct Gcm<const BITS: usize>;
@@ -63,36 +65,6 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
 
 /// Bytes of the longest IV (`GCM_IV_MAX_SIZE`).
 const MAX_IV_LEN: usize = 128;
-
-static SETTABLE: &[Param] = &[
-    Param::unsigned::<usize>(name::IV_LEN),
-    Param::octets(name::TAG),
-    Param::octets(name::TLS_AAD),
-    Param::octets(name::TLS_IV_FIXED),
-    Param::octets(name::TLS_IV_INVOCATION),
-    Param::unsigned::<usize>(name::MULTI_MAX_FRAGMENT),
-    Param::octets(name::MULTI_AAD),
-    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
-    Param::octets(name::MULTI_OUT),
-    Param::octets(name::MULTI_IN),
-    Param::END,
-];
-
-static GETTABLE: &[Param] = &[
-    Param::unsigned::<usize>(name::KEY_LEN),
-    Param::unsigned::<usize>(name::IV_LEN),
-    Param::unsigned::<usize>(name::TAG_LEN),
-    Param::octets(name::IV),
-    Param::octets(name::UPDATED_IV),
-    Param::octets(name::TAG),
-    Param::unsigned::<usize>(name::TLS_AAD_PAD),
-    Param::octets(name::TLS_IV_GENERATE),
-    Param::unsigned::<usize>(name::MULTI_MAX_BUFFER),
-    Param::unsigned::<u32>(name::MULTI_INTERLEAVE),
-    Param::unsigned::<u32>(name::MULTI_PACKED),
-    Param::unsigned::<usize>(name::MULTI_OUT_LEN),
-    Param::END,
-];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IvState {

@@ -33,4 +33,4 @@ pub mod statistics;
 mod tls;
 
 pub use error::Error;
-pub use provider::OSSL_provider_init;
+pub use provider::{OSSL_provider_init, check_settings};

@@ -112,6 +112,16 @@ fn start(host: Host) -> Result<Provider, Error> {
     Ok(Provider { host, statistics, allocation })
 }
 
+/// Whether the provider takes these of its settings: `accelerator`, `threshold` and `migration`, as
+/// texts of its section. For whoever writes a configuration.
+///
+/// # Errors
+/// What the provider would say.
+pub fn check_settings(setting: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
+    let text = |name: &CStr| name.to_str().ok().and_then(&setting);
+    Allocation::configured(text, false).map(drop)
+}
+
 /// Whether the multiblock hook of this OpenSSL was looked at: it is undocumented, and under
 /// repair.
 fn knows(version: &str) -> bool {

@@ -1,12 +1,13 @@
 //! The program openssl with and without the provider: what one encrypts, the other decrypts.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use wattlock_provider::statistics::Counts;
+use wattlock_provider::statistics::{Counts, Path as Way};
 
 use super::configuration::Configuration;
 use super::statistics::Folder;
@@ -21,6 +22,8 @@ pub struct OpenSsl {
     program: PathBuf,
     configuration: PathBuf,
     statistics: Folder,
+    /// Whether a process found its own records of many at once to be wrong.
+    disagreed: Cell<bool>,
 }
 
 /// Whose ciphers a process uses.
@@ -87,8 +90,9 @@ impl OpenSsl {
         let told = Configuration { module, statistics: Some(statistics.path()), settings: &[] };
         fs::write(&configuration, told.text().map_err(unavailable)?)?;
         let directory = directory.to_owned();
-        let version = String::new();
-        let mut openssl = Self { directory, version, program, configuration, statistics };
+        let (version, disagreed) = (String::new(), Cell::new(false));
+        let mut openssl =
+            Self { directory, version, program, configuration, statistics, disagreed };
         openssl.version = first_line(&openssl.run(By::OpenSsl, &["version"])?);
         Ok(openssl)
     }
@@ -183,7 +187,15 @@ impl OpenSsl {
     pub fn counted(&self) -> anyhow::Result<Counts> {
         let all = self.statistics.read()?;
         self.statistics.empty()?;
+        let failed = all.iter().any(|one| one.counts(Way::SelfCheckFailed).calls > 0);
+        self.disagreed.set(self.disagreed.get() || failed);
         Ok(all.iter().fold(Counts::default(), |sum, process| sum.plus(process.sum())))
+    }
+
+    /// True if the provider's self-check failed in any process that was asked so far: then it seals
+    /// records one by one.
+    pub fn disagreed(&self) -> bool {
+        self.disagreed.get()
     }
 
     /// `openssl enc`: the same ciphertext by both, and back.

@@ -24,8 +24,8 @@ impl Configuration<'_> {
         if let Some(folder) = self.statistics {
             let _ = writeln!(text, "statistics = {}", value(folder)?);
         }
-        for (name, value) in self.settings {
-            let _ = writeln!(text, "{name} = {value}");
+        for (name, setting) in self.settings {
+            let _ = writeln!(text, "{name} = {}", value(Path::new(setting))?);
         }
         Ok(text + TAIL)
     }

@@ -31,10 +31,39 @@ fn config(args: &args::ProviderConfig) -> Ended {
     }
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
     let statistics = args.statistics.as_deref().map(std::path::absolute).transpose()?;
+    let settings = settings(args)?;
     let configuration =
-        Configuration { module: &module, statistics: statistics.as_deref(), settings: &[] };
+        Configuration { module: &module, statistics: statistics.as_deref(), settings: &settings };
     print(&configuration.text().map_err(usage)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the provider is to be told beside its statistics, if it would take it.
+fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let migration = args.migration.map(|rule| match rule {
+        args::ProviderMigration::Sooner => "sooner",
+        args::ProviderMigration::Paper => "paper",
+        args::ProviderMigration::Never => "never",
+    });
+    let multiblock = args.multiblock.map(|switch| match switch {
+        args::Switch::On => "1",
+        args::Switch::Off => "0",
+    });
+    let all = [
+        ("accelerator", args.accelerator.clone()),
+        ("threshold", args.threshold.clone()),
+        ("migration", migration.map(str::to_owned)),
+        ("multiblock", multiblock.map(str::to_owned)),
+        ("paper_mode", args.paper_mode.then(|| "1".to_owned())),
+    ];
+    let settings: Vec<_> =
+        all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let told = |name: &str| {
+        let found = settings.iter().find(|(told, _)| *told == name);
+        found.map(|(_, value)| value.clone())
+    };
+    wattlock_provider::check_settings(told).map_err(|error| usage(error.to_string()))?;
+    Ok(settings)
 }
 
 /// `wattlock provider stats`.

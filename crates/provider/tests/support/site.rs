@@ -66,6 +66,11 @@ impl Site {
         }
     }
 
+    /// Where the module and its configuration are.
+    pub fn modules_path(&self) -> &Path {
+        self.modules.path()
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
