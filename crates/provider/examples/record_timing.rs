@@ -26,11 +26,13 @@ fn main() -> ExitCode {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn main() -> ExitCode {
+    use support::installation::OpenSsl;
+
     let (options, wanted): (Vec<_>, Vec<_>) =
         std::env::args().skip(1).partition(|name| name.starts_with("--"));
     let mut wrong = 0;
     for (mode, settings) in [("", "multiblock = 1"), ("paper/", "paper_mode = 1")] {
-        let modules = support::Modules::new(settings);
+        let modules = support::Modules::new(OpenSsl::System, settings);
         let Some(evp) = records::configured(&modules) else { return ExitCode::SUCCESS };
         for case in records::cases(mode) {
             let chosen = wanted.is_empty() || wanted.iter().any(|from| case.name.starts_with(from));
@@ -108,7 +110,7 @@ mod records {
     ];
 
     pub fn configured(modules: &Modules) -> Option<Evp> {
-        let mut evp = Evp::without_providers(modules.path())?;
+        let mut evp = Evp::without_providers(modules)?;
         evp.configure(&modules.path().join("openssl.cnf"));
         for name in [c"default", c"wattlock"] {
             evp.provider(name).unwrap();

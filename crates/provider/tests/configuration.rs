@@ -6,16 +6,17 @@
 mod support;
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use support::site::{Programs, Site};
+use support::installation::{OpenSsl, on_every_openssl};
+use support::site::Site;
 use support::talk::{s_client, s_server};
 use wattlock_provider::statistics::Path;
 
 /// Encrypts something by `openssl enc` under a configuration.
 fn enc(site: &Site, configuration: &str) -> Output {
     fs::write(site.path("tmp/cnf"), configuration).unwrap();
-    Command::new(&site.programs.openssl)
+    site.command("openssl", false)
         .args(["enc", "-aes-256-ctr", "-K", &"0f".repeat(32), "-iv", &"01".repeat(16), "-in"])
         .arg(site.path("pages/1000"))
         .env("OPENSSL_CONF", site.path("tmp/cnf"))
@@ -34,9 +35,8 @@ fn configuration(section: &str) -> String {
     )
 }
 
-#[test]
-fn a_module_that_cannot_be_loaded_leaves_openssls_own_or_an_error() {
-    let Some(site) = Site::new() else { return };
+fn a_module_that_cannot_be_loaded_leaves_openssls_own_or_an_error(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let expected = enc(&site, "");
     assert!(expected.status.success());
     fs::write(site.path("tmp/text.so"), "no library").unwrap();
@@ -51,9 +51,8 @@ fn a_module_that_cannot_be_loaded_leaves_openssls_own_or_an_error() {
     assert_eq!(site.counted(Path::Ctr).calls, 0);
 }
 
-#[test]
-fn a_configuration_that_cannot_be_read_leaves_openssls_own_or_an_error() {
-    let Some(site) = Site::new() else { return };
+fn a_configuration_that_cannot_be_read_leaves_openssls_own_or_an_error(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let expected = enc(&site, "");
     for text in
         ["openssl_conf = init\n[init", "openssl_conf = missing\n", "\0\0\0", "[[[[\n= =\n$x\n"]
@@ -63,16 +62,16 @@ fn a_configuration_that_cannot_be_read_leaves_openssls_own_or_an_error() {
         assert!(code == 1 || ran.stdout == expected.stdout, "{text:?}: {code}");
     }
     // A folder in its place.
-    let ran = Command::new(&site.programs.openssl)
+    let ran = site
+        .command("openssl", false)
         .args(["list", "-providers"])
         .env("OPENSSL_CONF", site.path("tmp"))
         .output();
     assert!(ran.unwrap().status.code().is_some());
 }
 
-#[test]
-fn settings_at_their_ends_encrypt_all_the_same() {
-    let Some(site) = Site::new() else { return };
+fn settings_at_their_ends_encrypt_all_the_same(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let expected = enc(&site, "").stdout;
     for settings in [
         "threshold = 0",
@@ -96,19 +95,16 @@ fn settings_at_their_ends_encrypt_all_the_same() {
     assert!(code == 1 || ran.stdout == expected);
 }
 
-#[test]
-fn statistics_that_cannot_be_written_do_not_stop_a_server() {
-    let Some(programs) = Programs::of_the_system() else { return };
+fn statistics_that_cannot_be_written_do_not_stop_a_server(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     // Where nobody can make a file, root neither.
-    let site = Site::of(programs, "");
     let module = format!("module = {}", site.modules_path().join("wattlock.so").display());
     let ran = enc(&site, &configuration(&format!("{module}\nstatistics = /proc/self/fdinfo")));
     assert!(ran.status.success() && ran.stdout.len() == 1000);
 }
 
-#[test]
-fn a_folder_of_statistics_may_go_while_a_server_runs() {
-    let Some(site) = Site::new() else { return };
+fn a_folder_of_statistics_may_go_while_a_server_runs(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let options = ["-quiet", "-tls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"];
     let (mut server, port) = s_server(&site, true, &options);
     for time in 0..2 {
@@ -122,8 +118,15 @@ fn a_folder_of_statistics_may_go_while_a_server_runs() {
         }
     }
     // Whoever starts now is told.
-    let listed =
-        site.command(&site.programs.openssl, true).args(["list", "-providers"]).output().unwrap();
+    let listed = site.command("openssl", true).args(["list", "-providers"]).output().unwrap();
     assert!(listed.status.code().is_some());
     assert!(!String::from_utf8_lossy(&listed.stdout).contains("wattlock"));
 }
+
+on_every_openssl!(
+    a_module_that_cannot_be_loaded_leaves_openssls_own_or_an_error,
+    a_configuration_that_cannot_be_read_leaves_openssls_own_or_an_error,
+    settings_at_their_ends_encrypt_all_the_same,
+    statistics_that_cannot_be_written_do_not_stop_a_server,
+    a_folder_of_statistics_may_go_while_a_server_runs,
+);

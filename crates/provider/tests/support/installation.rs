@@ -80,6 +80,7 @@ fn newest() -> Option<PathBuf> {
 }
 
 /// Makes two tests of each function: `system::NAME` and `newest::NAME`.
+#[allow(unused_macros, reason = "not every test has both")]
 macro_rules! on_every_openssl {
     ($($name:ident),* $(,)?) => {
         mod system {
@@ -99,6 +100,7 @@ macro_rules! on_every_openssl {
         }
     };
 }
+#[allow(unused_imports, reason = "as above")]
 pub(crate) use on_every_openssl;
 
 /// Runs a test in a process of its own: two libcryptos in one would share the module, and with it
