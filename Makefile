@@ -26,7 +26,7 @@ openssl: prepare
 	-cargo xtask openssl
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
-# bench/results. Takes an hour and a half.
+# bench/results. Takes two hours.
 bench: prepare openssl
 	cargo build --release --locked --features wattlock/openssl-vendored
 	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
