@@ -1,8 +1,10 @@
-//! Every kernel does what `aes-soft` does, and the lanes of Keccak and SHA what one does.
+//! Every kernel does what `aes-soft` does, the lanes of Keccak and SHA what one does, and the loops
+//! that seal records what MAC and CBC do one after the other.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::crypto::sha3::{Sha3_256Lane, finish_many, update_many};
+use wattlock_engine::crypto::tls_cbc::{SealKernel, SealRecord, seal_records_with};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
     AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel, ShaKernel, hmac,
@@ -20,6 +22,7 @@ fuzz_target!(|data: &[u8]| {
     aes(key, &iv, offset, &bytes, skew);
     keccak(&bytes[skew..], usize::from(iv[0]) + 1);
     macs(key, &iv, &bytes[skew..]);
+    sealed(key, &iv, &bytes[skew..]);
 });
 
 fn aes(key: &[u8], iv: &[u8; 16], offset: u64, bytes: &[u8], skew: usize) {
@@ -100,6 +103,41 @@ fn macs(key: &[u8], lens: &[u8; 16], mut bytes: &[u8]) {
         let expected = tags(ShaKernel::RustCrypto);
         for kernel in ShaKernel::all() {
             assert!(tags(kernel) == expected, "{algorithm}, {}", kernel.name());
+        }
+    }
+}
+
+/// Records of TLS under CBC, each on a payload of its own, on every kernel.
+fn sealed(key: &[u8], lens: &[u8; 16], bytes: &[u8]) {
+    let key = AesKey::new(AesKernel::best(), key).unwrap();
+    for algorithm in HmacAlgorithm::ALL {
+        let mac = HmacKey::new(algorithm, lens);
+        let seal = |kernel| {
+            let mut rest = bytes;
+            let mut memory = Vec::new();
+            for (number, len) in lens.iter().enumerate() {
+                let payload = rest.split_off(..(usize::from(*len) * 5).min(rest.len())).unwrap();
+                let mut record = [vec![number as u8; 16], payload.to_vec()].concat();
+                let end = record.len();
+                record.resize((end + algorithm.tag_len()) / 16 * 16 + 16, 0);
+                memory.push((end, record));
+            }
+            let mut records: Vec<_> = memory
+                .iter_mut()
+                .take(usize::from(lens[0] % 17))
+                .map(|(end, in_out)| SealRecord {
+                    header: [9; hmac::HEADER_LEN],
+                    iv: *lens,
+                    payload: 16..*end,
+                    in_out,
+                })
+                .collect();
+            seal_records_with(kernel, &key, &mac, &mut records).unwrap();
+            memory
+        };
+        let expected = seal(SealKernel::Apart);
+        for kernel in SealKernel::all() {
+            assert!(seal(kernel) == expected, "{algorithm}, {}", kernel.name());
         }
     }
 }

@@ -49,11 +49,11 @@ fn seal(key: &AesKey, mac: &HmacKey, count: usize, len: usize, row: Duration) {
             .collect();
         seal_records_with(kernel, key, mac, &mut records).unwrap();
     };
-    let mut functions: Vec<_> = kernels
+    let functions: Vec<_> = kernels
         .iter()
         .map(|kernel| (kernel.name(), |memory: &mut [u8]| run(*kernel, memory)))
         .collect();
-    least(&mut functions, &mut memory, count * len, row);
+    least(&functions, &mut memory, count * len, row);
 }
 
 fn open(key: &AesKey, mac: &HmacKey, len: usize, row: Duration) {
@@ -65,22 +65,22 @@ fn open(key: &AesKey, mac: &HmacKey, len: usize, row: Duration) {
     let (tag, padding) = rest.split_at_mut(tag_len);
     mac.sign(&[&header, payload], tag);
     padding.fill(padding.len() as u8 - 1);
-    let mut functions: [(&str, &mut dyn FnMut(&mut [u8])); 3] = [
-        ("decrypt", &mut |record| key.cbc_decrypt(&[9; 16], record).unwrap()),
-        ("hmac", &mut |record| {
-            let mut tag = [0; 64];
-            mac.sign(&[&header, &record[..len]], &mut tag[..tag_len]);
-            black_box(tag);
-        }),
-        ("verify", &mut |_| assert_eq!(tls_cbc::verify(mac, header, &record).unwrap(), len)),
-    ];
+    let decrypt = |record: &mut [u8]| key.cbc_decrypt(&[9; 16], record).unwrap();
+    let hmac = |record: &mut [u8]| {
+        let mut tag = [0; 64];
+        mac.sign(&[&header, &record[..len]], &mut tag[..tag_len]);
+        black_box(tag);
+    };
+    let verify = |_: &mut [u8]| assert_eq!(tls_cbc::verify(mac, header, &record).unwrap(), len);
+    let functions =
+        [("decrypt", &decrypt as &dyn Fn(&mut [u8])), ("hmac", &hmac), ("verify", &verify)];
     let mut other = record.clone();
-    least(&mut functions, &mut other, len, row);
+    least(&functions, &mut other, len, row);
 }
 
 /// Runs all in turns and prints the least time of each.
 fn least(
-    functions: &mut [(&str, impl FnMut(&mut [u8]))],
+    functions: &[(&str, impl Fn(&mut [u8]))],
     memory: &mut [u8],
     payload: usize,
     row: Duration,
@@ -88,7 +88,7 @@ fn least(
     let mut best = vec![f64::MAX; functions.len()];
     let started = Instant::now();
     while started.elapsed() < row {
-        for ((_, run), best) in functions.iter_mut().zip(&mut best) {
+        for ((_, run), best) in functions.iter().zip(&mut best) {
             let begun = Instant::now();
             for _ in 0..TURNS {
                 run(black_box(memory));

@@ -72,8 +72,8 @@ fn agree(key: &AesKey, mac: &HmacKey, plain: &[Plain], more_padding: usize) {
 }
 
 fn each(check: impl Fn(&AesKey, &HmacKey)) {
-    if SealKernel::all().len() == 1 {
-        println!("skipped: this CPU has no SHA-NI");
+    for (kernel, why) in SealKernel::absent() {
+        println!("skipped: {kernel}: {why}");
     }
     for kernel in AesKernel::all() {
         for len in [16, 24, 32] {

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use wattlock_crypto::study::{Parc4, Rc4};
+use wattlock_crypto::tls_cbc::SealKernel;
 use wattlock_crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
@@ -62,7 +63,7 @@ impl Case {
 /// The kernels that cannot run here, and why.
 pub fn absent() -> Vec<(&'static str, String)> {
     let absent = AesKernel::absent().into_iter().chain(KeccakKernel::absent());
-    absent.chain(ShaKernel::absent()).collect()
+    absent.chain(ShaKernel::absent()).chain(SealKernel::absent()).collect()
 }
 
 /// All cases.

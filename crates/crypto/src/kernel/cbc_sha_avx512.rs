@@ -54,15 +54,15 @@ unsafe fn sha256_cbc<const KEYS: usize>(
         *chain = pair(load(&low.chain), load(&high.chain));
     }
     for _ in 0..steps {
-        let mut w = {
-            let messages = places.map(|place| {
-                // SAFETY: the caller has said that a step of the message lies there. It is not
-                // written while this lives.
-                unsafe { std::slice::from_ref(&*place.message.cast::<[u8; STEP]>()) }
-            });
-            // Of 16, only the first eight are read.
-            words_32_by_8(&std::array::from_fn(|n| messages[n % LANES]), 0)
-        };
+        // No closures: they would be calls, since what calls them lacks the instructions.
+        let mut messages: [&[[u8; STEP]]; 2 * LANES] = [&[]; _];
+        for n in 0..2 * LANES {
+            let message = places[n % LANES].message.cast::<[u8; STEP]>();
+            // SAFETY: the caller has said that a step of the message lies there, and it is not
+            // written while this lives.
+            messages[n] = unsafe { std::slice::from_raw_parts(message, 1) };
+        }
+        let mut w = words_32_by_8(&messages, 0);
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
         // The rounds of AES that belong beside a round of the hash.
         macro_rules! cbc_part {
@@ -70,8 +70,8 @@ unsafe fn sha256_cbc<const KEYS: usize>(
                 for round in 4 * rounds * $part / 64..4 * rounds * ($part + 1) / 64 {
                     let (block, round) = (round / rounds, round % rounds + 1);
                     for (n, chain) in chain.iter_mut().enumerate() {
-                        let [low, high] = [2 * n, 2 * n + 1]
-                            .map(|n| places[n].text.wrapping_add(block * BLOCK_LEN));
+                        let low = places[2 * n].text.wrapping_add(block * BLOCK_LEN);
+                        let high = places[2 * n + 1].text.wrapping_add(block * BLOCK_LEN);
                         if round == 1 {
                             // SAFETY: the caller has said that a step of text lies there.
                             let low = unsafe { _mm_loadu_si128(low.cast()) };

@@ -52,6 +52,19 @@ impl SealKernel {
         [Self::Apart].into_iter().chain(narrow).chain(best).collect()
     }
 
+    /// The kernels that do not, and why.
+    pub fn absent() -> Vec<(&'static str, String)> {
+        let here: Vec<_> = Self::all().into_iter().map(Self::name).collect();
+        let needs = [
+            ("cbc-sha-ni", "SHA-NI, SSSE3 and AES-NI"),
+            ("cbc-sha-avx512", "SHA-NI, VAES, AVX512F, AVX512BW and AVX512VL"),
+        ];
+        let why = |(name, needs): (&'static str, _)| {
+            (name, Error::KernelAbsent { kernel: name.to_owned(), needs }.to_string())
+        };
+        needs.into_iter().filter(|(name, _)| !here.contains(name)).map(why).collect()
+    }
+
     /// The name for tables.
     pub fn name(self) -> &'static str {
         match self {
