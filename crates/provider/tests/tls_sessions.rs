@@ -378,3 +378,19 @@ fn both_sides_say_that_they_close() {
         page.len()
     });
 }
+
+/// libssl leaves the MAC to an AEAD and has none of its own for Encrypt-then-MAC.
+#[test]
+fn paper_mode_with_encrypt_then_mac_ends_in_an_alert_and_the_server_goes_on() {
+    let Some(site) = Site::with_settings(PAPER.settings) else { return };
+    let both = ["-quiet", "-tls1_2", "-cipher", "ECDHE-RSA-AES256-SHA384"];
+    let (mut server, port) = s_server(&site, true, &both);
+    let client = s_client(&site, false, port, &both);
+    client.hear_errors(1, "SSL routines:");
+    let (status, _, errors) = client.end();
+    assert!(!status.success() && errors.contains("bad record mac"), "{errors}");
+    let mut client = s_client(&site, false, port, &[&both[..], &["-no_etm"]].concat());
+    client.say(b"0123456789\n");
+    server.hear(b"0123456789\n");
+    assert!(counted(&site, &PAPER).bytes > 0);
+}
