@@ -77,7 +77,7 @@ fn a_write_that_is_wrong_is_sealed_again_record_by_record(openssl: OpenSsl) {
 }
 
 fn the_offer_ends_with_a_disagreement(openssl: OpenSsl) {
-    // A process of its own for each: the check is the process's.
+    // The check is the process's: no other test here has one in this process.
     let modules = Modules::new(openssl, "self_check = fail-at-load\npaper_mode = 1");
     let Some(mut evp) = Evp::without_providers(&modules) else { return };
     evp.configure(&modules.path().join("openssl.cnf"));
