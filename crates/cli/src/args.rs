@@ -810,7 +810,7 @@ pub enum Provider {
 #[derive(Debug, Args)]
 pub struct ProviderConfig {
     /// Print settings of nginx instead, with which several records are sealed in one call
-    #[arg(long, conflicts_with_all = ["provider", "statistics"])]
+    #[arg(long, conflicts_with_all = ["provider", "statistics", "accelerator"])]
     pub nginx: bool,
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -818,6 +818,9 @@ pub struct ProviderConfig {
     /// Let each process count what it does in a file in DIR, for `wattlock provider stats`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub statistics: Option<PathBuf>,
+    /// Give it an accelerator: simulated, opencl, opencl:N, cuda or cuda:N [default: none]
+    #[arg(long, value_name = "DEVICE", value_parser = parse_accelerator)]
+    pub accelerator: Option<String>,
 }
 
 /// Load the provider into the system's OpenSSL, and tell which ciphers run in it.

@@ -31,8 +31,10 @@ fn config(args: &args::ProviderConfig) -> Ended {
     }
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
     let statistics = args.statistics.as_deref().map(std::path::absolute).transpose()?;
+    let accelerator = args.accelerator.clone().map(|device| ("accelerator", device));
+    let settings: Vec<_> = accelerator.into_iter().collect();
     let configuration =
-        Configuration { module: &module, statistics: statistics.as_deref(), settings: &[] };
+        Configuration { module: &module, statistics: statistics.as_deref(), settings: &settings };
     print(&configuration.text().map_err(usage)?)?;
     Ok(ExitCode::SUCCESS)
 }
