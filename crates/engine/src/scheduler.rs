@@ -85,7 +85,8 @@ pub struct Settings {
     /// For how long, at first: each rest is twice as long as the one before, up to a minute.
     pub rest: Duration,
     /// True if a thread of its own opens the accelerator, for whom no caller waits: a driver may
-    /// compile for seconds. Requests are the CPU's until it is open.
+    /// compile for seconds. Requests are the CPU's until it is open. A thread that asked for it
+    /// and ends before, with the process or not, waits for that, at most a minute.
     pub opens_beside: bool,
 }
 

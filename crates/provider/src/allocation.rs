@@ -181,9 +181,6 @@ impl Accelerator {
 
     fn allocate(&self, request: usize) -> Lane {
         let lane = Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
-        if lane == Lane::Accelerator {
-            self.wanted.is_wanted_here();
-        }
         if lane == Lane::Accelerator
             && self.is_auto
             && let Some(line) = self.line()

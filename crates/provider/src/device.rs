@@ -1,14 +1,11 @@
 //! Which device is the accelerator, and how a real one is opened in the process of a server.
 //!
 //! A driver may compile for seconds, so that a thread of its own opens the device while requests
-//! are the CPU's. It starts threads, which must not take the server's signals; it may compile while
-//! the process ends, which must wait for it; and it does not survive a fork, so that a process
-//! whose parent had one gets none.
+//! are the CPU's. It starts threads, which must not take the server's signals, and it does not
+//! survive a fork, so that a process whose parent had one gets none.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 use wattlock_engine::{Device, Fault, Simulated};
 use wattlock_gpu::cuda::Cuda;
@@ -72,7 +69,7 @@ impl Wanted {
         if let Self::Simulated(model) = self {
             return model.open();
         }
-        let _opening = Opening::begin()?;
+        own_drivers()?;
         take_no_signals();
         let (device, name) = match self {
             Self::OpenCl(which) => open_opencl(which.as_deref()),
@@ -82,14 +79,6 @@ impl Wanted {
         see(&*device)?;
         statistics::note_device(&name);
         Ok(device)
-    }
-
-    /// Says that this thread may be the one that ends the process while a device is opened.
-    pub(crate) fn is_wanted_here(&self) {
-        if self.is_real() {
-            // A thread that ends has none any more.
-            let _ = ENDS_AFTER_OPENING.try_with(|_| ());
-        }
     }
 }
 
@@ -134,49 +123,12 @@ fn open_cuda(name: &str) -> Result<(Box<dyn Device>, String), Fault> {
 /// The process that has, or had, a driver.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Devices that are being opened, and word when one of them is.
-static OPENINGS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
-
-/// A device that is being opened.
-struct Opening(());
-
-impl Opening {
-    /// Fails in a child of a process that had a driver.
-    fn begin() -> Result<Self, Fault> {
-        let here = process::id();
-        match OWNER.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => {}
-            Err(owner) if owner == here => {}
-            Err(_) => return Err(Fault(FORKED.to_owned())),
-        }
-        *OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Ok(Self(()))
-    }
-}
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        *OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        OPENINGS.1.notify_all();
-    }
-}
-
-thread_local! {
-    static ENDS_AFTER_OPENING: EndsAfterOpening = const { EndsAfterOpening };
-}
-
-/// Has a thread that ends, by itself or with the process, wait until no driver compiles: what the end
-/// of the process takes apart is used by that. `exit` ends what is the thread's own first, before
-/// anything of a library's.
-struct EndsAfterOpening;
-
-impl Drop for EndsAfterOpening {
-    fn drop(&mut self) {
-        // A child has no thread of its parent's.
-        if OWNER.load(Ordering::Relaxed) == process::id() {
-            let openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = OPENINGS.1.wait_timeout_while(openings, PATIENCE, |openings| *openings > 0);
-        }
+/// Fails in a child of a process that had a driver.
+fn own_drivers() -> Result<(), Fault> {
+    let here = process::id();
+    match OWNER.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(owner) if owner != here => Err(Fault(FORKED.to_owned())),
+        _ => Ok(()),
     }
 }
 
@@ -189,9 +141,6 @@ fn take_no_signals() {
     // SAFETY: a set, and nobody asks for the one before.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
 }
-
-/// For a driver to compile, when the process is to end.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What PoCL calls itself.
 const POCL: &str = "Portable Computing Language";

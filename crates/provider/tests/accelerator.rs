@@ -141,7 +141,7 @@ fn migrations(folder: &Path) -> u64 {
 
 fn a_wrong_setting_is_an_error_with_a_reason(openssl: OpenSsl) {
     for (setting, reason) in [
-        ("accelerator = cuda", "opencl and cuda are not there yet"),
+        ("accelerator = gpu", "opencl[:DEVICE], cuda[:NUMBER]"),
         ("accelerator = simulated:speed=1", "the setting accelerator is neither"),
         ("threshold = much", "the setting threshold is neither"),
         ("migration = never again", "the setting migration is neither"),

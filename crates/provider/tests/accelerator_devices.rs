@@ -302,8 +302,9 @@ fn workers_of_nginx_open_the_device_for_themselves() {
 
 /// Has another process compile all kernels, for whoever may read them.
 fn compile_into(cache: &Path) {
-    let (ran, _) = encipher(cache, "threshold = 1000", 1 << 20);
+    let (ran, counted) = encipher(cache, "threshold = 1000", 1 << 20);
     assert!(ran.status.success(), "{ran:?}");
+    assert!(counted.device.is_some_and(|device| device != "opencl"), "it is not open");
     let everybody = Command::new("chmod").args(["-R", "a+rwX"]).arg(cache).status();
     assert!(everybody.unwrap().success());
 }

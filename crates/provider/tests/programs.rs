@@ -5,13 +5,14 @@
 
 mod support;
 
+use support::installation::{OpenSsl, on_every_openssl};
 use support::site::Site;
 use wattlock_provider::statistics::Path;
 
 /// Runs `openssl` with the provider or without, in the folder of pages; its output.
-fn openssl(site: &Site, with: bool, arguments: &[&str]) -> Vec<u8> {
+fn run(site: &Site, with: bool, arguments: &[&str]) -> Vec<u8> {
     let ran = site
-        .command(&site.programs.openssl, with)
+        .command("openssl", with)
         .args(arguments)
         .current_dir(site.path("pages"))
         .output()
@@ -20,9 +21,8 @@ fn openssl(site: &Site, with: bool, arguments: &[&str]) -> Vec<u8> {
     ran.stdout
 }
 
-#[test]
-fn macs_that_are_made_of_ciphers_are_the_same() {
-    let Some(site) = Site::new() else { return };
+fn macs_that_are_made_of_ciphers_are_the_same(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let key = format!("hexkey:{}", "0f".repeat(32));
     for page in ["1", "1000", "65536"] {
         for (name, cipher, path) in
@@ -35,8 +35,8 @@ fn macs_that_are_made_of_ciphers_are_the_same() {
             }
             arguments.push(name);
             let before = site.counted(Path::Block).plus(site.counted(path)).calls;
-            let ours = openssl(&site, true, &arguments);
-            assert_eq!(ours, openssl(&site, false, &arguments), "{name} of {page}");
+            let ours = run(&site, true, &arguments);
+            assert_eq!(ours, run(&site, false, &arguments), "{name} of {page}");
             // Additional data of GCM is no message, and counts nothing.
             if name == "CMAC" {
                 let calls = site.counted(Path::Block).plus(site.counted(path)).calls - before;
@@ -46,30 +46,28 @@ fn macs_that_are_made_of_ciphers_are_the_same() {
     }
 }
 
-#[test]
-fn keys_that_are_kept_under_a_passphrase_are_read_by_either_side() {
-    let Some(site) = Site::new() else { return };
+fn keys_that_are_kept_under_a_passphrase_are_read_by_either_side(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     let key = site.path("key.pem");
     let key = key.to_str().unwrap();
-    let plain = openssl(&site, false, &["pkey", "-in", key, "-outform", "DER"]);
+    let plain = run(&site, false, &["pkey", "-in", key, "-outform", "DER"]);
     for cipher in ["-aes128", "-aes-192-cbc", "-aes-256-cbc"] {
         for (seals, opens) in [(true, false), (false, true), (true, true)] {
             let before = site.counted(Path::Block).bytes;
             let kept = site.path("kept.pem");
             let kept = kept.to_str().unwrap();
             let keep = ["pkey", "-in", key, cipher, "-passout", "pass:no secret", "-out", kept];
-            openssl(&site, seals, &keep);
+            run(&site, seals, &keep);
             let read = ["pkey", "-in", kept, "-passin", "pass:no secret", "-outform", "DER"];
-            assert!(openssl(&site, opens, &read) == plain, "{cipher}: {seals}, {opens}");
+            assert!(run(&site, opens, &read) == plain, "{cipher}: {seals}, {opens}");
             let least = 1000 * (u64::from(seals) + u64::from(opens));
             assert!(site.counted(Path::Block).bytes - before > least, "{cipher}");
         }
     }
 }
 
-#[test]
-fn openssl_speed_measures_the_provider() {
-    let Some(site) = Site::new() else { return };
+fn openssl_speed_measures_the_provider(openssl: OpenSsl) {
+    let Some(site) = Site::new(openssl) else { return };
     for (cipher, path) in [
         ("aes-256-cbc", Path::Block),
         ("aes-192-ctr", Path::Ctr),
@@ -77,7 +75,13 @@ fn openssl_speed_measures_the_provider() {
         ("aes-256-gcm", Path::GcmStream),
     ] {
         let before = site.counted(path).bytes;
-        openssl(&site, true, &["speed", "-seconds", "1", "-bytes", "16384", "-evp", cipher]);
+        run(&site, true, &["speed", "-seconds", "1", "-bytes", "16384", "-evp", cipher]);
         assert!(site.counted(path).bytes - before >= 16_384, "{cipher}");
     }
 }
+
+on_every_openssl!(
+    macs_that_are_made_of_ciphers_are_the_same,
+    keys_that_are_kept_under_a_passphrase_are_read_by_either_side,
+    openssl_speed_measures_the_provider,
+);

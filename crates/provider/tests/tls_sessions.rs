@@ -60,13 +60,13 @@ const SIDES: [(bool, bool); 4] = [(false, false), (true, false), (false, true), 
 
 /// Runs `test` for each suite with the provider on either side, and looks whether those sides that
 /// have it took the suite's way, with at least so many bytes as `test` returns for one side.
-fn on_both_sides(openssl, 
+fn on_both_sides(
     openssl: OpenSsl,
     suites: &[&Suite],
     test: impl Fn(&Site, &Suite, bool, bool) -> usize,
 ) {
     for suite in suites {
-        let Some(site) = Site::with_settings(openssl, openssl, suite.settings) else { return };
+        let Some(site) = Site::with_settings(openssl, suite.settings) else { return };
         for (server, client) in SIDES {
             let before = counted(&site, suite).bytes;
             let bytes = test(&site, suite, server, client) as u64;
@@ -127,7 +127,7 @@ fn times(messages: &[String], what: &str) -> usize {
 }
 
 fn data_goes_on_after_a_renegotiation(openssl: OpenSsl) {
-    on_both_sides(openssl, openssl, &ALL_1_2, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &ALL_1_2, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(21);
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
@@ -150,7 +150,7 @@ fn data_goes_on_after_a_renegotiation(openssl: OpenSsl) {
 
 fn a_session_is_taken_up_again_by_ticket_or_by_id(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &PAPER, &TLS_1_3];
-    on_both_sides(openssl, openssl, &suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(22);
         let file = site.path("session");
         let file = file.to_str().unwrap();
@@ -185,7 +185,7 @@ fn a_session_is_taken_up_again_by_ticket_or_by_id(openssl: OpenSsl) {
 }
 
 fn early_data_arrive_before_the_handshake_ends(openssl: OpenSsl) {
-    on_both_sides(openssl, openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(23);
         let file = site.path("session");
         let file = file.to_str().unwrap();
@@ -212,7 +212,7 @@ fn early_data_arrive_before_the_handshake_ends(openssl: OpenSsl) {
 }
 
 fn data_goes_on_under_new_keys_of_tls_1_3(openssl: OpenSsl) {
-    on_both_sides(openssl, openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &[&TLS_1_3], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(24);
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
@@ -237,7 +237,7 @@ fn data_goes_on_under_new_keys_of_tls_1_3(openssl: OpenSsl) {
 
 fn single_bytes_and_texts_of_odd_lengths_arrive_as_they_are(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(openssl, openssl, &suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut numbers = Numbers(25);
         let (mut server, port) = server(site, with_server, suite, &[]);
         let mut client = client(site, with_client, port, suite, &[]);
@@ -255,7 +255,7 @@ fn single_bytes_and_texts_of_odd_lengths_arrive_as_they_are(openssl: OpenSsl) {
 
 fn small_fragments_are_sealed_and_opened(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(openssl, openssl, &suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let mut bytes = 0;
         for fragments in [
             &["-max_send_frag", "512"][..],
@@ -293,7 +293,7 @@ fn empty_records_of_tls_1_0_go_through_the_composites(openssl: OpenSsl) {
         settings: "",
         path: Path::CbcRecord,
     };
-    on_both_sides(openssl, openssl, &[&EMPTY, &EXPLICIT, &ETM], |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &[&EMPTY, &EXPLICIT, &ETM], |site, suite, with_server, with_client| {
         let mut numbers = Numbers(27);
         let before = site.counted(suite.path);
         let (mut server, port) = server(site, with_server, suite, &[]);
@@ -336,7 +336,7 @@ fn datagrams_go_through_the_provider(openssl: OpenSsl) {
         settings: "paper_mode = 1",
         path: Path::CompositeRecord,
     };
-    on_both_sides(openssl, 
+    on_both_sides(
         openssl,
         &[&GCM, &MAC_OF_LIBSSL, &ETM, &PAPER],
         |site, suite, with_server, with_client| {
@@ -355,7 +355,7 @@ fn datagrams_go_through_the_provider(openssl: OpenSsl) {
 
 fn both_sides_say_that_they_close(openssl: OpenSsl) {
     let suites = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSSL, &PAPER, &TLS_1_3];
-    on_both_sides(openssl, openssl, &suites, |site, suite, with_server, with_client| {
+    on_both_sides(openssl, &suites, |site, suite, with_server, with_client| {
         let file = site.path("messages");
         let trace = ["-msg", "-msgfile", file.to_str().unwrap()];
         let (_server, port) =

@@ -1,8 +1,11 @@
 //! A thread that opens a device, so that no caller waits for a driver.
 
-use std::sync::Arc;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crate::device::{Device, Fault};
 
@@ -19,7 +22,11 @@ impl Opener {
     ) -> Result<Self, Fault> {
         let (sender, receiver) = channel();
         let open = Arc::clone(open);
+        // Counted here, since the thread may begin late.
+        let opening = Opening::begin();
+        end_after_openings();
         let started = thread::Builder::new().name("wattlock-opens".into()).spawn(move || {
+            let _opening = opening;
             // Nobody may be left to take it.
             drop(sender.send(open()));
         });
@@ -32,10 +39,64 @@ impl Opener {
     pub fn found(&self) -> Option<Result<Box<dyn Device>, Fault>> {
         match self.0.try_recv() {
             Ok(found) => Some(found),
-            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Empty) => {
+                end_after_openings();
+                None
+            }
             Err(TryRecvError::Disconnected) => {
                 Some(Err(Fault("the thread that was to open it panicked".into())))
             }
         }
     }
 }
+
+/// Devices that are being opened in process [`OWNER`], and word when one of them is.
+static OPENINGS: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// A device that is being opened.
+struct Opening(());
+
+impl Opening {
+    fn begin() -> Self {
+        let here = process::id();
+        let mut openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A child has no thread of its parent's.
+        let inherited = OWNER.swap(here, Ordering::Relaxed) != here;
+        *openings = if inherited { 1 } else { *openings + 1 };
+        Self(())
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        *OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        OPENINGS.1.notify_all();
+    }
+}
+
+thread_local! {
+    static LAST: EndsAfterOpenings = const { EndsAfterOpenings };
+}
+
+/// Has this thread, when it ends by itself or with the process, wait until no device is being opened:
+/// a driver that compiles runs on what the end of the process takes apart. `exit` ends what is the
+/// thread's own first, before anything of a library's.
+fn end_after_openings() {
+    // A thread that is ending has none any more.
+    let _ = LAST.try_with(|_| ());
+}
+
+struct EndsAfterOpenings;
+
+impl Drop for EndsAfterOpenings {
+    fn drop(&mut self) {
+        if OWNER.load(Ordering::Relaxed) == process::id() {
+            let openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = OPENINGS.1.wait_timeout_while(openings, PATIENCE, |openings| *openings > 0);
+        }
+    }
+}
+
+/// For a driver to compile, when the process is to end.
+const PATIENCE: Duration = Duration::from_secs(60);

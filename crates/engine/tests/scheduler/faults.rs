@@ -193,7 +193,7 @@ fn no_request_waits_for_a_device_that_is_opened_beside() {
     });
     let keys = Keys::new();
     let request = Request { kind: 1, records: 2, record_len: 1024 };
-    let mut covered = || right(&scheduler, &keys, &request).covered;
+    let covered = || right(&scheduler, &keys, &request).covered;
     assert_eq!(covered(), Some(Covered::Absent));
     let deadline = Instant::now() + Duration::from_secs(60);
     while closed.load(Ordering::Relaxed) {

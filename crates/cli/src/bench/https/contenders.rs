@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::Statistics;
 
-use super::server::{Nginx, Place, Setup};
+use super::guarded::stock;
+use super::server::{KERNELS, Nginx, Place, Setup};
 use crate::args::Suite;
 use crate::bench::results::Results;
 use crate::exit::unavailable;
@@ -184,6 +186,11 @@ impl Running {
             let folder = Folder::new(place.directory.join(format!("{name}-statistics")))?;
             let file = place.directory.join(format!("{name}.cnf"));
             configure(&file, module, &folder, &contender.settings(suite, accelerator))?;
+            if contender.hardware() == Some(Hardware::OpenClOnTheCpu) {
+                let kernels = place.directory.join(format!("{name}-kernels"));
+                compile_into(&kernels, &file)?;
+                environment.push((KERNELS, kernels.display().to_string()));
+            }
             environment.push(("OPENSSL_CONF", file.display().to_string()));
             statistics = Some(folder);
         }
@@ -270,6 +277,29 @@ impl Running {
         }
         None
     }
+}
+
+/// Has PoCL compile its kernels in a process that does not wait for the children of others, as nginx
+/// does, and lets everybody read them.
+fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
+    fs::create_dir(kernels)?;
+    let zeros = kernels.join("zeros");
+    fs::write(&zeros, vec![0; 1 << 20])?;
+    let (key, iv) = ("00".repeat(32), "00".repeat(16));
+    let mut enciphers = Command::new("openssl");
+    enciphers.args(["enc", "-aes-256-ctr", "-bufsize", "65536", "-K", &key, "-iv", &iv, "-in"]);
+    enciphers.arg(&zeros).args(["-out", "/dev/null"]).env(KERNELS, kernels);
+    stock(&mut enciphers);
+    enciphers.env("OPENSSL_CONF", configuration);
+    let mut opens = Command::new("chmod");
+    opens.args(["-R", "a+rwX"]).arg(kernels);
+    for mut command in [enciphers, opens] {
+        let ran = command.stdin(Stdio::null()).output().context("cannot start openssl")?;
+        if !ran.status.success() {
+            bail!("compiling for OpenCL: {}", String::from_utf8_lossy(&ran.stderr).trim());
+        }
+    }
+    Ok(())
 }
 
 /// Writes the configuration for OpenSSL.

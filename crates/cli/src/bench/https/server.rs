@@ -205,8 +205,13 @@ fn configuration(setup: &Setup<'_>, port: u16) -> String {
         true => format!("user nobody {};", group()),
         false => String::new(),
     };
+    // nginx takes its environment from a worker, and PoCL needs this much of it.
+    let kept = match setup.environment.iter().any(|(name, _)| *name == KERNELS) {
+        true => format!("env PATH;\nenv {KERNELS};\n"),
+        false => String::new(),
+    };
     format!(
-        "daemon off;\nworker_processes 1;\npid pid;\nerror_log said;\n{user}\n\
+        "daemon off;\nworker_processes 1;\npid pid;\nerror_log said;\n{user}\n{kept}\
          events {{ worker_connections 256; }}\n\
          http {{\n\
          access_log off;\n\
@@ -241,6 +246,9 @@ impl Suite {
 
 /// What the kernel counts times in, `time(7)`: a hundredth of a second wherever nginx is packaged.
 const TICK_MS: u64 = 10;
+
+/// Where PoCL keeps what it has compiled.
+pub const KERNELS: &str = "POCL_CACHE_DIR";
 
 /// How long nginx may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(20);
