@@ -212,7 +212,7 @@ const LAST_LINES: usize = 20;
 /// Features of OpenSSL that TLS 1.2 and 1.3 with RSA or ECDHE, AES, SHA and HMAC do without. The
 /// assembler, multiblock and the loading of modules stay.
 const WITHOUT: &str = "\
-    shared module acvp-tests argon2 aria bf blake2 camellia cast chacha cmp comp ct des dgram dh \
+    shared module acvp-tests argon2 aria bf blake2 camellia cast chacha cmp comp ct des dh \
     docs dsa ec2m ech ecx hmac-drbg-kdf idea kbkdf krb5kdf legacy lms makedepend md4 mdc2 ml-dsa \
     ml-kem nextprotoneg ocb ocsp poly1305 psk pvkkdf quic rc2 rc4 rc5 rfc3779 rmd160 scrypt seed \
     siphash siv slh-dsa sm2 sm3 sm4 snmpkdf srp srtp srtpkdf sshkdf ssl-trace sslkeylog tests ts \

@@ -260,7 +260,9 @@ fn small_fragments_are_sealed_and_opened(openssl: OpenSsl) {
         for fragments in [
             &["-max_send_frag", "512"][..],
             &["-max_send_frag", "1000", "-split_send_frag", "777"],
-            &["-split_send_frag", "513", "-max_pipelines", "4"],
+            // Not with pipelines, for which s_server of OpenSSL 4.0 reads ahead and forgets what it
+            // read; no provider has any.
+            &["-split_send_frag", "513"],
         ] {
             let mut numbers = Numbers(26);
             let (mut server, port) = server(site, with_server, suite, fragments);
