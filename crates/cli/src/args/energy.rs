@@ -1,0 +1,162 @@
+//! Arguments of what measures joules, devices and clocks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::values::{parse_clock, parse_seconds, parse_size_above_zero, parse_watts};
+use super::{DEVICES, ENERGY};
+
+/// Run a command and tell the joules it took, and what that number is worth.
+///
+/// The command keeps its standard input, output and error, and its exit code is that of wattlock;
+/// the report goes to standard error when it has ended. Where no sensor counts joules there is an
+/// interval of models, and it says so.
+#[derive(Debug, Args)]
+#[command(after_help = MEASURE_HELP)]
+pub struct Measure {
+    /// Exit with 4 unless joules are counted; before the command is run, where that is known
+    #[arg(long, value_enum, value_name = "CLASS")]
+    pub require: Option<Required>,
+    /// Run it so many times; the run in the middle is reported
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub repeat: u16,
+    /// Bytes that one run works through, with K, M, G or T, for joules per byte
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
+    pub bytes: Option<u64>,
+    /// Look at the machine at rest for so many seconds before and after, and tell joules net of
+    /// that, too
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "3", value_parser = parse_seconds)]
+    pub idle_baseline: Option<f64>,
+    #[command(flatten)]
+    pub meters: Meters,
+    /// Report as JSON, in one line: the last of standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// How joules are had.
+#[derive(Debug, Args)]
+pub struct Meters {
+    /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
+    #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
+    pub meter: Option<String>,
+    /// Design power of the CPU, for the model [default: 15 to 500]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
+    pub tdp: Option<f64>,
+    /// Write metrics for Prometheus to FILE, as node_exporter's textfile collector reads them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ENERGY)]
+    pub prometheus: Option<PathBuf>,
+}
+
+/// What a number has to be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Required {
+    /// The difference of a counter
+    Measured,
+}
+
+/// Show what can encrypt here, with which code, and how fast it was measured to be.
+///
+/// For one CPU worker and for all: the rate, and what a call takes before its first byte. What was
+/// not measured on this machine is not calibrated, and has no figures.
+#[derive(Debug, Args)]
+#[command(after_help = CACHE)]
+pub struct Devices {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Measure how fast this machine encrypts, and keep it for `wattlock devices`.
+///
+/// Takes 10 s, and where joules are counted 2 s more for each operation but `open`, with one worker
+/// and with all. Best done while the machine does nothing else: what other programs take of it is
+/// missing from the figures.
+#[derive(Debug, Args)]
+#[command(after_help = CACHE)]
+pub struct Calibrate {
+    /// Devices beside the CPU, separated by commas: cuda, opencl, cuda:N, opencl:N [default: all GPUs]
+    #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
+    pub devices: Vec<String>,
+    /// A quick look: 2 s, no joules
+    #[arg(long)]
+    pub quick: bool,
+    /// Only operations whose name contains this: "aes-256", "gcm seal"; what was measured of the
+    /// others before stays
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Print what was measured as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what can be used on this machine, and for what cannot: why, and what would help.
+///
+/// Every source of energy, every clock that can be set, every kernel, and what GPUs and OpenSSL need.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Look at a meter beside the machine, too: a shell command, or a URL, that tells watts or joules
+    #[arg(long, value_name = "COMMAND|URL")]
+    pub meter: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Put back clocks that a program which was killed had set.
+///
+/// Whoever sets a clock keeps a journal of what it was, and puts it back at its end, however that
+/// comes; what even that could not is put back by the next that sets one, or by this. What somebody
+/// else has set meanwhile is left alone.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// Wait for the end of the program that holds the other end of standard input
+    #[arg(long, hide = true)]
+    pub guardian: bool,
+}
+
+/// At which clocks of the CPU.
+#[derive(Debug, Args)]
+pub struct Clocks {
+    /// Measure at these clocks, separated by commas: "default" is what the machine does by itself,
+    /// "low" about half of the highest, "ladder" all from the lowest to the highest, or so many MHz
+    #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
+    #[arg(value_parser = parse_clock, help_heading = ENERGY)]
+    pub clocks: Vec<Clock>,
+    /// Set the clocks; without it, only what would be set is told. They are put back at the end
+    #[arg(long, help_heading = ENERGY)]
+    pub set_clocks: bool,
+}
+
+/// A clock of the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    Default,
+    Low,
+    Ladder,
+    Megahertz(u32),
+}
+
+const MEASURE_HELP: &str = "Examples:
+  wattlock measure -- make
+  wattlock measure --require measured --repeat 5 --bytes 1G -- wattlock protect -i key.txt file
+  wattlock measure --idle-baseline=10 --meter http://plug/status#/apower=W -- make
+
+Exit codes: that of the command; 126 it cannot be run, 127 it is not there, 128 + n it was ended by
+signal n; 4 a required measurement is not available.
+
+WATTLOCK_ROOT=DIR in the environment reads the sensors below DIR instead of /, for tests.";
+
+const CACHE: &str =
+    "Profiles are kept in $XDG_CACHE_HOME/wattlock/profiles.json, or else below ~/.cache.
+WATTLOCK_CACHE=DIR in the environment keeps them in DIR.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.";

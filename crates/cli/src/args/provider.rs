@@ -1,0 +1,97 @@
+//! Arguments of `wattlock provider`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+/// Use Wattlock's ciphers in OpenSSL 3, and see that they are used.
+#[derive(Debug, Subcommand)]
+pub enum Provider {
+    Config(ProviderConfig),
+    Check(ProviderCheck),
+    Stats(ProviderStats),
+}
+
+/// Print an openssl.cnf that makes OpenSSL use Wattlock's ciphers, or what nginx wants besides.
+///
+/// A program uses it with OPENSSL_CONF=FILE in its environment, and nothing else changes.
+#[derive(Debug, Args)]
+pub struct ProviderConfig {
+    /// Print settings of nginx instead, with which several records are sealed in one call
+    #[arg(long, exclusive = true)]
+    pub nginx: bool,
+    /// The provider [default: libwattlock_provider.so beside this program]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// Let each process count what it does in a file in DIR, for `wattlock provider stats`
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub statistics: Option<PathBuf>,
+    /// Give requests above the threshold to this accelerator: as the provider's setting
+    /// `accelerator`, such as `simulated:rate=6e9,latency_us=29` [default: none]
+    #[arg(long, value_name = "NAME[:SETTINGS]")]
+    pub accelerator: Option<String>,
+    /// Bytes above which a request is the accelerator's, or `auto`, which measures it [default:
+    /// auto, in paper mode 8192]
+    #[arg(long, value_name = "BYTES|auto")]
+    pub threshold: Option<String>,
+    /// When a waiting request changes lanes [default: sooner, in paper mode paper]
+    #[arg(long, value_enum, value_name = "RULE")]
+    pub migration: Option<ProviderMigration>,
+    /// Offer libssl to seal several records in one call [default: on, where the version of OpenSSL
+    /// is known]
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    pub multiblock: Option<Switch>,
+    /// Take the suite of the paper, ECDHE-RSA-AES256-SHA384, through the same path; server and
+    /// client must not negotiate Encrypt-then-MAC
+    #[arg(long)]
+    pub paper_mode: bool,
+}
+
+/// Load the provider into the system's OpenSSL, or another, and tell which ciphers run in it.
+///
+/// Every cipher of the provider encrypts and decrypts by the program openssl, beside OpenSSL's own,
+/// and TLS goes both ways between the two. Exits with 0 only if all agree and the provider's
+/// counters show that it worked; with 4 if there is no provider or no openssl.
+#[derive(Debug, Args)]
+pub struct ProviderCheck {
+    /// The provider [default: libwattlock_provider.so beside this program]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// The program of the OpenSSL to check [default: openssl, of PATH]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath)]
+    pub openssl: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what the processes that use the provider have counted.
+#[derive(Debug, Args)]
+pub struct ProviderStats {
+    /// The folder that the provider's configuration names as `statistics`
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// When a request that waits for a lane changes to the other.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProviderMigration {
+    /// Where it will be done sooner
+    Sooner,
+    /// By the paper's Algorithm 2 to the letter
+    Paper,
+    /// Never
+    Never,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Switch {
+    /// Whatever the version
+    On,
+    /// Never
+    Off,
+}

@@ -1,0 +1,150 @@
+//! Arguments of `wattlock stream`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use wattlock_stream::gateway::Address;
+
+use super::values::parse_size_above_zero;
+use super::{ENERGY, KEYS, Passphrase, Recipients};
+
+/// Seal messages as they come, from many connections at once; with --open, open them again.
+///
+/// Messages come from standard input, or with --listen from any number of connections, and go out
+/// sealed to standard output, to files, or to a peer. What goes out opens to exactly what came in:
+/// whatever is cut, repeated, moved or put in on the way is an error. Memory is bounded: where less
+/// can go out than comes in, those who send have to wait.
+#[derive(Debug, Args)]
+#[command(after_help = STREAM_HELP)]
+pub struct Stream {
+    /// Open sealed streams instead; only what is authentic comes out
+    #[arg(long)]
+    pub open: bool,
+    #[command(flatten)]
+    pub recipients: Recipients,
+    /// Seal for the recipient of this identity, too; with --open, open with it (repeatable)
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
+    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub passphrase: Passphrase,
+    /// The key itself instead of recipients: a file of 32 random bytes, or of 64 hexadecimal digits
+    #[arg(long, value_name = "FILE", help_heading = KEYS, value_hint = ValueHint::FilePath)]
+    #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities"])]
+    #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
+    pub key_file: Option<PathBuf>,
+    /// How messages are told apart in what comes
+    #[arg(long, value_enum, default_value_t, help_heading = INPUT, conflicts_with = "open")]
+    pub framing: FramingName,
+    /// With --framing raw: seal at most so many bytes at a time
+    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = parse_size_above_zero)]
+    #[arg(help_heading = INPUT)]
+    pub chunk: u64,
+    /// The longest message; a connection that sends a longer one is cut
+    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = parse_size_above_zero)]
+    #[arg(help_heading = INPUT)]
+    pub max_message: u64,
+    /// Take connections at tcp:HOST:PORT or unix:PATH, rather than standard input
+    #[arg(long, value_name = "ADDRESS", help_heading = INPUT)]
+    pub listen: Option<Address>,
+    /// Connections at once; further ones are turned away
+    #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
+    #[arg(requires = "listen", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_connections: u32,
+    /// End a connection that completes no message for so long; 0 never does
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = INPUT)]
+    #[arg(requires = "listen")]
+    pub idle_timeout: u32,
+    /// Write to FILE, rather than to standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
+    pub output: Option<PathBuf>,
+    /// Replace an output that exists
+    #[arg(short, long, help_heading = OUTPUT, requires = "output")]
+    pub force: bool,
+    /// Write FILE.000001 and so on; the next after so many bytes. Each opens by itself
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
+    #[arg(requires = "output", conflicts_with = "open")]
+    pub rotate_size: Option<u64>,
+    /// Write FILE.000001 and so on; the next after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
+    pub rotate_time: Option<u64>,
+    /// Send to a peer at tcp:HOST:PORT or unix:PATH; with --open, over a connection for each that
+    /// was sealed
+    #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
+    pub connect: Option<Address>,
+    /// Bytes that may be on their way at most; who sends more has to wait
+    #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = parse_size_above_zero)]
+    pub window: u64,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// How many threads work, or at which clock, by how full the window is
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
+    pub policy: VelocityName,
+    /// Let the policy set the clock of the CPUs; without it, it chooses threads, and what would be
+    /// set is told. The clock is put back at the end
+    #[arg(long, help_heading = ENERGY)]
+    pub set_clocks: bool,
+    /// At SIGTERM or SIGINT, deliver what was taken in within so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub drain: u32,
+    /// Serve metrics for Prometheus at HOST:PORT, of this machine alone
+    #[arg(long, value_name = "ADDRESS", help_heading = REPORT)]
+    pub metrics: Option<std::net::SocketAddr>,
+    /// Show how it goes in one line, if standard error is a terminal
+    #[arg(long, help_heading = REPORT)]
+    pub status: bool,
+    /// Print a summary as JSON on standard error
+    #[arg(long, help_heading = REPORT)]
+    pub json: bool,
+    /// Errors only
+    #[arg(short, long, help_heading = REPORT)]
+    pub quiet: bool,
+}
+
+/// How messages are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FramingName {
+    /// Not at all: bytes are sealed as they come
+    #[default]
+    Raw,
+    /// A newline ends each; what stands between newlines is not looked at
+    Ndjson,
+    /// Four bytes of length, big endian, stand before each
+    Length,
+}
+
+/// How a velocity policy is named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum VelocityName {
+    /// As slow as clears the window in time
+    #[default]
+    Paced,
+    /// The study's thresholds of the window's use
+    Lecpaes,
+    /// The same to the letter, which leaves out what is being worked on
+    LecpaesLiteral,
+    /// Everything while there is anything to do
+    RaceToIdle,
+    /// Everything, always
+    Fixed,
+}
+
+const INPUT: &str = "What comes in";
+
+const OUTPUT: &str = "Where it goes";
+
+const REPORT: &str = "What is told";
+
+const STREAM_HELP: &str = "Examples:
+  journalctl -f -o json | wattlock stream -r \"$TO\" --framing ndjson -o log.wls --rotate-size 1G
+  wattlock stream --key-file key --listen unix:/run/in.sock --connect tcp:backup:7000
+  wattlock stream --open -i key.txt < log.wls.000001
+where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/urandom > key
+
+A file that was cut, or that a killed program left, opens as far as it is whole, and the exit code
+is 3. Files that follow each other may be opened one by one, or together: cat log.wls.* | ...
+
+Exit codes: 0 all was delivered, 1 not all: what is missing is told; or a connection had been cut
+when it was sealed, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";
