@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattlock_crypto::hmac::HmacAlgorithm;
-use wattlock_crypto::{AesKernel, AesKey, tls_cbc};
+use wattlock_crypto::{AesKey, tls_cbc};
 use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
@@ -12,6 +12,7 @@ use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::key::Key;
 use crate::paper::Paper;
 use crate::params::Params;
 use crate::provider::paper_mode_is_on;
@@ -93,8 +94,7 @@ enum Chaining {
 pub(crate) struct BlockCipher {
     requests: Arc<Allocation>,
     chaining: Chaining,
-    key_len: usize,
-    key: Option<Arc<AesKey>>,
+    key: Key,
     direction: Direction,
     first_iv: [u8; BLOCK],
     iv: [u8; BLOCK],
@@ -129,8 +129,7 @@ impl BlockCipher {
         Self {
             requests: Arc::clone(requests),
             chaining,
-            key_len,
-            key: None,
+            key: Key::of_len(key_len),
             direction: Direction::Encrypt,
             first_iv: [0; BLOCK],
             iv: [0; BLOCK],
@@ -148,12 +147,12 @@ impl BlockCipher {
 
     /// The key, and where the chain begins.
     pub(crate) fn keyed(&self) -> Option<(Arc<AesKey>, Direction, [u8; BLOCK])> {
-        self.key.clone().map(|key| (key, self.direction, self.iv))
+        self.key.get().ok().map(|key| (Arc::clone(key), self.direction, self.iv))
     }
 
     /// Works on whole blocks and goes on with the IV.
     fn blocks(&mut self, in_out: &mut [u8]) -> Result<(), Error> {
-        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let key = self.key.get()?;
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else {
             return if in_out.is_empty() { Ok(()) } else { Err(Error::PartialBlock) };
         };
@@ -181,9 +180,7 @@ impl BlockCipher {
 
     /// One record of TLS, in place.
     fn record(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.key.is_none() {
-            return Err(Error::NoKey);
-        }
+        self.key.get()?;
         if !buffers.in_place() || !self.padding {
             return Err(Error::Record);
         }
@@ -229,22 +226,14 @@ impl Cipher for BlockCipher {
             }
             self.iv = self.first_iv;
         }
-        if let Some(key) = key {
-            if key.len() != self.key_len {
-                return Err(Error::KeyLength);
-            }
-            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
-        }
-        Ok(())
+        self.key.take(key)
     }
 
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         if self.tls.is_some() {
             return self.record(buffers);
         }
-        if self.key.is_none() {
-            return Err(Error::NoKey);
-        }
+        self.key.get()?;
         let len = buffers.len();
         let total = self.held.len + len;
         // A message with padding ends with a block that has to be looked at, so the last block
@@ -268,9 +257,7 @@ impl Cipher for BlockCipher {
     }
 
     fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.key.is_none() {
-            return Err(Error::NoKey);
-        }
+        self.key.get()?;
         if self.tls.is_some() {
             // A record is complete with its update.
             return Err(Error::Record);
@@ -302,9 +289,7 @@ impl Cipher for BlockCipher {
 
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         let len = buffers.len();
-        if self.key.is_none() {
-            return Err(Error::NoKey);
-        }
+        self.key.get()?;
         if !len.is_multiple_of(BLOCK) {
             return Err(Error::PartialBlock);
         }
@@ -341,7 +326,7 @@ impl Cipher for BlockCipher {
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
         let iv_len = if self.chaining == Chaining::Cbc { BLOCK } else { 0 };
-        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::KEY_LEN, self.key.len())?;
         params.answer(name::IV_LEN, iv_len)?;
         params.answer(name::PADDING, usize::from(self.padding))?;
         params.answer(name::NUM, 0)?;

@@ -196,6 +196,39 @@ unsafe fn init(
     done(unsafe { within(context, c"init", body) })
 }
 
+/// Input and output of a step, as OpenSSL gives them.
+struct Step {
+    out: *mut u8,
+    out_len: *mut usize,
+    room: usize,
+    input: *const u8,
+    len: usize,
+}
+
+impl Step {
+    /// Does it, and says how many bytes that wrote.
+    ///
+    /// # Safety
+    /// As [`within`]; the buffers are null or of so many bytes, and `out_len` is null or good for a
+    /// length.
+    unsafe fn run(
+        self,
+        context: *mut c_void,
+        function: &'static CStr,
+        act: impl FnOnce(&mut dyn Cipher, Buffers<'_>) -> Result<usize, Error>,
+    ) -> c_int {
+        // SAFETY: by the caller's word.
+        let buffers = unsafe { Buffers::new(self.out, self.room, self.input, self.len) };
+        // SAFETY: as above.
+        let written = unsafe { within(context, function, |cipher| act(cipher, buffers?)) };
+        // SAFETY: as above.
+        if let Some(out_len) = unsafe { self.out_len.as_mut() } {
+            *out_len = written.unwrap_or(0);
+        }
+        done(written.map(drop))
+    }
+}
+
 unsafe extern "C" fn update(
     context: *mut c_void,
     out: *mut u8,
@@ -204,12 +237,9 @@ unsafe extern "C" fn update(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: OpenSSL gives buffers of so many bytes, or null.
-    let buffers = unsafe { Buffers::new(out, room, input, len) };
-    // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"update", |cipher| cipher.update(buffers?)) };
-    // SAFETY: OpenSSL gives a place for a length.
-    unsafe { report(out_len, written) }
+    let step = Step { out, out_len, room, input, len };
+    // SAFETY: OpenSSL gives a context of ours, buffers of so many bytes and a place for a length.
+    unsafe { step.run(context, c"update", |cipher, buffers| cipher.update(buffers)) }
 }
 
 unsafe extern "C" fn finish(
@@ -218,12 +248,9 @@ unsafe extern "C" fn finish(
     out_len: *mut usize,
     room: usize,
 ) -> c_int {
-    // SAFETY: OpenSSL gives a buffer of so many bytes, or null.
-    let buffers = unsafe { Buffers::new(out, room, ptr::null(), 0) };
-    // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"final", |cipher| cipher.finish(buffers?)) };
-    // SAFETY: OpenSSL gives a place for a length.
-    unsafe { report(out_len, written) }
+    let step = Step { out, out_len, room, input: ptr::null(), len: 0 };
+    // SAFETY: as in `update`.
+    unsafe { step.run(context, c"final", |cipher, buffers| cipher.finish(buffers)) }
 }
 
 unsafe extern "C" fn at_once(
@@ -234,12 +261,9 @@ unsafe extern "C" fn at_once(
     input: *const u8,
     len: usize,
 ) -> c_int {
-    // SAFETY: OpenSSL gives buffers of so many bytes, or null.
-    let buffers = unsafe { Buffers::new(out, room, input, len) };
-    // SAFETY: OpenSSL gives a context of ours.
-    let written = unsafe { within(context, c"cipher", |cipher| cipher.at_once(buffers?)) };
-    // SAFETY: OpenSSL gives a place for a length.
-    unsafe { report(out_len, written) }
+    let step = Step { out, out_len, room, input, len };
+    // SAFETY: as in `update`.
+    unsafe { step.run(context, c"cipher", |cipher, buffers| cipher.at_once(buffers)) }
 }
 
 unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
@@ -298,14 +322,4 @@ unsafe extern "C" fn settable_ctx_params<A: Algorithm>(
 
 fn done(result: Option<()>) -> c_int {
     c_int::from(result.is_some())
-}
-
-/// # Safety
-/// `out_len` must be null or good for a length.
-unsafe fn report(out_len: *mut usize, written: Option<usize>) -> c_int {
-    // SAFETY: by the caller's word.
-    if let Some(out_len) = unsafe { out_len.as_mut() } {
-        *out_len = written.unwrap_or(0);
-    }
-    c_int::from(written.is_some())
 }

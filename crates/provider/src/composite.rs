@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey};
 use wattlock_crypto::tls_cbc::{self, SealRecord};
-use wattlock_crypto::{AesKernel, AesKey, random};
+use wattlock_crypto::{AesKey, random};
 use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
@@ -19,6 +19,7 @@ use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::gathered;
+use crate::key::Key;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
 use crate::self_check::{self, Suite};
@@ -93,9 +94,8 @@ mod single;
 #[derive(Clone)]
 pub(crate) struct Composite {
     requests: Arc<Allocation>,
-    key_len: usize,
     algorithm: HmacAlgorithm,
-    key: Option<Arc<AesKey>>,
+    key: Key,
     mac: Option<Arc<HmacKey>>,
     direction: Direction,
     first_iv: [u8; BLOCK],
@@ -115,9 +115,8 @@ impl Composite {
         let overhead = Overhead::Cbc { mac_len: algorithm.tag_len() };
         Self {
             requests: Arc::clone(requests),
-            key_len,
             algorithm,
-            key: None,
+            key: Key::of_len(key_len),
             mac: None,
             direction: Direction::Encrypt,
             first_iv: [0; BLOCK],
@@ -130,12 +129,12 @@ impl Composite {
 
     /// With the key of the cipher, and where its chain begins.
     pub(crate) fn with_key(self, key: Arc<AesKey>, direction: Direction, iv: [u8; BLOCK]) -> Self {
-        Self { key: Some(key), direction, first_iv: iv, iv, ..self }
+        Self { key: self.key.clone().with(key), direction, first_iv: iv, iv, ..self }
     }
 
     /// Works on whole blocks, of a request of so many bytes, and goes on with the IV.
     fn blocks(&mut self, request: usize, in_out: &mut [u8]) -> Result<(), Error> {
-        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let key = self.key.get()?;
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else { return Ok(()) };
         let ivs = &[self.iv];
         if self.direction == Direction::Encrypt {
@@ -186,7 +185,7 @@ impl Composite {
     ) -> Result<(), Error> {
         let request = payload.len();
         if self.requests.is_callers(request) {
-            let key = self.key.as_ref().ok_or(Error::NoKey)?;
+            let key = self.key.get()?;
             let header = aad.bytes();
             let mut records = [SealRecord { header, iv: self.iv, payload, in_out }];
             tls_cbc::seal_records(key, mac, &mut records)?;
@@ -205,7 +204,7 @@ impl Composite {
 
     /// All records of one write, side by side.
     fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
-        let (Some(key), Some(mac)) = (&self.key, &self.mac) else { return Err(Error::NoKey) };
+        let (key, mac) = (self.key.get()?, self.mac.as_ref().ok_or(Error::NoKey)?);
         let (count_of, request) = (write.records(), write.payload_len());
         count(Path::CompositeMultiblock, count_of, request);
         let mut ivs = vec![[0; BLOCK]; count_of];
@@ -288,20 +287,12 @@ impl Cipher for Composite {
             self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
         }
         self.iv = self.first_iv;
-        if let Some(key) = key {
-            if key.len() != self.key_len {
-                return Err(Error::KeyLength);
-            }
-            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
-        }
-        Ok(())
+        self.key.take(key)
     }
 
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         let len = buffers.len();
-        if self.key.is_none() {
-            return Err(Error::NoKey);
-        }
+        self.key.get()?;
         if len == 0 {
             return Ok(0);
         }
@@ -320,7 +311,7 @@ impl Cipher for Composite {
     }
 
     fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.key.is_none() { Err(Error::NoKey) } else { Ok(0) }
+        self.key.get().map(|_| 0)
     }
 
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
@@ -332,17 +323,17 @@ impl Cipher for Composite {
             self.mac = Some(Arc::new(HmacKey::new(self.algorithm, value.octets()?)));
         }
         let key_len = params.unsigned(name::KEY_LEN)?;
-        if key_len.is_some_and(|len| len != self.key_len as u64) {
+        if key_len.is_some_and(|len| len != self.key.len() as u64) {
             return Err(Error::KeyLength);
         }
         self.set_aad(params)?;
         let ready =
-            self.direction == Direction::Encrypt && self.key.is_some() && self.mac.is_some();
+            self.direction == Direction::Encrypt && self.key.get().is_ok() && self.mac.is_some();
         if let Some(write) = self.many.set(params, ready)? {
-            let suite = Suite::Composite { key_len: self.key_len, mac: self.algorithm };
+            let suite = Suite::Composite { key_len: self.key.len(), mac: self.algorithm };
             let again = self_check::wants(suite, write.records()).then(|| write.again());
             let written = self.records(write)?;
-            if let (Some(again), Some(key), Some(mac)) = (again, &self.key, &self.mac) {
+            if let (Some(again), Ok(key), Some(mac)) = (again, self.key.get(), &self.mac) {
                 // SAFETY: it was sealed, and nothing of it is borrowed.
                 unsafe { self_check::written(suite, again, written, &CbcRecords { key, mac }) }?;
             }
@@ -352,7 +343,7 @@ impl Cipher for Composite {
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::KEY_LEN, self.key.len())?;
         params.answer(name::IV_LEN, BLOCK)?;
         params.answer(name::TLS_AAD_PAD, self.pad)?;
         params.answer_octets(name::IV, &self.first_iv)?;

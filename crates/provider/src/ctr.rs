@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wattlock_crypto::{AesKernel, AesKey};
+use wattlock_crypto::AesKey;
 use wattlock_engine::Cipher as Work;
 
 use crate::Error;
@@ -10,6 +10,7 @@ use crate::abi::{Param, mode, name};
 use crate::allocation::{Allocation, Whole};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::key::Key;
 use crate::params::Params;
 use crate::statistics::{Path, count};
 
@@ -35,8 +36,7 @@ impl<const BITS: usize> Algorithm for Ctr<BITS> {
     fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
         Box::new(Stream {
             requests: Arc::clone(requests),
-            key_len: BITS / 8,
-            key: None,
+            key: Key::of_len(BITS / 8),
             first_iv: [0; BLOCK],
             start: [0; BLOCK],
             used: 0,
@@ -62,8 +62,7 @@ static GETTABLE: &[Param] = &[
 #[derive(Clone)]
 struct Stream {
     requests: Arc<Allocation>,
-    key_len: usize,
-    key: Option<Arc<AesKey>>,
+    key: Key,
     first_iv: [u8; BLOCK],
     /// The counter block with which the key stream of this message begins.
     start: [u8; BLOCK],
@@ -108,17 +107,11 @@ impl Cipher for Stream {
             None => self.start = self.counter(),
         }
         self.used = 0;
-        if let Some(key) = key {
-            if key.len() != self.key_len {
-                return Err(Error::KeyLength);
-            }
-            self.key = Some(Arc::new(AesKey::new(AesKernel::best(), key)?));
-        }
-        Ok(())
+        self.key.take(key)
     }
 
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        let key = self.key.as_ref().ok_or(Error::NoKey)?;
+        let key = self.key.get()?;
         let len = buffers.len();
         let used = self.used.checked_add(len as u64).ok_or(Error::TooLong)?;
         let in_out = buffers.output(&[], len)?;
@@ -139,7 +132,7 @@ impl Cipher for Stream {
     }
 
     fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.key.is_none() { Err(Error::NoKey) } else { Ok(0) }
+        self.key.get().map(|_| 0)
     }
 
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
@@ -167,7 +160,7 @@ impl Cipher for Stream {
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        params.answer(name::KEY_LEN, self.key_len)?;
+        params.answer(name::KEY_LEN, self.key.len())?;
         params.answer(name::IV_LEN, BLOCK)?;
         params.answer(name::PADDING, usize::from(self.padding))?;
         params.answer(name::NUM, (self.used % BLOCK as u64) as usize)?;

@@ -23,6 +23,7 @@ mod error;
 mod gathered;
 mod gcm;
 mod host;
+mod key;
 mod multiblock;
 mod paper;
 mod params;
