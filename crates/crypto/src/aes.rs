@@ -6,6 +6,7 @@
 //! study, and for measuring.
 
 use crate::Error;
+use crate::choice;
 use crate::kernel::cpu::{AesNi, Vaes512};
 use crate::kernel::{
     BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, aes_ttable_vartime, cbc_encrypt_records,
@@ -47,24 +48,21 @@ impl AesKernel {
         let (kernel, needs) = match name {
             "aes-soft" => (Some(Self::Soft), ""),
             "aes-ttable-vartime" => (Some(Self::TtableVartime), ""),
-            "aes-ni" => (AesNi::detect().map(Self::AesNi), "AES-NI and SSE4.1"),
-            "aes-vaes512" => {
-                (Vaes512::detect().map(Self::Vaes512), "VAES, AVX512F, AVX512BW and AVX512VL")
-            }
+            "aes-ni" => (AesNi::detect().map(Self::AesNi), AesNi::NEEDS),
+            "aes-vaes512" => (Vaes512::detect().map(Self::Vaes512), Vaes512::NEEDS),
             _ => return Err(Error::UnknownKernel(name.to_owned())),
         };
-        kernel.ok_or_else(|| Error::KernelAbsent { kernel: name.to_owned(), needs })
+        choice::found(kernel, name, needs)
     }
 
     /// The kernels that run on this CPU.
     pub fn all() -> Vec<Self> {
-        Self::NAMES.iter().filter_map(|name| Self::named(name).ok()).collect()
+        choice::all(&Self::NAMES, Self::named)
     }
 
     /// The kernels that do not, and why.
     pub fn absent() -> Vec<(&'static str, String)> {
-        let why = |name| Self::named(name).err().map(|error| (name, error.to_string()));
-        Self::NAMES.into_iter().filter_map(why).collect()
+        choice::absent(&Self::NAMES, Self::named)
     }
 
     /// The name that file, flag, bench and JSON share.

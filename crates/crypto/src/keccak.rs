@@ -1,6 +1,7 @@
 //! `Keccak-p[1600]` (FIPS 202, section 3) on the kernel that the caller or the CPU chooses.
 
 use crate::Error;
+use crate::choice;
 use crate::kernel::cpu::Avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::keccak_avx512;
@@ -37,23 +38,21 @@ impl KeccakKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "keccak-soft" => Ok(Self::Soft),
-            "keccak-avx512" => Avx512::detect().map(Self::Avx512).ok_or_else(|| {
-                let needs = "AVX512F, AVX512DQ, AVX512BW and AVX512VL";
-                Error::KernelAbsent { kernel: name.to_owned(), needs }
-            }),
+            "keccak-avx512" => {
+                choice::found(Avx512::detect().map(Self::Avx512), name, Avx512::NEEDS)
+            }
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
     }
 
     /// All kernels that run here, the slowest first.
     pub fn all() -> Vec<Self> {
-        Self::NAMES.iter().filter_map(|name| Self::named(name).ok()).collect()
+        choice::all(&Self::NAMES, Self::named)
     }
 
     /// The kernels that do not, and why.
     pub fn absent() -> Vec<(&'static str, String)> {
-        let why = |name| Self::named(name).err().map(|error| (name, error.to_string()));
-        Self::NAMES.into_iter().filter_map(why).collect()
+        choice::absent(&Self::NAMES, Self::named)
     }
 
     /// The name for tables and options.

@@ -8,6 +8,7 @@
 pub mod aead;
 pub mod aes;
 mod algorithm;
+mod choice;
 pub mod gcm;
 pub mod hkdf;
 pub mod hmac;

@@ -6,6 +6,7 @@ use std::ops::{BitAnd, BitOrAssign};
 use zeroize::Zeroize;
 
 use crate::Error;
+use crate::choice;
 use crate::kernel::cpu::Avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::sha_avx512;
@@ -36,23 +37,19 @@ impl ShaKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "sha-rustcrypto" => Ok(Self::RustCrypto),
-            "sha-avx512" => Avx512::detect().map(Self::Avx512).ok_or_else(|| {
-                let needs = "AVX512F, AVX512DQ, AVX512BW and AVX512VL";
-                Error::KernelAbsent { kernel: name.to_owned(), needs }
-            }),
+            "sha-avx512" => choice::found(Avx512::detect().map(Self::Avx512), name, Avx512::NEEDS),
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
     }
 
     /// All kernels that run here, the slowest first.
     pub fn all() -> Vec<Self> {
-        Self::NAMES.iter().filter_map(|name| Self::named(name).ok()).collect()
+        choice::all(&Self::NAMES, Self::named)
     }
 
     /// The kernels that do not, and why.
     pub fn absent() -> Vec<(&'static str, String)> {
-        let why = |name| Self::named(name).err().map(|error| (name, error.to_string()));
-        Self::NAMES.into_iter().filter_map(why).collect()
+        choice::absent(&Self::NAMES, Self::named)
     }
 
     /// The name for tables and options.

@@ -17,6 +17,9 @@ pub struct ShaNi(AesNi);
 pub struct Avx512(());
 
 impl AesNi {
+    /// What the CPU has to have, for errors.
+    pub(crate) const NEEDS: &str = "AES-NI and SSE4.1";
+
     /// The token, where the CPU has the instructions.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -30,6 +33,9 @@ impl AesNi {
 }
 
 impl Vaes512 {
+    /// What the CPU has to have, for errors.
+    pub(crate) const NEEDS: &str = "VAES, AVX512F, AVX512BW and AVX512VL";
+
     /// The token, where the CPU has the instructions and the system saves the registers.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -51,6 +57,9 @@ impl Vaes512 {
 }
 
 impl ShaNi {
+    /// What the CPU has to have, for errors.
+    pub(crate) const NEEDS: &str = "SHA-NI, SSSE3 and AES-NI";
+
     /// The token, where the CPU has the instructions.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -69,6 +78,9 @@ impl ShaNi {
 }
 
 impl Avx512 {
+    /// What the CPU has to have, for errors.
+    pub(crate) const NEEDS: &str = "AVX512F, AVX512DQ, AVX512BW and AVX512VL";
+
     /// The token, where the CPU has the instructions and the system saves the registers.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::stitched;
 use crate::Error;
 use crate::aes::{AesKey, CbcRecord};
+use crate::choice;
 use crate::hmac::{HEADER_LEN, HmacKey, HmacRecord};
 use crate::kernel::BLOCK_LEN;
 use crate::kernel::cpu::{ShaNi, Vaes512};
@@ -36,6 +37,9 @@ pub enum SealKernel {
 }
 
 impl SealKernel {
+    /// The names of all, those of other CPUs included, the slowest first.
+    pub const NAMES: [&str; 3] = ["seal-apart", "cbc-sha-ni", "cbc-sha-avx512"];
+
     /// The fastest that runs here.
     pub fn best() -> Self {
         match (ShaNi::detect(), Vaes512::detect()) {
@@ -45,24 +49,31 @@ impl SealKernel {
         }
     }
 
-    /// All that run here.
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let narrow = || choice::found(ShaNi::detect(), name, ShaNi::NEEDS);
+        match name {
+            "seal-apart" => Ok(Self::Apart),
+            "cbc-sha-ni" => narrow().map(Self::ShaNi),
+            "cbc-sha-avx512" => {
+                let wide = choice::found(Vaes512::detect(), name, Vaes512::NEEDS)?;
+                narrow().map(|narrow| Self::Vaes512(narrow, wide))
+            }
+            _ => Err(Error::UnknownKernel(name.to_owned())),
+        }
+    }
+
+    /// All that run here, the slowest first.
     pub fn all() -> Vec<Self> {
-        let narrow = ShaNi::detect().map(Self::ShaNi);
-        let best = Some(Self::best()).filter(|best| matches!(best, Self::Vaes512(..)));
-        [Self::Apart].into_iter().chain(narrow).chain(best).collect()
+        choice::all(&Self::NAMES, Self::named)
     }
 
     /// The kernels that do not, and why.
     pub fn absent() -> Vec<(&'static str, String)> {
-        let here: Vec<_> = Self::all().into_iter().map(Self::name).collect();
-        let needs = [
-            ("cbc-sha-ni", "SHA-NI, SSSE3 and AES-NI"),
-            ("cbc-sha-avx512", "SHA-NI, VAES, AVX512F, AVX512BW and AVX512VL"),
-        ];
-        let why = |(name, needs): (&'static str, _)| {
-            (name, Error::KernelAbsent { kernel: name.to_owned(), needs }.to_string())
-        };
-        needs.into_iter().filter(|(name, _)| !here.contains(name)).map(why).collect()
+        choice::absent(&Self::NAMES, Self::named)
     }
 
     /// The name for tables.

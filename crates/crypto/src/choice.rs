@@ -1,0 +1,23 @@
+//! What the choices of kernels have in common: names, of which this CPU has some, and a reason for
+//! each that it has not.
+
+use crate::Error;
+
+/// The kernel of that name, if this CPU has what it needs.
+pub(crate) fn found<K>(kernel: Option<K>, name: &str, needs: &'static str) -> Result<K, Error> {
+    kernel.ok_or_else(|| Error::KernelAbsent { kernel: name.to_owned(), needs })
+}
+
+/// Those that run here, in the order of `names`.
+pub(crate) fn all<K>(names: &[&str], named: fn(&str) -> Result<K, Error>) -> Vec<K> {
+    names.iter().filter_map(|name| named(name).ok()).collect()
+}
+
+/// Those that do not, and why.
+pub(crate) fn absent<K>(
+    names: &[&'static str],
+    named: fn(&str) -> Result<K, Error>,
+) -> Vec<(&'static str, String)> {
+    let why = |&name| named(name).err().map(|error| (name, error.to_string()));
+    names.iter().filter_map(why).collect()
+}
