@@ -26,8 +26,8 @@ pub struct ProviderConfig {
     /// Let each process count what it does in a file in DIR, for `wattlock provider stats`
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub statistics: Option<PathBuf>,
-    /// Give requests above the threshold to this accelerator: as the provider's setting
-    /// `accelerator`, such as `simulated:rate=6e9,latency_us=29` [default: none]
+    /// Give requests above the threshold to this accelerator: `opencl` or `cuda`, with `:N` for the
+    /// device, or a model, such as `simulated:rate=6e9,latency_us=29` [default: none]
     #[arg(long, value_name = "NAME[:SETTINGS]")]
     pub accelerator: Option<String>,
     /// Bytes above which a request is the accelerator's, or `auto`, which measures it [default:

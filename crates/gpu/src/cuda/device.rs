@@ -162,9 +162,7 @@ impl Device for Cuda {
 
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
         let Some(task) = Task::of(run.job()) else { return Ok(()) };
-        if self.context.is_lost() {
-            return Err(Stop::Fault(Fault(LOST.to_owned())));
-        }
+        self.context.loss().map_err(|error| Stop::Fault(Fault(error.to_string())))?;
         let piece_bytes = CudaSlot::most_bytes(&task, self.options.piece_bytes);
         // Another job may have all slots; the CPU then does this one.
         let Some(mut slot) = self.slot().filter(|_| piece_bytes > 0) else { return Ok(()) };
@@ -245,5 +243,3 @@ const KERNELS_RUN_FROM: (i32, i32) = (7, 5);
 
 /// Of a slot: what the self-test needs.
 const LEAST_PIECE_BYTES: usize = 1 << 18;
-
-const LOST: &str = "the GPU was lost earlier";

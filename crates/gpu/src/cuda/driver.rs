@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::api::{Api, Code, Handle};
 use super::{Error, Version};
@@ -146,7 +145,8 @@ pub(super) struct Context {
     driver: Arc<Driver>,
     device: c_int,
     handle: Handle,
-    lost: AtomicBool,
+    /// The call that said so first, and what it said.
+    lost: OnceLock<(&'static str, Code)>,
 }
 
 impl Context {
@@ -161,7 +161,7 @@ impl Context {
             }
             code => driver.check("cuDevicePrimaryCtxRetain", code)?,
         }
-        Ok(Arc::new(Self { driver, device, handle, lost: AtomicBool::new(false) }))
+        Ok(Arc::new(Self { driver, device, handle, lost: OnceLock::new() }))
     }
 
     /// Makes `call` with this context current.
@@ -193,14 +193,14 @@ impl Context {
     /// As [`Context::call`], for a code that is there.
     pub fn check(&self, name: &'static str, code: Code) -> Result<(), Error> {
         if code.is_lost() {
-            self.lost.store(true, Ordering::Relaxed);
+            self.lost.get_or_init(|| (name, code));
         }
         self.driver.check(name, code)
     }
 
-    /// True once a call said so.
-    pub fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+    /// That the GPU was lost, once a call said so.
+    pub fn loss(&self) -> Result<(), Error> {
+        self.lost.get().map_or(Ok(()), |&(name, code)| self.driver.check(name, code))
     }
 
     /// The newest CUDA version that the driver supports.
