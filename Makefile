@@ -35,7 +35,7 @@ bench: prepare openssl
 	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
 	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
-	target/release/wattlock bench https --paper --openssl-newest target/openssl-newest \
+	target/release/wattlock bench https --paper --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
 		--json bench/results/https.json | tee bench/results/https.txt
 
 # A minute for each fuzz target.
