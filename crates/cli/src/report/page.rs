@@ -71,11 +71,20 @@ fn section(html: &mut Html, document: &Document) {
         entry("file", &document.name);
         entry("machine", &document.machine.clone().unwrap_or_else(unknown));
         entry("date", &date.unwrap_or_else(unknown));
-        for (name, value) in &document.settings {
+        for (name, value) in document.settings.iter().filter(|(_, value)| value.len() <= LONG) {
             entry(name, value);
         }
         if document.energy_rows().next().is_none() && document.simulation.is_none() {
             entry("joules", "none in this document");
+        }
+        for (name, value) in document.settings.iter().filter(|(_, value)| value.len() > LONG) {
+            html.leaf("dt", &[], name);
+            html.element("dd", &[], |html| {
+                html.element("details", &[], |html| {
+                    html.leaf("summary", &[], "as it is in the document");
+                    html.leaf("p", &[], value);
+                });
+            });
         }
     });
     table::write_ratios(html, document);
@@ -93,11 +102,16 @@ fn section(html: &mut Html, document: &Document) {
     table::write_rows(html, document);
 }
 
+/// Bytes of a setting above which it is folded away.
+const LONG: usize = 500;
+
 fn title(document: &Document) -> String {
     let known = match document.kind.as_str() {
         "ciphers" => "Ciphers, modes and digests",
         "blocks" => "Extended blocks",
         "files" => "Files",
+        "stream" => "Streams of many users",
+        "https" => "Pages by HTTPS",
         "energy" => "Joules of six ciphers",
         "sefps" => "Files, as a study protected them (SEFPS)",
         "measure" => "One command",
