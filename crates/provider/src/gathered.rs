@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::allocation::Allocation;
+use crate::gcm::EXPLICIT_IV_LEN;
 use crate::tls::{self, BLOCK, HEADER_LEN, RecordAad};
 
 /// Works on the ends of records that have `stride` bytes each, from their byte `skip` on.
@@ -67,7 +68,7 @@ pub(crate) fn gcm(
     len: usize,
     packed: &mut [u8],
 ) -> Result<(), Error> {
-    let skip = HEADER_LEN + NONCE_LEN - FIXED_IV_LEN;
+    let skip = HEADER_LEN + EXPLICIT_IV_LEN;
     let stride = skip + len + TAG_LEN;
     let nonces = Nonces::Counted { first };
     let cipher = Cipher::Aead { operation: Operation::Seal, key: key.aead(), nonces };
@@ -88,6 +89,3 @@ fn same_len(payloads: &[(RecordAad, usize)]) -> Option<usize> {
     let (_, first) = *payloads.first()?;
     payloads.iter().all(|(_, len)| *len == first).then_some(first)
 }
-
-/// Bytes of a nonce that its record does not carry.
-const FIXED_IV_LEN: usize = 4;

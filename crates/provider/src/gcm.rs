@@ -19,9 +19,8 @@ use crate::params::Params;
 use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
-use records::{
-    EXPLICIT_IV_LEN, FIXED_IV_LEN, GCM_OVERHEAD, GcmRecords, allocated, count_up, seal_records,
-};
+pub(crate) use records::EXPLICIT_IV_LEN;
+use records::{FIXED_IV_LEN, GCM_OVERHEAD, GcmRecords, allocated, count_up, seal_records};
 use tables::{GETTABLE, SETTABLE};
 
 mod records;

@@ -65,12 +65,7 @@ impl Plan {
 }
 
 /// A write once more, for whoever looks at what was made of it.
-pub(crate) struct Again<'a> {
-    plan: Plan,
-    input: &'a [u8],
-    out: *mut u8,
-    _borrowed: PhantomData<&'a mut [u8]>,
-}
+pub(crate) struct Again<'a>(Reconstruction<'a>);
 
 impl<'a> Again<'a> {
     /// The records and what is to be in them; an error if they are not as many bytes as were
@@ -79,21 +74,17 @@ impl<'a> Again<'a> {
     /// # Safety
     /// The write was sealed, and what was borrowed for it is given back.
     pub(crate) unsafe fn packed(self, bytes: usize) -> Result<Packed<'a>, Error> {
-        if bytes != self.plan.packed {
+        let Self(mut write) = self;
+        if bytes != write.plan.packed {
             return Err(Error::Internal);
         }
-        let mut rest = self.input;
-        let parts = (0..self.plan.records).map(|index| {
-            let len = self.plan.fragment(index);
-            let (payload, behind) = rest.split_at(len);
-            rest = behind;
-            let sealed = self.plan.overhead.sealed(len);
-            Part { aad: self.plan.aad.later(index, len), payload, sealed }
-        });
-        let parts = parts.collect();
+        let mut parts = Vec::with_capacity(write.records());
+        while let Some((aad, payload)) = write.next_record() {
+            parts.push(Part { aad, payload, sealed: write.plan.overhead.sealed(payload.len()) });
+        }
         // SAFETY: libssl's buffer has room for all that was announced, all of it was written, and
         // by the caller's word nobody else has it.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.out, bytes) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(write.out, bytes) };
         Ok(Packed { parts, bytes })
     }
 }
@@ -222,7 +213,7 @@ fn records(params: &Params<'_>) -> Result<usize, Error> {
 impl<'a> Reconstruction<'a> {
     /// For a look at it afterwards. To be asked for before anything was handed out.
     pub(crate) fn again(&self) -> Again<'a> {
-        Again { plan: self.plan, input: self.input, out: self.out, _borrowed: PhantomData }
+        Again(Self { next: 0, written: 0, ..*self })
     }
 
     pub(crate) fn records(&self) -> usize {
@@ -259,13 +250,13 @@ impl<'a> Reconstruction<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.out, self.written) }
     }
 
-    /// Appends `bytes` and so many zeros to the output, and returns where they are.
-    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<&mut [u8], Error> {
+    /// Appends `bytes` and so many zeros to the output.
+    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<(), Error> {
         let room = self.room(bytes.len() + zeros)?;
         let (copied, cleared) = room.split_at_mut(bytes.len());
         copied.copy_from_slice(bytes);
         cleared.fill(0);
-        Ok(room)
+        Ok(())
     }
 
     /// Appends so many bytes to the output, which are whatever was there, and returns them.

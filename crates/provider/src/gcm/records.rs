@@ -15,7 +15,7 @@ use crate::tls::{HEADER_LEN, RecordAad};
 /// Bytes of the IV that a connection keeps to itself.
 pub(super) const FIXED_IV_LEN: usize = 4;
 /// Bytes of the IV that every record carries.
-pub(super) const EXPLICIT_IV_LEN: usize = NONCE_LEN - FIXED_IV_LEN;
+pub(crate) const EXPLICIT_IV_LEN: usize = NONCE_LEN - FIXED_IV_LEN;
 /// What a record has beside its payload, without its header.
 pub(super) const GCM_OVERHEAD: usize = EXPLICIT_IV_LEN + TAG_LEN;
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use wattlock_crypto::hmac::HmacAlgorithm;
-use wattlock_crypto::{AesKernel, AesKey};
+use wattlock_crypto::{AesKernel, AesKey, TAG_LEN};
 
 use crate::Error;
 use crate::abi::{Param, name};
@@ -13,7 +13,7 @@ use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction};
 use crate::composite::Composite;
-use crate::gcm::Gcm;
+use crate::gcm::{EXPLICIT_IV_LEN, Gcm};
 use crate::params::Params;
 use crate::tls::{BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
 
@@ -27,8 +27,6 @@ const MAC_KEY: [u8; 64] = [0x5a; 64];
 const IV: [u8; 12] = [1, 2, 3, 4, 255, 255, 255, 255, 255, 255, 255, 253];
 /// As does the low half of the sequence number.
 const SEQUENCE: u64 = u32::MAX as u64 - 1;
-const GCM_EXPLICIT_IV_LEN: usize = 8;
-const GCM_TAG_LEN: usize = 16;
 
 /// Whether all suites agree; `wrong` puts a wrong byte into one.
 pub(super) fn all_agree(wrong: bool) -> Result<bool, Error> {
@@ -68,14 +66,14 @@ fn gcm<const BITS: usize>(requests: &Arc<Allocation>, payload: &[u8]) -> Result<
     let mut reader = keyed(Direction::Decrypt, &IV[..4], 4)?;
     let mut expected = Vec::new();
     for (index, part) in payload.chunks(FRAGMENT).enumerate() {
-        let sealed = GCM_EXPLICIT_IV_LEN + part.len() + GCM_TAG_LEN;
-        let mut record = [&[0; GCM_EXPLICIT_IV_LEN], part, &[0; GCM_TAG_LEN]].concat();
-        let aad = aad().later(index, GCM_EXPLICIT_IV_LEN + part.len());
+        let sealed = EXPLICIT_IV_LEN + part.len() + TAG_LEN;
+        let mut record = [&[0; EXPLICIT_IV_LEN], part, &[0; TAG_LEN]].concat();
+        let aad = aad().later(index, EXPLICIT_IV_LEN + part.len());
         one(&mut *writer, aad, &mut record)?;
         expected.extend(aad.header(sealed));
         expected.extend(&record);
         let opened = one(&mut *reader, aad.later(0, sealed), &mut record)?;
-        if opened != part.len() || record[GCM_EXPLICIT_IV_LEN..][..opened] != *part {
+        if opened != part.len() || record[EXPLICIT_IV_LEN..][..opened] != *part {
             return Ok(false);
         }
     }
