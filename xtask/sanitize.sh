@@ -13,7 +13,7 @@ RUSTFLAGS=-Zsanitizer=address cargo +nightly build --locked --package wattlock-p
 runtime=$(rustc +nightly --print sysroot)/lib/rustlib/$target/lib/librustc-nightly_rt.asan.a
 host=target/sanitize/host
 objects=()
-for source in crates/provider/tests/host/*.c; do
+for source in crates/provider/tests/it/host/*.c; do
 	object=target/sanitize/$(basename "$source" .c).o
 	clang-19 -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -O1 -g -fno-omit-frame-pointer \
 		-fsanitize=address,undefined -fno-sanitize-recover=undefined -c "$source" -o "$object"

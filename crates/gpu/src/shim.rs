@@ -13,7 +13,7 @@ use crate::kernels::{Tables, round_key_words};
 use crate::pipeline::Slot;
 use crate::task::{Batch, Task};
 
-/// Runs the shim, compiled from `tests/shim.c`, in the place of a GPU.
+/// Runs the shim, compiled from `tests/it/shim.c`, in the place of a GPU.
 struct Shim {
     library: Library,
     tables: Tables,
@@ -107,7 +107,7 @@ impl Shim {
             return None;
         };
         let made = folder.path().join("shim.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/shim.c");
         let compiled = Command::new("cc")
             .args([
                 "-O2",

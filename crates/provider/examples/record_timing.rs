@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(dead_code, reason = "the other example uses all of it")]

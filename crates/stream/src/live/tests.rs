@@ -1,4 +1,4 @@
-//! Many producers and one sink; what fails is in `tests/faults.rs`.
+//! Many producers and one sink; what fails is in `tests/it/faults.rs`.
 
 use std::sync::mpsc;
 

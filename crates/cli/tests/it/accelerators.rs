@@ -1,0 +1,142 @@
+//! Devices at the command line: what they do is what others do, and what is said where there is none.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::{assert_exit, stderr, stdout, wattlock, with_input};
+use serde_json::Value;
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+/// Its low 64 bits wrap at once.
+const IV: &str = "00000000000000fffffffffffffffffe";
+
+/// A device that OpenCL offers, PoCL's at least.
+fn opencl_is_here() -> bool {
+    let devices = wattlock().args(["devices", "--json"]).output().unwrap();
+    let document: Value = serde_json::from_slice(&devices.stdout).unwrap();
+    let accelerators = document["accelerators"].as_array().unwrap();
+    let here = accelerators.iter().any(|one| one["device"].as_str().unwrap().starts_with("opencl"));
+    if !here {
+        println!("skipped: no OpenCL device is here");
+    }
+    here
+}
+
+fn data() -> Vec<u8> {
+    (0..(1 << 20) + 3).map(|i| (i % 251) as u8).collect()
+}
+
+#[test]
+fn cipher_on_opencl_is_that_of_openssl() {
+    if !opencl_is_here() {
+        return;
+    }
+    if Command::new("openssl").arg("version").output().is_err() {
+        println!("skipped: openssl is not installed");
+        return;
+    }
+    let data = data();
+    for (bits, mode) in [(128, "ctr"), (192, "ctr"), (256, "ctr"), (128, "ecb"), (256, "ecb")] {
+        let name = format!("aes-{bits}-{mode}");
+        let key = &KEY[..bits / 4];
+        let plain = if mode == "ecb" { &data[..1 << 20] } else { &data[..] };
+        let iv: &[&str] = if mode == "ecb" { &[] } else { &["-iv", IV] };
+        let mut openssl = Command::new("openssl");
+        openssl.args(["enc", &format!("-{name}"), "-nopad", "-K", key]).args(iv);
+        let theirs = with_input(&mut openssl, plain).stdout;
+        for device in ["opencl", "opencl,cpu"] {
+            let mut cipher = wattlock();
+            cipher.args(["cipher", "--alg", &name, "--key", key, "--device", device]);
+            if mode == "ctr" {
+                cipher.args(["--iv", IV]);
+            }
+            let ours = with_input(&mut cipher, plain);
+            assert_exit(&ours, 0);
+            assert!(ours.stdout == theirs, "{name} on {device}");
+        }
+    }
+}
+
+#[test]
+fn files_by_opencl_are_opened_by_the_cpu_and_back() {
+    if !opencl_is_here() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::write(path("plain"), data()).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = wattlock();
+        let ran = command.current_dir(directory.path()).args(args).output().unwrap();
+        assert_exit(&ran, 0);
+        ran
+    };
+    run(&["keygen", "-o", "key"]);
+    let made = run(&["protect", "-i", "key", "--device", "opencl", "--json", "plain"]);
+    let summary: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let devices = summary["devices"].as_array().unwrap();
+    let worked = |device: &Value| device["name"].as_str().unwrap().starts_with("opencl");
+    let bytes = devices.iter().find(|device| worked(device)).unwrap()["bytes"].as_u64();
+    assert!(bytes.unwrap() > 1 << 20, "{summary}");
+    run(&["unprotect", "-i", "key", "-o", "one", "plain.wlk"]);
+    run(&["unprotect", "-i", "key", "-o", "two", "--device", "opencl,cpu", "plain.wlk"]);
+    run(&["verify", "-i", "key", "--device", "opencl", "plain.wlk"]);
+    for name in ["one", "two"] {
+        assert!(fs::read(path(name)).unwrap() == data(), "{name}");
+    }
+    // What was changed is found by the device, too.
+    let mut sealed = fs::read(path("plain.wlk")).unwrap();
+    let middle = sealed.len() / 2;
+    sealed[middle] ^= 1;
+    fs::write(path("plain.wlk"), sealed).unwrap();
+    let args = ["unprotect", "-i", "key", "-o", "three", "--device", "opencl", "plain.wlk"];
+    let refused = wattlock().current_dir(directory.path()).args(args).output().unwrap();
+    assert_exit(&refused, 3);
+    assert!(!path("three").exists());
+}
+
+#[test]
+fn a_device_that_is_not_here_is_said() {
+    let cipher = ["cipher", "--alg", "aes-256-ctr", "--key", KEY, "--iv", IV, "--device"];
+    for (device, code, says) in [
+        ("cuda", 4, "libcuda.so.1"),
+        ("cuda:0", 4, "libcuda.so.1"),
+        ("opencl:99", 4, "OpenCL"),
+        ("banana", 2, "devices are cpu, cuda, opencl"),
+        ("cuda:banana", 2, "cuda:N"),
+    ] {
+        let mut command = wattlock();
+        command.args(cipher).arg(device).env("WATTLOCK_LIBCUDA", "/no/such/libcuda.so.1");
+        let refused = with_input(&mut command, b"data");
+        assert_exit(&refused, code);
+        assert!(stderr(&refused).contains(says), "{device}: {}", stderr(&refused));
+        assert_eq!(stdout(&refused), "");
+    }
+}
+
+#[test]
+fn policies_without_a_gpu() {
+    let run = |args: &[&str]| {
+        let mut command = wattlock();
+        command.args(["cipher", "--alg", "aes-256-ctr", "--key", KEY, "--iv", IV]);
+        command.args(args).env("WATTLOCK_LIBCUDA", "/no/such/libcuda.so.1");
+        with_input(&mut command, &data())
+    };
+    let expected = run(&[]).stdout;
+    for policy in ["serial", "parallel", "auto"] {
+        let ran = run(&["--policy", policy]);
+        assert_exit(&ran, 0);
+        assert!(ran.stdout == expected, "{policy}");
+    }
+    for policy in ["gpu", "hybrid", "hybrid-ratio"] {
+        let ran = run(&["--policy", policy]);
+        if ran.status.success() {
+            println!("skipped: this machine has a GPU by OpenCL");
+            assert!(ran.stdout == expected, "{policy}");
+            continue;
+        }
+        assert_exit(&ran, 4);
+        assert!(stderr(&ran).contains("no GPU can be used here"), "{}", stderr(&ran));
+    }
+}

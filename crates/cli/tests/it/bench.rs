@@ -1,0 +1,121 @@
+//! The benches run, check their results' form, and never show a rate that was not measured.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use crate::support::{assert_exit, stdout, wattlock};
+
+fn json(args: &[&str]) -> serde_json::Value {
+    let ran = wattlock().arg("bench").args(args).args(["--json", "-"]).output().unwrap();
+    assert_exit(&ran, 0);
+    serde_json::from_str(&stdout(&ran)).unwrap()
+}
+
+#[test]
+fn ciphers_beside_their_peers() {
+    let results = json(&["ciphers", "--quick", "--only", "aes-256-ctr"]);
+    assert_eq!(results["schema"], "wattlock-results/1");
+    let rows = results["rows"].as_array().unwrap();
+    for tool in ["wattlock", "aws-lc", "rustcrypto"] {
+        assert!(rows.iter().any(|row| row["tool"] == tool), "no row of {tool}");
+    }
+    for row in rows {
+        assert!(row["wall_ns"]["median"].as_u64().unwrap() > 0, "{row}");
+        assert!(row["bytes"].as_u64().unwrap() > 0, "{row}");
+    }
+    assert!(results["machine"]["cpu"].as_str().is_some());
+    let peers = results["tools"].as_object().unwrap();
+    let skipped = results["skipped"].to_string();
+    if !peers.contains_key("openssl") {
+        println!("skipped: {skipped}");
+        assert!(skipped.contains("openssl"));
+    }
+}
+
+#[test]
+fn papers_are_set_beside_ours() {
+    let run = |args: &[&str]| {
+        let ran = wattlock().arg("bench").args(args).output().unwrap();
+        assert_exit(&ran, 0);
+        stdout(&ran)
+    };
+    let study = run(&["ciphers", "--quick", "--paper", "energy"]);
+    assert!(study.contains("PARC4-I         51.72     0.3454     131.28     0.0678"), "{study}");
+    if study.contains("(model, not measured)") {
+        assert!(study.contains("/////") && study.contains("no order is given"), "{study}");
+        assert!(!study.contains("the least first") && !study.contains("█"), "{study}");
+    }
+    let blocks = run(&["blocks", "--quick", "--paper", "--threads", "1,2"]);
+    assert!(blocks.contains("1.9900 / 1.5600 / 1.28"), "{blocks}");
+    assert!(blocks.contains("fine, inside a block"), "{blocks}");
+}
+
+#[test]
+fn every_algorithm_of_sefps_is_measured_or_skipped() {
+    let results = json(&["files", "--quick", "--paper", "sefps", "--rounds", "1"]);
+    assert_eq!(results["kind"], "sefps");
+    for row in results["rows"].as_array().unwrap() {
+        let case = row["case"].as_str().unwrap();
+        assert!(row["hash_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+        assert!(row["cipher_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+    }
+    let ran = |name: &str| results["rows"].to_string().contains(&format!(", {name}, 12.5 MB"));
+    let skipped = |name: &str| results["skipped"].to_string().contains(name);
+    // What ran on the CPU by OpenCL says so.
+    let by_opencl = results["settings"]["devices"].to_string().contains("opencl");
+    assert!(!by_opencl || results["skipped"].to_string().contains("by OpenCL") || skipped("GPU"));
+    for name in ["csp", "cpp", "gpp", "hpp", "csup", "cpup", "gpup", "hpup"] {
+        assert!(ran(name) || skipped(name), "{name} is neither measured nor skipped");
+    }
+}
+
+#[test]
+fn every_algorithm_of_a_stream_is_measured_or_skipped() {
+    let results = json(&["stream", "--quick", "--users", "30", "--verify"]);
+    assert_eq!(results["kind"], "stream");
+    let rows = results["rows"].as_array().unwrap();
+    let mut measured = Vec::new();
+    for row in rows {
+        let number = |key: &str| row[key].as_u64().or(row[key]["median"].as_u64()).unwrap();
+        let tool = row["tool"].as_str().unwrap();
+        if row["case"].as_str().unwrap().starts_with("latency") {
+            assert_eq!(number("messages"), 30, "{row}");
+            assert_eq!(row["bytes"], results["settings"]["bytes"], "{row}");
+            assert!(number("cipher_ns") > 0 && row["refusals"].is_u64(), "{row}");
+            measured.push(tool.to_owned());
+        }
+        if row["case"] != "92 KiB, engine alone" {
+            let delays = ["delay_p50_ns", "delay_p99_ns", "delay_p999_ns"].map(number);
+            assert!(delays.is_sorted() && delays[0] > 0, "{row}");
+        }
+    }
+    let skipped = results["skipped"].to_string();
+    for algorithm in ["cs", "cp", "gp", "lecpaes", "paced"] {
+        let of_it = measured.iter().filter(|tool| **tool == format!("wattlock {algorithm}"));
+        let count = of_it.count();
+        assert!(count == 2 || (count == 0 && skipped.contains(algorithm)), "{algorithm}");
+    }
+    // A quick look gives no verdict.
+    assert!(results["ratios"].as_array().unwrap().iter().all(|ratio| ratio["met"].is_null()));
+    // Modelled joules have keys of their own.
+    let text = results["rows"].to_string();
+    assert!(!text.contains("\"class\":\"modelled\"") || text.contains("model_pj_per_byte"));
+}
+
+#[test]
+fn a_report_is_made_of_a_stream() {
+    let directory = tempfile::tempdir().unwrap();
+    let [from, to] = ["stream.json", "page.html"].map(|name| directory.path().join(name));
+    let ran = wattlock()
+        .args(["bench", "stream", "--quick", "--users", "10", "--algorithms", "cs,paced", "--json"])
+        .arg(&from)
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    assert!(stdout(&ran).contains("AES-256-GCM here / CS as printed"));
+    let ran = wattlock().arg("report").arg(&from).arg("-o").arg(&to).output().unwrap();
+    assert_exit(&ran, 0);
+    let page = std::fs::read_to_string(to).unwrap();
+    for title in ["Throughput", "CPU time", "Delay of 99 in 100 messages"] {
+        assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
+    }
+    assert!(page.contains("wattlock paced"), "who it was");
+}

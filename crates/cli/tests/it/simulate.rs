@@ -1,0 +1,148 @@
+//! `wattlock simulate lecpaes`: what it prints, how it ends, and its JSON.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::process::Output;
+
+use crate::support::{Place, assert_exit, stderr, stdout, wattlock};
+use serde_json::Value;
+
+fn lecpaes(args: &[&str]) -> Output {
+    wattlock().args(["simulate", "lecpaes"]).args(args).output().unwrap()
+}
+
+fn json(ran: &Output) -> Value {
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+#[test]
+fn the_papers_numbers_stand_beside_ours_and_are_met() {
+    let ran = lecpaes(&["--paper"]);
+    assert_exit(&ran, 0);
+    assert_eq!(stderr(&ran), "");
+    let text = stdout(&ran);
+    for title in
+        ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"]
+    {
+        assert!(text.contains(&format!("\n{title}: ")), "{title} is missing:\n{text}");
+    }
+    for printed in ["2839.52", "282.13", "61.1307", "0.3046", "-864.95", "220.68", "60.8720"] {
+        assert!(text.contains(printed), "{printed} is missing:\n{text}");
+    }
+    assert!(text.contains("MODELLED, NOT MEASURED"), "{text}");
+    assert!(text.contains("digits are transposed") && text.contains("all are met"), "{text}");
+    assert!(text.contains("the memory's low clock takes 24.1 W off the floor"), "{text}");
+}
+
+#[test]
+fn json_tells_every_run_and_every_printed_number() {
+    let place = Place::new();
+    let file = place.path("runs.json");
+    let ran = lecpaes(&["--paper", "--seed", "7", "--json", file.to_str().unwrap()]);
+    assert_exit(&ran, 0);
+    assert!(stdout(&ran).contains("seed 7"));
+    let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(document["schema"], "wattlock-simulation/1");
+    assert_eq!((&document["kind"], &document["class"]), (&"lecpaes".into(), &"modelled".into()));
+    assert_eq!(document["settings"]["seed"], 7);
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 28);
+    for run in runs {
+        assert_eq!(run["messages"], 12_000, "{run}");
+        assert_eq!(run["bytes"], runs[0]["bytes"], "{run}");
+        assert!(run["model_energy_uj"].as_u64().unwrap() > 100_000_000, "{run}");
+        let set: u64 = run["rungs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rung| rung["set_ns"].as_u64().unwrap())
+            .sum();
+        assert_eq!(set, run["elapsed_ns"].as_u64().unwrap(), "{run}");
+    }
+    let paper = &document["paper"];
+    assert_eq!(paper["met"], true);
+    let cells = paper["cells"].as_array().unwrap();
+    let gp = cells.iter().find(|cell| {
+        cell["figure"] == "Figure 9" && cell["column"] == "GP" && cell["latency_us"] == 3000
+    });
+    let gp = gp.unwrap();
+    assert_eq!((&gp["printed"], &gp["met"]), (&30.31.into(), &Value::Null));
+    assert!(gp["exempt"].as_str().unwrap().contains("30.11 MiB/s"));
+    assert!(cells.iter().all(|cell| cell["met"] != Value::Bool(false)));
+}
+
+#[test]
+fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
+    let once = |seed| {
+        let ran = lecpaes(&[
+            "--users=200",
+            "--latency=100,250",
+            "--algorithm=cs,paced",
+            "--seed",
+            seed,
+            "--json",
+        ]);
+        assert_exit(&ran, 0);
+        json(&ran)
+    };
+    let (first, again, other) = (once("1"), once("1"), once("2"));
+    assert_eq!(first["runs"], again["runs"]);
+    assert_ne!(first["runs"], other["runs"]);
+    let told = |run: &Value| (run["algorithm"].clone(), run["latency_us"].clone());
+    let told: Vec<_> = first["runs"].as_array().unwrap().iter().map(told).collect();
+    let expected = [("cs", 100), ("cs", 250), ("paced", 100), ("paced", 250)];
+    assert_eq!(told, expected.map(|(name, us)| (name.into(), us.into())));
+    assert!(first.get("paper").is_none());
+}
+
+#[test]
+fn an_experiment_of_ones_own_is_printed() {
+    let ran =
+        lecpaes(&["--users=500", "--window=1M", "--latency=1000", "--algorithm=race-to-idle"]);
+    assert_exit(&ran, 0);
+    let text = stdout(&ran);
+    assert!(text.contains("500 users") && text.contains("window 1.00 MiB"), "{text}");
+    assert!(text.contains("MODELLED, NOT MEASURED") && text.contains("race-to-idle"), "{text}");
+    assert!(!text.contains("printed"), "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let narrow = lecpaes(&["--window=100K"]);
+    assert_exit(&narrow, 2);
+    assert!(stderr(&narrow).contains("choose a larger --window"), "{}", stderr(&narrow));
+    for wrong in [
+        &["--paper", "--users=100"][..],
+        &["--paper", "--window=4M"],
+        &["--algorithm=fastest"],
+        &["--users=0"],
+        &["--latency=soon"],
+    ] {
+        assert_exit(&lecpaes(wrong), 2);
+    }
+    let nowhere = lecpaes(&["--users=10", "--json", "/nowhere/runs.json"]);
+    assert_exit(&nowhere, 1);
+    assert!(stderr(&nowhere).contains("/nowhere/runs.json"), "{}", stderr(&nowhere));
+    assert_eq!(stdout(&nowhere), "");
+}
+
+#[test]
+fn a_report_draws_modelled_joules_hatched_and_printed_ones_hollow() {
+    let place = Place::new();
+    let file = place.path("runs.json");
+    let ran = lecpaes(&["--paper", "--json", file.to_str().unwrap()]);
+    assert_exit(&ran, 0);
+    let made = wattlock().args(["report", "-o", "-"]).arg(&file).output().unwrap();
+    assert_exit(&made, 0);
+    let page = stdout(&made);
+    let figures: Vec<&str> =
+        page.split("<figure").skip(1).map(|rest| rest.split("</figure>").next().unwrap()).collect();
+    let [joules, rates] = figures[..] else { panic!("{} figures", figures.len()) };
+    assert!(joules.contains("Modelled joules") && joules.contains("model, not measured"));
+    assert!(!joules.contains("class=\"bar ours\""), "modelled joules are no solid bars");
+    for figure in [joules, rates] {
+        assert_eq!(figure.matches(">printed</th>").count(), 28, "{figure}");
+    }
+    assert!(rates.contains("class=\"bar ours\"") && rates.contains("282 MiB/s"));
+    assert!(page.contains("joules by a model, not measured"), "the summary says so, too");
+    assert!(page.contains("0 MISSED") && page.contains("digits are transposed"));
+}

@@ -1,0 +1,287 @@
+//! `wattlock stream`: what went in comes out, through every way in and out.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::process::Output;
+use std::thread;
+
+use crate::support::stream::{Gateway, open, opened, sealed, stream};
+use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[test]
+fn what_is_sealed_opens_to_the_same_bytes_in_every_framing() {
+    let place = Place::new();
+    let lines = b"{\"a\":1}\n\n{\"b\":\"\xff\"}\nthe last without a newline".to_vec();
+    let lengths = b"\0\0\0\x05hello\0\0\0\0\0\0\0\x01x".to_vec();
+    for (framing, bytes) in [
+        ("raw", Vec::new()),
+        ("raw", pattern(3 << 20)),
+        ("ndjson", lines),
+        ("ndjson", b"many short lines\n".repeat(100_000)),
+        ("length", lengths),
+    ] {
+        let stream = sealed(&place, &["--framing", framing], &bytes);
+        assert_eq!(opened(&place, &stream), bytes, "{framing}, {} bytes", bytes.len());
+        if bytes.len() > 20 {
+            let found = stream.windows(16).any(|window| window == &bytes[..16]);
+            assert!(!found, "nothing is in clear");
+        }
+    }
+}
+
+#[test]
+fn a_key_file_opens_what_it_sealed_and_another_does_not() {
+    let place = Place::new();
+    let raw = place.write("raw", &[7; 32]);
+    let hex = place.write("hex", "07".repeat(32).as_bytes());
+    let other = place.write("other", &[8; 32]);
+    let short = place.write("short", &[8; 31]);
+    let with = |key: &std::path::Path, open: &[&str], input: &[u8]| -> Output {
+        with_input(wattlock().arg("stream").args(open).arg("--key-file").arg(key), input)
+    };
+    let made = with(&raw, &[], b"a secret");
+    assert_exit(&made, 0);
+    assert_eq!(with(&hex, &["--open"], &made.stdout).stdout, b"a secret");
+    let refused = with(&other, &["--open"], &made.stdout);
+    assert_exit(&refused, 3);
+    assert!(refused.stdout.is_empty());
+    assert_exit(&with(&short, &[], b""), 2);
+    // Whoever brings the wrong kind of key is told so.
+    let identity = place.path("key.txt");
+    let refused =
+        with_input(wattlock().args(["stream", "--open", "-i"]).arg(identity), &made.stdout);
+    assert_exit(&refused, 3);
+    assert!(stderr(&refused).contains("--key-file"), "{}", stderr(&refused));
+}
+
+#[test]
+fn only_recipients_open_a_stream() {
+    let place = Place::new();
+    place.keygen("other.txt");
+    let made = sealed(&place, &[], b"for one");
+    let refused =
+        with_input(wattlock().args(["stream", "--open", "-i"]).arg(place.path("other.txt")), &made);
+    assert_exit(&refused, 3);
+    assert!(refused.stdout.is_empty());
+}
+
+#[test]
+fn connections_over_a_unix_socket_all_arrive_and_leave_over_connections_of_their_own() {
+    let place = Place::new();
+    let socket = place.path("in.sock");
+    let file = place.path("out.wls");
+    let listen = format!("unix:{}", socket.display());
+    let args = ["--listen", &listen, "--framing", "ndjson", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    let text =
+        |user: usize| (0..50).map(|line| format!("user {user} line {line}\n")).collect::<String>();
+    thread::scope(|scope| {
+        for user in 0..20 {
+            let socket = &socket;
+            scope.spawn(move || {
+                let mut stream = UnixStream::connect(socket).unwrap();
+                for line in text(user).split_inclusive('\n') {
+                    stream.write_all(line.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    gateway.wait_for("wattlock_stream_messages_total 1000");
+    gateway.wait_for("wattlock_stream_connections_open 0");
+    assert_exit(&gateway.stop(), 0);
+    assert!(!socket.exists());
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connect = format!("tcp:{}", listener.local_addr().unwrap());
+    let collected = thread::spawn(move || {
+        let texts = (0..20).map(|_| {
+            let mut text = String::new();
+            listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+            text
+        });
+        texts.collect::<Vec<_>>()
+    });
+    let args = ["--open", "-i", place.path("key.txt").to_str().unwrap(), "--connect", &connect]
+        .map(str::to_owned);
+    let output = with_input(wattlock().arg("stream").args(args), &std::fs::read(&file).unwrap());
+    assert_exit(&output, 0);
+    let mut collected = collected.join().unwrap();
+    collected.sort();
+    let mut expected: Vec<_> = (0..20).map(text).collect();
+    expected.sort();
+    assert_eq!(collected, expected);
+}
+
+#[test]
+fn a_thousand_connections_at_once_take_little_memory_and_lose_nothing() {
+    many_connections(1000, 160 << 20);
+}
+
+#[test]
+#[ignore = "takes 20,000 open files; run it by hand"]
+fn ten_thousand_connections_at_once_take_little_memory_and_lose_nothing() {
+    many_connections(10_000, 256 << 20);
+}
+
+fn many_connections(users: usize, most_memory: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let place = Place::new();
+    let socket = place.path("in.sock");
+    let listen = format!("unix:{}", socket.display());
+    let file = place.path("out.wls");
+    let args = ["--listen", &listen, "--framing", "length", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    let mut streams: Vec<_> = (0..users).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    gateway.wait_for(&format!("wattlock_stream_connections_open {users}"));
+    for (user, stream) in streams.iter_mut().enumerate() {
+        let message = format!("message of {user}");
+        stream.write_all(&(message.len() as u32).to_be_bytes()).unwrap();
+        stream.write_all(message.as_bytes()).unwrap();
+        // And the beginning of one that does not come whole.
+        stream.write_all(b"\0\0\x10\0beginning").unwrap();
+    }
+    gateway.wait_for(&format!("wattlock_stream_messages_total {users}"));
+    let peak = gateway.peak_memory();
+    println!("{users} connections: {} MiB at most", peak >> 20);
+    assert!(peak < most_memory, "{peak} bytes");
+    drop(streams);
+    gateway.wait_for("wattlock_stream_connections_open 0");
+    assert_exit(&gateway.stop(), 0);
+    let output = crate::support::stream::open(&place, &std::fs::read(&file).unwrap());
+    // All of them were cut, and that is told.
+    assert_exit(&output, 1);
+    let found = String::from_utf8_lossy(&output.stdout).matches("message of ").count();
+    assert_eq!(found, users);
+}
+
+#[test]
+fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
+    let place = Place::new();
+    let file = place.path("out.wls");
+    let args = ["--listen", "tcp:127.0.0.1:0", "--framing", "ndjson", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    let address = gateway.address();
+    let mut peer = std::net::TcpStream::connect(address.trim_start_matches("tcp:")).unwrap();
+    peer.write_all(b"one\ntwo\n").unwrap();
+    gateway.wait_for("wattlock_stream_messages_total 2");
+    gateway.wait_for("wattlock_stream_in_bytes_total 8");
+    gateway.wait_for("wattlock_stream_connections_open 1");
+    gateway.wait_for("wattlock_stream_window_bytes 33554432");
+    gateway.wait_until("delays", |text| {
+        let count =
+            text.lines().find_map(|l| l.strip_prefix("wattlock_stream_delay_seconds_count "));
+        count.is_some_and(|count| count != "0")
+    });
+    let text = gateway.metrics();
+    assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("# EOF\n"), "{text}");
+    let classes = ["measured", "integrated", "attributed", "modelled"];
+    let told: Vec<_> =
+        classes.iter().filter(|class| text.contains(&format!("wattlock_{class}_stream"))).collect();
+    assert!(told.len() <= 1, "{told:?}");
+    drop(peer);
+    assert_exit(&gateway.stop(), 0);
+}
+
+#[test]
+fn sealed_streams_arrive_over_tcp_and_are_opened_there() {
+    let place = Place::new();
+    let file = place.path("out");
+    let identity = place.path("key.txt");
+    let receiver = Gateway::start_with(
+        wattlock()
+            .args(["stream", "--open", "--listen", "tcp:127.0.0.1:0", "-i"])
+            .arg(identity)
+            .arg("-o")
+            .arg(&file),
+    );
+    let bytes = pattern(5 << 20);
+    let connect = receiver.address();
+    let sent = with_input(stream(&place).args(["--connect", &connect]), &bytes);
+    assert_exit(&sent, 0);
+    receiver.wait_for(&format!("wattlock_stream_out_bytes_total {}", bytes.len()));
+    assert_exit(&receiver.stop(), 0);
+    assert_eq!(std::fs::read(file).unwrap(), bytes);
+}
+
+#[test]
+fn files_are_rotated_and_open_together_and_one_by_one() {
+    let place = Place::new();
+    let bytes = pattern(4 << 20);
+    let path = place.path("d/log.wls");
+    let made = with_input(stream(&place).args(["--rotate-size", "1M", "-o"]).arg(&path), &bytes);
+    assert_exit(&made, 0);
+    let names = place.names();
+    assert!(names.len() >= 3, "{names:?}");
+    assert_eq!(names[0], "log.wls.000001");
+    let files: Vec<_> =
+        names.iter().map(|name| std::fs::read(place.path("d").join(name)).unwrap()).collect();
+    assert_eq!(opened(&place, &files.concat()), bytes);
+    let parts: Vec<_> = files.iter().map(|file| opened(&place, file)).collect();
+    assert_eq!(parts.concat(), bytes);
+    // Not all of them: the end may be missing, and that is told; what is in between may not.
+    let beginning = open(&place, &files[..2].concat());
+    assert_exit(&beginning, 0);
+    assert!(stderr(&beginning).contains("go on in a file that was not given"));
+    assert!(bytes.starts_with(&beginning.stdout) && beginning.stdout.len() < bytes.len());
+    for wrong in [[&files[..1], &files[2..]].concat(), [&files[..2], &files[..2]].concat()] {
+        let output = open(&place, &wrong.concat());
+        assert_exit(&output, 3);
+        assert!(bytes.starts_with(&output.stdout));
+    }
+    // A second run goes on with free numbers, and touches nothing.
+    let again = with_input(stream(&place).args(["--rotate-size", "1M", "-o"]).arg(&path), b"more");
+    assert_exit(&again, 0);
+    assert_eq!(place.names().len(), names.len() + 1);
+}
+
+#[test]
+fn nobody_puts_words_into_the_lines_of_others() {
+    let place = Place::new();
+    let socket = place.path("s");
+    let file = place.path("out");
+    let listen = format!("unix:{}", socket.display());
+    let args = ["--listen", &listen, "--framing", "ndjson", "-o", file.to_str().unwrap()];
+    let gateway = Gateway::start(&place, &args);
+    for (number, text) in [(1, "{\"user\":\"mallory\",\"text\":\""), (2, "{\"user\":\"alice\"}\n")]
+    {
+        let mut sender = UnixStream::connect(&socket).unwrap();
+        sender.write_all(text.as_bytes()).unwrap();
+        drop(sender);
+        gateway.wait_for(&format!("wattlock_stream_connections_total {number}"));
+        gateway.wait_for("wattlock_stream_connections_open 0");
+    }
+    assert_exit(&gateway.stop(), 0);
+    let output = open(&place, &std::fs::read(&file).unwrap());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(lines.lines().any(|line| line == "{\"user\":\"alice\"}"), "{lines}");
+}
+
+#[test]
+fn an_output_that_exists_is_not_replaced_unless_asked() {
+    let place = Place::new();
+    let path = place.write("d/there", b"old");
+    assert_exit(&with_input(stream(&place).arg("-o").arg(&path), b"new"), 2);
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    assert_exit(&with_input(stream(&place).arg("-f").arg("-o").arg(&path), b"new"), 0);
+    assert_eq!(opened(&place, &std::fs::read(&path).unwrap()), b"new");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_refused() {
+    let place = Place::new();
+    for args in [
+        &["--window", "1M"][..],
+        &["--metrics", "0.0.0.0:0"],
+        &["--rotate-size", "1M"],
+        &["--listen", "nowhere"],
+        &["--open"],
+        &["--idle-timeout", "3"],
+    ] {
+        assert_exit(&with_input(stream(&place).args(args), b""), 2);
+    }
+    assert_exit(&with_input(wattlock().arg("stream"), b""), 2);
+}

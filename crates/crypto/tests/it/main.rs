@@ -1,0 +1,10 @@
+//! The tests of this crate's public interface, as one program: linking is what they cost most.
+
+mod aes_vectors;
+mod agreement;
+mod constant_time;
+mod hash_vectors;
+mod hmac;
+mod tls_cbc;
+mod tls_seal;
+mod wycheproof;

@@ -1,0 +1,180 @@
+//! GPUs of a library that stands for NVIDIA's: what is read of them, what is said where they refuse,
+//! and what was set. Nothing here sets anything on a real GPU.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod knobs;
+mod machine;
+mod refusals;
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use wattlock_energy::{Caveat, Class, Domain, Gpu, Knob, Root, Sources, Status, Watts, Window};
+
+use machine::{Machine, UUID};
+
+fn gpu(window: &Window) -> &Domain {
+    window.domains.iter().find(|domain| domain.source == "nvml").unwrap()
+}
+
+fn has(window: &Window, caveat: Caveat) -> bool {
+    window.sum().caveats().any(|found| found == caveat)
+}
+
+#[test]
+fn a_gpu_is_added_to_the_packages() {
+    let machine = Machine::new().package().gpu(0, &[("energy_mj", "rises 250")]);
+    let found = &machine.found()[0];
+    assert_eq!((found.domain.as_str(), found.status), ("gpu-0 NVIDIA H200", Status::Used));
+    let mut sources = machine.sources();
+    assert!(sources.can_measure());
+    let from = machine.log().len();
+    let work = || {
+        sleep(Duration::from_millis(50));
+        machine.joules(7);
+    };
+    let (_, window) = sources.measure(work).unwrap();
+    let counted = machine.counted(0, from);
+    assert!(counted >= 250 * 50_000, "{counted}");
+    assert_eq!(gpu(&window).energy.best().unwrap().0, counted);
+    assert_eq!(gpu(&window).energy.class(), Class::Measured);
+    assert_eq!(window.sum().best().unwrap().0, 7_000_000 + counted);
+    assert!(window.is_measured() && has(&window, Caveat::OtherRoot));
+    assert!(window.sum().covers().eq(["gpu-0 NVIDIA H200", "package-0"]));
+}
+
+#[test]
+fn every_gpu_is_a_domain() {
+    let machine =
+        Machine::new().package().gpu(0, &[("energy_mj", "5")]).gpu(1, &[("energy_mj", "7")]);
+    let window = machine.measure(|| {
+        sleep(Duration::from_millis(50));
+        machine.joules(1);
+        machine.says("gpu0/energy_mj", "2005");
+        machine.says("gpu1/energy_mj", "3007");
+    });
+    let domains = window.domains.iter().filter(|domain| domain.source == "nvml");
+    let told = domains.map(|domain| (domain.name.as_str(), domain.energy.best().unwrap().0));
+    assert!(told.eq([("gpu-0 NVIDIA H200", 2_000_000), ("gpu-1 NVIDIA H200", 3_000_000)]));
+    assert_eq!(window.sum().best().unwrap().0, 6_000_000);
+}
+
+#[test]
+fn without_the_packages_a_gpu_is_measured_and_the_sum_is_not() {
+    let machine = Machine::new().gpu(0, &[("energy_mj", "1000")]);
+    assert!(!machine.sources().can_measure());
+    let window = machine.measure(|| {
+        sleep(Duration::from_millis(50));
+        machine.says("gpu0/energy_mj", "6000");
+    });
+    assert_eq!(gpu(&window).energy.best().unwrap().0, 5_000_000);
+    assert_eq!(gpu(&window).energy.class(), Class::Measured);
+    assert_eq!((window.sum().class(), window.sum().interval()), (Class::Unavailable, None));
+    assert!(has(&window, Caveat::DomainMissing));
+}
+
+#[test]
+fn without_a_counter_power_is_sampled() {
+    let machine = Machine::new().package().gpu(0, &[("power_mw", "250000")]);
+    let window = machine.measure(|| {
+        sleep(Duration::from_millis(120));
+        machine.joules(7);
+    });
+    if gpu(&window).energy.caveats().any(|caveat| caveat == Caveat::Ambiguous) {
+        println!("skipped: the guard was not run for 2 s");
+        return;
+    }
+    let energy = &gpu(&window).energy;
+    assert_eq!((energy.class(), window.sum().class()), (Class::Integrated, Class::Integrated));
+    assert!(energy.caveats().any(|caveat| caveat == Caveat::Sampled));
+    let told = energy.best().unwrap();
+    let (least, most) =
+        (Watts(250.0).during(Duration::from_millis(120)), Watts(250.0).during(window.wall));
+    assert!(least <= told && told <= most, "{told:?} {most:?}");
+    assert!(!machine.sources().can_measure());
+}
+
+#[test]
+fn a_gpu_that_is_lost_meanwhile_is_a_gap() {
+    for (kind, before, after) in
+        [("energy_mj", "1000", "error 15"), ("power_mw", "250000", "error 15")]
+    {
+        let machine = Machine::new().package().gpu(0, &[(kind, before)]);
+        let window = machine.measure(|| {
+            sleep(Duration::from_millis(50));
+            machine.joules(7);
+            machine.says(&format!("gpu0/{kind}"), after);
+        });
+        let energy = &gpu(&window).energy;
+        assert_eq!((energy.class(), energy.interval()), (Class::Unavailable, None));
+        assert!(energy.caveats().any(|caveat| caveat == Caveat::Gap));
+        assert!(energy.gaps()[0].contains(UUID) && energy.gaps()[0].contains("bus"));
+        assert_eq!(window.sum().interval(), None);
+    }
+}
+
+#[test]
+fn a_counter_that_jumps_or_goes_back_is_not_believed() {
+    for (after, why) in [("999999999", Caveat::Implausible), ("3", Caveat::Reset)] {
+        let machine = Machine::new().package().gpu(0, &[("energy_mj", "1000")]);
+        let window = machine.measure(|| {
+            machine.joules(7);
+            machine.says("gpu0/energy_mj", after);
+        });
+        assert_eq!(gpu(&window).energy.interval(), None);
+        assert!(gpu(&window).energy.caveats().any(|caveat| caveat == why), "{after}");
+    }
+}
+
+#[test]
+fn the_library_is_shut_down_as_often_as_it_was_opened() {
+    let machine = Machine::new().gpu(0, &[("energy_mj", "1")]);
+    let mut sources = machine.sources();
+    let gpus = Gpu::all(&machine.root()).unwrap();
+    let count = |what: &str| machine.log().iter().filter(|line| *line == what).count();
+    assert_eq!((count("init"), count("shutdown")), (2, 0));
+    drop(gpus);
+    assert_eq!(count("shutdown"), 1);
+    // Others still read.
+    sources.measure(|| machine.says("gpu0/energy_mj", "2")).unwrap();
+    drop(sources);
+    assert_eq!((count("init"), count("shutdown")), (2, 2));
+}
+
+/// Reads whatever GPUs of NVIDIA this machine has.
+#[test]
+fn a_real_gpu_is_read() {
+    let gpus = match Gpu::all(&Root::default()) {
+        Ok(gpus) if !gpus.is_empty() => gpus,
+        Ok(_) => {
+            println!("skipped: no NVIDIA GPU");
+            return;
+        }
+        Err(why) => {
+            println!("skipped: no NVIDIA GPU: {why}");
+            return;
+        }
+    };
+    for gpu in &gpus {
+        let clock = gpu.observed_clock().map(|clock| clock.to_string());
+        println!("{} {:?} at {clock:?}", gpu.uuid(), gpu.name());
+        println!("  ladder {:?}", gpu.ladder());
+        println!(
+            "  power limit {:?} of {:?}",
+            gpu.power_limit().read(),
+            gpu.power_limit().range_mw()
+        );
+    }
+    let mut sources = Sources::open(&Root::default());
+    let found: Vec<_> =
+        sources.found().iter().filter(|found| found.source == "nvml").cloned().collect();
+    println!("{found:#?}");
+    assert!(found.len() >= gpus.len());
+    let (_, window) = sources.measure(|| sleep(Duration::from_secs(2))).unwrap();
+    for found in found.iter().filter(|found| found.status == Status::Used) {
+        let domain = window.domains.iter().find(|domain| domain.name == found.domain).unwrap();
+        println!("{}: {} in {:?}", domain.name, domain.energy, window.wall);
+        let power = domain.energy.best().unwrap().over(window.wall);
+        assert!(power > Watts(0.5) && power < Watts(2000.0), "{power:?}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The tests of this crate's public interface, as one program: linking is what they cost most.
+
+mod allocations;
+mod devices;
+mod runs;
+mod scheduler;

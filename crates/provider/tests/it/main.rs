@@ -1,0 +1,16 @@
+//! The tests of this crate's public interface, as one program: linking is what they cost most.
+
+mod accelerator;
+mod accelerator_devices;
+mod agreement;
+mod composite;
+mod configuration;
+mod host;
+mod multiblock;
+mod programs;
+mod self_check;
+mod support;
+mod tls;
+mod tls_sessions;
+mod tls_tampering;
+mod vectors;

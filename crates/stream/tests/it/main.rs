@@ -1,0 +1,3 @@
+//! The tests of this crate's public interface, as one program: linking is what they cost most.
+
+mod faults;
