@@ -1,13 +1,17 @@
-//! Checks and chores of this repository: `cargo xtask structure`, `cargo xtask openssl`.
+//! Checks and chores of this repository: `cargo xtask structure`, `cargo xtask openssl`, `cargo xtask
+//! test`.
 #![forbid(unsafe_code)]
 
 mod openssl;
 mod structure;
+mod test;
 
 fn main() -> anyhow::Result<()> {
-    match std::env::args().nth(1).as_deref() {
-        Some("structure") => structure::check(),
-        Some("openssl") => openssl::build(),
-        _ => anyhow::bail!("usage: cargo xtask structure | openssl"),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first().map(|(command, rest)| (command.as_str(), rest)) {
+        Some(("structure", _)) => structure::check(),
+        Some(("openssl", _)) => openssl::build(),
+        Some(("test", options)) => test::run(options),
+        _ => anyhow::bail!("usage: cargo xtask structure | openssl | test [NEXTEST OPTIONS]"),
     }
 }

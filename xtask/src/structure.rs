@@ -33,12 +33,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("wattlock-peers", &[]),
+    ("wattlock-testing", &[]),
     ("wattlock-vectors", &[]),
     ("xtask", &[]),
 ];
 
 /// For tests only, from every crate.
-const TESTS_ONLY: &str = "wattlock-vectors";
+const TESTS_ONLY: [&str; 2] = ["wattlock-testing", "wattlock-vectors"];
 
 /// For benches and tests only: what measures the joules of a device is no part of it.
 const ENERGY_OF_BENCHES: (&str, &str) = ("wattlock-gpu", "wattlock-energy");
@@ -79,7 +80,7 @@ fn arrows(package: &Package, wrong: &mut Vec<String>) {
     for dependency in &package.dependencies {
         let ours = ARROWS.iter().any(|(name, _)| *name == dependency.name);
         let for_tests = dependency.kind == DependencyKind::Development
-            && (dependency.name == TESTS_ONLY
+            && (TESTS_ONLY.contains(&dependency.name.as_str())
                 || (package.name.as_str(), dependency.name.as_str()) == ENERGY_OF_BENCHES);
         if ours && !for_tests && !allowed.contains(&dependency.name.as_str()) {
             wrong.push(format!("{} may not depend on {}", package.name, dependency.name));

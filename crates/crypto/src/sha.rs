@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn the_lanes_agree_with_one_message() {
         let Some(proof) = Avx512::detect() else {
-            println!("skipped: this CPU has no AVX-512");
+            wattlock_testing::skip("cpu", "this CPU has no AVX-512");
             return;
         };
         lanes_agree::<Sha1, 16, 64>(proof, 5, |i, n| (i * 1000 + n * 77 + 1) as u32);

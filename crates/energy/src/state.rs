@@ -295,7 +295,7 @@ mod tests {
         assert!(why(open()).contains("others can write it, its mode is 0620"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         if std::os::unix::fs::chown(&file, Some(12345), None).is_err() {
-            println!("skipped: only root can give a file away");
+            wattlock_testing::skip("root", "only root can give a file away");
             return;
         }
         assert!(why(open()).contains("it belongs to user 12345"));

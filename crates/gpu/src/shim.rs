@@ -103,7 +103,7 @@ impl Shim {
     /// Compiles it; `None`, and a line, where there is no C compiler.
     fn compile(tables: Tables, test: &str) -> Option<Self> {
         let Ok(folder) = tempfile::tempdir() else {
-            eprintln!("{test}: skipped: no temporary directory");
+            wattlock_testing::skip("tmp", format_args!("{test}: no temporary directory"));
             return None;
         };
         let made = folder.path().join("shim.so");
@@ -125,7 +125,7 @@ impl Shim {
         let compiled = match compiled {
             Ok(compiled) => compiled,
             Err(error) => {
-                eprintln!("{test}: skipped: cc is not installed ({error})");
+                wattlock_testing::skip("cc", format_args!("{test}: cc is not installed ({error})"));
                 return None;
             }
         };

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn another_library_is_an_error() {
         let Ok(library) = open_first(&["libm.so.6"]) else {
-            println!("skipped: no libm.so.6");
+            wattlock_testing::skip("libm", "no libm.so.6");
             return;
         };
         let found = Functions::of(&library);
@@ -173,7 +173,7 @@ mod tests {
             let libcrypto = match opened {
                 Ok(libcrypto) => Rc::new(libcrypto),
                 Err(why) => {
-                    println!("skipped: {why}");
+                    wattlock_testing::skip("openssl-vendored", why);
                     continue;
                 }
             };

@@ -20,7 +20,10 @@ fn peers_agree() {
                 compared += 1;
             }
             if compared == 0 {
-                println!("skipped: {operation:?}: nobody but {first} offers it");
+                wattlock_testing::skip(
+                    "peer",
+                    format_args!("{operation:?}: only {first} offers it"),
+                );
             }
         }
     }
@@ -131,7 +134,7 @@ fn blowfish_counts_in_64_bits() {
 fn present() -> Vec<Box<dyn Peer>> {
     let (peers, absent) = all();
     for missing in absent {
-        println!("skipped: {}: {}", missing.name, missing.why);
+        wattlock_testing::skip("peer", format_args!("{}: {}", missing.name, missing.why));
     }
     peers
 }

@@ -18,7 +18,7 @@ fn opencl_is_here() -> bool {
     let accelerators = document["accelerators"].as_array().unwrap();
     let here = accelerators.iter().any(|one| one["device"].as_str().unwrap().starts_with("opencl"));
     if !here {
-        println!("skipped: no OpenCL device is here");
+        wattlock_testing::skip("pocl", "no OpenCL device");
     }
     here
 }
@@ -32,8 +32,7 @@ fn cipher_on_opencl_is_that_of_openssl() {
     if !opencl_is_here() {
         return;
     }
-    if Command::new("openssl").arg("version").output().is_err() {
-        println!("skipped: openssl is not installed");
+    if !wattlock_testing::has_program("openssl") {
         return;
     }
     let data = data();
@@ -132,7 +131,7 @@ fn policies_without_a_gpu() {
     for policy in ["gpu", "hybrid", "hybrid-ratio"] {
         let ran = run(&["--policy", policy]);
         if ran.status.success() {
-            println!("skipped: this machine has a GPU by OpenCL");
+            wattlock_testing::skip("no-gpu", "this machine has a GPU by OpenCL");
             assert!(ran.stdout == expected, "{policy}");
             continue;
         }

@@ -91,7 +91,7 @@ fn newest_openssl() -> Option<PathBuf> {
     let mut folders = program.ancestors().map(|folder| folder.join("openssl-newest"));
     let found = folders.find(|folder| folder.join("stamp-nginx").is_file());
     if found.is_none() {
-        println!("skipped: there is no newest OpenSSL here; `cargo xtask openssl` builds it");
+        wattlock_testing::skip("openssl-newest", "`cargo xtask openssl` has not built it");
     }
     found
 }
@@ -235,10 +235,10 @@ fn the_configuration_is_read_by_openssl() {
     // Any provider will do, under a path with everything that means something in such a file.
     let told = Command::new("openssl").args(["version", "-m"]).output().unwrap();
     let Some(folder) = stdout(&told).split('"').nth(1).map(str::to_owned) else {
-        return println!("skipped: this OpenSSL has no folder of modules");
+        return wattlock_testing::skip("openssl", "this OpenSSL has no folder of modules");
     };
     let Ok(module) = fs::read(Path::new(&folder).join("legacy.so")) else {
-        return println!("skipped: {folder} has no legacy.so");
+        return wattlock_testing::skip("openssl", format_args!("{folder} has no legacy.so"));
     };
     let place = Place::new();
     let provider = place.write("d/a $b #c\"'d.so", &module);

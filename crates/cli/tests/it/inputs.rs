@@ -137,7 +137,7 @@ fn a_full_disk_leaves_nothing() {
         .output()
         .unwrap();
     if !ran.status.success() {
-        println!("skipped: no mount in a namespace of its own: {}", stderr(&ran));
+        wattlock_testing::skip("mount", stderr(&ran));
         return;
     }
     let said: Vec<String> =
@@ -164,7 +164,10 @@ fn a_file_that_changes_while_it_is_read_is_not_taken_for_a_whole() {
     };
     while !fs::read_to_string(&io).is_ok_and(started) {
         if child.try_wait().unwrap().is_some() {
-            println!("skipped: this machine was too fast to be caught in the middle");
+            wattlock_testing::skip(
+                "timing",
+                "the program ended before the test could interrupt it",
+            );
             return;
         }
         std::thread::yield_now();

@@ -139,7 +139,7 @@ fn python() -> Option<PathBuf> {
     if has.is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
-    println!("skipped: no Python here has cryptography 50 or newer");
+    wattlock_testing::skip("python-cryptography", "no Python has cryptography 50 or newer");
     None
 }
 

@@ -140,7 +140,7 @@ fn gpu_variants_make_the_same() {
     for (there, back) in [("gpp", "gpup"), ("hpp", "hpup")] {
         let ran = run("protect", there, &["--device", "opencl,cpu"], &plain);
         if ran.status.code() == Some(4) {
-            println!("skipped: no OpenCL device is here");
+            wattlock_testing::skip("pocl", "no OpenCL device");
             return;
         }
         assert!(ran.stdout == expected.stdout, "{there}");
@@ -160,7 +160,7 @@ fn gpu_variants_say_what_doctor_would() {
             program.env("WATTLOCK_LIBCUDA", "/no/such/libcuda.so.1");
             let ran = program.arg(&plain).args(["-o", "-"]).output().unwrap();
             if ran.status.code() != Some(4) {
-                println!("skipped: this machine has a GPU by OpenCL");
+                wattlock_testing::skip("no-gpu", "this machine has a GPU by OpenCL");
                 return;
             }
             let said = stderr(&ran);

@@ -170,7 +170,7 @@ fn temporary_names_where_there_are_no_nameless_files() {
         .output()
         .unwrap();
     if ran.status.code() == Some(77) {
-        println!("skipped: no mount in a namespace of its own: {}", stderr(&ran));
+        wattlock_testing::skip("mount", stderr(&ran));
         return;
     }
     // Made, there already, replaced, none left; none after an interrupt; one after a kill, which

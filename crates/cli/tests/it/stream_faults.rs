@@ -335,7 +335,7 @@ fn after_sigkill_the_whole_frames_of_a_file_open_and_the_torn_tail_is_told() {
 #[test]
 fn a_full_disk_is_a_failure_that_is_told() {
     if !is_root() {
-        println!("skipped: mounting a small file system takes root");
+        wattlock_testing::skip("root", "mounting a small file system takes root");
         return;
     }
     let place = Place::new();
@@ -344,7 +344,7 @@ fn a_full_disk_is_a_failure_that_is_told() {
     let mounted =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&small).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
-        println!("skipped: nothing can be mounted here");
+        wattlock_testing::skip("mount", "nothing can be mounted here");
         return;
     }
     let output = with_input(stream(&place).arg("-o").arg(small.join("out")), &pattern(8 << 20));

@@ -87,7 +87,7 @@ pub fn in_the_middle_of_replacing(place: &Place, file: &Path, len: u64) -> Optio
         .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(200));
     if child.try_wait().unwrap().is_some() {
-        println!("skipped: this machine was too fast to be caught in the middle");
+        wattlock_testing::skip("timing", "the program ended before the test could interrupt it");
         return None;
     }
     Some(child)
@@ -151,13 +151,9 @@ pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8 ^ (i / 16384) as u8).collect()
 }
 
-/// True if `program` is there; else says why the test is skipped.
+/// True if `program` is installed; else records the skip.
 pub fn installed(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
-    if !found.status.success() {
-        println!("skipped: {program} is not installed");
-    }
-    found.status.success()
+    wattlock_testing::has_program(program)
 }
 
 /// True if this process may do everything; then permissions have to be tested as somebody else.

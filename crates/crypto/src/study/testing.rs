@@ -63,5 +63,9 @@ pub(super) fn openssl(args: &[&str], message: &[u8]) -> Option<Vec<u8>> {
             Err(std::io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()))
         }
     };
-    run().inspect_err(|why| println!("skipped: openssl enc {}: {why}", args[0])).ok()
+    run()
+        .inspect_err(|why| {
+            wattlock_testing::skip("openssl", format_args!("openssl enc {}: {why}", args[0]))
+        })
+        .ok()
 }

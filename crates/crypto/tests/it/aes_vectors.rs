@@ -167,7 +167,7 @@ fn responses(mode: &str) -> Vec<(PathBuf, Vec<Record>)> {
 /// The kernels that run here; says which do not.
 fn kernels() -> Vec<AesKernel> {
     for (name, why) in AesKernel::absent() {
-        println!("skipped: {name}: {why}");
+        wattlock_testing::skip("cpu", format_args!("{name}: {why}"));
     }
     let kernels = AesKernel::all();
     assert!(!kernels.is_empty(), "no kernel runs here");

@@ -49,7 +49,7 @@ fn pattern(len: usize) -> Vec<u8> {
 /// Calls `check` for each kernel that runs here but `aes-soft`, and each key size.
 fn each_kernel(check: impl Fn(&AesKey, &AesKey)) {
     for (kernel, why) in AesKernel::absent() {
-        println!("skipped: {kernel}: {why}");
+        wattlock_testing::skip("cpu", format_args!("{kernel}: {why}"));
     }
     for kernel in AesKernel::all() {
         for key_len in [16, 24, 32] {

@@ -135,7 +135,7 @@ fn end(digits: &str) -> Vec<u8> {
 /// The kernels that run here; says which do not.
 fn kernels() -> Vec<KeccakKernel> {
     for (name, why) in KeccakKernel::absent() {
-        println!("skipped: {name}: {why}");
+        wattlock_testing::skip("cpu", format_args!("{name}: {why}"));
     }
     let kernels = KeccakKernel::all();
     assert!(!kernels.is_empty(), "no kernel runs here");

@@ -26,7 +26,7 @@ fn expected(algorithm: HmacAlgorithm, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
 /// Calls `check` for each kernel that runs here and each algorithm.
 fn each(check: impl Fn(ShaKernel, HmacAlgorithm)) {
     for (kernel, why) in ShaKernel::absent() {
-        println!("skipped: {kernel}: {why}");
+        wattlock_testing::skip("cpu", format_args!("{kernel}: {why}"));
     }
     for kernel in ShaKernel::all() {
         HmacAlgorithm::ALL.into_iter().for_each(|algorithm| check(kernel, algorithm));

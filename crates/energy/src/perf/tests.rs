@@ -237,7 +237,7 @@ fn the_call_is_never_made_for_another_root() {
 fn the_kernel_answers() {
     let candidates = discover(&Root::default());
     if candidates.is_empty() {
-        println!("skipped: this machine has no power PMU");
+        wattlock_testing::skip("power-pmu", "this machine has no power PMU");
     }
     for candidate in candidates {
         match candidate.meter {
@@ -252,6 +252,8 @@ fn the_kernel_answers() {
             std::thread::sleep(Duration::from_millis(5));
             assert!(clock.count().unwrap() > first);
         }
-        Err(error) => println!("skipped: the kernel lets nobody count: {error}"),
+        Err(error) => {
+            wattlock_testing::skip("perf", format_args!("perf events are not permitted: {error}"))
+        }
     }
 }

@@ -81,7 +81,7 @@ fn without_a_counter_power_is_sampled() {
         machine.joules(7);
     });
     if gpu(&window).energy.caveats().any(|caveat| caveat == Caveat::Ambiguous) {
-        println!("skipped: the guard was not run for 2 s");
+        wattlock_testing::skip("timing", "the guard did not run for 2 s");
         return;
     }
     let energy = &gpu(&window).energy;
@@ -147,11 +147,11 @@ fn a_real_gpu_is_read() {
     let gpus = match Gpu::all(&Root::default()) {
         Ok(gpus) if !gpus.is_empty() => gpus,
         Ok(_) => {
-            println!("skipped: no NVIDIA GPU");
+            wattlock_testing::skip("nvidia", "no NVIDIA GPU");
             return;
         }
         Err(why) => {
-            println!("skipped: no NVIDIA GPU: {why}");
+            wattlock_testing::skip("nvidia", format_args!("no NVIDIA GPU: {why}"));
             return;
         }
     };

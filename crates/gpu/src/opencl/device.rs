@@ -180,7 +180,7 @@ mod tests {
     fn pocl(tables: Tables, test: &str) -> Option<OpenCl> {
         let listed = devices().unwrap_or_default();
         let Ok(listed) = choose(&listed, Some("Portable Computing Language")) else {
-            eprintln!("{test}: skipped: PoCL is not installed");
+            wattlock_testing::skip("pocl", format_args!("{test}: PoCL is not installed"));
             return None;
         };
         Some(OpenCl::open(listed, Options { tables, ..Options::default() }).unwrap())
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn too_small_a_device_is_refused_and_says_what_it_lacks() {
         let Ok(listed) = devices() else {
-            return eprintln!("too_small_a_device_is_refused: skipped: no OpenCL device");
+            return wattlock_testing::skip("pocl", "no OpenCL device");
         };
         let mut small = listed[0].clone();
         small.local_bytes = 16 << 10;

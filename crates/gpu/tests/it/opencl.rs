@@ -18,7 +18,7 @@ fn open(test: &str, piece_bytes: usize) -> Option<(OpenCl, MutexGuard<'static, (
     let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let listed = devices().unwrap_or_default();
     let Ok(pocl) = choose(&listed, Some("Portable Computing Language")) else {
-        eprintln!("{test}: skipped: PoCL is not installed");
+        wattlock_testing::skip("pocl", format_args!("{test}: PoCL is not installed"));
         return None;
     };
     let options = Options { piece_bytes, ..Options::default() };

@@ -5,8 +5,7 @@ use std::process::Command;
 
 #[test]
 fn committed_ptx_is_what_clang_makes_of_the_text() {
-    if Command::new("clang-19").arg("--version").output().is_err() {
-        eprintln!("committed_ptx_is_what_clang_makes: skipped: clang-19 is not installed");
+    if !wattlock_testing::has_program("clang-19") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

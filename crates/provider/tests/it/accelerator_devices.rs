@@ -27,7 +27,7 @@ fn has_pocl(test: &str) -> bool {
     let found =
         *FOUND.get_or_init(|| choose(&devices().unwrap_or_default(), Some("portable")).is_ok());
     if !found {
-        println!("{test}: skipped: no OpenCL device");
+        wattlock_testing::skip("pocl", format_args!("{test}: no OpenCL device"));
     }
     found
 }

@@ -41,7 +41,7 @@ impl Host {
         let mut look = Command::new("cc");
         look.args(compiler.get_args()).args(header);
         if !look.output().unwrap().status.success() {
-            println!("skipped: the headers of OpenSSL (libssl-dev) are not here");
+            wattlock_testing::skip("libssl-dev", "OpenSSL has no headers here");
             return None;
         }
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/host");

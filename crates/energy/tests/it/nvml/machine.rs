@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 
 use wattlock_energy::{Found, Root, Sources, Status, Window};
+use wattlock_testing::rust_library;
 
 pub const UUID: &str = "GPU-01234567-89ab-cdef-0123-456789abcdef";
 pub const OTHER_UUID: &str = "GPU-76543210-ba98-fedc-3210-fedcba987654";
@@ -127,27 +126,7 @@ impl Machine {
 }
 
 /// The library, compiled once from `stub.rs`, which is no part of these tests.
-fn stub() -> &'static Path {
-    static STUB: OnceLock<PathBuf> = OnceLock::new();
-    STUB.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        fs::create_dir_all(target).unwrap();
-        let library = target.join("libnvml_stub.so");
-        // Another run of these tests may do the same: nobody loads what is half written, and the
-        // compiler's own files lie beside its output.
-        let own = tempfile::tempdir_in(target).unwrap();
-        let new = own.path().join("libnvml_stub.so");
-        let beside = Path::new(env!("CARGO")).with_file_name("rustc");
-        let rustc = if beside.exists() { beside } else { "rustc".into() };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/nvml/stub.rs");
-        let compiled = Command::new(rustc)
-            .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "nvml_stub"])
-            .args(["-D", "warnings", "-A", "non_snake_case", "-o"])
-            .args([&new, &source])
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        fs::rename(new, &library).unwrap();
-        library
-    })
+fn stub() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/nvml/stub.rs");
+    rust_library("nvml_stub", &source, Path::new(env!("CARGO_TARGET_TMPDIR")))
 }

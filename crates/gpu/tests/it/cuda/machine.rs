@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::{fs, io};
 
 use libloading::Library;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Cipher, Data, Engine, Job, Loaded, Policy, Report, Stores, Transfer};
 use wattlock_gpu::cuda::{Cuda, Error, Options};
+use wattlock_testing::rust_library;
 
 pub struct Machine(tempfile::TempDir);
 
@@ -152,27 +152,7 @@ pub fn by(report: &Report, name: &str) -> u64 {
 }
 
 /// The library, compiled once from `fake.rs`, which is no part of these tests.
-fn fake() -> &'static Path {
-    static FAKE: OnceLock<PathBuf> = OnceLock::new();
-    FAKE.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        fs::create_dir_all(target).unwrap();
-        let library = target.join("libcuda_fake.so");
-        // Another run of these tests may do the same: nobody loads what is half written, and the
-        // compiler's own files lie beside its output.
-        let own = tempfile::tempdir_in(target).unwrap();
-        let new = own.path().join("libcuda_fake.so");
-        let beside = Path::new(env!("CARGO")).with_file_name("rustc");
-        let rustc = if beside.exists() { beside } else { "rustc".into() };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cuda/fake.rs");
-        let compiled = Command::new(rustc)
-            .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "cuda_fake"])
-            .args(["-O", "-D", "warnings", "-A", "non_snake_case", "-o"])
-            .args([&new, &source])
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        fs::rename(new, &library).unwrap();
-        library
-    })
+fn fake() -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cuda/fake.rs");
+    rust_library("cuda_fake", &source, Path::new(env!("CARGO_TARGET_TMPDIR")))
 }

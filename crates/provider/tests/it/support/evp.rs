@@ -148,7 +148,7 @@ impl Evp {
         let library = match unsafe { Library::new(libcrypto) } {
             Ok(library) => library,
             Err(error) => {
-                println!("skipped: {error}");
+                wattlock_testing::skip("openssl", error);
                 return None;
             }
         };

@@ -23,7 +23,7 @@ impl OpenSsl {
                 let found = newest().map(|folder| folder.join("lib/libcrypto.so"));
                 let found = found.filter(|file| file.is_file());
                 if found.is_none() {
-                    println!("{NOT_BUILT}");
+                    skip_newest();
                 }
                 found
             }
@@ -48,8 +48,8 @@ impl OpenSsl {
         let found = self.program(program).is_some();
         match self {
             _ if found => {}
-            Self::Newest if OWN.contains(&program) => println!("{NOT_BUILT}"),
-            _ => println!("skipped: there is no {program} here"),
+            Self::Newest if OWN.contains(&program) => skip_newest(),
+            _ => wattlock_testing::skip(program, format_args!("{program} is not installed")),
         }
         found
     }
@@ -69,7 +69,9 @@ impl OpenSsl {
 /// Programs that the newest has itself; all others are the system's, with the system's OpenSSL.
 const OWN: [&str; 2] = ["nginx", "openssl"];
 
-const NOT_BUILT: &str = "skipped: there is no newest OpenSSL here; `cargo xtask openssl` builds it";
+fn skip_newest() {
+    wattlock_testing::skip("openssl-newest", "`cargo xtask openssl` has not built it");
+}
 
 /// Its folder, in the target folder that the test is in.
 fn newest() -> Option<PathBuf> {

@@ -1,0 +1,11 @@
+//! What tests of all crates share: skips that are counted, waits for events, libraries that are
+//! built once.
+#![forbid(unsafe_code)]
+
+mod library;
+mod skips;
+mod wait;
+
+pub use library::rust_library;
+pub use skips::{has_program, skip};
+pub use wait::wait_until;
