@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test check openssl bench fuzz sanitize constant-time ptx man prepare
+.PHONY: demo test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -7,10 +7,22 @@ demo:
 	cargo build --release --locked
 	./xtask/demo.sh target/release/wattlock
 
-# Everything that has to be right before a change lands.
+# Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
+# tests.
 test: check openssl
-	# Ctrl-C is tested too, and whoever starts this in the background may have it ignored.
-	env --default-signal=HUP,INT,TERM cargo test --workspace --locked --no-fail-fast
+	$(signals) cargo xtask test
+	cargo test --workspace --locked --doc --quiet
+
+# The tests that take least, in less than three minutes once they are built.
+test-fast: prepare
+	$(signals) cargo xtask test --profile fast
+
+# `make test`, and what takes too long for each change: sanitizers, timing, soaks.
+test-all: test sanitize constant-time
+	$(signals) cargo xtask test --profile soak --run-ignored only
+
+# Ctrl-C is tested too, and a shell that starts this in the background ignores it.
+signals = env --default-signal=HUP,INT,TERM
 
 # What needs no running: form, lints, structure, documentation, that the fuzz targets build.
 check: prepare
@@ -18,10 +30,10 @@ check: prepare
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask structure
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	cargo check --manifest-path fuzz/Cargo.toml --locked --quiet
+	cargo check --manifest-path fuzz/Cargo.toml --target-dir target --locked --quiet
 
-# The newest OpenSSL and an nginx with it, once, into target/openssl-newest: some minutes. Tests that
-# need them are skipped, and say so, where they cannot be built.
+# The newest OpenSSL and an nginx with it, built once for each version into the user's cache: some
+# minutes. Tests that need them are skipped and listed where they cannot be built.
 openssl: prepare
 	-cargo xtask openssl
 

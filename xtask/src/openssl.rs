@@ -1,8 +1,11 @@
 //! `cargo xtask openssl`: the newest OpenSSL, and an nginx that is linked to it, from the sources
-//! that crates carry. They are built once into `openssl-newest` in the target folder, where the
-//! tests look for them and `wattlock bench https --openssl-newest` is pointed to.
+//! that crates carry. They are built once for each version into the user's cache folder;
+//! `openssl-newest` in the target folder is a link to it, where the tests look for them and `wattlock
+//! bench https --openssl-newest` is pointed to.
 
+use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -16,32 +19,57 @@ use cargo_metadata::MetadataCommand;
 /// What is missing, or what the last lines of a build say.
 pub fn build() -> anyhow::Result<()> {
     let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
-    let folder = PathBuf::from(metadata.target_directory).join("openssl-newest");
+    let (source, nginx_version) = nginx_source(metadata.workspace_root.as_std_path())?;
+    let made_of = format!(
+        "openssl-src {}\nwithout {WITHOUT}\nnginx-src {nginx_version}\n{NGINX}\n",
+        openssl_src::version()
+    );
+    let target = PathBuf::from(metadata.target_directory);
+    let folder = cache(&target).join(format!("openssl-{:016x}", hash(&made_of)));
     fs::create_dir_all(&folder)?;
     // Another run of this builds the same.
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
-    let openssl = Stamp {
-        file: folder.join("stamp-openssl"),
-        text: format!(
-            "openssl-src {}\nin {}\nwithout {WITHOUT}\n",
-            openssl_src::version(),
-            folder.display()
-        ),
-    };
+    let text = format!("{made_of}in {}\n", folder.display());
+    let openssl = Stamp { file: folder.join("stamp-openssl"), text: text.clone() };
     openssl.unless_there(|| {
         // It is linked to what is built anew.
         let _ = fs::remove_file(folder.join("stamp-nginx"));
         build_openssl(&folder)
     })?;
-    let (source, version) = nginx_source(metadata.workspace_root.as_std_path())?;
-    let nginx = Stamp {
-        file: folder.join("stamp-nginx"),
-        text: format!("nginx-src {version}\n{}{NGINX}\n", openssl.text),
-    };
+    let nginx = Stamp { file: folder.join("stamp-nginx"), text };
     nginx.unless_there(|| build_nginx(&folder, &source))?;
+    link(&folder, &target.join("openssl-newest"))?;
     eprintln!("openssl: the newest is in {}", folder.display());
     Ok(())
+}
+
+/// The folder for what is built once for all checkouts: the user's cache, or else the target folder.
+fn cache(target: &Path) -> PathBuf {
+    let own = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = own.or(home).filter(|cache| cache.is_absolute());
+    let folder = cache.map(|cache| cache.join("wattlock-openssl"));
+    folder.filter(|folder| fs::create_dir_all(folder).is_ok()).unwrap_or_else(|| target.into())
+}
+
+fn hash(text: &str) -> u64 {
+    let mut state = DefaultHasher::new();
+    text.hash(&mut state);
+    state.finish()
+}
+
+/// Makes `name` a link to `folder`, in place of what had that name.
+fn link(folder: &Path, name: &Path) -> anyhow::Result<()> {
+    if fs::read_link(name).is_ok_and(|there| there == folder) {
+        return Ok(());
+    }
+    if name.symlink_metadata().is_ok_and(|there| there.is_dir()) {
+        fs::remove_dir_all(name)?;
+    } else if name.symlink_metadata().is_ok() {
+        fs::remove_file(name)?;
+    }
+    Ok(std::os::unix::fs::symlink(folder, name)?)
 }
 
 /// Says what was built, and is written last.
