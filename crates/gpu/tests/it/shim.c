@@ -1,7 +1,7 @@
 /* Runs the kernels' text as plain C: lane by lane, group by group, each group twice, first up to its
  * barrier. Compiled and called by kernel_text.rs. */
 
-#include "../kernels/wattlock.c"
+#include "../../kernels/wattlock.c"
 
 #include <stdlib.h>
 #include <string.h>
