@@ -19,7 +19,7 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     if !passed && failed.is_empty() {
         bail!("the tests did not run");
     }
-    let broken = repeat_alone(&failed, &profile, &skips)?;
+    let broken = repeat_alone(&failed, &skips)?;
     let flaky: Vec<_> = failed.difference(&broken).collect();
 
     println!("\n{} flaky: failed, and passed when repeated alone", count(flaky.len(), "test"));
@@ -96,11 +96,7 @@ fn failed_tests(report: &Path) -> anyhow::Result<BTreeSet<Test>> {
 }
 
 /// Runs each of `failed` once more, one at a time, and returns those that fail again.
-fn repeat_alone(
-    failed: &BTreeSet<Test>,
-    profile: &str,
-    skips: &Path,
-) -> anyhow::Result<BTreeSet<Test>> {
+fn repeat_alone(failed: &BTreeSet<Test>, skips: &Path) -> anyhow::Result<BTreeSet<Test>> {
     let mut broken = BTreeSet::new();
     // With this number, the machine or the change is broken, and not a test flaky.
     if failed.len() > MOST_REPEATED {
@@ -109,8 +105,7 @@ fn repeat_alone(
     for test in failed {
         println!("\nrepeating {test} alone");
         let filter = format!("binary_id(={}) & test(={})", test.binary, test.name);
-        let options =
-            ["--profile", profile, "-j1", "--ignore-default-filter", "-E", filter.as_str()];
+        let options = ["--profile", "repeat", "-j1", "--run-ignored", "all", "-E", filter.as_str()];
         if !nextest(&options.map(str::to_owned), skips)? {
             broken.insert(test.clone());
         }
