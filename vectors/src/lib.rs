@@ -115,6 +115,8 @@ mod tests {
             .collect();
         folders.sort();
         assert!(folders.len() >= 9, "folders are missing: {folders:?}");
+        // It has a manifest, which the tests of the program go through.
+        folders.retain(|folder| folder != "frozen");
         for folder_name in &folders {
             let readme = fs::read_to_string(folder(folder_name).join("README.md")).unwrap();
             for path in files(folder_name) {
