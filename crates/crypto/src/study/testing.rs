@@ -65,7 +65,7 @@ pub(super) fn openssl(args: &[&str], message: &[u8]) -> Option<Vec<u8>> {
     };
     run()
         .inspect_err(|why| {
-            wattlock_testing::skip("openssl", format_args!("openssl enc {}: {why}", args[0]))
+            wattlock_testing::skip("openssl", format_args!("openssl enc {}: {why}", args[0]));
         })
         .ok()
 }
