@@ -60,7 +60,7 @@ static TRAITS: &[Param] = &[
 ];
 
 /// Runs `body` on the context behind `context`. An error or a panic is raised in OpenSSL's way,
-/// and gives `None`.
+/// but for [`Error::Unsaid`], and gives `None`.
 ///
 /// # Safety
 /// `context` must be null or from [`newctx`] or [`dupctx`], not freed, and in no other call.
@@ -80,7 +80,12 @@ unsafe fn within<T>(
             Err(Error::Internal)
         })
     };
-    result.map_err(|error| host.raise(error, function)).ok()
+    if let Err(error) = &result
+        && *error != Error::Unsaid
+    {
+        host.raise(*error, function);
+    }
+    result.ok()
 }
 
 unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void {
@@ -89,7 +94,7 @@ unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void 
         return ptr::null_mut();
     };
     let made = catch_unwind(AssertUnwindSafe(|| {
-        provider.count();
+        provider.begin();
         let cipher = A::context(provider.allocation());
         Box::new(Context { host: provider.host(), cipher, broken: false })
     }));

@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey};
 use wattlock_crypto::tls_cbc::{self, SealRecord};
-use wattlock_crypto::{AesKey, random};
 use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
@@ -22,6 +22,7 @@ use crate::gathered;
 use crate::key::Key;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
+use crate::random;
 use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
 use crate::tls::{self, BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};

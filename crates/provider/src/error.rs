@@ -80,8 +80,8 @@ reasons! {
     Random = 20, "the system's random generator failed";
     /// libssl used the multiblock protocol otherwise than this provider knows it.
     Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
-    /// The setting `statistics` names no folder.
-    StatisticsFolder = 22, "the setting statistics names no folder: create it, or take it out";
+    /// The setting `statistics` names neither a service nor a table.
+    Statistics = 22, "the setting statistics is neither the name of a service, of at most 200 bytes, nor a table's /proc/PID/fd/N";
     /// The setting `accelerator` names none.
     Accelerator = 23, "the setting accelerator is neither none nor opencl[:DEVICE], cuda[:NUMBER] or simulated[:NAME=VALUE,...]";
     /// The setting `threshold` is no number.
@@ -90,11 +90,22 @@ reasons! {
     Migration = 25, "the setting migration is neither paper nor sooner nor never";
     /// An input of less than no bytes, which EVP hands on.
     Length = 30, "a length is below zero";
+    /// The call failed, and no reason is put into the queue, as by OpenSSL's own cipher:
+    /// `SSL_get_error` would later take it for an error of the connection.
+    Unsaid = 32, "the call failed";
     /// The setting `self_check` is none.
     SelfCheck = 31, "the setting self_check is neither 1 nor fail-at-load nor fail-in-write";
 }
 
 impl Error {
+    /// The same, without a reason unless it is this provider's fault or the caller's buffer's.
+    pub(crate) fn unsaid(self) -> Self {
+        match self {
+            Self::Internal | Self::Random | Self::OutputTooSmall | Self::Length => self,
+            _ => Self::Unsaid,
+        }
+    }
+
     /// The number under which [`REASONS`] lists it.
     pub(crate) fn reason(self) -> c_uint {
         self as c_uint

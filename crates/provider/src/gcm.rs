@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 use wattlock_crypto::gcm::{GcmKey, GcmStream};
-use wattlock_crypto::{NONCE_LEN, TAG_LEN, random};
+use wattlock_crypto::{NONCE_LEN, TAG_LEN};
 use wattlock_engine::Cipher as Work;
 use zeroize::Zeroize;
 
@@ -16,6 +16,7 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::gathered;
 use crate::multiblock::{self, Reconstruction};
 use crate::params::Params;
+use crate::random;
 use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
 use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
@@ -314,6 +315,37 @@ impl Message {
         }
         Ok(())
     }
+
+    /// Makes the tag, or checks it.
+    fn end(&mut self) -> Result<(), Error> {
+        if self.tls.aad.is_some() {
+            return Err(Error::Record);
+        }
+        self.begin()?;
+        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
+            return Err(Error::Internal);
+        };
+        let mut tag = stream.tag(key);
+        match (self.direction, self.tag_len) {
+            (Direction::Encrypt, _) => {
+                self.tag = tag;
+                self.tag_len = Some(TAG_LEN);
+            }
+            (Direction::Decrypt, None) => return Err(Error::NoTag),
+            (Direction::Decrypt, Some(len)) => {
+                let right = bool::from(tag[..len].ct_eq(&self.tag[..len]));
+                tag.zeroize();
+                if !right {
+                    self.stream = None;
+                    self.iv_state = IvState::Used;
+                    return Err(Error::Authentication);
+                }
+            }
+        }
+        self.stream = None;
+        self.iv_state = IvState::Used;
+        Ok(())
+    }
 }
 
 impl Cipher for Message {
@@ -385,44 +417,21 @@ impl Cipher for Message {
         if let Err(error) = allocated(&self.requests, stream, in_out, work) {
             self.stream = None;
             self.iv_state = IvState::Used;
-            return Err(error);
+            // A tag of TLS 1.3 that OpenSSL's own looks at when the message ends.
+            return Err(if whole { error.unsaid() } else { error });
         }
         count(Path::GcmStream, 1, len);
         Ok(len)
     }
 
     fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.tls.aad.is_some() {
-            return Err(Error::Record);
-        }
-        self.begin()?;
-        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
-            return Err(Error::Internal);
-        };
-        let mut tag = stream.tag(key);
-        match (self.direction, self.tag_len) {
-            (Direction::Encrypt, _) => {
-                self.tag = tag;
-                self.tag_len = Some(TAG_LEN);
-            }
-            (Direction::Decrypt, None) => return Err(Error::NoTag),
-            (Direction::Decrypt, Some(len)) => {
-                let right = bool::from(tag[..len].ct_eq(&self.tag[..len]));
-                tag.zeroize();
-                if !right {
-                    self.stream = None;
-                    self.iv_state = IvState::Used;
-                    return Err(Error::Authentication);
-                }
-            }
-        }
-        self.stream = None;
-        self.iv_state = IvState::Used;
+        self.end().map_err(Error::unsaid)?;
         Ok(0)
     }
 
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        if buffers.no_input() { self.finish(buffers) } else { self.update(buffers) }
+        let done = if buffers.no_input() { self.finish(buffers) } else { self.update(buffers) };
+        done.map_err(Error::unsaid)
     }
 
     fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
@@ -450,7 +459,7 @@ impl Cipher for Message {
         self.set_fixed(params)?;
         if let Some(value) = params.find(name::TLS_IV_INVOCATION) {
             let invocation = value.octets()?;
-            self.set_invocation(invocation)?;
+            self.set_invocation(invocation).map_err(Error::unsaid)?;
             let key = self.key.as_ref().ok_or(Error::NoKey)?;
             self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
             self.iv_state = IvState::InUse;

@@ -7,8 +7,8 @@
 //! `docs/spec/provider.md` has the settings.
 //!
 //! OpenSSL calls `boundary`, which knows C and no cipher; the ciphers (`block`, `ctr`, `gcm`,
-//! `composite`, `paper`) know no C. No thread, device or file is made before a process makes its
-//! first context: servers load providers before they fork. Then `device` opens the accelerator.
+//! `composite`, `paper`) know no C. What needs the system is done when the provider is loaded, since a
+//! server may forbid it afterwards; only a configured accelerator is opened later, by `device`.
 
 mod abi;
 mod allocation;
@@ -20,6 +20,7 @@ mod composite;
 mod ctr;
 mod device;
 mod error;
+mod fork;
 mod gathered;
 mod gcm;
 mod host;
@@ -28,6 +29,7 @@ mod multiblock;
 mod paper;
 mod params;
 mod provider;
+mod random;
 mod register;
 mod self_check;
 pub mod statistics;

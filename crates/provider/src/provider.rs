@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +13,12 @@ use crate::error::REASONS;
 use crate::host::Host;
 use crate::params::Params;
 use crate::register::CIPHERS;
-use crate::self_check;
-use crate::statistics::{self, count};
+use crate::statistics::{self, Multiblock, count};
+use crate::{fork, self_check};
 
 /// What OpenSSL's pointer to the provider's own context is to.
 pub(crate) struct Provider {
     host: Host,
-    statistics: Option<PathBuf>,
     allocation: Arc<Allocation>,
 }
 
@@ -34,9 +32,9 @@ impl Provider {
         &self.allocation
     }
 
-    /// Begins to count, if this process does not yet.
-    pub(crate) fn count(&self) {
-        if statistics::begin(self.statistics.as_deref()) {
+    /// Does what a process does once, with its first context.
+    pub(crate) fn begin(&self) {
+        if fork::is_first_context() {
             self_check::new_process();
             self.allocation.note();
         }
@@ -94,22 +92,28 @@ pub unsafe extern "C" fn OSSL_provider_init(
     1
 }
 
-/// No thread, device or file is made here: a server loads the provider before it forks.
+/// No thread or device is started here: a server loads the provider before it forks. What needs a
+/// system call is done here, and only here: see [`fork`].
 fn start(host: Host) -> Result<Provider, Error> {
-    let statistics = host.text(c"statistics").map(PathBuf::from);
-    if statistics.as_ref().is_some_and(|folder| !folder.is_dir()) {
-        return Err(Error::StatisticsFolder);
-    }
-    let setting = |name| host.text(name).map(|text| text.trim() != "0");
-    let paper_mode = setting(c"paper_mode").unwrap_or(false);
+    fork::prepare()?;
+    let is_on = |name| host.text(name).map(|text| text.trim() != "0");
+    let paper_mode = is_on(c"paper_mode").unwrap_or(false);
     let allocation = Arc::new(Allocation::configured(|name| host.text(name), paper_mode)?);
-    let known = host.text(name::OPENSSL_VERSION).is_some_and(|version| knows(&version));
-    let wished = setting(c"multiblock").unwrap_or(known);
     let fault = host.text(self_check::SETTING);
     let agreed = self_check::at_load(fault.as_deref().map(str::trim))?;
+    // What was checked so far is nothing to count.
+    statistics::set_up(host.text(c"statistics").unwrap_or_default().trim())?;
+    let openssl = host.text(name::OPENSSL_VERSION).unwrap_or_default();
+    let multiblock = match is_on(c"multiblock") {
+        Some(false) => Multiblock::Off,
+        None if !is_tested(&openssl) => Multiblock::Untested,
+        _ if !agreed => Multiblock::Disagreed,
+        _ => Multiblock::Offered,
+    };
     PAPER_MODE.store(paper_mode && agreed, Ordering::Relaxed);
-    MULTIBLOCK.store(wished && agreed, Ordering::Relaxed);
-    Ok(Provider { host, statistics, allocation })
+    MULTIBLOCK.store(multiblock == Multiblock::Offered, Ordering::Relaxed);
+    statistics::note_multiblock(multiblock, &openssl);
+    Ok(Provider { host, allocation })
 }
 
 /// Whether the provider takes these of its settings: `accelerator`, `threshold` and `migration`, as
@@ -122,12 +126,16 @@ pub fn check_settings(setting: impl Fn(&str) -> Option<String>) -> Result<(), Er
     Allocation::configured(text, false).map(drop)
 }
 
-/// Whether the multiblock hook of this OpenSSL was looked at: it is undocumented, and under
+/// Whether the tests run this version of OpenSSL: its multiblock hook is undocumented, and under
 /// repair.
-fn knows(version: &str) -> bool {
+fn is_tested(version: &str) -> bool {
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    matches!((numbers.next(), numbers.next()), (Some(3), Some(0..=6)) | (Some(4), Some(0)))
+    let release = [numbers.next(), numbers.next()];
+    !version.contains('-') && TESTED.iter().any(|&tested| release == tested.map(Some))
 }
+
+/// The releases of OpenSSL that the tests run: the system's, and that of `cargo xtask openssl`.
+const TESTED: [[u32; 2]; 2] = [[3, 0], [4, 0]];
 
 static FUNCTIONS: &[Dispatch] = &[
     Dispatch::new(abi::provider::TEARDOWN, teardown as *const c_void),
@@ -212,12 +220,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_versions_that_were_looked_at_get_multiblock() {
-        for version in ["3.0.19", "3.6.3", "4.0.3", "4.0.0-dev"] {
-            assert!(knows(version), "{version}");
+    fn only_tested_versions_get_multiblock() {
+        for version in ["3.0.19", "3.0.7", "3.0.8+quic", "4.0.3"] {
+            assert!(is_tested(version), "{version}");
         }
-        for version in ["1.1.1", "3.7.0", "4.1.0", "5.0.0", "", "x.y"] {
-            assert!(!knows(version), "{version}");
+        for version in ["1.1.1", "3.1.0", "3.5.4", "3.6.3", "4.0.0-dev", "4.1.0", "30.0", "", "x"] {
+            assert!(!is_tested(version), "{version}");
         }
     }
 }

@@ -12,9 +12,11 @@ pub enum Provider {
     Stats(ProviderStats),
 }
 
-/// Print an openssl.cnf that makes OpenSSL use Wattlock's ciphers, or what nginx wants besides.
+/// Print an openssl.cnf that makes one service use Wattlock's ciphers, or settings for nginx.
 ///
-/// A program uses it with OPENSSL_CONF=FILE in its environment, and nothing else changes.
+/// Set OPENSSL_CONF=FILE in the environment of that service only. nginx gains with the settings of
+/// `--nginx`, and so do programs that write 64 KiB or more at once in TLS 1.2. Apache, HAProxy, stunnel
+/// and openssl s_server do not, and single messages are slower than with OpenSSL's own ciphers.
 #[derive(Debug, Args)]
 pub struct ProviderConfig {
     /// Print settings of nginx instead, with which several records are sealed in one call
@@ -23,9 +25,9 @@ pub struct ProviderConfig {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
-    /// Let each process count what it does in a file in DIR, for `wattlock provider stats`
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub statistics: Option<PathBuf>,
+    /// Count what each process does, under NAME, for `wattlock provider stats`
+    #[arg(long, value_name = "NAME")]
+    pub statistics: Option<String>,
     /// Give requests above the threshold to this accelerator: `opencl` or `cuda`, with `:N` for the
     /// device, or a model, such as `simulated:rate=6e9,latency_us=29` [default: none]
     #[arg(long, value_name = "NAME[:SETTINGS]")]
@@ -37,8 +39,8 @@ pub struct ProviderConfig {
     /// When a waiting request changes lanes [default: sooner, in paper mode paper]
     #[arg(long, value_enum, value_name = "RULE")]
     pub migration: Option<ProviderMigration>,
-    /// Offer libssl to seal several records in one call [default: on, where the version of OpenSSL
-    /// is known]
+    /// Offer libssl to seal several records in one call [default: on for OpenSSL 3.0 and 4.0, which
+    /// are tested]
     #[arg(long, value_enum, value_name = "SWITCH")]
     pub multiblock: Option<Switch>,
     /// Take the suite of the paper, ECDHE-RSA-AES256-SHA384, through the same path; server and
@@ -65,12 +67,14 @@ pub struct ProviderCheck {
     pub json: bool,
 }
 
-/// Show what the processes that use the provider have counted.
+/// Show what running processes have counted that use the provider.
+///
+/// They need a configuration with `statistics = NAME`. Processes of other users are for root to see.
 #[derive(Debug, Args)]
 pub struct ProviderStats {
-    /// The folder that the provider's configuration names as `statistics`
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub folder: PathBuf,
+    /// Show this service only: the NAME of `provider config --statistics`
+    #[arg(value_name = "NAME")]
+    pub service: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -90,7 +94,7 @@ pub enum ProviderMigration {
 /// On or off.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Switch {
-    /// Whatever the version
+    /// For every version, also those that are not tested
     On,
     /// Never
     Off,

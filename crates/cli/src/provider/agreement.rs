@@ -7,10 +7,9 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use wattlock_provider::statistics::{Counts, Path as Way};
+use wattlock_provider::statistics::{Counts, HeldTable, Multiblock, Path as Way};
 
 use super::configuration::Configuration;
-use super::statistics::Folder;
 use crate::exit::unavailable;
 
 /// An OpenSSL, as its program.
@@ -21,7 +20,9 @@ pub struct OpenSsl {
     pub version: String,
     program: PathBuf,
     configuration: PathBuf,
-    statistics: Folder,
+    statistics: HeldTable,
+    /// What was counted when it was asked the last time.
+    before: Cell<Counts>,
     /// Whether a process found its own records of many at once to be wrong.
     disagreed: Cell<bool>,
 }
@@ -85,14 +86,16 @@ impl OpenSsl {
                 unavailable(format!("no program at {program}: {error}; --openssl names its file"))
             })?,
         };
-        let statistics = Folder::new(directory.join("statistics"))?;
+        let statistics = HeldTable::new().context("cannot make a memory file")?;
         let configuration = directory.join("openssl.cnf");
-        let told = Configuration { module, statistics: Some(statistics.path()), settings: &[] };
+        let setting = statistics.setting();
+        let told = Configuration { module, statistics: Some(&setting), settings: &[] };
         fs::write(&configuration, told.text().map_err(unavailable)?)?;
         let directory = directory.to_owned();
-        let (version, disagreed) = (String::new(), Cell::new(false));
+        let (version, before, disagreed) =
+            (String::new(), Cell::new(Counts::default()), Cell::new(false));
         let mut openssl =
-            Self { directory, version, program, configuration, statistics, disagreed };
+            Self { directory, version, program, configuration, statistics, before, disagreed };
         openssl.version = first_line(&openssl.run(By::OpenSsl, &["version"])?);
         Ok(openssl)
     }
@@ -161,7 +164,7 @@ impl OpenSsl {
         let Ok(bits) = bits.parse::<usize>() else { return Ok(None) };
         let is_gcm = mode == "GCM";
         let how = if is_gcm { "openssl cms" } else { "openssl enc" };
-        self.statistics.empty()?;
+        self.counted()?;
         let mut expected_bytes = 0;
         let mut differs = None;
         for len in LENGTHS {
@@ -186,10 +189,19 @@ impl OpenSsl {
     /// Statistics that cannot be read.
     pub fn counted(&self) -> anyhow::Result<Counts> {
         let all = self.statistics.read()?;
-        self.statistics.empty()?;
         let failed = all.iter().any(|one| one.counts(Way::SelfCheckFailed).calls > 0);
         self.disagreed.set(self.disagreed.get() || failed);
-        Ok(all.iter().fold(Counts::default(), |sum, process| sum.plus(process.sum())))
+        let now = all.iter().fold(Counts::default(), |sum, process| sum.plus(process.sum()));
+        Ok(now.minus(self.before.replace(now)))
+    }
+
+    /// Whether the provider offered many records, and the version of its OpenSSL; `None` before a
+    /// program loaded it.
+    ///
+    /// # Errors
+    /// Statistics that cannot be read.
+    pub fn multiblock(&self) -> anyhow::Result<Option<(Multiblock, String)>> {
+        Ok(self.statistics.multiblock()?)
     }
 
     /// True if the provider's self-check failed in any process that was asked so far: then it seals

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::agreement::{Checked, OpenSsl};
-use super::tls;
+use super::{statistics, tls};
 use crate::args;
 use crate::exit::{Ended, FAILURE, print, unavailable};
 use crate::signals;
@@ -33,6 +33,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
     checked.extend(tls::check(&openssl, &ciphers)?);
     let all_checked = only_tls.iter().all(|cipher| tls::uses(cipher));
     let self_check = !openssl.disagreed();
+    let multiblock = openssl.multiblock()?;
     let all_right =
         !checked.is_empty() && all_checked && self_check && checked.iter().all(Checked::is_right);
     if args.json {
@@ -45,6 +46,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
             "rows": rows,
             "only_in_tls": only_tls,
             "self_check": self_check,
+            "multiblock": multiblock.as_ref().map(|(multiblock, _)| multiblock.name()),
             "right": all_right,
         });
         print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
@@ -56,6 +58,9 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
         for cipher in &only_tls {
             let how = if tls::uses(cipher) { "by the suites of TLS above" } else { "NOT CHECKED" };
             text += &format!("{cipher:<30}{how}\n");
+        }
+        if let Some((multiblock, version)) = &multiblock {
+            text += &format!("multi-record writes: {}\n", statistics::offer(*multiblock, version));
         }
         if !self_check {
             text +=

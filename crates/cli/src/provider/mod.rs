@@ -9,10 +9,12 @@ mod tls;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
+
 use crate::args;
 use crate::exit::{Ended, print, unavailable, usage};
 use configuration::Configuration;
-use wattlock_provider::statistics::Statistics;
+use wattlock_provider::statistics::services;
 
 /// `wattlock provider`.
 pub fn run(args: &args::Provider) -> Ended {
@@ -30,10 +32,12 @@ fn config(args: &args::ProviderConfig) -> Ended {
         return Ok(ExitCode::SUCCESS);
     }
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
-    let statistics = args.statistics.as_deref().map(std::path::absolute).transpose()?;
     let settings = settings(args)?;
-    let configuration =
-        Configuration { module: &module, statistics: statistics.as_deref(), settings: &settings };
+    let configuration = Configuration {
+        module: &module,
+        statistics: args.statistics.as_deref(),
+        settings: &settings,
+    };
     print(&configuration.text().map_err(usage)?)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -49,6 +53,12 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
         args::Switch::On => "1",
         args::Switch::Off => "0",
     });
+    if args.statistics.as_deref().is_some_and(|name| !wattlock_provider::statistics::is_name(name))
+    {
+        return Err(usage(
+            "--statistics takes a name of 1 to 200 bytes without control characters",
+        ));
+    }
     let all = [
         ("accelerator", args.accelerator.clone()),
         ("threshold", args.threshold.clone()),
@@ -68,18 +78,29 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
 
 /// `wattlock provider stats`.
 fn stats(args: &args::ProviderStats) -> Ended {
-    let all = Statistics::read_folder(&args.folder)?;
-    if args.json {
-        print(&(serde_json::to_string_pretty(&statistics::document(&all))? + "\n"))?;
-    } else if all.is_empty() {
-        tell!(
-            "wattlock: no process has counted anything in {}; its configuration has to name this \
-             folder as `statistics`, and the process has to be allowed to write there",
-            args.folder.display()
-        );
-    } else {
-        print(&all.iter().map(statistics::text).collect::<Vec<_>>().join("\n"))?;
+    let mut found = services().context("cannot read /proc")?;
+    if let Some(name) = &args.service {
+        found.services.retain(|service| service.name == *name);
     }
+    for why in &found.skipped {
+        tell!("wattlock: skipped {why}");
+    }
+    if args.json {
+        print(&(serde_json::to_string_pretty(&statistics::document(&found))? + "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.services.is_empty() {
+        let which = args.service.as_ref().map(|name| format!(" of service {name}"));
+        tell!(
+            "wattlock: no running process{} has loaded the provider with statistics; `wattlock \
+             provider config --statistics NAME` turns them on",
+            which.unwrap_or_default()
+        );
+        if found.hidden > 0 {
+            tell!("wattlock: {} processes of other users were not read; try as root", found.hidden);
+        }
+    }
+    print(&found.services.iter().map(statistics::service).collect::<Vec<_>>().join("\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

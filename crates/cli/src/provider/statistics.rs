@@ -1,14 +1,11 @@
-//! What processes with the provider have counted, shown; `wattlock_provider::statistics` reads it.
+//! Prints what processes with the provider have counted; `wattlock_provider::statistics` reads it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use wattlock_engine::Lane;
-use wattlock_provider::statistics::{self, Counts, Event, Statistics};
+use wattlock_provider::statistics::{self, Counts, Event, Found, Multiblock, Service, Statistics};
 
 const LANES: [Lane; 2] = [Lane::Cpu, Lane::Accelerator];
 
@@ -18,9 +15,40 @@ pub fn paths(statistics: &Statistics) -> BTreeMap<&'static str, Counts> {
     all.filter(|(_, counts)| *counts != Counts::default()).collect()
 }
 
-/// For people.
-pub fn text(statistics: &Statistics) -> String {
-    let mut text = format!("process {}\n", statistics.process);
+/// One service, for people.
+pub fn service(service: &Service) -> String {
+    let openssl = &service.openssl;
+    let mut text = format!("service {}, OpenSSL {openssl}\n", service.name);
+    if let Some(multiblock) = service.multiblock {
+        let _ = writeln!(text, "  multi-record writes: {}", offer(multiblock, openssl));
+    }
+    for one in &service.processes {
+        text += &format!("process {}\n{}", one.process, counts(one));
+    }
+    if service.earlier.sum() != Counts::default() {
+        text += &format!("earlier processes\n{}", counts(&service.earlier));
+    }
+    text
+}
+
+/// Whether many records are offered, and why not.
+pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
+    match multiblock {
+        Multiblock::Offered => "offered".into(),
+        Multiblock::Off => "off, by the setting multiblock = 0".into(),
+        Multiblock::Untested => format!(
+            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); multiblock = 1 offers \
+             them all the same"
+        ),
+        Multiblock::Disagreed => {
+            "off, because the self-check at load FAILED; please report it".into()
+        }
+    }
+}
+
+/// Counts of a process, for people.
+fn counts(statistics: &Statistics) -> String {
+    let mut text = String::new();
     let _ = writeln!(text, "  {:<24}{:>14}{:>14}{:>18}", "path", "calls", "records", "bytes");
     for (name, Counts { calls, records, bytes }) in paths(statistics) {
         let _ = writeln!(text, "  {name:<24}{calls:>14}{records:>14}{bytes:>18}");
@@ -48,10 +76,27 @@ fn events(statistics: &Statistics) -> impl Iterator<Item = (&'static str, u64)> 
     Event::ALL.iter().map(|&event| (event.name(), statistics.times(event)))
 }
 
-/// `wattlock-provider-stats/2`.
-pub fn document(all: &[Statistics]) -> Value {
-    let processes: Vec<Value> = all.iter().map(process).collect();
-    json!({ "schema": "wattlock-provider-stats/2", "processes": processes })
+/// `wattlock-provider-stats/3`.
+pub fn document(found: &Found) -> Value {
+    let services: Vec<Value> = found
+        .services
+        .iter()
+        .map(|service| {
+            json!({
+                "name": service.name,
+                "openssl": service.openssl,
+                "multiblock": service.multiblock.map(Multiblock::name),
+                "processes": service.processes.iter().map(process).collect::<Vec<_>>(),
+                "earlier": { "paths": paths(&service.earlier) },
+            })
+        })
+        .collect();
+    json!({
+        "schema": "wattlock-provider-stats/3",
+        "services": services,
+        "skipped": found.skipped,
+        "hidden_processes": found.hidden,
+    })
 }
 
 /// One process of the document. The lanes are there if there is an accelerator.
@@ -69,45 +114,4 @@ pub fn process(statistics: &Statistics) -> Value {
         "events": events(statistics).collect::<BTreeMap<_, _>>(),
     });
     value
-}
-
-/// A folder that is emptied between looks.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    /// Made if it is not there, so that every user's processes can write into it.
-    ///
-    /// # Errors
-    /// That it cannot be made.
-    pub fn new(path: PathBuf) -> anyhow::Result<Self> {
-        use std::os::unix::fs::PermissionsExt;
-        let cannot = || format!("cannot make {}", path.display());
-        fs::create_dir_all(&path).with_context(cannot)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o1777)).with_context(cannot)?;
-        Ok(Self(path))
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// What was counted since it was emptied, by whomever.
-    ///
-    /// # Errors
-    /// That it cannot be read.
-    pub fn read(&self) -> anyhow::Result<Vec<Statistics>> {
-        Ok(Statistics::read_folder(&self.0)?)
-    }
-
-    /// Forgets what was counted by processes that have ended.
-    ///
-    /// # Errors
-    /// That it cannot be written.
-    pub fn empty(&self) -> anyhow::Result<()> {
-        for entry in fs::read_dir(&self.0)? {
-            fs::remove_file(entry?.path())?;
-        }
-        Ok(())
-    }
 }

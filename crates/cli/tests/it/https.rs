@@ -243,13 +243,13 @@ fn the_configuration_is_read_by_openssl() {
     let place = Place::new();
     let provider = place.write("d/a $b #c\"'d.so", &module);
     let made = wattlock()
-        .args(["provider", "config", "--statistics", "d", "--provider"])
+        .args(["provider", "config", "--statistics", "d $", "--provider"])
         .arg(&provider)
         .output()
         .unwrap();
     assert_exit(&made, 0);
     let text = stdout(&made);
-    assert!(text.contains("?provider=wattlock") && text.contains("statistics = /"), "{text}");
+    assert!(text.contains("?provider=wattlock") && text.contains("statistics = d \\$"), "{text}");
     let configuration = place.write("openssl.cnf", text.as_bytes());
     let listed = Command::new("openssl")
         .args(["list", "-providers"])
@@ -363,45 +363,4 @@ fn an_accelerator_that_is_not_there_is_said_before_anything_runs() {
     let absent = bench("opencl:no such device");
     assert_exit(&absent, 4);
     assert!(stderr(&absent).contains("--accelerator opencl:no such device"), "{}", stderr(&absent));
-}
-
-#[test]
-fn counters_of_processes_are_shown() {
-    let place = Place::new();
-    let mut numbers = [0u64; 53];
-    // The process, T, the device, `block`, both lanes, and `fault`.
-    for (index, number) in
-        [(0, 4711), (1, 8192), (10, 3), (11, 3), (12, 48), (45, 2), (46, 99), (49, 5)]
-    {
-        numbers[index] = number;
-    }
-    numbers[2] = u64::from_ne_bytes(*b"a-device");
-    let mut file = b"wattlock-stats/3".to_vec();
-    file.extend(numbers.iter().flat_map(|number| number.to_ne_bytes()));
-    place.write("d/wattlock-4711.stats", &file);
-    place.write("d/other", b"nothing of ours");
-    let stats = |args: &[&str]| {
-        wattlock().args(["provider", "stats"]).arg(place.path("d")).args(args).output().unwrap()
-    };
-    let text = stats(&[]);
-    assert_exit(&text, 0);
-    assert!(stdout(&text).contains("process 4711") && stdout(&text).contains("block"));
-    let json: Value = serde_json::from_str(&stdout(&stats(&["--json"]))).unwrap();
-    let process = &json["processes"][0];
-    assert_eq!(process["paths"]["block"]["bytes"], 48);
-    assert_eq!(process["accelerator"]["device"], "a-device");
-    assert_eq!(process["accelerator"]["threshold_bytes"], 8192);
-    assert_eq!(process["accelerator"]["lanes"]["accelerator"]["bytes"], 99);
-    assert_eq!(process["accelerator"]["events"]["fault"], 5);
-    assert!(stdout(&text).contains("a-device, for requests above 8192 bytes"), "{}", stdout(&text));
-    place.write("d/wattlock-1.stats", b"wattlock-stats/1 and more");
-    let other = stats(&[]);
-    assert_exit(&other, 1);
-    assert!(stderr(&other).contains("is of another version"), "{}", stderr(&other));
-    place.write("d/wattlock-1.stats", b"wattlock-stats/3 and more");
-    let broken = stats(&[]);
-    assert_exit(&broken, 1);
-    assert!(stderr(&broken).contains("wattlock-1.stats is cut off"), "{}", stderr(&broken));
-    let missing = wattlock().args(["provider", "stats", "/nowhere"]).output().unwrap();
-    assert_exit(&missing, 1);
 }

@@ -16,6 +16,7 @@ mod inputs;
 mod interoperability;
 mod keys;
 mod measure;
+mod provider;
 mod report;
 mod report_looks;
 mod round_trip;

@@ -16,9 +16,9 @@ use std::hint::black_box;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
+use crate::Error;
 use crate::hmac::{HEADER_LEN, HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
 use crate::sha::{Compression, Word};
-use crate::{Error, random};
 
 /// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
 /// its payload, which are the first.
@@ -50,19 +50,24 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
 }
 
 /// Finds payload and MAC of a deciphered record for a caller who checks the MAC, and must not
-/// learn by the time or otherwise whether the padding was right: if it was wrong, `tag` gets random
-/// bytes. Returns the bytes of the payload, which are a secret until the MAC is found right.
+/// learn by the time or otherwise whether the padding was right: if it was wrong, `tag` gets the
+/// bytes of `instead`, which must be random. Returns the bytes of the payload, which are a secret
+/// until the MAC is found right.
 ///
 /// With an empty `tag` there is no MAC under the cipher (RFC 7366: it was checked before), and the
 /// answer may show.
 ///
 /// # Errors
 /// [`Error::Authentication`] if the record has no room for MAC and padding, or for a wrong padding
-/// where there is no MAC. [`Error::Random`].
+/// where there is no MAC.
 ///
 /// # Panics
 /// If `tag` is longer than any algorithm's.
-pub fn unpad(record: &[u8], tag: &mut [u8]) -> Result<usize, Error> {
+pub fn unpad(
+    record: &[u8],
+    tag: &mut [u8],
+    instead: &[u8; HmacAlgorithm::MOST_TAG_LEN],
+) -> Result<usize, Error> {
     if record.len() <= tag.len() || record.len() > u16::MAX.into() {
         return Err(Error::Authentication);
     }
@@ -71,9 +76,7 @@ pub fn unpad(record: &[u8], tag: &mut [u8]) -> Result<usize, Error> {
     if tag.is_empty() {
         return if right != 0 { Ok(payload_len as usize) } else { Err(Error::Authentication) };
     }
-    let mut instead = [0; HmacAlgorithm::MOST_TAG_LEN];
-    let instead = &mut instead[..tag.len()];
-    random::fill(instead)?;
+    let instead = &instead[..tag.len()];
     copy_tag(record, payload_len, tag);
     for (byte, instead) in tag.iter_mut().zip(instead) {
         *byte = (*byte & right as u8) | (*instead & !right as u8);

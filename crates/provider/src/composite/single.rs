@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use wattlock_crypto::hmac::HmacKey;
-use wattlock_crypto::{AesKey, random, tls_cbc};
+use wattlock_crypto::{AesKey, tls_cbc};
 
-use crate::Error;
 use crate::self_check::SingleRecords;
 use crate::tls::{self, BLOCK, Overhead, RecordAad};
+use crate::{Error, random};
 
 /// Records under these keys, with random IVs.
 pub(super) struct CbcRecords<'a> {

@@ -3,14 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::evp::{Context, Evp};
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use crate::support::{Modules, Numbers};
 use wattlock_engine::Lane;
-use wattlock_provider::statistics::{Event, Statistics};
+use wattlock_provider::statistics::{Event, HeldTable};
 
 const FAST: &str = "simulated:rate=cpu,latency_us=0";
 const SET_IV_FIXED: i32 = 0x12;
@@ -30,8 +29,8 @@ struct Counted {
 
 impl Counted {
     /// What this process has counted until now; nothing before its first context.
-    fn of(folder: &Path) -> Self {
-        let all = Statistics::read_folder(folder).unwrap();
+    fn of(table: &HeldTable) -> Self {
+        let all = table.read().unwrap();
         let own = all.iter().find(|one| one.process == u64::from(std::process::id()));
         let lane = |lane| own.map_or(0, |one| one.lane(lane).calls);
         let times = |event| own.map_or(0, |one| one.times(event));
@@ -59,12 +58,12 @@ impl Counted {
 
 /// One after the other, since the counters are the whole process's.
 fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
-    let folder = tempfile::TempDir::new().unwrap();
+    let table = HeldTable::new().unwrap();
     let run = |settings: &str| {
-        let before = Counted::of(folder.path());
-        let evp = configured(openssl, folder.path(), settings)?;
+        let before = Counted::of(&table);
+        let evp = configured(openssl, &table, settings)?;
         agrees(&evp);
-        Some(Counted::of(folder.path()).since(before))
+        Some(Counted::of(&table).since(before))
     };
     let device = |device: &str, threshold: &str| {
         run(&format!("accelerator = {device}\nthreshold = {threshold}"))
@@ -93,11 +92,11 @@ fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
     let without = run("").unwrap();
     assert_eq!((without.all(), without.faults), (0, 0), "{without:?}");
 
-    waiting_requests_of_threads_migrate(openssl, folder.path());
+    waiting_requests_of_threads_migrate(openssl, &table);
 }
 
-fn configured(openssl: OpenSsl, folder: &Path, settings: &str) -> Option<Evp> {
-    let settings = format!("statistics = {}\n{settings}", folder.display());
+fn configured(openssl: OpenSsl, table: &HeldTable, settings: &str) -> Option<Evp> {
+    let settings = format!("statistics = {}\n{settings}", table.setting());
     let modules = Modules::new(openssl, &settings);
     let mut evp = Evp::without_providers(&modules)?;
     evp.configure(&modules.path().join("openssl.cnf"));
@@ -108,11 +107,11 @@ fn configured(openssl: OpenSsl, folder: &Path, settings: &str) -> Option<Evp> {
 }
 
 /// An accelerator with one slot, which is slow, and four threads that all want it.
-fn waiting_requests_of_threads_migrate(openssl: OpenSsl, folder: &Path) {
+fn waiting_requests_of_threads_migrate(openssl: OpenSsl, table: &HeldTable) {
     let slow = "accelerator = simulated:slots=1,rate=cpu,latency_us=5000";
     let evp =
-        configured(openssl, folder, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
-    let (deadline, before) = (Instant::now() + Duration::from_secs(60), migrations(folder));
+        configured(openssl, table, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
+    let (deadline, before) = (Instant::now() + Duration::from_secs(60), migrations(table));
     let (key, iv) = ([7; 32], [9; 16]);
     let input = vec![3; 4096];
     let mut theirs = evp.cipher("AES-256-CBC", "default");
@@ -121,7 +120,7 @@ fn waiting_requests_of_threads_migrate(openssl: OpenSsl, folder: &Path) {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                while migrations(folder) == before {
+                while migrations(table) == before {
                     assert!(Instant::now() < deadline, "nothing has migrated");
                     let mut ours = evp.cipher("AES-256-CBC", "wattlock");
                     assert!(ours.init(true, Some(&key), Some(&iv)));
@@ -132,8 +131,8 @@ fn waiting_requests_of_threads_migrate(openssl: OpenSsl, folder: &Path) {
     });
 }
 
-fn migrations(folder: &Path) -> u64 {
-    let all = Statistics::read_folder(folder).unwrap();
+fn migrations(table: &HeldTable) -> u64 {
+    let all = table.read().unwrap();
     all.iter().map(|one| one.times(Event::MigratedToCpu)).sum()
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use crate::support::site::{PAGES, Site, TLS_1_2};
 use crate::support::{Modules, Numbers};
 use wattlock_engine::Lane;
 use wattlock_gpu::opencl::{choose, devices};
-use wattlock_provider::statistics::{self, Event, Statistics};
+use wattlock_provider::statistics::{self, Event, HeldTable, Statistics};
 
 const POCL: &str = "accelerator = opencl:portable";
 
@@ -38,12 +39,12 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
     if !has_pocl("whatever_an_opencl_device_does") {
         return;
     }
-    let folder = tempfile::TempDir::new().unwrap();
-    let all = Everything::with(folder.path(), "threshold = 0");
+    let table = Rc::new(HeldTable::new().unwrap());
+    let all = Everything::with(&table, "threshold = 0");
     let Some(all) = all else { return };
     let before = all.open();
     all.agrees();
-    let after = own(folder.path());
+    let after = own(&table);
     let since = |of: &dyn Fn(&Statistics) -> u64| of(&after) - of(&before);
     let device = after.device.as_deref().unwrap();
     assert!(device.starts_with("opencl on the CPU: pthread"), "{device}");
@@ -59,45 +60,45 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
     let with_many = since(&|one| one.lane(Lane::Accelerator).bytes);
     assert!(multiblock > 0 && with_many > 1 << 20, "{multiblock} writes, {with_many} bytes");
     drop(all);
-    auto_measures_the_device_when_it_is_open(folder.path());
+    auto_measures_the_device_when_it_is_open(&table);
 }
 
 /// Until then T is what no device is worth a request for.
-fn auto_measures_the_device_when_it_is_open(folder: &Path) {
-    let all = Everything::with(folder, "threshold = auto").unwrap();
+fn auto_measures_the_device_when_it_is_open(table: &Rc<HeldTable>) {
+    let all = Everything::with(table, "threshold = auto").unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     let mut context = all.evp.cipher("AES-256-CTR", "wattlock");
     assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
     // The process counts already, and notes T when that is found.
-    let before = own(folder).threshold();
+    let before = own(table).threshold();
     assert_eq!(before, Some(0));
-    while own(folder).threshold() == before {
+    while own(table).threshold() == before {
         assert!(context.update(&[0; 4096]).is_some());
         assert!(Instant::now() < deadline, "T is not measured");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(own(folder).threshold() >= Some(1024));
+    assert!(own(table).threshold() >= Some(1024));
 }
 
 /// Both providers, with the device that the settings name.
 struct Everything {
     evp: Evp,
-    folder: std::path::PathBuf,
+    table: Rc<HeldTable>,
     _modules: Modules,
 }
 
 impl Everything {
-    fn with(folder: &Path, settings: &str) -> Option<Self> {
+    fn with(table: &Rc<HeldTable>, settings: &str) -> Option<Self> {
         let modules = Modules::new(
             OpenSsl::System,
-            &format!("statistics = {}\n{POCL}\n{settings}", folder.display()),
+            &format!("statistics = {}\n{POCL}\n{settings}", table.setting()),
         );
         let mut evp = Evp::without_providers(&modules)?;
         evp.configure(&modules.path().join("openssl.cnf"));
         for name in [c"default", c"wattlock"] {
             evp.provider(name).unwrap();
         }
-        Some(Self { evp, folder: folder.to_owned(), _modules: modules })
+        Some(Self { evp, table: Rc::clone(table), _modules: modules })
     }
 
     /// Asks until the device is open, and returns what was counted until then.
@@ -107,7 +108,7 @@ impl Everything {
         assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
         loop {
             assert!(context.update(&[0; 4096]).is_some());
-            let counted = own(&self.folder);
+            let counted = own(&self.table);
             if counted.lane(Lane::Accelerator).calls > 0 {
                 assert!(counted.times(Event::Absent) > 0, "the first request waited for a driver");
                 return counted;
@@ -190,8 +191,8 @@ impl Everything {
 }
 
 /// What this process has counted.
-fn own(folder: &Path) -> Statistics {
-    let all = Statistics::read_folder(folder).unwrap();
+fn own(table: &HeldTable) -> Statistics {
+    let all = table.read().unwrap();
     all.into_iter().find(|one| one.process == u64::from(std::process::id())).unwrap()
 }
 
@@ -215,13 +216,12 @@ fn a_process_may_end_while_its_device_is_opened() {
 
 /// `openssl enc` on so many bytes, with an empty cache of the driver's, and what it counted.
 fn encipher(folder: &Path, settings: &str, len: usize) -> (std::process::Output, Statistics) {
-    let stats = folder.join("stats");
-    fs::create_dir(&stats).unwrap();
+    let table = HeldTable::new().unwrap();
     let input = Numbers(5).bytes(len);
     fs::write(folder.join("in"), &input).unwrap();
     let modules = Modules::new(
         OpenSsl::System,
-        &format!("statistics = {}\n{POCL}\n{settings}", stats.display()),
+        &format!("statistics = {}\n{POCL}\n{settings}", table.setting()),
     );
     let run = |mut command: Command, out: &str| {
         command.args(["enc", "-aes-256-ctr", "-K", &"11".repeat(32), "-iv", &"22".repeat(16)]);
@@ -232,7 +232,7 @@ fn encipher(folder: &Path, settings: &str, len: usize) -> (std::process::Output,
     assert!(run(Command::new("openssl"), "theirs").status.success());
     let [ours, theirs] = ["ours", "theirs"].map(|name| fs::read(folder.join(name)).unwrap());
     assert!(ours == theirs);
-    (ran, Statistics::read_folder(&stats).unwrap().swap_remove(0))
+    (ran, table.read().unwrap().swap_remove(0))
 }
 
 /// The master loads the provider and forks; the workers open the device, each for itself.
@@ -263,7 +263,7 @@ fn workers_of_nginx_open_the_device_for_themselves() {
         let server = site.nginx_with(true, &processes, &options);
         let master = u64::from(server.process.id());
         let accelerated = || {
-            let all = Statistics::read_folder(&site.path("stats")).unwrap();
+            let all = site.processes();
             let workers = all.iter().filter(|one| one.process != master);
             workers.map(|one| one.lane(Lane::Accelerator).calls).sum::<u64>()
         };
@@ -278,7 +278,7 @@ fn workers_of_nginx_open_the_device_for_themselves() {
         for page in PAGES {
             site.fetch(&server, false, page, TLS_1_2);
         }
-        let all = Statistics::read_folder(&site.path("stats")).unwrap();
+        let all = site.processes();
         let sum = |of: &dyn Fn(&Statistics) -> u64| all.iter().map(of).sum::<u64>();
         assert!(sum(&|one| one.times(Event::Absent)) > 0, "{suite}: a page waited for a driver");
         assert_eq!(sum(&|one| one.times(Event::Fault)), 0, "{suite}");
@@ -324,7 +324,7 @@ fn a_worker_without_a_linker_serves_without_the_device() {
         "ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;",
     );
     let counted = |of: &dyn Fn(&Statistics) -> u64| {
-        let all = Statistics::read_folder(&site.path("stats")).unwrap();
+        let all = site.processes();
         all.iter().map(of).sum::<u64>()
     };
     for _ in 0..8 {

@@ -211,7 +211,9 @@ fn wrong_uses_are_errors_with_a_reason(openssl: OpenSsl) {
         assert!(context.update(b"0123456789abcdef").is_none());
         assert_eq!(evp.error().as_deref(), Some("no key is set"), "{name}");
         assert!(context.finish().is_none());
-        assert_eq!(evp.error().as_deref(), Some("no key is set"), "{name}");
+        // OpenSSL's own GCM has no reason here: `error_queue` compares all of them.
+        let reason = (!name.ends_with("GCM")).then_some("no key is set");
+        assert_eq!(evp.error().as_deref(), reason, "{name}");
         assert!(!context.set_number(c"num", 16));
         assert_eq!(evp.error().as_deref(), Some("a parameter has a wrong type or size"));
     }
@@ -231,11 +233,14 @@ fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason(openssl: OpenSsl) {
     let Some(mut evp) = Evp::without_providers(&modules) else { return };
     let config = modules.path().join("wrong.cnf");
     let text = "openssl_conf = init\n[init]\nproviders = list\n[list]\nwattlock = section\n\
-                [section]\nstatistics = /nonexistent/folder\n";
+                [section]\nstatistics = /proc/1/fd/999999\n";
     std::fs::write(&config, text).unwrap();
     evp.configure(&config);
     let error = evp.provider(c"wattlock").unwrap_err();
-    assert_eq!(error, "the setting statistics names no folder: create it, or take it out");
+    assert!(
+        error.starts_with("the setting statistics is neither the name of a service"),
+        "{error}"
+    );
 }
 
 const SET_IV_LEN: i32 = 0x9;
@@ -402,7 +407,8 @@ fn records_of_tls_1_3_are_the_same_and_leave_nothing_when_changed(openssl: OpenS
             let (written, left) = in_place(ours, &changed);
             assert_eq!(written, None);
             assert!(left.iter().all(|&byte| byte == 0), "{name}: plaintext is out");
-            assert_eq!(evp.error().as_deref(), Some("authentication failed"));
+            // As after OpenSSL's own check of the tag.
+            assert_eq!(evp.error(), None);
         }
     }
 }

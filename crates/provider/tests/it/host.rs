@@ -2,12 +2,14 @@
 //! itself, and under valgrind. `make sanitize` runs it with both instrumented.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::path::{Path, PathBuf};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::support::Modules;
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use tempfile::TempDir;
+use wattlock_provider::statistics::{HeldTable, Path, Statistics};
 
 /// The compiled program.
 struct Host {
@@ -44,8 +46,8 @@ impl Host {
             wattlock_testing::skip("libssl-dev", "OpenSSL has no headers here");
             return None;
         }
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/host");
-        for source in ["host.c", "multiblock.c", "calls.c"] {
+        let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/host");
+        for source in ["host.c", "multiblock.c", "calls.c", "sandbox.c"] {
             compiler.arg(sources.join(source));
         }
         for libraries in prefix.iter().flat_map(|prefix| ["lib", "lib64"].map(|l| prefix.join(l))) {
@@ -104,7 +106,51 @@ fn valgrind_finds_nothing_but_the_control(openssl: OpenSsl) {
     succeeds(&run(&host, valgrind(&host), "paper_mode = 1", &["paper", "32"]));
 }
 
+/// After the load no system call is needed but for memory, whatever ran before the fork: by each
+/// cipher, for single and many records, for good ones and wrong ones, and to count all that.
+fn forked_processes_work_and_count_in_a_sandbox(openssl: OpenSsl) {
+    let Some(host) = Host::compile(openssl) else { return };
+    let table = HeldTable::new().unwrap();
+    let settings = format!("paper_mode = 1\nstatistics = {}", table.setting());
+    let control = run(&host, Command::new(host.program()), &settings, &["sandbox-control"]);
+    assert_eq!(control.status.signal(), Some(libc::SIGSYS), "{control:?}");
+    succeeds(&run(&host, Command::new(host.program()), &settings, &["sandbox"]));
+    let counted = table.read().unwrap();
+    let workers: Vec<_> =
+        counted.iter().filter(|one| one.process != 0 && one.sum().calls > 0).collect();
+    assert_eq!(workers.len(), 3, "{counted:?}");
+    for worker in workers {
+        for path in [Path::GcmMultiblock, Path::CompositeMultiblock, Path::Block, Path::Ctr] {
+            assert!(worker.counts(path).bytes > 0, "{}: {}", worker.process, path.name());
+        }
+    }
+}
+
+fn processes_that_come_of_one_draw_different_random_numbers(openssl: OpenSsl) {
+    let Some(host) = Host::compile(openssl) else { return };
+    succeeds(&run(&host, Command::new(host.program()), "", &["draws"]));
+}
+
+/// 403 processes, 31 at a time, in a table that does not grow: nothing that they counted is lost.
+fn a_table_is_bounded_and_loses_nothing(openssl: OpenSsl) {
+    let Some(host) = Host::compile(openssl) else { return };
+    let table = HeldTable::new().unwrap();
+    let settings = format!("statistics = {}", table.setting());
+    succeeds(&run(&host, Command::new(host.program()), &settings, &["crowd", "403", "31"]));
+    let counted = table.read().unwrap();
+    let calls = |one: &Statistics| one.counts(Path::Ctr).calls;
+    assert_eq!(counted.iter().map(calls).sum::<u64>(), 403 + 1);
+    assert_eq!(counted.iter().map(|one| one.counts(Path::Ctr).bytes).sum::<u64>(), 404_000);
+    let with_a_row = counted.iter().filter(|one| one.process != 0).count();
+    assert!((32..=127).contains(&with_a_row), "{with_a_row}");
+    let earlier = counted.iter().find(|one| one.process == 0).unwrap();
+    assert!(calls(earlier) >= 404 - 127, "{earlier:?}");
+}
+
 on_every_openssl!(
+    forked_processes_work_and_count_in_a_sandbox,
+    a_table_is_bounded_and_loses_nothing,
+    processes_that_come_of_one_draw_different_random_numbers,
     a_host_in_c_has_its_records_opened_and_its_wrong_calls_refused,
     valgrind_finds_nothing_but_the_control,
 );

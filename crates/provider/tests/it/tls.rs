@@ -47,7 +47,7 @@ fn an_accelerator_takes_what_is_larger_than_the_threshold(openssl: OpenSsl) {
         for page in PAGES {
             site.fetch(&server, false, page, TLS_1_2);
         }
-        let all = Statistics::read_folder(&site.path("stats")).unwrap();
+        let all = site.processes();
         let workers = all.iter().filter(|one| one.process != u64::from(server.process.id()));
         let busy: Vec<_> = workers.filter(|one| one.sum().calls > 0).collect();
         assert!(!busy.is_empty(), "{suite}: no worker counted anything");
@@ -93,7 +93,7 @@ fn ten_thousand_requests_reach_workers_that_were_forked(openssl: OpenSsl) {
         assert_eq!(number("Complete requests:"), requests.to_string(), "{report}");
         assert_eq!(number("Failed requests:"), "0", "{report}");
     }
-    let all = Statistics::read_folder(&site.path("stats")).unwrap();
+    let all = site.processes();
     let busy = all.iter().filter(|one| one.counts(statistics::Path::GcmRecord).calls > 0);
     // One of them may have got every connection, but none of them is the master.
     let busy: Vec<u64> = busy.map(|one| one.process).collect();

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::support::Modules;
 use crate::support::evp::{Context, Evp, Param};
 use crate::support::installation::{OpenSsl, on_every_openssl};
-use wattlock_provider::statistics::Statistics;
+use wattlock_provider::statistics::HeldTable;
 
 const SET_IV_LEN: i32 = 0x9;
 const GET_TAG: i32 = 0x10;
@@ -72,17 +72,17 @@ enum Way {
 }
 
 fn openssl_s_own_vectors_come_out_right(openssl: OpenSsl) {
-    let folder = tempfile::TempDir::new().unwrap();
-    let modules = Modules::new(openssl, &format!("statistics = {}", folder.path().display()));
+    let table = HeldTable::new().unwrap();
+    let modules = Modules::new(openssl, &format!("statistics = {}", table.setting()));
     let Some(mut evp) = Evp::without_providers(&modules) else { return };
     evp.configure(&modules.path().join("openssl.cnf"));
     for name in [c"default", c"wattlock"] {
         evp.provider(name).unwrap();
     }
-    come_out_right(&evp, folder.path());
+    come_out_right(&evp, &table);
 }
 
-fn come_out_right(evp: &Evp, statistics: &Path) {
+fn come_out_right(evp: &Evp, statistics: &HeldTable) {
     let names = evp.ciphers_of("wattlock");
     let mut counts: BTreeMap<&str, usize> = names.iter().map(|name| (name.as_str(), 0)).collect();
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/openssl");
@@ -107,8 +107,8 @@ fn come_out_right(evp: &Evp, statistics: &Path) {
 }
 
 /// Calls that the provider has counted in this process.
-fn calls(statistics: &Path) -> u64 {
-    let all = Statistics::read_folder(statistics).unwrap();
+fn calls(statistics: &HeldTable) -> u64 {
+    let all = statistics.read().unwrap();
     all.iter().map(|one| one.sum().calls).sum()
 }
 

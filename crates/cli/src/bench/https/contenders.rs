@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use wattlock_engine::Lane;
-use wattlock_provider::statistics::Statistics;
+use wattlock_provider::statistics::{HeldTable, Statistics};
 
 use super::guarded::stock;
 use super::server::{KERNELS, Nginx, Place, Setup};
@@ -15,7 +15,6 @@ use crate::args::Suite;
 use crate::bench::results::Results;
 use crate::exit::unavailable;
 use crate::provider::configuration::{Configuration, TUNABLES};
-use crate::provider::statistics::Folder;
 
 /// A way to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +160,7 @@ pub struct Running {
     pub contender: Contender,
     pub nginx: Nginx,
     /// Where the provider counts.
-    statistics: Option<Folder>,
+    statistics: Option<HeldTable>,
 }
 
 impl Running {
@@ -183,16 +182,16 @@ impl Running {
         let mut statistics = None;
         if contender.is_ours() {
             let module = provider.context("no provider")?;
-            let folder = Folder::new(place.directory.join(format!("{name}-statistics")))?;
+            let table = HeldTable::new().context("cannot make a memory file")?;
             let file = place.directory.join(format!("{name}.cnf"));
-            configure(&file, module, &folder, &contender.settings(suite, accelerator))?;
+            configure(&file, module, &table, &contender.settings(suite, accelerator))?;
             if contender.hardware() == Some(Hardware::OpenClOnTheCpu) {
                 let kernels = place.directory.join(format!("{name}-kernels"));
                 compile_into(&kernels, &file)?;
                 environment.push((KERNELS, kernels.display().to_string()));
             }
             environment.push(("OPENSSL_CONF", file.display().to_string()));
-            statistics = Some(folder);
+            statistics = Some(table);
         }
         if contender == Contender::Software {
             environment.push((MASK.0, MASK.1.into()));
@@ -208,8 +207,8 @@ impl Running {
 
     /// What the provider has counted in the worker; none without a provider, or before it counts.
     pub fn counted(&self) -> anyhow::Result<Option<Statistics>> {
-        let Some(folder) = &self.statistics else { return Ok(None) };
-        let (all, worker) = (folder.read()?, u64::from(self.nginx.worker));
+        let Some(table) = &self.statistics else { return Ok(None) };
+        let (all, worker) = (table.read()?, u64::from(self.nginx.worker));
         Ok(all.into_iter().find(|one| one.process == worker))
     }
 
@@ -306,10 +305,11 @@ fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
 fn configure(
     file: &Path,
     module: &Path,
-    statistics: &Folder,
+    statistics: &HeldTable,
     settings: &[(&'static str, String)],
 ) -> anyhow::Result<()> {
-    let told = Configuration { module, statistics: Some(statistics.path()), settings };
+    let setting = statistics.setting();
+    let told = Configuration { module, statistics: Some(&setting), settings };
     fs::write(file, told.text().map_err(unavailable)?)?;
     Ok(())
 }

@@ -22,6 +22,17 @@ static int is_mode(const char *name, const char *mode)
     return strstr(name, mode) != NULL;
 }
 
+/* Here GCM has no reason, as in OpenSSL's own provider. */
+static void refused_at_the_end(const char *name, int result)
+{
+    if (!is_mode(name, "GCM")) {
+        refused(result);
+        return;
+    }
+    REQUIRE(result <= 0);
+    REQUIRE(reason() == NULL);
+}
+
 static void without_a_key(const char *name)
 {
     doing("%s without a key", name);
@@ -31,9 +42,9 @@ static void without_a_key(const char *name)
         int written = -1;
         refused(EVP_CipherUpdate(context, out, &written, in, 64));
         REQUIRE(written == 0);
-        refused(EVP_CipherFinal_ex(context, out, &written));
+        refused_at_the_end(name, EVP_CipherFinal_ex(context, out, &written));
         REQUIRE(written == 0);
-        refused(EVP_Cipher(context, out, in, 64));
+        refused_at_the_end(name, EVP_Cipher(context, out, in, 64));
         EVP_CIPHER_CTX *copy = EVP_CIPHER_CTX_new();
         REQUIRE(EVP_CIPHER_CTX_copy(copy, context) == 1);
         refused(EVP_CipherUpdate(copy, out, &written, in, 64));
@@ -248,6 +259,8 @@ static void any_parameters(const char *name, size_t rounds)
     for (size_t round = 0; round < rounds; round++) {
         OSSL_PARAM params[PARAMS + 1];
         unsigned char *data[PARAMS];
+        /* A part of an IV that GCM does not take now: OpenSSL's own says no reason. */
+        int unsaid = 0;
         for (int index = 0; index < PARAMS; index++) {
             unsigned type = (unsigned)below(KINDS);
             int is_pointer = type == OSSL_PARAM_UTF8_PTR || type == OSSL_PARAM_OCTET_PTR;
@@ -260,6 +273,7 @@ static void any_parameters(const char *name, size_t rounds)
             /* A size of 0 asks for a whole IV there. */
             if (size == 0 && strcmp(key, "tlsivgen") == 0)
                 size = 1;
+            unsaid |= is_mode(name, "GCM") && strcmp(key, "tlsivinv") == 0;
             data[index] = below(8) == 0 ? NULL : random_bytes(size);
             params[index] = OSSL_PARAM_construct_end();
             params[index].key = key;
@@ -270,8 +284,12 @@ static void any_parameters(const char *name, size_t rounds)
         params[PARAMS] = OSSL_PARAM_construct_end();
         int result = below(2) == 0 ? EVP_CIPHER_CTX_set_params(context, params)
                                    : EVP_CIPHER_CTX_get_params(context, params);
-        if (result != 1)
+        if (result != 1 && unsaid) {
+            REQUIRE(result <= 0);
+            ERR_clear_error();
+        } else if (result != 1) {
             refused(result);
+        }
         for (int index = 0; index < PARAMS; index++)
             free(data[index]);
     }

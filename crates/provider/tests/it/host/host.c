@@ -1,5 +1,6 @@
-/* The program: `host FOLDER [paper] [STRIDE]`, or `host FOLDER control`; FOLDER holds wattlock.so and
- * openssl.cnf. Exits with 0 if all is as it should be. */
+/* The program: `host FOLDER [paper] [STRIDE]`, or `host FOLDER` with `control`, `sandbox`,
+ * `sandbox-control`, `draws` or `crowd PROCESSES AT_A_TIME`; FOLDER holds wattlock.so and openssl.cnf. Exits with 0
+ * if all is as it should be. */
 #include "host.h"
 
 #include <stdarg.h>
@@ -142,7 +143,12 @@ static void unloads(const char *folder)
 
 int main(int count, char **arguments)
 {
+    /* With a buffer of its own, it is never asked what file it is. */
+    static char buffer[BUFSIZ];
+    REQUIRE(setvbuf(stdout, buffer, _IOFBF, sizeof buffer) == 0);
     REQUIRE(count >= 2);
+    /* What libcrypto reads from files, it reads now. */
+    REQUIRE(OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG | OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL) == 1);
     int paper = count > 2 && strcmp(arguments[2], "paper") == 0;
     size_t stride = count > 2 + paper ? strtoul(arguments[2 + paper], NULL, 10) : 1;
     char config[4096];
@@ -157,6 +163,20 @@ int main(int count, char **arguments)
 
     if (count > 2 && strcmp(arguments[2], "control") == 0) {
         reads_too_much();
+        return 0;
+    }
+    if (count > 2 && strcmp(arguments[2], "sandbox") == 0)
+        every_cipher_works_in_a_sandbox(1);
+    if (count > 2 && strcmp(arguments[2], "sandbox-control") == 0)
+        a_sandbox_forbids();
+    if (count > 2 && strcmp(arguments[2], "draws") == 0) {
+        no_two_processes_draw_the_same();
+        puts("as it should be");
+        return 0;
+    }
+    if (count > 4 && strcmp(arguments[2], "crowd") == 0) {
+        a_crowd_counts(strtoul(arguments[3], NULL, 10), strtoul(arguments[4], NULL, 10));
+        puts("as it should be");
         return 0;
     }
     REQUIRE(stride > 0);

@@ -54,6 +54,17 @@ void multiblock_refuses_wrong_steps(int paper_mode);
 /* Has our provider read a byte behind a buffer, which a memory checker has to report. */
 void reads_too_much(void);
 
+/* Every cipher in processes that may read, write, wait and ask for memory, and nothing else; ends this
+ * process. */
+void every_cipher_works_in_a_sandbox(int paper_mode);
+void a_sandbox_forbids(void);
+
+/* Processes that come of one have different random numbers, however they were made. */
+void no_two_processes_draw_the_same(void);
+
+/* That many processes, some at a time, encrypt a message of 1000 bytes each, and so does this one. */
+void a_crowd_counts(size_t processes, size_t at_a_time);
+
 /* Calls in wrong orders, with wrong lengths and wrong parameters, of every cipher of ours. */
 void wrong_calls_are_refused(size_t rounds);
 

@@ -327,6 +327,15 @@ impl Context<'_> {
         (result, out)
     }
 
+    /// `EVP_Cipher` on a record in place; false if it failed.
+    pub fn at_once_in_place(&mut self, record: &[u8]) -> bool {
+        let mut memory = [record, &[0; 32]].concat();
+        let start = memory.as_mut_ptr();
+        let cipher = self.evp.api.EVP_Cipher;
+        // SAFETY: there is room for a block behind the record.
+        unsafe { cipher(self.context, start, start, record.len() as c_uint) > 0 }
+    }
+
     /// `EVP_CIPHER_CTX_ctrl`.
     pub fn ctrl(&mut self, number: c_int, argument: c_int, pointer: *mut c_void) -> c_int {
         let ctrl = self.evp.api.EVP_CIPHER_CTX_ctrl;

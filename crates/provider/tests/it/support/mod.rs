@@ -60,7 +60,7 @@ impl Modules {
 }
 
 /// Where cargo put the module: beside the test, or where tests are if this is an example.
-fn module() -> PathBuf {
+pub fn module() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let beside = test.with_file_name("libwattlock_provider.so");
     let of_tests = test.ancestors().nth(2).unwrap().join("deps/libwattlock_provider.so");

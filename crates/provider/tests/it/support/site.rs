@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wattlock_provider::statistics::{self, Counts, Statistics};
+use wattlock_provider::statistics::{self, Counts, HeldTable, Statistics};
 
 use super::installation::OpenSsl;
 use super::{Modules, Numbers};
@@ -16,6 +16,7 @@ use super::{Modules, Numbers};
 pub struct Site {
     modules: Modules,
     folder: tempfile::TempDir,
+    table: HeldTable,
 }
 
 /// A page of that many bytes has that name.
@@ -39,7 +40,7 @@ impl Site {
     fn furnished(openssl: OpenSsl, settings: &str) -> Self {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path();
-        for name in ["pages", "stats", "tmp"] {
+        for name in ["pages", "tmp"] {
             fs::create_dir(path.join(name)).unwrap();
         }
         let mut numbers = Numbers(7);
@@ -54,15 +55,15 @@ impl Site {
             .stderr(Stdio::null())
             .status();
         assert!(made.unwrap().success());
-        let settings = format!("statistics = {}\n{settings}", path.join("stats").display());
-        Self { modules: Modules::new(openssl, &settings), folder }
+        let table = HeldTable::new().unwrap();
+        let settings = format!("statistics = {}\n{settings}", table.setting());
+        Self { modules: Modules::new(openssl, &settings), folder, table }
     }
 
     /// The workers of a server that was started by root are somebody else.
     pub fn let_others_in(&self) {
-        for name in ["", "pages", "stats"] {
-            let mode = if name == "stats" { 0o777 } else { 0o755 };
-            fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+        for name in ["", "pages"] {
+            fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
     }
 
@@ -75,13 +76,24 @@ impl Site {
         self.folder.path().join(name)
     }
 
+    /// What each process counted.
+    pub fn processes(&self) -> Vec<Statistics> {
+        self.table.read().unwrap()
+    }
+
+    /// The setting `statistics` with which processes count here.
+    pub fn statistics(&self) -> String {
+        self.table.setting()
+    }
+
     /// What all processes together counted.
     pub fn counted(&self, path: statistics::Path) -> Counts {
-        let all = Statistics::read_folder(&self.path("stats")).unwrap();
-        all.iter().map(|one| one.counts(path)).fold(Counts::default(), |sum, one| Counts {
-            calls: sum.calls + one.calls,
-            records: sum.records + one.records,
-            bytes: sum.bytes + one.bytes,
+        self.processes().iter().map(|one| one.counts(path)).fold(Counts::default(), |sum, one| {
+            Counts {
+                calls: sum.calls + one.calls,
+                records: sum.records + one.records,
+                bytes: sum.bytes + one.bytes,
+            }
         })
     }
 
