@@ -90,7 +90,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         engine: &invocation.engine,
         identities: &identities,
         range: args.range.map(|(start, end)| start..end),
-        sealed_name: args.restore_name,
+        sealed_name: args.sealed_name(),
         overwrite: args.places.force,
         replace: args.batch.replace,
         progress: &invocation.progress,
@@ -119,7 +119,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         engine: &invocation.engine,
         identities: &identities,
         range: None,
-        sealed_name: false,
+        sealed_name: None,
         overwrite: false,
         replace: false,
         progress: &invocation.progress,
@@ -265,7 +265,7 @@ impl Invocation {
         }
         expect_all(&self.progress, &found.tasks);
         let shown = progress::show(&self.progress, self.quiet);
-        let batch = Batch { engine: &self.engine, tasks: &found.tasks };
+        let batch = Batch { engine: &self.engine, tasks: &found.tasks, folders: &found.folders };
         let writes = command != "verify";
         let ran = batch.run(|task| {
             let output = writes.then_some(&*task.output);

@@ -95,7 +95,6 @@ impl Summary {
         match ended {
             Ok(Outcome::Made(done)) => line.fill("done", &done),
             Ok(Outcome::Kept(done)) => line.fill("kept", &done),
-            Ok(Outcome::KeptUnproven) => line.status = "kept, not authenticated",
             Err(error) => {
                 exit::say_file_error(input, &error);
                 line.exit_code = exit::code_of(&error);
@@ -151,13 +150,6 @@ impl Summary {
             if count > 0 && !self.quiet {
                 tell!("wattlock: {count} passed over, each {}", reason(why));
             }
-        }
-        let unproven = lines.iter().filter(|line| line.status.starts_with("kept,")).count();
-        if unproven > 0 && !self.quiet {
-            tell!(
-                "wattlock: {unproven} kept by format, recipients, length and time alone; give -i to \
-                 authenticate what is kept"
-            );
         }
         Ok(ExitCode::from(document.exit_code))
     }

@@ -11,15 +11,11 @@ use walkdir::WalkDir;
 use wattlock_engine::Engine;
 
 use crate::Done;
-use crate::error::{Error, Kind};
+use crate::error::Error;
+use crate::folders::{Folders, umask};
 use crate::format::Format;
-use crate::input::Input;
-use crate::inspect::inspect;
-use crate::keys::Identities;
-use crate::protect::{Protect, protect};
 use crate::shown::Shown;
 use crate::transfer::Progress;
-use crate::unprotect::{Target, Unprotect, matches, unprotect};
 
 /// What a run was asked to do, before anything is looked at.
 #[derive(Debug)]
@@ -50,8 +46,6 @@ pub struct Task {
     pub input: PathBuf,
     /// The file to make.
     pub output: PathBuf,
-    /// True if the input's name does not tell the output's; a sealed name does, if there is one.
-    pub unnamed: bool,
     /// Bytes of the input.
     pub len: u64,
 }
@@ -74,6 +68,8 @@ pub enum Skip {
 pub struct Found {
     /// Those that there is something to do for.
     pub tasks: Vec<Task>,
+    /// The folders of the outputs.
+    pub folders: Folders,
     /// Those that were left alone.
     pub skipped: Vec<(PathBuf, Skip)>,
     /// Those that could not be looked at.
@@ -85,10 +81,8 @@ pub struct Found {
 pub enum Outcome {
     /// The output was made.
     Made(Done),
-    /// The output was there, authentic, and holds the same bytes.
+    /// The output was there, authentic, for the same recipients, and holds the same bytes.
     Kept(Done),
-    /// The output was there and looks right, but without an identity nothing proves it.
-    KeptUnproven,
 }
 
 impl Plan<'_> {
@@ -139,7 +133,9 @@ impl Plan<'_> {
                 }
             };
             let kind = entry.file_type();
+            let relative = entry.path().strip_prefix(base).unwrap_or(entry.path());
             if kind.is_dir() {
+                self.note_folder(entry.path(), relative, found);
                 continue;
             }
             if let Some(skip) = self.skip(entry.path(), kind) {
@@ -147,10 +143,19 @@ impl Plan<'_> {
                 continue;
             }
             let len = entry.metadata().map_or(0, |status| status.len());
-            let relative = entry.path().strip_prefix(base).unwrap_or(entry.path());
             found.tasks.push(self.task(entry.path(), Some(relative.as_os_str()), len)?);
         }
         Ok(())
+    }
+
+    /// Notes what the folder at `relative` under the output directory is made after.
+    fn note_folder(&self, folder: &Path, relative: &Path, found: &mut Found) {
+        let Some(dir) = self.out_dir else { return };
+        let mask = if self.direction == Direction::Open { umask() } else { 0 };
+        match fs::metadata(folder) {
+            Ok(status) => found.folders.note(dir.join(relative), &status, mask),
+            Err(error) => found.fail(folder, error),
+        }
     }
 
     fn skip(&self, path: &Path, kind: fs::FileType) -> Option<Skip> {
@@ -180,17 +185,18 @@ impl Plan<'_> {
                 return Err(Error::usage(format!("{} has no file name", Shown(input))));
             }
         };
-        let (output, unnamed) = match self.direction {
+        let output = match self.direction {
             Direction::Protect(format) => {
                 let mut name = place.into_os_string();
                 name.push(".");
                 name.push(format.suffix());
-                (name.into(), false)
+                name.into()
             }
-            Direction::Open if has_suffix(&place) => (place.with_extension(""), false),
-            Direction::Open => (place, true),
+            Direction::Open if has_suffix(&place) => place.with_extension(""),
+            // Beside the input there is no such name; under the output directory there is.
+            Direction::Open => place,
         };
-        Ok(Task { input: input.to_owned(), output, unnamed, len })
+        Ok(Task { input: input.to_owned(), output, len })
     }
 }
 
@@ -206,6 +212,8 @@ pub struct Batch<'a> {
     pub engine: &'a Engine,
     /// The files.
     pub tasks: &'a [Task],
+    /// What their folders are like, where those are missing.
+    pub folders: &'a Folders,
 }
 
 impl Batch<'_> {
@@ -216,144 +224,20 @@ impl Batch<'_> {
     /// [`Error::Io`] if a directory cannot be made; [`Error::Engine`] if no thread can be started.
     /// What happens to a task is up to `work`.
     pub fn run(&self, work: impl Fn(&Task) + Sync) -> Result<(), Error> {
-        let made = self.make_directories()?;
+        let made = self.folders.make(self.tasks.iter().map(|task| &*task.output))?;
         let (small, large): (Vec<&Task>, Vec<&Task>) =
             self.tasks.iter().partition(|task| task.len < SMALL);
         let done = self.engine.for_each(&small, |task| work(task)).map_err(Error::Engine);
         if done.is_ok() {
             large.into_iter().for_each(&work);
         }
-        for directory in made.iter().rev() {
-            // Fails, as it should, if there is anything in it.
-            let _ = fs::remove_dir(directory);
-        }
+        made.finish();
         done
-    }
-
-    fn make_directories(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut made = Vec::new();
-        for task in self.tasks {
-            let mut missing = Vec::new();
-            let mut directory = task.output.parent();
-            while let Some(path) = directory.filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
-                missing.push(path);
-                directory = path.parent();
-            }
-            for path in missing.into_iter().rev() {
-                fs::create_dir(path).map_err(Error::io("create", path))?;
-                made.push(path.to_owned());
-            }
-        }
-        Ok(made)
     }
 }
 
 /// Files below this run on one thread each, beside each other.
 const SMALL: u64 = 256 * 1024;
-
-impl Task {
-    /// Protects this task's file. With `resume`, an output that is there is checked first, with
-    /// its identities if there are any, and kept if it is right. A damaged container is made again.
-    ///
-    /// # Errors
-    /// As [`protect`]; [`Error::Stale`] if the output is a sound container of something else, which
-    /// is no half of an earlier run, since outputs appear whole.
-    pub fn protect(
-        &self,
-        how: &Protect<'_>,
-        resume: Option<&Identities>,
-    ) -> Result<Outcome, Error> {
-        let mut overwrite = how.overwrite;
-        if let Some(identities) = resume
-            && fs::symlink_metadata(&self.output).is_ok_and(|status| status.is_file())
-        {
-            match self.finished(how, identities)? {
-                Finished::Right(outcome) => return Ok(*outcome),
-                Finished::Damaged => overwrite = true,
-                Finished::SomethingElse if how.overwrite => {}
-                Finished::SomethingElse => return Err(Error::Stale(self.output.clone())),
-            }
-        }
-        let how = Protect { overwrite, ..*how };
-        let target = Target::File(self.output.clone());
-        protect(&how, &Input::Path(self.input.clone()), target).map(Outcome::Made)
-    }
-
-    /// Opens this task's container. With `resume`, an output that is there is compared with the
-    /// container first, and kept if it is right.
-    ///
-    /// # Errors
-    /// As [`unprotect`]; [`Error::Differs`] if the output holds something else, which is no half
-    /// of an earlier run, since outputs appear whole, but somebody's work.
-    pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
-        let input = Input::Path(self.input.clone());
-        let sealed_name = how.sealed_name || self.unnamed;
-        if resume && !sealed_name && self.output.is_file() {
-            match matches(how, &input, &self.output) {
-                Ok(done) => return Ok(Outcome::Kept(done)),
-                Err(Error::Mismatch(_)) if how.overwrite => {}
-                Err(Error::Mismatch(path)) => return Err(Error::Differs(path)),
-                Err(error) => return Err(error),
-            }
-        }
-        let range = how.range.clone();
-        let how = Unprotect { sealed_name, range, ..*how };
-        unprotect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
-    }
-
-    /// What the file at the output is to this task.
-    fn finished(&self, how: &Protect<'_>, identities: &Identities) -> Result<Finished, Error> {
-        let container = Input::Path(self.output.clone());
-        let inspection = match inspect(&container, &Identities::default()) {
-            Ok(inspection) => inspection,
-            Err(error) if error.kind() == Kind::Authentication => return Ok(Finished::Damaged),
-            Err(_) => return Ok(Finished::SomethingElse),
-        };
-        if inspection.format != how.format
-            || sorted(inspection.stanza_types) != sorted(how.wrapping.stanza_types()?)
-        {
-            return Ok(Finished::SomethingElse);
-        }
-        if identities.is_empty() {
-            // All that can be said without a key: the right length, and a time that equals the
-            // input's, which a container only gets when it is complete, and loses when somebody
-            // writes to it.
-            let modified = |path| fs::metadata(path).and_then(|status| status.modified()).ok();
-            let (input, output) = (modified(&self.input), modified(&self.output));
-            let right =
-                inspection.plain_len == Some(self.len) && input.is_some() && input == output;
-            let right = right.then(|| Finished::Right(Box::new(Outcome::KeptUnproven)));
-            return Ok(right.unwrap_or(Finished::SomethingElse));
-        }
-        let check = Unprotect {
-            engine: how.engine,
-            identities,
-            range: None,
-            sealed_name: false,
-            overwrite: false,
-            replace: false,
-            progress: how.progress,
-        };
-        match matches(&check, &container, &self.input) {
-            Ok(done) => Ok(Finished::Right(Box::new(Outcome::Kept(done)))),
-            Err(Error::Mismatch(_) | Error::WrongKey { .. } | Error::WrongPassphrase) => {
-                Ok(Finished::SomethingElse)
-            }
-            Err(error) if error.kind() == Kind::Authentication => Ok(Finished::Damaged),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// What a file that is at a task's output already is to it.
-enum Finished {
-    /// What the task would make.
-    Right(Box<Outcome>),
-    /// A container that does not open any more.
-    Damaged,
-    /// Sound, or no container at all; not this task's.
-    SomethingElse,
-}
 
 /// Adds the lengths of `tasks` to what `progress` expects.
 pub fn expect_all(progress: &Progress, tasks: &[Task]) {
@@ -373,11 +257,6 @@ fn one_input_for_each_output(tasks: &[Task]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-fn sorted(mut types: Vec<String>) -> Vec<String> {
-    types.sort_unstable();
-    types
 }
 
 fn has_suffix(path: &Path) -> bool {

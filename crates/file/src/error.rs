@@ -1,5 +1,6 @@
 //! What can go wrong with a container, and what a person can do about it.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,9 +43,21 @@ pub enum Error {
     /// The output is there already, and is not what the input would become.
     #[error("{} exists already, and is not what this container holds", Shown(.0))]
     Differs(PathBuf),
-    /// The output is there already, and is a container of something else, or for somebody else.
+    /// The output is there already, and is no container of this format, or of something else.
     #[error("{} exists already, and is not what this file would become", Shown(.0))]
     Stale(PathBuf),
+    /// The output is there already, and may be for other recipients.
+    #[error("{} exists already, and is not proven to be for these recipients", Shown(.0))]
+    Unproven(PathBuf),
+    /// The name of a container does not tell that of its output.
+    #[error("{} ends neither with .wlk nor with .age, so its output has no name", Shown(.0))]
+    NoName(PathBuf),
+    /// The container's sealed name was asked for, and there is none.
+    #[error("no name is sealed in this container")]
+    NoSealedName,
+    /// The container's sealed name is one that most programs do not show.
+    #[error("the sealed name {} starts with a dot", Shown(Path::new(.0)))]
+    HiddenName(OsString),
     /// A passphrase stanza that asks for more work than anybody needs.
     #[error("deriving this container's key would cost 2^{0}, which is refused")]
     TooMuchWork(u8),
@@ -187,7 +200,9 @@ impl Error {
             | Self::Mismatch(_) => Kind::Authentication,
             // Whatever cut the output short, its reader must not take it for the whole.
             Self::Incomplete { .. } => Kind::Authentication,
-            Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) => Kind::Usage,
+            Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) | Self::NoName(_) => {
+                Kind::Usage
+            }
             Self::NoDevice => Kind::Unavailable,
             Self::Io { .. }
             | Self::NotAContainer
@@ -195,6 +210,9 @@ impl Error {
             | Self::NotRemoved { .. }
             | Self::Differs(_)
             | Self::Stale(_)
+            | Self::Unproven(_)
+            | Self::NoSealedName
+            | Self::HiddenName(_)
             | Self::TooMuchWork(_)
             | Self::Exists(_)
             | Self::Changed(_)
@@ -234,6 +252,16 @@ impl Error {
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
             Self::NotRemoved { .. } => "remove the original yourself",
             Self::Differs(_) | Self::Stale(_) => "overwrite it with --force, or move it away",
+            Self::Unproven(_) => {
+                "give the identity of each recipient with -i, make it again with --force, or move \
+                 it away"
+            }
+            Self::NoName(_) => {
+                "name the output with -o, choose its folder with --out-dir, or take the sealed \
+                 name with --restore-name"
+            }
+            Self::NoSealedName => "name the output with -o",
+            Self::HiddenName(_) => "name the output with -o, or allow it with --dot-files",
             Self::TooMuchWork(_) => {
                 "who made it chose a cost that no reader should pay; ask for another container"
             }

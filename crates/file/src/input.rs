@@ -71,31 +71,45 @@ impl Opened {
         self.start.map(|start| self.status.len().saturating_sub(start))
     }
 
-    /// Fails if somebody wrote to the file since it was opened: what was read then is a mixture.
+    /// Fails if the file has changed since it was opened: what was read then is a mixture.
+    ///
+    /// Its length and the time of its last change are compared, and the time of the last change of
+    /// its attributes, which no program can set back.
     pub fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(Error::io("read", &self.name))?;
-        match self.start.is_none() || mark(&now) == mark(&self.status) {
-            true => Ok(()),
-            false => Err(Error::Changed(self.name.clone())),
-        }
+        let unchanged = match self.start {
+            Some(_) => State::of(&now) == State::of(&self.status),
+            // Files of /proc have any time; a pipe has no length.
+            None => !now.is_file() || now.len() == self.status.len(),
+        };
+        if unchanged { Ok(()) } else { Err(Error::Changed(self.name.clone())) }
     }
 
     /// Removes the file, if it is still the one that was opened, and as it was then: somebody may
     /// have put another in its place, or written to it after the last byte was read.
     pub fn remove(&self) -> Result<(), Error> {
         let path = &self.name;
-        let there = fs::symlink_metadata(path).map_err(Error::io("read", path))?;
-        let same_file = (there.dev(), there.ino()) == (self.status.dev(), self.status.ino());
-        let change = |status: &fs::Metadata| (status.ctime(), status.ctime_nsec());
-        if !same_file
-            || mark(&there) != mark(&self.status)
-            || change(&there) != change(&self.status)
-        {
-            return Err(Error::Changed(path.clone()));
-        }
+        self.check_in_place()?;
         fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })?;
         sync_directory(directory_of(path));
         Ok(())
+    }
+
+    /// Waits until the file is on the disk under its name, which still has to be its own.
+    pub fn settle(&self) -> Result<(), Error> {
+        self.file.sync_all().map_err(Error::io("write", &self.name))?;
+        self.check_in_place()?;
+        sync_directory(directory_of(&self.name));
+        Ok(())
+    }
+
+    /// Fails unless the path leads to the file that was opened, and the file is as it was then.
+    fn check_in_place(&self) -> Result<(), Error> {
+        let there = fs::symlink_metadata(&self.name).map_err(Error::io("read", &self.name))?;
+        match State::of(&there) == State::of(&self.status) {
+            true => Ok(()),
+            false => Err(Error::Changed(self.name.clone())),
+        }
     }
 
     /// Fails if `target` is this very file.
@@ -109,7 +123,33 @@ impl Opened {
     }
 }
 
-/// What changes when somebody writes to a file.
-fn mark(status: &fs::Metadata) -> (u64, i64, i64) {
-    (status.len(), status.mtime(), status.mtime_nsec())
+/// What tells a file, as it is now, from all others, and from itself after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    file: (u64, u64),
+    len: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl State {
+    pub fn of(status: &fs::Metadata) -> Self {
+        Self {
+            file: (status.dev(), status.ino()),
+            len: status.len(),
+            modified: (status.mtime(), status.mtime_nsec()),
+            changed: (status.ctime(), status.ctime_nsec()),
+        }
+    }
+
+    /// True if both are states of one file.
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        self.file == other.file
+    }
+
+    /// True if these are states of one file which nobody wrote to in between. It may have been
+    /// renamed, which changes its attributes.
+    pub fn is_same_content(&self, other: &Self) -> bool {
+        (self.file, self.len, self.modified) == (other.file, other.len, other.modified)
+    }
 }

@@ -1,7 +1,7 @@
 //! Who may open a container: wrapping the file key for recipients, unwrapping it with identities.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
@@ -70,13 +70,6 @@ impl Wrapping {
         Self { recipients, shared: Mutex::new(None) }
     }
 
-    /// The types of the stanzas that a container gets, for a look at whether one has them.
-    pub(crate) fn stanza_types(&self) -> Result<Vec<String>, Error> {
-        self.with_file_key(Format::WattlockV1, |_, stanzas| {
-            Ok(stanzas.iter().map(|stanza| stanza.tag.clone()).collect())
-        })
-    }
-
     /// Wraps a file key that has to stay as it is.
     pub(crate) fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         self.recipients.wrap(file_key)
@@ -110,12 +103,17 @@ pub struct Identities {
     list: Vec<Box<dyn age::Identity + Send + Sync>>,
     /// What was unwrapped before, so that files of one run take one key derivation.
     known: Mutex<Vec<(Vec<Stanza>, Secret<FILE_KEY_BYTES>)>>,
+    /// The answers of [`Identities::openers`], for the same reason.
+    opened: Mutex<Vec<(Vec<Stanza>, Option<Openers>)>>,
 }
+
+/// The positions of the identities that open the stanzas of a header, each at least one.
+type Openers = BTreeSet<usize>;
 
 impl Identities {
     /// Identities of any type that the `age` crate knows.
     pub fn new(list: Vec<Box<dyn age::Identity + Send + Sync>>) -> Self {
-        Self { list, known: Mutex::default() }
+        Self { list, known: Mutex::default(), opened: Mutex::default() }
     }
 
     /// True if there is no identity at all.
@@ -157,31 +155,91 @@ impl Identities {
         result
     }
 
+    /// True if `header`, once it is authentic, is proven to be for the recipients of `wrapping` and
+    /// for no others: these identities open every stanza of it, to the same file key, and the same
+    /// identities open every stanza that `wrapping` makes.
+    ///
+    /// Nothing less is a proof. An X25519 stanza does not show its recipient. An SSH stanza shows
+    /// 32 bits of the key's hash, and a second key with the same bits is found in an hour. A plugin
+    /// may open what was wrapped for somebody else.
+    ///
+    /// # Errors
+    /// As [`Identities::with_file_key`], except that an identity which does not fit is no error.
+    pub(crate) fn prove_recipients(
+        &self,
+        header: &Header,
+        wrapping: &Wrapping,
+    ) -> Result<bool, Error> {
+        let wanted =
+            wrapping.with_file_key(Format::WattlockV1, |_, stanzas| self.openers(stanzas))?;
+        Ok(wanted.is_some() && self.openers(header.stanzas())? == wanted)
+    }
+
+    /// The identities that open `stanzas`; `None` if one stays closed or holds another key.
+    fn openers(&self, stanzas: &[Stanza]) -> Result<Option<Openers>, Error> {
+        // Held meanwhile, so that of many files with one passphrase stanza one derives the key.
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, openers)) = opened.iter().find(|(known, _)| known == stanzas) {
+            return Ok(openers.clone());
+        }
+        let found = self.open_each(stanzas)?;
+        let remember = |len| len < REMEMBERED || stanzas[0].tag == SCRYPT;
+        let openers = found.map(|(openers, file_key)| {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if remember(known.len()) {
+                known.push((copy(stanzas), file_key));
+            }
+            openers
+        });
+        if remember(opened.len()) {
+            opened.push((copy(stanzas), openers.clone()));
+        }
+        Ok(openers)
+    }
+
+    fn open_each(
+        &self,
+        stanzas: &[Stanza],
+    ) -> Result<Option<(Openers, Secret<FILE_KEY_BYTES>)>, Error> {
+        let mut all: Option<(Openers, Secret<FILE_KEY_BYTES>)> = None;
+        for stanza in stanzas {
+            if !PROVABLE.contains(&stanza.tag.as_str()) {
+                return Ok(None);
+            }
+            let Some((identity, file_key)) = self.open_one(stanza)? else { return Ok(None) };
+            match &mut all {
+                None => all = Some((Openers::from([identity]), file_key)),
+                Some((openers, common)) if *common == file_key => {
+                    openers.insert(identity);
+                }
+                Some(_) => return Ok(None),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The first identity that opens `stanza`, and the file key in it.
+    fn open_one(&self, stanza: &Stanza) -> Result<Option<(usize, Secret<FILE_KEY_BYTES>)>, Error> {
+        for (index, identity) in self.list.iter().enumerate() {
+            match identity.unwrap_stanzas(std::slice::from_ref(stanza)) {
+                Some(Ok(file_key)) => return Ok(Some((index, secret(&file_key)))),
+                None => {}
+                Some(Err(error)) => match unwrap_error(error, false) {
+                    Error::HeaderAuthentication => {}
+                    error => return Err(error),
+                },
+            }
+        }
+        Ok(None)
+    }
+
     fn unwrap(&self, header: &Header) -> Result<Secret<FILE_KEY_BYTES>, Error> {
         let passphrase = header.stanzas()[0].tag == SCRYPT;
         for identity in &self.list {
             match identity.unwrap_stanzas(header.stanzas()) {
                 None => {}
-                Some(Ok(file_key)) => {
-                    return Ok(Secret::init_with(|b| b.copy_from_slice(file_key.expose_secret())));
-                }
-                Some(Err(age::DecryptError::DecryptionFailed)) if passphrase => {
-                    return Err(Error::WrongPassphrase);
-                }
-                // That of an identity which is itself protected.
-                Some(Err(age::DecryptError::KeyDecryptionFailed)) => {
-                    return Err(Error::WrongPassphrase);
-                }
-                Some(Err(age::DecryptError::ExcessiveWork { required, .. })) => {
-                    return Err(Error::TooMuchWork(required));
-                }
-                Some(Err(
-                    age::DecryptError::DecryptionFailed
-                    | age::DecryptError::NoMatchingKeys
-                    | age::DecryptError::InvalidHeader
-                    | age::DecryptError::InvalidMac,
-                )) => return Err(Error::HeaderAuthentication),
-                Some(Err(error)) => return Err(Error::Unwrap(error.to_string())),
+                Some(Ok(file_key)) => return Ok(secret(&file_key)),
+                Some(Err(error)) => return Err(unwrap_error(error, passphrase)),
             }
         }
         Err(Error::WrongKey { recipients: header.recipient_types() })
@@ -190,6 +248,28 @@ impl Identities {
 
 /// File keys kept for stanzas that cost little to unwrap again.
 const REMEMBERED: usize = 16;
+
+/// Types of stanzas that only the one recipient's own identity opens.
+const PROVABLE: [&str; 4] = ["X25519", "ssh-ed25519", "ssh-rsa", SCRYPT];
+
+fn secret(file_key: &FileKey) -> Secret<FILE_KEY_BYTES> {
+    Secret::init_with(|bytes| bytes.copy_from_slice(file_key.expose_secret()))
+}
+
+/// Why an identity failed on a stanza that is for it; `passphrase` if it is a passphrase itself.
+fn unwrap_error(error: age::DecryptError, passphrase: bool) -> Error {
+    match error {
+        age::DecryptError::DecryptionFailed if passphrase => Error::WrongPassphrase,
+        // That of an identity which is itself protected.
+        age::DecryptError::KeyDecryptionFailed => Error::WrongPassphrase,
+        age::DecryptError::ExcessiveWork { required, .. } => Error::TooMuchWork(required),
+        age::DecryptError::DecryptionFailed
+        | age::DecryptError::NoMatchingKeys
+        | age::DecryptError::InvalidHeader
+        | age::DecryptError::InvalidMac => Error::HeaderAuthentication,
+        error => Error::Unwrap(error.to_string()),
+    }
+}
 
 fn copy(stanzas: &[Stanza]) -> Vec<Stanza> {
     let copy =

@@ -10,7 +10,7 @@ use crate::container::Sealed;
 use crate::error::Error;
 use crate::format::Format;
 use crate::header::{Header, Stanza};
-use crate::input::Input;
+use crate::input::{Input, State};
 use crate::keys::{Identities, Wrapping};
 use crate::staging::{Attributes, Staged};
 use crate::{age_v1, wattlock_v1};
@@ -31,7 +31,8 @@ pub struct Rekey<'a> {
 /// the old container, still can. Only protecting the file anew changes that.
 ///
 /// # Errors
-/// Anything in [`Error`]; the container is then as it was.
+/// Anything in [`Error`]; the container is then as it was. [`Error::Changed`] if another file took
+/// its place meanwhile, which stays.
 pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<PathBuf, Error> {
     let sealed = Sealed::read(input)?;
     let payload = sealed
@@ -40,15 +41,19 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<PathBuf, E
     let header = how
         .identities
         .with_file_key(&sealed.header, |old_key| new_header(how, &sealed.header, old_key))?;
-    let in_place = sealed.opened.check_is_not(target).is_err();
+    let opened = State::of(&sealed.opened.status);
+    let is_opened = |status| State::of(&status).is_same_file(&opened);
+    let in_place = input.name() == target || std::fs::symlink_metadata(target).is_ok_and(is_opened);
     let staged = Staged::create(target, how.overwrite || in_place)?;
     let failed = || Error::io("write", target);
     staged.file().write_all(&header).map_err(failed())?;
-    copy(&sealed.opened.file, payload.start, payload.end - payload.start, staged.file())
-        .map_err(failed())?;
+    let copied =
+        copy(&sealed.opened.file, payload.start, payload.end - payload.start, staged.file());
+    // Says more than that the file ended too soon.
     sealed.opened.check_unchanged()?;
+    copied.map_err(failed())?;
     staged.settle(&Attributes::of(&sealed.opened.status))?;
-    staged.publish()
+    if in_place { staged.publish_over(&opened) } else { staged.publish() }
 }
 
 fn new_header(how: &Rekey<'_>, old: &Header, old_key: &Secret<16>) -> Result<Vec<u8>, Error> {

@@ -18,6 +18,8 @@ use rustix::io::Errno;
 use wattlock_engine::crypto::random;
 
 use crate::error::Error;
+use crate::exchange;
+use crate::input::State;
 use crate::shown::Shown;
 
 /// What an output gets besides its bytes.
@@ -133,6 +135,30 @@ impl Staged {
         Ok(self.target)
     }
 
+    /// Gives the file its name in place of the one that is there, if that is still `expected`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if another file took the name meanwhile, which then keeps it, or if the
+    /// expected one was written to; [`Error::Io`].
+    pub(crate) fn publish_over(mut self, expected: &State) -> Result<PathBuf, Error> {
+        let failed = || Error::io("replace", &self.target);
+        let there = fs::symlink_metadata(&self.target).map_err(failed())?;
+        if State::of(&there) != *expected {
+            return Err(Error::Changed(self.target));
+        }
+        let temporary = match self.temporary.take() {
+            Some(temporary) => temporary,
+            None => Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))
+                .map_err(failed())?,
+        };
+        let own = State::of(&self.file.metadata().map_err(failed())?);
+        if !temporary.take_place(&self.target, &own, expected).map_err(failed())? {
+            return Err(Error::Changed(self.target));
+        }
+        sync_directory(directory_of(&self.target));
+        Ok(self.target)
+    }
+
     fn publish_nameless(&self) -> io::Result<()> {
         match link(&self.file, &self.target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.overwrite => {
@@ -208,6 +234,16 @@ impl Temporary {
         drop(live);
         std::mem::forget(self);
         Ok(())
+    }
+
+    /// As [`exchange::take_place`].
+    fn take_place(self, target: &Path, own: &State, expected: &State) -> io::Result<bool> {
+        let mut live = live();
+        let taken = exchange::take_place(&self.0, target, own, expected);
+        live.remove(&self.0);
+        drop(live);
+        std::mem::forget(self);
+        taken
     }
 }
 

@@ -1,6 +1,5 @@
 //! From a container to a file, to a stream, to a comparison, or to nothing but a verdict.
 
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,8 +10,9 @@ use wattlock_engine::{Engine, Report};
 use crate::Done;
 use crate::container::{Container, Sealed};
 use crate::error::Error;
+use crate::folders::umask;
 use crate::format::Format;
-use crate::input::Input;
+use crate::input::{Input, Opened};
 use crate::keys::Identities;
 use crate::payload::Moved;
 use crate::staging::{Attributes, Staged};
@@ -29,6 +29,15 @@ pub enum Target<'a> {
     Nothing,
 }
 
+/// Which sealed names are used for outputs. A container may come from anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SealedName {
+    /// Those that do not start with a dot.
+    Visible,
+    /// All of them.
+    Any,
+}
+
 /// How containers are to be opened: the same for all files of a run.
 pub struct Unprotect<'a> {
     /// Does the work.
@@ -37,8 +46,8 @@ pub struct Unprotect<'a> {
     pub identities: &'a Identities,
     /// The plaintext bytes wanted; all of them if `None`. The end may lie beyond the file's.
     pub range: Option<Range<u64>>,
-    /// Whether the output gets the name that is sealed in the container.
-    pub sealed_name: bool,
+    /// Whether the output gets the name that is sealed in the container, in its target's folder.
+    pub sealed_name: Option<SealedName>,
     /// Whether outputs that exist are replaced.
     pub overwrite: bool,
     /// Whether the container is removed once the output is on the disk and verified.
@@ -71,7 +80,7 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
     }
     let (moved, output) = match target {
         Target::File(path) => {
-            let (moved, path) = to_file(how, &mut container, window.clone(), path)?;
+            let (moved, path) = to_file(how, &mut container, window.clone(), &path)?;
             (moved, Some(path))
         }
         Target::Stream(writer) => {
@@ -90,22 +99,51 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
     Ok(done(&container, bytes_out, output, moved.report))
 }
 
-/// Authenticates the container `input` and compares it with the file `plaintext`, byte for byte.
+/// A container and a file that hold the same bytes.
+pub(crate) struct MatchedPair {
+    pub done: Done,
+    container: Opened,
+    plaintext: Opened,
+}
+
+impl MatchedPair {
+    /// Makes the container durable and removes the plaintext.
+    pub fn keep_container(&self) -> Result<(), Error> {
+        self.container.settle()?;
+        self.plaintext.remove()
+    }
+
+    /// Makes the plaintext durable and removes the container.
+    pub fn keep_plaintext(&self) -> Result<(), Error> {
+        self.plaintext.settle()?;
+        self.container.remove()
+    }
+}
+
+/// Authenticates `container` and compares it with the file `plaintext`, byte for byte.
 ///
 /// # Errors
-/// [`Error::Mismatch`] if they differ, or what [`unprotect`] returns.
-pub(crate) fn matches(how: &Unprotect<'_>, input: &Input, plaintext: &Path) -> Result<Done, Error> {
-    let mut container = Container::open(input, how.identities)?;
-    let file = File::open(plaintext).map_err(Error::io("read", plaintext))?;
-    let len = file.metadata().map_err(Error::io("read", plaintext))?.len();
+/// [`Error::Mismatch`] if they differ, [`Error::Changed`] if one of them is written to meanwhile,
+/// or what [`unprotect`] returns.
+pub(crate) fn compare(
+    how: &Unprotect<'_>,
+    mut container: Container,
+    plaintext: &Path,
+) -> Result<MatchedPair, Error> {
+    let opened = Input::Path(plaintext.to_owned()).open()?;
+    let len = opened.status.len();
     if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
-    let moved = container.run(how.engine, None, Sink::Equals(&file), plaintext, how.progress)?;
+    let sink = Sink::Equals(&opened.file);
+    let moved = container.run(how.engine, None, sink, plaintext, how.progress)?;
     if moved.plain_bytes != len {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
-    Ok(done(&container, len, None, moved.report))
+    container.opened.check_unchanged()?;
+    opened.check_unchanged()?;
+    let done = done(&container, len, None, moved.report);
+    Ok(MatchedPair { done, container: container.opened, plaintext: opened })
 }
 
 /// The data key of a wattlock v1 container, for other implementations of Cobblestone-256, and
@@ -128,11 +166,9 @@ fn to_file(
     how: &Unprotect<'_>,
     container: &mut Container,
     window: Option<Range<u64>>,
-    mut path: PathBuf,
+    path: &Path,
 ) -> Result<(Moved, PathBuf), Error> {
-    if let Some(name) = container.metadata.name.as_deref().filter(|_| how.sealed_name) {
-        path.set_file_name(name);
-    }
+    let path = output_path(how, container, path)?;
     container.opened.check_is_not(&path)?;
     let staged = Staged::create(&path, how.overwrite)?;
     let sink = Sink::File { file: staged.file(), offset: 0 };
@@ -152,12 +188,31 @@ fn to_file(
     Ok((moved, output))
 }
 
-/// What is sealed in the container, and else what the container itself has.
+/// Where the output of `container` goes: to `target`, or to its sealed name in the same folder.
+///
+/// # Errors
+/// [`Error::NoSealedName`] or [`Error::HiddenName`] if a sealed name is wanted and cannot be had.
+pub(crate) fn output_path(
+    how: &Unprotect<'_>,
+    container: &Container,
+    target: &Path,
+) -> Result<PathBuf, Error> {
+    let Some(wanted) = how.sealed_name else { return Ok(target.to_owned()) };
+    // It is the name of a file in a folder and nothing else: see `Metadata`.
+    let name = container.metadata.name.as_deref().ok_or(Error::NoSealedName)?;
+    if wanted == SealedName::Visible && name.as_encoded_bytes().starts_with(b".") {
+        return Err(Error::HiddenName(name.into()));
+    }
+    Ok(target.with_file_name(name))
+}
+
+/// What is sealed in the container, and else what the container itself has. The mode gets no bit
+/// that the user's mask takes from new files.
 fn attributes(container: &Container) -> Attributes {
     let status = &container.opened.status;
     let own = if status.is_file() { Attributes::of(status) } else { Attributes::default() };
     Attributes {
-        mode: container.metadata.mode.or(own.mode),
+        mode: container.metadata.mode.or(own.mode).map(|mode| mode & !umask()),
         modified: container.metadata.modified.or(own.modified),
         owner: own.owner,
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use wattlock_file::SealedName;
 
 use super::values::parse_range;
 use super::{DEVICES, EXIT_CODES, KEYS, SEFPS};
@@ -16,7 +17,7 @@ use super::{DEVICES, EXIT_CODES, KEYS, SEFPS};
 pub struct Protect {
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Protect for the recipient of this identity, too; with --resume, check outputs with it
+    /// Also protect for the recipient of this identity; with --resume, check outputs with it
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
     #[command(flatten)]
@@ -43,8 +44,9 @@ pub struct Protect {
 
 /// Open containers that wattlock or age made; the format is found out.
 ///
-/// FILE.wlk or FILE.age becomes FILE, with the mode and time it had. Without FILE, standard input
-/// is opened to standard output, where only authentic bytes come out.
+/// FILE.wlk or FILE.age becomes FILE, with the mode (less the umask) and time it had. A container
+/// with another name needs -o, --out-dir or --restore-name. Without FILE, standard input is opened
+/// to standard output, where only authentic bytes come out.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Unprotect {
@@ -59,9 +61,12 @@ pub struct Unprotect {
     /// Open only these bytes: "A..B", "A.." or "..B"; only the chunks that hold them are read
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
-    /// Use the name that is sealed in the container
-    #[arg(short = 'N', long)]
+    /// Name the output as sealed in the container, in the folder it goes to anyway
+    #[arg(short = 'N', long, conflicts_with = "output")]
     pub restore_name: bool,
+    /// With --restore-name, also use names that start with a dot
+    #[arg(long, requires = "restore_name")]
+    pub dot_files: bool,
     /// The format, where a container does not tell it
     #[arg(long, value_enum)]
     pub format: Option<UntoldFormat>,
@@ -72,6 +77,14 @@ pub struct Unprotect {
     pub variant: Option<String>,
     #[command(flatten)]
     pub run: Run,
+}
+
+impl Unprotect {
+    /// The sealed names that are wanted for outputs.
+    pub fn sealed_name(&self) -> Option<SealedName> {
+        let wanted = if self.dot_files { SealedName::Any } else { SealedName::Visible };
+        self.restore_name.then_some(wanted)
+    }
 }
 
 /// Authenticate every byte of containers, and write nothing.
@@ -224,7 +237,11 @@ pub struct Batch {
     /// Remove each original once its output is written, on the disk, and read back
     #[arg(long)]
     pub replace: bool,
-    /// Go on where a run stopped: outputs that are there are checked and kept if they are right
+    /// Resume: verify existing outputs and keep the good ones
+    ///
+    /// protect keeps a container only if the identities given with -i, or the passphrase, prove
+    /// that it is for these recipients and no others. It reports any other as an error and makes
+    /// it again only with --force.
     #[arg(long)]
     pub resume: bool,
 }

@@ -9,7 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{
-    Place, assert_exit, in_the_middle_of_replacing, is_root, names, pattern, stderr, wattlock,
+    Place, assert_exit, in_the_middle_of_replacing, install, is_root, names, pattern, stderr,
+    wattlock,
 };
 
 #[test]
@@ -96,7 +97,7 @@ fn what_may_not_be_read_or_written() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     fs::set_permissions(&forbidden, fs::Permissions::from_mode(0o555)).unwrap();
     let program = place.path("program");
-    fs::copy(env!("CARGO_BIN_EXE_wattlock"), &program).unwrap();
+    install(env!("CARGO_BIN_EXE_wattlock"), &program);
     let as_nobody = |args: &[&OsStr]| {
         let mut command = Command::new(&program);
         if is_root() {

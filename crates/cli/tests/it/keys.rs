@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::support::{
-    Place, assert_exit, installed, pattern, stderr, stdout, wattlock, with_input,
+    Place, Plugin, assert_exit, installed, pattern, stderr, stdout, wattlock, with_input,
 };
 
 /// As `wattlock protect`, with a cheap key derivation where there is one.
@@ -262,31 +262,21 @@ fn plugins_wrap_and_unwrap() {
         return;
     }
     let place = Place::new();
-    let plugin = place.path("age-plugin-wattlocktest");
-    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugin.py"), &plugin).unwrap();
-    fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
-    let keys = stdout(&Command::new(&plugin).arg("--keys").output().unwrap());
-    let (recipient, identity) = keys.trim().split_once('\n').unwrap();
-    let identity = place.write("identity", identity.as_bytes());
-    let path = std::env::join_paths(
-        std::iter::once(place.path(""))
-            .chain(std::env::split_paths(&std::env::var("PATH").unwrap())),
-    )
-    .unwrap();
+    let plugin = Plugin::new(&place);
     let file = place.write("d/f", &pattern(100_000));
     for format in ["wattlock", "age"] {
         let sealed = place.path(format!("d/f.{format}"));
-        let made = wattlock()
-            .env("PATH", &path)
-            .args(["protect", "--format", format, "-r", recipient, "-o"])
+        let made = plugin
+            .wattlock()
+            .args(["protect", "--format", format, "-r", &plugin.recipient, "-o"])
             .args([&sealed, &file])
             .output()
             .unwrap();
         assert_exit(&made, 0);
         let shown = wattlock().arg("inspect").arg(&sealed).output().unwrap();
         assert!(stdout(&shown).contains("recipients  wattlocktest"));
-        let mut open = Command::new(env!("CARGO_BIN_EXE_wattlock"));
-        open.args(["unprotect", "-o-", "-i"]).args([&identity, &sealed]).env("PATH", &path);
+        let mut open = plugin.wattlock();
+        open.args(["unprotect", "-o-", "-i"]).args([&plugin.identity, &sealed]);
         let opened = open.output().unwrap();
         assert_exit(&opened, 0);
         assert!(opened.stdout == pattern(100_000));
@@ -294,8 +284,8 @@ fn plugins_wrap_and_unwrap() {
     if installed("age") {
         let sealed = place.path("d/f.age");
         let mut age = Command::new("age");
-        let opened =
-            age.args(["-d", "-i"]).args([&identity, &sealed]).env("PATH", &path).output().unwrap();
+        age.args(["-d", "-i"]).args([&plugin.identity, &sealed]).env("PATH", plugin.path());
+        let opened = age.output().unwrap();
         assert!(opened.stdout == pattern(100_000), "{}", stderr(&opened));
     }
 }

@@ -2,9 +2,13 @@
 """An age plugin for tests: wraps a file key by adding one to each byte. Protects nothing.
 
 With --age-plugin=… it speaks the plugin protocol, https://c2sp.org/age-plugin; with --keys it
-prints its recipient and its identity.
+prints its recipient and its identity. Before it answers it runs the shell command in WATTLOCKTEST_DO,
+if there is one, in its own folder: what happens while wattlock waits, whose process number is then in
+WATTLOCKTEST_CALLER.
 """
 import base64
+import os
+import subprocess
 import sys
 
 NAME = "wattlocktest"
@@ -52,8 +56,19 @@ def until_done():
         yield words, body
 
 
+def meanwhile():
+    command = os.environ.get("WATTLOCKTEST_DO")
+    if command:
+        caller = {"WATTLOCKTEST_CALLER": str(os.getppid())}
+        folder = os.path.dirname(os.path.abspath(__file__))
+        subprocess.run(
+            ["sh", "-ec", command], cwd=folder, env=os.environ | caller, stdout=sys.stderr, check=True
+        )
+
+
 def recipient():
     keys = [body for words, body in until_done() if words == ["wrap-file-key"]]
+    meanwhile()
     for index, key in enumerate(keys):
         wrapped = bytes((byte + 1) % 256 for byte in key)
         write(["recipient-stanza", str(index), NAME], wrapped)
@@ -63,6 +78,7 @@ def recipient():
 
 def identity():
     stanzas = [(words, body) for words, body in until_done() if words[0] == "recipient-stanza"]
+    meanwhile()
     for words, body in stanzas:
         if words[2] == NAME:
             write(["file-key", words[1]], bytes((byte - 1) % 256 for byte in body))

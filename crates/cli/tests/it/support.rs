@@ -6,7 +6,7 @@ pub mod frozen;
 pub mod report;
 pub mod stream;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -73,6 +73,55 @@ impl Place {
         assert!(made.status.success(), "{}", stderr(&made));
         fs::remove_file(&plain).unwrap();
         plain.with_file_name(format!("{name}.wlk"))
+    }
+}
+
+/// Copies a program, in a process of its own: one that a test starts meanwhile would inherit the
+/// open copy, and a program that is open for writing cannot be started.
+pub fn install(from: impl AsRef<OsStr>, to: &Path) {
+    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+}
+
+/// The age plugin of these tests, which can do something while the program waits for it.
+pub struct Plugin {
+    pub recipient: String,
+    /// The file of the identity.
+    pub identity: PathBuf,
+    path: OsString,
+}
+
+impl Plugin {
+    /// Installs it in a place.
+    pub fn new(place: &Place) -> Self {
+        let program = place.path("age-plugin-wattlocktest");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/plugin.py");
+        install(script, &program);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let keys = stdout(&Command::new(&program).arg("--keys").output().unwrap());
+        let (recipient, identity) = keys.trim().split_once('\n').unwrap();
+        let identity = place.write("plugin-identity", identity.as_bytes());
+        let folders = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
+        let path = std::env::join_paths([vec![place.path("")], folders].concat()).unwrap();
+        Self { recipient: recipient.to_owned(), identity, path }
+    }
+
+    /// A PATH on which it is found.
+    pub fn path(&self) -> &OsStr {
+        &self.path
+    }
+
+    /// `wattlock`, which finds the plugin.
+    pub fn wattlock(&self) -> Command {
+        let mut command = wattlock();
+        command.env("PATH", &self.path);
+        command
+    }
+
+    /// `wattlock`, where the plugin runs the shell command `meanwhile` before it answers.
+    pub fn wattlock_and(&self, meanwhile: &str) -> Command {
+        let mut command = self.wattlock();
+        command.env("WATTLOCKTEST_DO", meanwhile);
+        command
     }
 }
 

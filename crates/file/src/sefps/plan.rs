@@ -65,5 +65,5 @@ fn task(direction: Direction, input: &Path, out_dir: Option<&Path>) -> Result<Ta
             )));
         }
     };
-    Ok(Task { input: input.to_owned(), output, unnamed: false, len: status.len() })
+    Ok(Task { input: input.to_owned(), output, len: status.len() })
 }

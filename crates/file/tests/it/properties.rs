@@ -49,7 +49,7 @@ impl Keys {
             engine: &Engine::new(threads),
             identities: &self.identities,
             range,
-            sealed_name: false,
+            sealed_name: None,
             overwrite: false,
             replace: false,
             progress: &Progress::default(),

@@ -34,7 +34,7 @@ fn open(vector: &Vector, input: &Input, threads: usize) -> Result<Vec<u8>, Error
         engine: &Engine::new(threads),
         identities: &identities,
         range: None,
-        sealed_name: false,
+        sealed_name: None,
         overwrite: false,
         replace: false,
         progress: &Progress::default(),

@@ -1,0 +1,136 @@
+//! Modes of what is made: the user's mask, and folders that are made after others.
+
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::Error;
+
+/// The folders of a tree as the run will make them, by their paths.
+#[derive(Debug, Default)]
+pub struct Folders(HashMap<PathBuf, Access>);
+
+/// Who may do what in a folder.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    /// Permission bits, the lowest nine, and the sticky bit.
+    mode: u32,
+    user: u32,
+    group: u32,
+}
+
+/// Folders that this run made.
+pub(crate) struct NewFolders<'a>(Vec<(PathBuf, Option<&'a Access>)>);
+
+impl Folders {
+    /// Notes that `path` is made after a folder with this `status`, less the bits in `mask`. Of two
+    /// folders that become one, it gets what both allow.
+    pub(crate) fn note(&mut self, path: PathBuf, status: &Metadata, mask: u32) {
+        let new = Access {
+            mode: status.mode() & (STICKY | 0o777 & !mask),
+            user: status.uid(),
+            group: status.gid(),
+        };
+        let merge = |old: &mut Access| {
+            old.mode = old.mode & new.mode & 0o777 | (old.mode | new.mode) & STICKY;
+            if (old.user, old.group) != (new.user, new.group) {
+                old.mode &= !0o077;
+            }
+        };
+        self.0.entry(path).and_modify(merge).or_insert(new);
+    }
+
+    /// Makes the folders that `outputs` need and that are missing; existing ones stay as they are.
+    ///
+    /// No folder allows more than the one it is made after, at any time: it is the user's alone
+    /// until its group is set. What its own user is denied is set by [`NewFolders::finish`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn make<'p>(
+        &self,
+        outputs: impl Iterator<Item = &'p Path>,
+    ) -> Result<NewFolders<'_>, Error> {
+        let mut made = Vec::new();
+        for output in outputs {
+            let mut missing = Vec::new();
+            let mut folder = output.parent();
+            while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
+                missing.push(path);
+                folder = path.parent();
+            }
+            for path in missing.into_iter().rev() {
+                let access = self.0.get(path);
+                let mode = if access.is_some() { 0o700 } else { 0o777 };
+                DirBuilder::new().mode(mode).create(path).map_err(Error::io("create", path))?;
+                made.push((path.to_owned(), access));
+                if let Some(access) = access {
+                    access.give(path, 0o700).map_err(Error::io("set the mode of", path))?;
+                }
+            }
+        }
+        Ok(NewFolders(made))
+    }
+}
+
+impl NewFolders<'_> {
+    /// Removes the folders that stayed empty, and takes from the others what their own user may
+    /// not do in them.
+    pub fn finish(self) {
+        for (path, access) in self.0.iter().rev() {
+            // Fails, as it should, if there is anything in it.
+            let removed = fs::remove_dir(path).is_ok();
+            if let Some(access) = access.filter(|access| !removed && access.mode & 0o700 != 0o700) {
+                // The folder allows its user more than asked for, and others no more than that.
+                let _ = access.give(path, 0);
+            }
+        }
+    }
+}
+
+impl Access {
+    /// Gives the folder at `path` these rights, and its user those in `more`.
+    fn give(&self, path: &Path, more: u32) -> std::io::Result<()> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        // Only root may give folders away; a group is given by its members.
+        if fchown(&folder, Some(self.user), Some(self.group)).is_err() {
+            let _ = fchown(&folder, None, Some(self.group));
+        }
+        let status = folder.metadata()?;
+        let mut mode = self.mode | more;
+        if status.gid() != self.group {
+            // Another group is among the others.
+            mode &= !0o070 | (mode & 0o007) << 3;
+        }
+        // A new folder may have its parent's group and pass it on.
+        let inherited = status.mode() & SET_GROUP;
+        match status.mode() & (STICKY | 0o777) == mode {
+            true => Ok(()),
+            false => folder.set_permissions(Permissions::from_mode(mode | inherited)),
+        }
+    }
+}
+
+const STICKY: u32 = 0o1000;
+const SET_GROUP: u32 = 0o2000;
+
+/// The bits that the user's mask takes from new files, as they were when this was first called.
+pub(crate) fn umask() -> u32 {
+    static UMASK: OnceLock<u32> = OnceLock::new();
+    *UMASK.get_or_init(|| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let mask = line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+        mask.unwrap_or_else(|| {
+            // It can only be read by setting it. Files that others make meanwhile are theirs alone.
+            let mask = rustix::process::umask(Mode::from_raw_mode(0o077));
+            rustix::process::umask(mask);
+            mask.as_raw_mode()
+        })
+    })
+}

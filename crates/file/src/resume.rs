@@ -1,0 +1,132 @@
+//! The work of one task, and outputs of an earlier run that it may keep.
+
+use std::fs;
+use std::path::Path;
+
+use crate::batch::{Outcome, Task};
+use crate::container::{Container, Sealed};
+use crate::error::{Error, Kind};
+use crate::input::Input;
+use crate::keys::Identities;
+use crate::protect::{Protect, protect};
+use crate::unprotect::{MatchedPair, Target, Unprotect, compare, output_path, unprotect};
+
+impl Task {
+    /// Protects this task's file. With `resume`, an existing output is checked first with its
+    /// identities, and kept if it is right; a container with a damaged payload is made again. With
+    /// `how.replace`, the original of a kept output is removed, too.
+    ///
+    /// # Errors
+    /// As [`protect`]; [`Error::Unproven`] if nothing proves that the output is for the same
+    /// recipients, [`Error::Stale`] if it holds something else.
+    pub fn protect(
+        &self,
+        how: &Protect<'_>,
+        resume: Option<&Identities>,
+    ) -> Result<Outcome, Error> {
+        let input = Input::Path(self.input.clone());
+        let mut overwrite = how.overwrite;
+        if let Some(identities) = resume.filter(|_| is_file(&self.output)) {
+            match self.check_output(how, identities)? {
+                ExistingOutput::Right(pair) => {
+                    if how.replace {
+                        input.check_removable()?;
+                        pair.keep_container()?;
+                    }
+                    return Ok(Outcome::Kept(pair.done));
+                }
+                ExistingOutput::Damaged => overwrite = true,
+                ExistingOutput::Other(_) if how.overwrite => {}
+                ExistingOutput::Other(error) => return Err(error),
+            }
+        }
+        let how = Protect { overwrite, ..*how };
+        protect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
+    }
+
+    /// Opens this task's container. With `resume`, an existing output is compared with the
+    /// container first, and kept if it is the same; with `how.replace`, the container is then
+    /// removed.
+    ///
+    /// # Errors
+    /// As [`unprotect`]; [`Error::NoName`] if the output would be the input; [`Error::Differs`] if
+    /// the output holds something else: outputs appear whole, so it is not half of this one.
+    pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
+        let input = Input::Path(self.input.clone());
+        if self.output == self.input && how.sealed_name.is_none() {
+            return Err(Error::NoName(self.input.clone()));
+        }
+        if resume {
+            let container = Container::open(&input, how.identities)?;
+            let output = output_path(how, &container, &self.output)?;
+            if is_file(&output) {
+                match compare(how, container, &output) {
+                    Ok(pair) => {
+                        if how.replace {
+                            input.check_removable()?;
+                            pair.keep_plaintext()?;
+                        }
+                        return Ok(Outcome::Kept(pair.done));
+                    }
+                    Err(Error::Mismatch(_)) if how.overwrite => {}
+                    Err(Error::Mismatch(path)) => return Err(Error::Differs(path)),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        unprotect(how, &input, Target::File(self.output.clone())).map(Outcome::Made)
+    }
+
+    /// Compares the file at the output with what this task would make.
+    fn check_output(
+        &self,
+        how: &Protect<'_>,
+        identities: &Identities,
+    ) -> Result<ExistingOutput, Error> {
+        let other = |error: fn(_) -> _| Ok(ExistingOutput::Other(error(self.output.clone())));
+        let sealed = match Sealed::read(&Input::Path(self.output.clone())) {
+            Ok(sealed) if sealed.header.format() == how.format => sealed,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            _ => return other(Error::Stale),
+        };
+        if !identities.prove_recipients(&sealed.header, how.wrapping)? {
+            return other(Error::Unproven);
+        }
+        let container = match sealed.unlock(identities) {
+            Ok(container) => container,
+            Err(Error::HeaderAuthentication) => return other(Error::Unproven),
+            Err(Error::Damaged(_)) => return Ok(ExistingOutput::Damaged),
+            Err(error) => return Err(error),
+        };
+        let check = Unprotect {
+            engine: how.engine,
+            identities,
+            range: None,
+            sealed_name: None,
+            overwrite: false,
+            replace: how.replace,
+            progress: how.progress,
+        };
+        match compare(&check, container, &self.input) {
+            Ok(pair) => Ok(ExistingOutput::Right(Box::new(pair))),
+            Err(Error::Mismatch(_)) => other(Error::Stale),
+            Err(error) if error.kind() == Kind::Authentication => Ok(ExistingOutput::Damaged),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What an existing output is to a task that protects.
+enum ExistingOutput {
+    /// What the task would make.
+    Right(Box<MatchedPair>),
+    /// A container for the same recipients, whose payload does not open any more.
+    Damaged,
+    /// Anything else, and the error that says so.
+    Other(Error),
+}
+
+/// True for a file itself; a link is nothing that an earlier run made.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|status| status.is_file())
+}
