@@ -195,8 +195,92 @@ mod tests {
         let counter = Counter { range: None, ..COUNTER };
         assert_eq!(steps(counter, 9, &[(1.0, 10)]), (vec![Step::Ok], Some(1)));
         assert_eq!(steps(counter, 9, &[(1.0, 8)]), (vec![Step::Ambiguous], None));
-        // 65 536 J at 1000 W, and 0.8 of that.
+        // 2^32 units of 2^-16 J, less one, at 1000 W.
+        assert_eq!(counter.wrap_time(), Duration::from_nanos(65_535_999_984));
         assert_eq!(steps(counter, 9, &[(53.0, 8)]), (vec![Step::Ambiguous], None));
+    }
+
+    /// All that is known after steps that are given as seconds and readings.
+    fn totals(
+        counter: Counter,
+        first: u64,
+        steps: &[(f64, u64)],
+    ) -> Result<(Microjoules, Microjoules), Caveat> {
+        let mut at = Instant::now();
+        let mut accumulator = Accumulator::new(counter, at, Microjoules(first));
+        for (seconds, value) in steps {
+            at += Duration::from_secs_f64(*seconds);
+            accumulator.step(at, Microjoules(*value));
+        }
+        accumulator.total()
+    }
+
+    #[test]
+    fn two_units_of_doubt_and_one_more_for_each_wrap() {
+        let top = 262_143_328_850;
+        let wraps = [(1.0, 10), (1.0, 20), (200.0, top), (1.0, 5), (1.0, 6)];
+        let of = |steps| totals(COUNTER, top, &wraps[..steps]);
+        assert_eq!(of(0), Ok((Microjoules(0), Microjoules(2 * 62))));
+        assert_eq!(of(1), Ok((Microjoules(10), Microjoules(3 * 62))));
+        assert_eq!(of(2), Ok((Microjoules(20), Microjoules(3 * 62))));
+        // 262 kJ in 200 s is more than 1000 W.
+        assert_eq!(of(3), Err(Caveat::Implausible));
+        let slow = [(1.0, 10), (200.0, 199_000_000_000), (100.0, top), (1.0, 5), (1.0, 6)];
+        let of = |steps| totals(COUNTER, top, &slow[..steps]);
+        assert_eq!(of(3), Ok((Microjoules(top), Microjoules(3 * 62))));
+        assert_eq!(of(5), Ok((Microjoules(top + 6), Microjoules(4 * 62))));
+    }
+
+    #[test]
+    fn the_first_reason_is_kept() {
+        let stuck_first = [(1.0, 5), (1.0, 3), (1.0, 9)];
+        assert_eq!(totals(COUNTER, 5_000_000_000, &[(1.0, 3), (1.0, 3)]), Err(Caveat::Reset));
+        assert_eq!(totals(COUNTER, 5, &stuck_first), Err(Caveat::Stuck));
+        assert_eq!(totals(COUNTER, 0, &[(210.0, 5), (1.0, 5)]), Err(Caveat::Ambiguous));
+        assert_eq!(totals(COUNTER, 0, &[(1.0, 1_002_000_000)]), Err(Caveat::Implausible));
+    }
+
+    #[test]
+    fn at_the_share_of_the_wrap_time_it_is_too_late() {
+        let late = COUNTER.wrap_time().mul_f64(0.8);
+        for (elapsed, expected) in
+            [(late, Step::Ambiguous), (late.saturating_sub(Duration::from_nanos(1)), Step::Ok)]
+        {
+            let at = Instant::now();
+            let mut accumulator = Accumulator::new(COUNTER, at, Microjoules(0));
+            assert_eq!(accumulator.step(at + elapsed, Microjoules(5)), expected);
+        }
+    }
+
+    #[test]
+    fn each_bound_to_the_unit() {
+        // 1000 W for 1 s and a refresh of 1 ms, and one unit.
+        let most = 1_001_000_062;
+        let top = 262_143_328_850;
+        let cases = [
+            (COUNTER, 0, 1.0, most, Step::Ok),
+            (COUNTER, 0, 1.0, most + 1, Step::Implausible),
+            (COUNTER, top, 1.0, most, Step::Wrapped),
+            (COUNTER, top, 1.0, most + 1, Step::Reset),
+            (COUNTER, top + 1, 1.0, 3, Step::Reset),
+            // 262 143 J at 1000 W, and 0.8 of that: 209.714 663 s.
+            (COUNTER, 0, 209.714, 5, Step::Ok),
+            (COUNTER, 0, 209.715, 5, Step::Ambiguous),
+            // 65 536 J at 1000 W, and 0.8 of that: 52.428 799 s.
+            (Counter { range: None, ..COUNTER }, 0, 52.428, 5, Step::Ok),
+            (Counter { range: None, ..COUNTER }, 0, 52.429, 5, Step::Ambiguous),
+            (COUNTER, 7, 0.299, 7, Step::Ok),
+            (COUNTER, 7, 0.300, 7, Step::Stuck),
+            // Three refreshes of 200 ms, and two units of 1 J at half a watt.
+            (Counter { refresh: Duration::from_millis(200), ..COUNTER }, 7, 0.599, 7, Step::Ok),
+            (Counter { refresh: Duration::from_millis(200), ..COUNTER }, 7, 0.600, 7, Step::Stuck),
+            (Counter { resolution: Microjoules(1_000_000), ..COUNTER }, 7, 3.999, 7, Step::Ok),
+            (Counter { resolution: Microjoules(1_000_000), ..COUNTER }, 7, 4.000, 7, Step::Stuck),
+        ];
+        for (counter, first, seconds, value, expected) in cases {
+            let (seen, _) = steps(counter, first, &[(seconds, value)]);
+            assert_eq!(seen, [expected], "{counter:?}: {first}, {value} after {seconds} s");
+        }
     }
 
     proptest! {

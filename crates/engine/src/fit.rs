@@ -128,6 +128,48 @@ mod tests {
     }
 
     #[test]
+    fn a_line_to_the_nanosecond() {
+        // 100 ns and 2 ns a byte; of each size the sample in the middle is on the line.
+        let mut samples = vec![(1000, 2100), (1000, 1680), (1000, 4200)];
+        samples.extend([(3000, 6100), (3000, 6100), (4000, 8100), (4000, 4050), (4000, 9720)]);
+        let found = fit(&samples).unwrap();
+        assert_eq!(found.startup, Duration::from_nanos(100));
+        assert!((found.bytes_per_second - 5e8).abs() < 1.0, "{found:?}");
+        // Of the distances 0, 0, 0, 0, 0.2, 0.2, 0.5 and 1 the median is 0.1.
+        assert!((found.spread - 0.1).abs() < 1e-9, "{found:?}");
+        assert_eq!(found.time(500), Duration::from_nanos(1100));
+        assert_eq!(found.time(0), found.startup);
+        let endless = Fit { bytes_per_second: 1e-9, ..found };
+        assert_eq!(endless.time(u64::MAX), Duration::MAX);
+        let late = Fit { startup: Duration::MAX, ..found };
+        assert_eq!(late.time(500), Duration::MAX);
+    }
+
+    #[test]
+    fn of_an_even_number_the_middle_is_between_two() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![7.0]), Some(7.0));
+        assert_eq!(median(vec![9.0, 1.0]), Some(5.0));
+        assert_eq!(median(vec![9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![9.0, 1.0, 4.0, 2.0]), Some(3.0));
+    }
+
+    #[test]
+    fn where_the_line_is_zero_no_distance_counts() {
+        let found = fit(&[(0, 0), (1000, 1000)]).unwrap();
+        assert_eq!((found.startup, found.spread), (Duration::ZERO, 0.0));
+        assert_eq!(fit(&[(0, 5), (1000, 1005)]).unwrap().startup, Duration::from_nanos(5));
+        // Where it is almost zero, it does: one distance is all of the line, the other almost none.
+        let found = fit(&[(1, 0), (10_001, 10)]).unwrap();
+        assert!((found.spread - 0.5).abs() < 0.001, "{found:?}");
+    }
+
+    #[test]
+    fn two_sizes_that_are_the_same_number_are_no_line() {
+        assert_eq!(fit(&[(1 << 60, 10), ((1 << 60) + 1, 20)]), None);
+    }
+
+    #[test]
     fn what_is_no_line() {
         assert_eq!(fit(&[]), None);
         assert_eq!(fit(&[(4096, 100), (4096, 110)]), None, "one size");

@@ -105,6 +105,51 @@ mod tests {
         assert_eq!(layout.plain_len(0), Err(Damage::Truncated));
     }
 
+    #[test]
+    fn a_range_at_an_end_takes_the_last_chunk() {
+        let (short, marked) = (Format::WattlockV1.layout(), Format::AgeV1.layout());
+        let cases = [
+            // Nothing at all is one chunk; so is an empty range anywhere.
+            (short, 0, 0..0, 0..1),
+            (marked, 0, 0..0, 0..1),
+            (short, 50_000, 5..5, 0..1),
+            (short, 50_000, 16384..16384, 1..2),
+            (short, 50_000, 16383..16384, 0..1),
+            (short, 50_000, 16383..16385, 0..2),
+            (short, 50_000, 0..49_999, 0..4),
+            (short, 50_000, 0..49_152, 0..3),
+            // Up to the end, the chunk is there that proves it, though it is empty.
+            (short, 16384, 0..16384, 0..2),
+            (short, 16384, 0..16383, 0..1),
+            (short, 32768, 16384..32768, 1..3),
+            (short, 32768, 32768..32768, 2..3),
+            (marked, 65536, 0..65536, 0..1),
+            (marked, 65536, 65536..65536, 0..1),
+            (marked, 131_072, 131_072..131_072, 1..2),
+            (marked, 131_073, 131_073..131_073, 2..3),
+            (marked, 131_072, 1..65536, 0..1),
+        ];
+        for (layout, plain_len, range, chunks) in cases {
+            assert_eq!(layout.chunks_of(&range, plain_len), chunks, "{range:?} of {plain_len}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_takes_a_tag_more() {
+        let (short, marked) = (Format::WattlockV1.layout(), Format::AgeV1.layout());
+        assert_eq!((short.slot_len(), marked.slot_len()), (16_400, 65_552));
+        for (layout, plain_len, sealed_len) in [
+            (short, 0, 16),
+            (short, 16_383, 16_399),
+            (short, 16_384, 16_416),
+            (marked, 0, 16),
+            (marked, 65_536, 65_552),
+            (marked, 65_537, 65_569),
+        ] {
+            assert_eq!(layout.sealed_len(plain_len), sealed_len, "{plain_len}");
+        }
+    }
+
     proptest! {
         #[test]
         fn lengths_round_trip(plain_len in 0u64..1 << 50) {
