@@ -6,9 +6,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wattlock_energy::{Caveat, Class, External, Found, Root, Sources, Status, Window};
+use wattlock_testing::wait_until;
 
 /// A machine without any other meter.
 struct Machine(tempfile::TempDir);
@@ -57,16 +58,24 @@ fn is_steady(window: &Window, watts: f64) -> bool {
     best <= truth && best > 0.3 * truth && lo.joules() <= truth && truth <= hi.joules()
 }
 
-/// Waits for something that another process does.
-fn comes_true(what: impl Fn() -> bool) -> bool {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_secs(60) {
-        if what() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    false
+/// The bytes of a file that a command writes one by one, to say how far it is.
+fn count(path: &str) -> usize {
+    fs::read(path).map_or(0, |bytes| bytes.len())
+}
+
+/// Waits until a command that leaves a byte at `path` for each reading has come to so many more.
+fn more_readings(more: usize, path: &str) {
+    let before = count(path);
+    wait_until("there are more readings", || count(path) >= before + more);
+}
+
+/// True if one of the processes whose numbers are the lines of a file runs.
+fn one_runs(path: &str) -> bool {
+    let numbers = fs::read_to_string(path).unwrap_or_default();
+    numbers.lines().any(|number| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+    })
 }
 
 #[test]
@@ -93,7 +102,7 @@ fn a_command_that_ends_is_run_again() {
     let window = measure(&mut sources, Duration::from_millis(200));
     assert!(is_steady(&window, 120.5), "{:?}", window.sum());
     let before = runs();
-    assert!(comes_true(|| runs() > before));
+    wait_until("it runs again", || runs() > before);
 }
 
 #[test]
@@ -101,15 +110,16 @@ fn energy_is_counted() {
     let machine = Machine::new();
     let joules = machine.path("joules");
     fs::write(&joules, "1000.00 J").unwrap();
-    let mut sources = machine.sources(&format!("while :; do cat {joules}; echo; sleep 0.03; done"));
+    let said = machine.path("said");
+    let meter = format!("while :; do cat {joules}; echo; printf x >> {said}; sleep 0.03; done");
+    let mut sources = machine.sources(&meter);
     assert!(sources.can_measure());
     let mut after = |text: &str| {
         let done = sources.measure(|| {
             let new = format!("{joules}.new");
             fs::write(&new, text).unwrap();
             fs::rename(new, &joules).unwrap();
-            // No more than a meter may be late, on a machine however busy.
-            thread::sleep(Duration::from_millis(700));
+            more_readings(5, &said);
         });
         done.unwrap().1.sum()
     };
@@ -159,39 +169,37 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
 fn a_command_that_hangs_is_killed_with_all_it_started() {
     let machine = Machine::new();
     let alive = machine.path("alive");
-    // A child and a grandchild that go on for as long as nobody kills them.
-    let touch = format!("while :; do date +%N > {alive}; sleep 0.05; done");
-    let hangs = format!("sh -c '{touch}' & sleep 1000");
+    // A child and a grandchild that go on until they are killed.
+    let goes_on = format!("echo $$ >> {alive}; exec sleep 1000");
+    let hangs = format!("echo $$ >> {alive}; sh -c '{goes_on}' & sleep 1000");
     assert!(machine.why(&hangs).contains("no reading within 5 s"));
-    let stands = || {
-        let before = fs::read(&alive).unwrap_or_default();
-        thread::sleep(Duration::from_millis(300));
-        before == fs::read(&alive).unwrap_or_default()
-    };
-    assert!(comes_true(stands));
+    assert!(count(&alive) > 2);
+    wait_until("all are gone", || !one_runs(&alive));
     // The same where it works, and its meter is no longer needed.
-    let works = format!("sh -c '{touch}' & while :; do echo 5 W; sleep 0.05; done");
+    fs::remove_file(&alive).unwrap();
+    let works = format!("sh -c '{goes_on}' & while :; do echo 5 W; sleep 0.05; done");
     let sources = machine.sources(&works);
     assert_eq!(sources.found()[0].status, Status::Used);
-    assert!(comes_true(|| !stands()));
+    wait_until("the grandchild runs", || one_runs(&alive));
     drop(sources);
-    assert!(comes_true(stands));
+    wait_until("the grandchild is gone", || !one_runs(&alive));
 }
 
 #[test]
 fn one_that_fails_at_its_third_reading_is_a_gap() {
     let machine = Machine::new();
-    let go = machine.path("go");
+    let (go, runs) = (machine.path("go"), machine.path("runs"));
     let command = format!(
-        "echo 5 W; sleep 0.05; echo 5 W; while ! [ -e {go} ]; do sleep 0.02; done; echo broken >&2; exit 1"
+        "printf x >> {runs}; echo 5 W; sleep 0.05; echo 5 W; while ! [ -e {go} ]; do sleep 0.02; done; \
+         echo broken >&2; exit 1"
     );
     let mut sources = machine.sources(&command);
     assert_eq!(sources.found()[0].status, Status::Used);
     let fails = || {
+        let before = count(&runs);
         fs::write(&go, "").unwrap();
-        thread::sleep(Duration::from_secs(1));
-        // The next run fails, too, as soon as it has begun.
-        thread::sleep(Duration::from_millis(700));
+        // The next run, which fails too, begins after the failure of this one was noticed.
+        wait_until("it runs again", || count(&runs) > before + 1);
     };
     let sum = sources.measure(fails).unwrap().1.sum();
     assert!(sum.gaps().iter().any(|gap| gap.contains("broken")), "{:?}", sum.gaps());
@@ -203,12 +211,15 @@ fn nonsense_in_the_middle_is_a_gap_that_ends() {
     let machine = Machine::new();
     let line = machine.path("line");
     fs::write(&line, "5 W\n").unwrap();
-    let mut sources = machine.sources(&format!("while :; do cat {line}; sleep 0.02; done"));
+    let told = machine.path("told");
+    let meter = format!("while :; do cat {line}; printf x >> {told}; sleep 0.02; done");
+    let mut sources = machine.sources(&meter);
     let said = |text: &str| {
         let new = format!("{line}.new");
         fs::write(&new, text).unwrap();
         fs::rename(new, &line).unwrap();
-        thread::sleep(Duration::from_millis(500));
+        // The power is sampled meanwhile.
+        more_readings(20, &told);
     };
     let sum = sources
         .measure(|| {
@@ -284,7 +295,8 @@ fn a_url_that_does_not_answer_says_why() {
             );
         })
     };
-    let slow = serve(|_| thread::sleep(Duration::from_secs(10)));
+    // Until the other end gives up.
+    let slow = serve(|stream| drop(stream.read_to_end(&mut Vec::new())));
     let drips = serve(|stream| {
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
         while write!(stream, "5").is_ok() {
@@ -366,14 +378,13 @@ fn a_count_that_goes_back_is_seen_between_two_looks() {
     let machine = Machine::new();
     let told = machine.path("told");
     let meter = format!(
-        "echo 1 J; sleep 0.1; echo 2 J; while [ ! -e {told} ]; do sleep 0.02; done; echo 1 J; echo 9 J; \
-         touch {told}.done; sleep 100"
+        "echo 1 J; sleep 0.1; echo 2 J; while [ ! -e {told} ]; do sleep 0.02; done; echo 1 J; \
+         while :; do echo 9 J; printf x >> {told}.done; sleep 0.02; done"
     );
     let mut sources = machine.sources(&meter);
     let work = || {
         fs::write(&told, "").unwrap();
-        comes_true(|| fs::exists(format!("{told}.done")).unwrap());
-        thread::sleep(Duration::from_millis(100));
+        more_readings(5, &format!("{told}.done"));
     };
     let (_, window) = sources.measure(work).unwrap();
     assert_eq!(window.sum().interval(), None);

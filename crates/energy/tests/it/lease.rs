@@ -10,9 +10,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use machine::{Holder, MAX_0, MAX_1, Machine, eventually, guardian, process, runs, send};
+use machine::{Holder, MAX_0, MAX_1, Machine, guardian, process, runs, send};
 use rustix::process::Signal;
 use wattlock_energy::{Error, Lease, Replay, restore};
+use wattlock_testing::wait_until;
 
 /// The processes that the tests start: this program once more, told by its environment what to do.
 #[test]
@@ -38,7 +39,7 @@ fn a_normal_end_restores() {
         assert_eq!(machine.clocks(), (3_000_000, 2_000_000), "{end}");
         assert!(!machine.journal().exists());
         assert!(!stderr.contains("guardian"), "{stderr}");
-        eventually("the guardian is gone", || !runs(holder.guardian));
+        wait_until("the guardian is gone", || !runs(holder.guardian));
     }
 }
 
@@ -193,7 +194,7 @@ fn the_wish_of_somebody_else_outlives_the_lease() {
     let mut holder = Holder::start(&machine);
     fs::write(machine.file(0, "scaling_max_freq"), "2222000\n").unwrap();
     send(holder.pid(), Signal::KILL);
-    eventually("the guardian restores", || !machine.journal().exists());
+    wait_until("the guardian restores", || !machine.journal().exists());
     assert_eq!(machine.clocks(), (2_222_000, 2_000_000));
     let stderr = holder.end();
     assert!(stderr.contains("changed to 2222000 by somebody else, left alone"), "{stderr}");
@@ -243,7 +244,7 @@ fn without_its_guardian_a_lease_changes_nothing() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
     send(holder.guardian, Signal::KILL);
-    eventually("the guardian is dead", || !runs(holder.guardian));
+    wait_until("the guardian is dead", || !runs(holder.guardian));
     holder.tell(&format!("set {MAX_0} 900000"));
     let said = holder.hear();
     assert!(said.starts_with("no guardian") && said.contains("it has ended"), "{said}");

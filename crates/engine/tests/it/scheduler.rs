@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
@@ -13,6 +13,7 @@ use wattlock_engine::{
     Cipher, Data, Job, Lane, Migration, Nonces, Operation, Outcome, Scheduler, Settings, Simulated,
     Statistics, Threshold,
 };
+use wattlock_testing::wait_until;
 
 mod faults;
 mod queues;
@@ -202,11 +203,7 @@ fn the_threshold_is_of_plaintext_and_can_be_moved() {
 
 /// Waits until it is so.
 fn until(scheduler: &Scheduler, what: impl Fn(&Statistics) -> bool) {
-    let started = Instant::now();
-    while !what(&scheduler.statistics()) {
-        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", scheduler.statistics());
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("the statistics say so", || what(&scheduler.statistics()));
 }
 
 fn one_slot(migration: Migration, cpu_workers: usize) -> Scheduler {

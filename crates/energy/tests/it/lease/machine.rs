@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use wattlock_energy::{Lease, Root, Setting, cpufreq, guardian as guard};
+use wattlock_testing::wait_until;
 
 pub const MAX_0: &str = "cpufreq/policy0/scaling_max_freq";
 pub const MAX_1: &str = "cpufreq/policy1/scaling_max_freq";
@@ -62,14 +63,14 @@ impl Machine {
 
     pub fn eventually_restored(&self) {
         let restored = || self.clocks() == (3_000_000, 2_000_000) && !self.journal().exists();
-        eventually("all is restored", restored);
+        wait_until("all is restored", restored);
     }
 
     /// Leaves it with a journal that nobody replays.
     pub fn kill_with_guardian(&self) {
         let mut holder = Holder::start(self);
         send(holder.guardian, Signal::KILL);
-        eventually("the guardian is dead", || !runs(holder.guardian));
+        wait_until("the guardian is dead", || !runs(holder.guardian));
         send(holder.pid(), Signal::KILL);
         holder.end();
         assert_eq!(self.clocks(), (1_000_000, 1_200_000));
@@ -130,7 +131,7 @@ impl Holder {
     /// Waits for its end, and the guardian's: what they have said on standard error.
     pub fn end(&mut self) -> String {
         let ended = || self.child.try_wait().unwrap().is_some();
-        eventually("the holder ends", ended);
+        wait_until("the holder ends", ended);
         self.stderr.recv_timeout(DEADLINE).expect("the holder and its guardian end")
     }
 }
@@ -158,15 +159,6 @@ pub fn runs(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
     let alive = |(_, state): (&str, &str)| !state.starts_with(['Z', 'X']);
     threads > 1 || stat.rsplit_once(") ").is_some_and(alive)
-}
-
-/// Waits until it is so.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + DEADLINE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not so: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// What a process does that a test started; nothing in one that none has.

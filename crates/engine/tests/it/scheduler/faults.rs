@@ -1,6 +1,6 @@
 //! An accelerator that errs, stalls, dies or is not there is covered, and nobody waits for it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -12,6 +12,7 @@ use wattlock_engine::{
     Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
     Scheduler, Settings, Simulated, Stop, Tally, Threshold, Transform,
 };
+use wattlock_testing::wait_until;
 
 use super::{
     HOUR, Keys, RULES, Request, adds_up, crowd, one_slot, quick, right, scheduler, settings, until,
@@ -181,31 +182,25 @@ fn a_device_that_takes_nothing_is_not_for_such_work_and_does_not_rest() {
 
 #[test]
 fn no_request_waits_for_a_device_that_is_opened_beside() {
-    let (open, closed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
-    let (may, asked) = (Arc::clone(&open), Arc::clone(&closed));
+    let (asks, asked) = channel();
+    let (open, may) = channel::<()>();
+    let may = Mutex::new(may);
     let settings = Settings { opens_beside: true, ..settings(0, Migration::Sooner) };
     let scheduler = Scheduler::new(settings, move || {
-        asked.store(false, Ordering::Relaxed);
-        while !may.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        asks.send(()).unwrap();
+        // Until the other end is dropped.
+        let _ = may.lock().unwrap().recv();
         Ok(Box::new(Fake::default()))
     });
     let keys = Keys::new();
     let request = Request { kind: 1, records: 2, record_len: 1024 };
     let covered = || right(&scheduler, &keys, &request).covered;
     assert_eq!(covered(), Some(Covered::Absent));
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while closed.load(Ordering::Relaxed) {
-        assert!(Instant::now() < deadline, "nobody opens it");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    asked.recv_timeout(Duration::from_secs(60)).expect("it is being opened");
     // It is being opened, and would never be while a request waited for it.
     assert_eq!(covered(), Some(Covered::Absent));
-    open.store(true, Ordering::Relaxed);
-    while covered() == Some(Covered::Absent) {
-        assert!(Instant::now() < deadline, "it is not used");
-    }
+    drop(open);
+    wait_until("it is used", || covered() != Some(Covered::Absent));
     assert_eq!(scheduler.statistics().faults, 0);
     assert!(scheduler.statistics().device.is_some());
 }
