@@ -253,7 +253,7 @@ fn the_kernel_answers() {
             assert!(clock.count().unwrap() > first);
         }
         Err(error) => {
-            wattlock_testing::skip("perf", format_args!("perf events are not permitted: {error}"))
+            wattlock_testing::skip("perf", format_args!("perf events are not permitted: {error}"));
         }
     }
 }
