@@ -6,7 +6,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::{assert_exit, stderr, stdout, wattlock};
 use serde_json::Value;
@@ -67,11 +66,7 @@ impl Machine {
     }
 
     fn until(&self, reached: impl Fn(&Self) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !reached(self) {
-            assert!(Instant::now() < deadline, "clocks: {} {}", self.clock(0), self.clock(1));
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wattlock_testing::wait_until("the clocks are as they should be", || reached(self));
     }
 
     fn is_as_it_was(&self) -> bool {

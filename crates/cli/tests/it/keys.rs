@@ -106,13 +106,7 @@ fn a_passphrase_typed_on_a_terminal() {
     tmux(&["new-session", "-d", "-x", "200", "-y", "50", &line]);
     let screen = || stdout(&tmux(&["capture-pane", "-p"]));
     let wait_for = |what: &str| {
-        for _ in 0..600 {
-            if screen().contains(what) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-        panic!("{what:?} never came:\n{}", screen());
+        wattlock_testing::wait_until(what, || screen().contains(what));
     };
     wait_for("Passphrase:");
     tmux(&["send-keys", "typed secret", "Enter"]);

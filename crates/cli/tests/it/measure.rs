@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use crate::support::{assert_exit, stderr, stdout, wattlock, with_input};
 use serde_json::Value;
+use wattlock_testing::wait_until;
 
 const RANGE: u64 = 262_143_328_850;
 
@@ -349,26 +350,20 @@ fn a_meter_ends_with_whoever_asked_for_it() {
     for signal in ["KILL", "TERM", "INT"] {
         let machine = Machine::without_sensors();
         let beat = machine.0.path().join("beat");
-        let meter = format!("while :; do echo 5 W; touch {}; sleep 0.02; done", beat.display());
+        let meter = format!("echo $$ > {}; while :; do echo 5 W; sleep 0.02; done", beat.display());
         let mut command = machine.measure(&["--meter", &meter, "--", "sleep", "100"]);
         let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !beat.exists() {
-            assert!(std::time::Instant::now() < deadline);
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        let number = || fs::read_to_string(&beat).unwrap_or_default().trim().to_owned();
+        wait_until("the meter runs", || !number().is_empty());
         let kill = format!("kill -{signal} {}", child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         child.wait().unwrap();
-        // It beats every 20 ms, so whoever lives beats within a second.
-        loop {
-            assert!(std::time::Instant::now() < deadline, "the meter outlives {signal}");
-            let _ = fs::remove_file(&beat);
-            std::thread::sleep(std::time::Duration::from_secs(1));
-            if !beat.exists() {
-                break;
-            }
-        }
+        // One that has ended may not have been waited for yet.
+        let runs = |number: &str| {
+            let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+        };
+        wait_until("the meter has ended", || !runs(&number()));
     }
 }
 
@@ -433,9 +428,7 @@ fn passed_on(signal: &str) {
     );
     let mut command = machine.measure(&["--", "sh", "-c", &work]);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    while !started.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("the command runs", || started.exists());
     let kill = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
     assert!(kill.unwrap().success());
     let ended = child.wait_with_output().unwrap();

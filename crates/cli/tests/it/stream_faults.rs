@@ -315,11 +315,8 @@ fn after_sigkill_the_whole_frames_of_a_file_open_and_the_torn_tail_is_told() {
     let mut stdin = child.stdin.take().unwrap();
     let bytes = pattern(8 << 20);
     stdin.write_all(&bytes).unwrap();
-    let started = Instant::now();
-    while fs::metadata(&file).map_or(0, |status| status.len()) < 1 << 20 {
-        assert!(started.elapsed() < PATIENCE);
-        thread::sleep(Duration::from_millis(10));
-    }
+    let written = || fs::metadata(&file).map_or(0, |status| status.len());
+    wattlock_testing::wait_until("a part is written", || written() >= 1 << 20);
     child.kill().unwrap();
     child.wait().unwrap();
     drop(stdin);

@@ -135,8 +135,15 @@ pub fn in_the_middle_of_replacing(place: &Place, file: &Path, len: u64) -> Optio
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    if child.try_wait().unwrap().is_some() {
+    let io = format!("/proc/{}/io", child.id());
+    let mut ended = false;
+    wattlock_testing::wait_until("it has read a part of the file, or ended", || {
+        ended = child.try_wait().unwrap().is_some();
+        let io = fs::read_to_string(&io).unwrap_or_default();
+        let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
+        ended || read.is_some_and(|bytes: u64| bytes > 4 << 20)
+    });
+    if ended {
         wattlock_testing::skip("timing", "the program ended before the test could interrupt it");
         return None;
     }
