@@ -145,7 +145,7 @@ impl Summary {
         }
         // Said even where nobody watches: a backup without its links is not what its owner thinks.
         let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
-        for why in [Skip::Link, Skip::Special, Skip::NotAContainer] {
+        for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
             let count = passed_over(why);
             if count > 0 && !self.quiet {
                 tell!("wattlock: {count} passed over, each {}", reason(why));
@@ -236,6 +236,7 @@ fn reason(skip: Skip) -> &'static str {
         Skip::Special => "neither a file nor a directory",
         Skip::Container => "a container already",
         Skip::NotAContainer => "not a container",
+        Skip::Temporary => "the unfinished output of another run",
     }
 }
 

@@ -151,6 +151,15 @@ impl Engine {
         self.run_with(policy, None, job)
     }
 
+    /// Works through `job` on the CPU alone, chosen or not: for a check of what other devices did.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub fn run_on_cpu(&self, job: Job<'_>) -> Result<Report, Error> {
+        let policy = if self.policy == Policy::Serial { Policy::Serial } else { Policy::Parallel };
+        self.run_with(policy, Some(Cpu::NAME), job)
+    }
+
     /// Works through `job` on the accelerator of that name.
     pub(crate) fn run_on(&self, device: &str, job: Job<'_>) -> Result<Report, Error> {
         self.run_with(Policy::Gpu, Some(device), job)
@@ -167,11 +176,12 @@ impl Engine {
             Data::Moved(_) => None,
         };
         let load = load(&job, slots.as_deref());
-        if self.cpu_chosen && policy.is_inline(load.bytes) {
+        let cpu = self.cpu_chosen || only == Some(Cpu::NAME);
+        if cpu && policy.is_inline(load.bytes) {
             return run_here(&self.cpu, &job, slots, &Policy::Serial.plan_cpu(&load, 1));
         }
-        let asked = self.asked(policy, only, &job.cipher)?;
-        let plan = policy.plan(&load, &self.measured(policy, &asked, &job.cipher));
+        let asked = self.asked(policy, only, &job.cipher, cpu)?;
+        let plan = policy.plan(&load, &self.measured(policy, &asked, &job.cipher, cpu));
         if plan.workers == 1 && plan.terms.is_empty() {
             return run_here(&self.cpu, &job, slots, &plan);
         }
@@ -208,12 +218,14 @@ impl Engine {
         })
     }
 
-    /// The accelerators that take part in a job of this `cipher`, or the `only` one.
+    /// The accelerators that take part in a job of this `cipher`, or the `only` one. There may be
+    /// none if the `cpu` takes part.
     fn asked(
         &self,
         policy: Policy,
         only: Option<&str>,
         cipher: &Cipher<'_>,
+        cpu: bool,
     ) -> Result<Vec<&dyn Device>, Error> {
         let may = |device: &&dyn Device| {
             policy.asks_accelerators() && only.is_none_or(|name| device.name() == name)
@@ -221,8 +233,7 @@ impl Engine {
         let chosen: Vec<_> = self.chosen_accelerators().filter(may).collect();
         let able = chosen.iter().copied().filter(|device| device.supports(cipher));
         let asked: Vec<_> = able.collect();
-        let cpu = self.cpu_chosen && policy != Policy::Gpu;
-        if cpu || !asked.is_empty() {
+        if (cpu && policy != Policy::Gpu) || !asked.is_empty() {
             return Ok(asked);
         }
         let names: Vec<_> = chosen.iter().map(|device| device.name()).collect();
@@ -232,8 +243,14 @@ impl Engine {
     }
 
     /// What the policy may know.
-    fn measured(&self, policy: Policy, asked: &[&dyn Device], cipher: &Cipher<'_>) -> Devices {
-        let cpu_workers = if self.cpu_chosen { self.cpu.workers() } else { 0 };
+    fn measured(
+        &self,
+        policy: Policy,
+        asked: &[&dyn Device],
+        cipher: &Cipher<'_>,
+        cpu: bool,
+    ) -> Devices {
+        let cpu_workers = if cpu { self.cpu.workers() } else { 0 };
         if !policy.asks_accelerators() {
             return Devices { cpu_workers, ..Devices::default() };
         }

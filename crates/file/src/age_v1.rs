@@ -13,7 +13,7 @@ pub(crate) const NONCE_LEN: usize = 16;
 
 /// A header for a new file key, and the payload that follows it.
 pub(crate) fn seal(file_key: &Secret<16>, stanzas: &[Stanza]) -> Result<(Vec<u8>, Payload), Error> {
-    let header = Header::encode(Format::AgeV1, stanzas, &[], &mac_key(file_key));
+    let header = Header::encode(Format::AgeV1, stanzas, &[], &mac_key(file_key))?;
     Ok((header, payload(file_key, random::array()?)))
 }
 

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::folders::{Folders, umask};
 use crate::format::Format;
 use crate::shown::Shown;
+use crate::staging::is_temporary;
 use crate::transfer::Progress;
 
 /// What a run was asked to do, before anything is looked at.
@@ -37,6 +38,8 @@ pub enum Direction {
     Protect(Format),
     /// From containers, whose format is found out.
     Open,
+    /// The same, and nothing is written.
+    Verify,
 }
 
 /// One file of a run.
@@ -61,6 +64,8 @@ pub enum Skip {
     Container,
     /// Not a container, when containers are to be opened.
     NotAContainer,
+    /// The unfinished output of another run.
+    Temporary,
 }
 
 /// The files of a run.
@@ -98,13 +103,15 @@ impl Plan<'_> {
             match fs::metadata(input) {
                 Err(error) => found.fail(input, error),
                 Ok(status) if !status.is_dir() => {
-                    found.tasks.push(self.task(input, input.file_name(), status.len())?);
+                    self.add(&mut found, input, input.file_name(), status.len())?;
                 }
                 Ok(_) if self.recursive => self.walk(input, &mut found)?,
                 Ok(_) => return Err(Error::Directory(input.clone())),
             }
         }
-        one_input_for_each_output(&found.tasks)?;
+        if self.direction != Direction::Verify {
+            one_input_for_each_output(&found.tasks)?;
+        }
         Ok(found)
     }
 
@@ -143,7 +150,7 @@ impl Plan<'_> {
                 continue;
             }
             let len = entry.metadata().map_or(0, |status| status.len());
-            found.tasks.push(self.task(entry.path(), Some(relative.as_os_str()), len)?);
+            self.add(found, entry.path(), Some(relative.as_os_str()), len)?;
         }
         Ok(())
     }
@@ -165,15 +172,35 @@ impl Plan<'_> {
         if !kind.is_file() {
             return Some(Skip::Special);
         }
+        if path.file_name().is_some_and(is_temporary) {
+            return Some(Skip::Temporary);
+        }
         match self.direction {
             Direction::Protect(_) => {
                 (has_suffix(path) && is_container(path)).then_some(Skip::Container)
             }
             // What is called like a container and is none is a damaged one: that has to come out.
-            Direction::Open => {
+            Direction::Open | Direction::Verify => {
                 (!has_suffix(path) && !is_container(path)).then_some(Skip::NotAContainer)
             }
         }
+    }
+
+    /// Adds the task for `input`, or why there is none.
+    fn add(
+        &self,
+        found: &mut Found,
+        input: &Path,
+        relative: Option<&OsStr>,
+        len: u64,
+    ) -> Result<(), Error> {
+        match self.task(input, relative, len) {
+            Ok(task) => found.tasks.push(task),
+            // Of a tree, only this file cannot be done.
+            Err(error @ Error::NameTooLong { .. }) => found.failed.push((input.to_owned(), error)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// The task for `input`, which stands at `relative` under an output directory.
@@ -186,19 +213,29 @@ impl Plan<'_> {
             }
         };
         let output = match self.direction {
-            Direction::Protect(format) => {
-                let mut name = place.into_os_string();
-                name.push(".");
-                name.push(format.suffix());
-                name.into()
-            }
-            Direction::Open if has_suffix(&place) => place.with_extension(""),
+            Direction::Protect(format) => with_suffix(place, format.suffix())?,
+            _ if has_suffix(&place) => place.with_extension(""),
             // Beside the input there is no such name; under the output directory there is.
-            Direction::Open => place,
+            _ => place,
         };
         Ok(Task { input: input.to_owned(), output, len })
     }
 }
+
+/// `path` with a suffix after its name.
+fn with_suffix(path: PathBuf, suffix: &'static str) -> Result<PathBuf, Error> {
+    let len = path.file_name().map_or(0, OsStr::len) + 1 + suffix.len();
+    if len > MAX_NAME_LEN {
+        return Err(Error::NameTooLong { path, len, suffix });
+    }
+    let mut name = path.into_os_string();
+    name.push(".");
+    name.push(suffix);
+    Ok(name.into())
+}
+
+/// `NAME_MAX` of Linux; file systems that allow less say so themselves.
+const MAX_NAME_LEN: usize = 255;
 
 impl Found {
     fn fail(&mut self, path: &Path, error: io::Error) {

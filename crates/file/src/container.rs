@@ -1,5 +1,6 @@
 //! An existing container: found out what it is, its header read, its keys derived.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -133,14 +134,35 @@ impl Container {
         output: &Path,
         progress: &Progress,
     ) -> Result<Moved, Error> {
-        let source = match &mut self.body {
-            Body::File { offset, len } => {
-                Source::File { file: &self.opened.file, offset: *offset, len: *len }
-            }
-            Body::Stream(reader) => Source::stream(reader),
-        };
+        let source = self.body.source(&self.opened);
         let ends = Ends { source, sink, input: &self.opened.name, output };
         self.payload.open(engine, window, ends, progress)
+    }
+
+    /// Authenticates all of the payload by the CPU alone, and compares it with `plaintext`, which is
+    /// the content of `path`.
+    pub fn compare_by_cpu(
+        &mut self,
+        engine: &Engine,
+        plaintext: &File,
+        path: &Path,
+        progress: &Progress,
+    ) -> Result<Moved, Error> {
+        let source = self.body.source(&self.opened);
+        let sink = Sink::Equals(plaintext);
+        let ends = Ends { source, sink, input: &self.opened.name, output: path };
+        self.payload.open_by_cpu(engine, ends, progress)
+    }
+}
+
+impl Body {
+    fn source<'a>(&'a mut self, opened: &'a Opened) -> Source<'a> {
+        match self {
+            Self::File { offset, len } => {
+                Source::File { file: &opened.file, offset: *offset, len: *len }
+            }
+            Self::Stream(reader) => Source::stream(reader),
+        }
     }
 }
 

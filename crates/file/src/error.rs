@@ -40,6 +40,35 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The original has other names, which `--replace` would leave.
+    #[error("--replace refuses {}: it has {links} names (hard links)", Shown(path))]
+    HardLinked {
+        /// The original.
+        path: PathBuf,
+        /// All of its names.
+        links: u64,
+    },
+    /// The original has a mode that the new file would not get.
+    #[error(
+        "--replace refuses {}: its mode {mode:04o} has a setuid, setgid or sticky bit",
+        Shown(path)
+    )]
+    SpecialMode {
+        /// The original.
+        path: PathBuf,
+        /// The lowest twelve bits.
+        mode: u32,
+    },
+    /// The new file cannot get an attribute that the original has.
+    #[error("cannot give {} the attribute {name} of its original: {source}", Shown(path))]
+    NotGiven {
+        /// The new file.
+        path: PathBuf,
+        /// The attribute, as the system calls it.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The output is there already, and is not what the input would become.
     #[error("{} exists already, and is not what this container holds", Shown(.0))]
     Differs(PathBuf),
@@ -58,9 +87,33 @@ pub enum Error {
     /// The container's sealed name is one that most programs do not show.
     #[error("the sealed name {} starts with a dot", Shown(Path::new(.0)))]
     HiddenName(OsString),
-    /// A passphrase stanza that asks for more work than anybody needs.
-    #[error("deriving this container's key would cost 2^{0}, which is refused")]
+    /// A passphrase stanza that asks for more work than the limit.
+    #[error("its passphrase has a work factor of 2^{0}, which is above the limit")]
     TooMuchWork(u8),
+    /// More stanzas than the limit.
+    #[error(
+        "the container is for {found} recipients, and the limit is {limit}: raise it with \
+         --max-recipients {found}"
+    )]
+    TooManyRecipients {
+        /// Stanzas in its header.
+        found: usize,
+        /// Stanzas that identities try at most.
+        limit: usize,
+    },
+    /// The output's name would be longer than file systems allow.
+    #[error(
+        "{} would get a name of {len} bytes with .{suffix}, and file systems allow 255",
+        Shown(path)
+    )]
+    NameTooLong {
+        /// The input.
+        path: PathBuf,
+        /// Bytes of the output's name.
+        len: usize,
+        /// What is added.
+        suffix: &'static str,
+    },
     /// The header breaks the grammar.
     #[error("the header is malformed at line {line}: {what}")]
     Header {
@@ -208,12 +261,17 @@ impl Error {
             | Self::NotAContainer
             | Self::UnknownVersion
             | Self::NotRemoved { .. }
+            | Self::HardLinked { .. }
+            | Self::SpecialMode { .. }
+            | Self::NotGiven { .. }
             | Self::Differs(_)
             | Self::Stale(_)
             | Self::Unproven(_)
             | Self::NoSealedName
             | Self::HiddenName(_)
             | Self::TooMuchWork(_)
+            | Self::TooManyRecipients { .. }
+            | Self::NameTooLong { .. }
             | Self::Exists(_)
             | Self::Changed(_)
             | Self::Wrap(_)
@@ -251,6 +309,16 @@ impl Error {
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
             Self::NotRemoved { .. } => "remove the original yourself",
+            Self::HardLinked { .. } => {
+                "the other names would keep the plaintext; remove them first, or leave out --replace"
+            }
+            Self::SpecialMode { .. } => {
+                "clear the bit with chmod u-s,g-s,-t, or leave out --replace, which keeps the original"
+            }
+            Self::NotGiven { .. } => {
+                "the original was kept; write to a file system that has such attributes, or leave out \
+                 --replace"
+            }
             Self::Differs(_) | Self::Stale(_) => "overwrite it with --force, or move it away",
             Self::Unproven(_) => {
                 "give the identity of each recipient with -i, make it again with --force, or move \
@@ -263,7 +331,14 @@ impl Error {
             Self::NoSealedName => "name the output with -o",
             Self::HiddenName(_) => "name the output with -o, or allow it with --dot-files",
             Self::TooMuchWork(_) => {
-                "who made it chose a cost that no reader should pay; ask for another container"
+                "2^N takes 2^N KiB of memory; if you trust its source, raise the limit with \
+                 --max-work-factor"
+            }
+            Self::TooManyRecipients { .. } => {
+                "each may cost a key operation; raise it only if you trust the container's source"
+            }
+            Self::NameTooLong { .. } => {
+                "the other files are not affected; rename this one, or protect it by itself with -o"
             }
             Self::Header { .. } | Self::HeaderTooLong | Self::HeaderCut => {
                 "the file is damaged or not complete; take it from its source again"

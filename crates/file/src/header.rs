@@ -16,9 +16,13 @@ use crate::format::Format;
 
 pub use age_core::format::Stanza;
 
-/// No header may be longer: about 7,000 recipients. It bounds what a hostile file can make a
+/// No header may be longer: about 10,000 recipients. It bounds what a hostile file can make a
 /// reader remember.
 pub const MAX_HEADER_LEN: usize = 1 << 20;
+
+/// Writers make no more stanzas, and readers try no more unless told so: each costs them a key
+/// operation, before anything is known to be authentic.
+pub const MAX_RECIPIENTS: usize = 1024;
 
 /// A header as it was read.
 #[derive(Debug)]
@@ -84,12 +88,15 @@ impl Header {
     }
 
     /// The bytes of a header with these stanzas and fields, under `mac_key`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is longer than readers allow.
     pub fn encode(
         format: Format,
         stanzas: &[Stanza],
         fields: &[Stanza],
         mac_key: &Secret<32>,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>, Error> {
         let mut out = format!("{}\n", format.version_line());
         stanzas.iter().for_each(|stanza| write_stanza(&mut out, "->", stanza));
         fields.iter().for_each(|field| write_stanza(&mut out, "=>", field));
@@ -98,7 +105,15 @@ impl Header {
         out.push(' ');
         out.push_str(&BASE64.encode(mac));
         out.push('\n');
-        out.into_bytes()
+        if out.len() > MAX_HEADER_LEN {
+            return Err(Error::usage(format!(
+                "the header for {} recipients would have {} bytes, and {MAX_HEADER_LEN} are allowed; \
+                 give fewer recipients",
+                stanzas.len(),
+                out.len()
+            )));
+        }
+        Ok(out.into_bytes())
     }
 
     /// Checks the MAC.
@@ -290,7 +305,7 @@ mod tests {
     fn example() -> Vec<u8> {
         let stanza = Stanza { tag: "X25519".into(), args: vec!["abc".into()], body: vec![7; 32] };
         let field = Stanza { tag: "data-key".into(), args: vec![], body: vec![9; 48] };
-        Header::encode(Format::WattlockV1, &[stanza], &[field], &key())
+        Header::encode(Format::WattlockV1, &[stanza], &[field], &key()).unwrap()
     }
 
     #[test]
@@ -333,9 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn what_no_reader_would_take_is_not_written() {
+        let stanza = || Stanza { tag: "long".into(), args: vec!["x".repeat(1500)], body: vec![] };
+        let stanzas = |count| (0..count).map(|_| stanza()).collect::<Vec<_>>();
+        let encode = |count| Header::encode(Format::AgeV1, &stanzas(count), &[], &key());
+        let bytes = encode(600).unwrap();
+        assert_eq!(read(&bytes).unwrap().stanzas().len(), 600);
+        assert!(matches!(encode(700), Err(Error::Usage { .. })));
+    }
+
+    #[test]
     fn a_passphrase_stands_alone() {
         let scrypt = || Stanza { tag: SCRYPT.into(), args: vec![], body: vec![0; 32] };
-        let bytes = Header::encode(Format::AgeV1, &[scrypt(), scrypt()], &[], &key());
+        let bytes = Header::encode(Format::AgeV1, &[scrypt(), scrypt()], &[], &key()).unwrap();
         assert!(matches!(read(&bytes), Err(Error::Header { .. })));
     }
 
@@ -349,7 +374,8 @@ mod tests {
             prop_assume!(tag != SCRYPT);
             let stanza = || Stanza { tag: tag.clone(), args: args.clone(), body: body.clone() };
             let field = Stanza { tag: "metadata".into(), ..stanza() };
-            let bytes = Header::encode(Format::WattlockV1, &[stanza(), stanza()], &[field], &key());
+            let stanzas = [stanza(), stanza()];
+            let bytes = Header::encode(Format::WattlockV1, &stanzas, &[field], &key()).unwrap();
             let header = read(&bytes).unwrap();
             prop_assert_eq!(header.stanzas(), &[stanza(), stanza()][..]);
             prop_assert_eq!(&header.field("metadata").unwrap().unwrap().body, &body);

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::extended::Extended;
 use crate::staging::{directory_of, sync_directory};
 
 /// The input of an operation.
@@ -83,6 +84,43 @@ impl Opened {
             None => !now.is_file() || now.len() == self.status.len(),
         };
         if unchanged { Ok(()) } else { Err(Error::Changed(self.name.clone())) }
+    }
+
+    /// Fails if the file has a second name, which would keep the plaintext.
+    pub fn check_is_only_name(&self) -> Result<(), Error> {
+        match self.status.nlink() {
+            0 | 1 => Ok(()),
+            links => Err(Error::HardLinked { path: self.name.clone(), links }),
+        }
+    }
+
+    /// Fails for a setuid, setgid or sticky bit: a container's file must not have one, and an
+    /// output that belongs to another user even less.
+    pub fn check_mode_is_plain(&self) -> Result<(), Error> {
+        let mode = self.status.mode() & 0o7777;
+        match mode & 0o7000 {
+            0 => Ok(()),
+            _ => Err(Error::SpecialMode { path: self.name.clone(), mode }),
+        }
+    }
+
+    /// Fails if the file has something beside its bytes that `other`, which is kept in its place,
+    /// does not have.
+    pub fn check_leaves_nothing_behind(&self, other: &Self) -> Result<(), Error> {
+        self.check_mode_is_plain()?;
+        let (own, others) = (self.extended()?, other.extended()?);
+        own.missing_in(&others).map_or(Ok(()), |name| {
+            Err(Error::NotGiven {
+                path: other.name.clone(),
+                name: name.to_string_lossy().into_owned(),
+                source: std::io::Error::other("--resume does not change it"),
+            })
+        })
+    }
+
+    /// The ACL and the extended attributes of the file.
+    pub fn extended(&self) -> Result<Extended, Error> {
+        Extended::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
     }
 
     /// Removes the file, if it is still the one that was opened, and as it was then: somebody may

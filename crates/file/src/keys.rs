@@ -9,7 +9,7 @@ use wattlock_engine::crypto::{Secret, random};
 
 use crate::error::Error;
 use crate::format::Format;
-use crate::header::{Header, SCRYPT, Stanza};
+use crate::header::{Header, MAX_RECIPIENTS, SCRYPT, Stanza};
 
 /// Whom a container is for.
 pub struct Recipients {
@@ -21,11 +21,12 @@ impl Recipients {
     /// Recipients of any type that the `age` crate knows.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are none.
+    /// [`Error::Usage`] if there are none, or more than [`MAX_RECIPIENTS`].
     pub fn new(list: Vec<Box<dyn age::Recipient + Send>>) -> Result<Self, Error> {
         if list.is_empty() {
             return Err(Error::usage("there is no recipient"));
         }
+        at_most_the_limit(list.len())?;
         Ok(Self { list: Mutex::new(list) })
     }
 
@@ -51,7 +52,18 @@ impl Recipients {
             common = Some(labels);
             stanzas.extend(wrapped);
         }
+        // A plugin may give several.
+        at_most_the_limit(stanzas.len())?;
         Ok(stanzas)
+    }
+}
+
+fn at_most_the_limit(count: usize) -> Result<(), Error> {
+    match count {
+        ..=MAX_RECIPIENTS => Ok(()),
+        _ => Err(Error::usage(format!(
+            "{count} recipients are too many: a container is for {MAX_RECIPIENTS} at most"
+        ))),
     }
 }
 
@@ -98,9 +110,10 @@ impl Wrapping {
 }
 
 /// The private keys and passphrases that may open a container.
-#[derive(Default)]
 pub struct Identities {
     list: Vec<Box<dyn age::Identity + Send + Sync>>,
+    /// Stanzas that they try at most.
+    max_recipients: usize,
     /// What was unwrapped before, so that files of one run take one key derivation.
     known: Mutex<Vec<(Vec<Stanza>, Secret<FILE_KEY_BYTES>)>>,
     /// The answers of [`Identities::openers`], for the same reason.
@@ -113,7 +126,18 @@ type Openers = BTreeSet<usize>;
 impl Identities {
     /// Identities of any type that the `age` crate knows.
     pub fn new(list: Vec<Box<dyn age::Identity + Send + Sync>>) -> Self {
-        Self { list, known: Mutex::default(), opened: Mutex::default() }
+        Self {
+            list,
+            max_recipients: MAX_RECIPIENTS,
+            known: Mutex::default(),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// The same for containers with up to `max` stanzas, rather than [`MAX_RECIPIENTS`].
+    #[must_use]
+    pub fn with_max_recipients(self, max: usize) -> Self {
+        Self { max_recipients: max, ..self }
     }
 
     /// True if there is no identity at all.
@@ -124,13 +148,17 @@ impl Identities {
     /// Calls `with` with the file key of `header`.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::WrongPassphrase`], or [`Error::Unwrap`] if an identity fails
-    /// for another reason.
+    /// [`Error::TooManyRecipients`], [`Error::WrongKey`], [`Error::WrongPassphrase`], or
+    /// [`Error::Unwrap`] if an identity fails for another reason.
     pub(crate) fn with_file_key<T>(
         &self,
         header: &Header,
         with: impl FnOnce(&Secret<FILE_KEY_BYTES>) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        let found = header.stanzas().len();
+        if found > self.max_recipients {
+            return Err(Error::TooManyRecipients { found, limit: self.max_recipients });
+        }
         let lock = || self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if header.stanzas()[0].tag == SCRYPT {
             // Deriving takes half a second and 256 MiB: never twice for the same stanza.
@@ -243,6 +271,12 @@ impl Identities {
             }
         }
         Err(Error::WrongKey { recipients: header.recipient_types() })
+    }
+}
+
+impl Default for Identities {
+    fn default() -> Self {
+        Self::new(Vec::new())
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use wattlock_engine::crypto::AeadKey;
-use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation, Report};
+use wattlock_engine::{self as engine, Cipher, Data, Engine, Job, Nonces, Operation, Report};
 
 use crate::error::Error;
 use crate::layout::Layout;
@@ -42,7 +42,7 @@ impl Payload {
         ends: Ends<'_, '_, '_>,
         progress: &Progress,
     ) -> Result<Moved, Error> {
-        self.run(engine, Operation::Seal, None, ends, progress)
+        self.run(|job| engine.run(job), Operation::Seal, None, ends, progress)
     }
 
     /// Opens all of the source, or only the plaintext bytes in `window`.
@@ -53,12 +53,24 @@ impl Payload {
         ends: Ends<'_, '_, '_>,
         progress: &Progress,
     ) -> Result<Moved, Error> {
-        self.run(engine, Operation::Open, window, ends, progress)
+        self.run(|job| engine.run(job), Operation::Open, window, ends, progress)
+    }
+
+    /// Opens all of the source by the CPU alone: the check of what another device sealed or opened
+    /// before the original goes. In CTR and GCM a fault that a device has in both directions
+    /// cancels out, so the device cannot check itself.
+    pub(crate) fn open_by_cpu(
+        &self,
+        engine: &Engine,
+        ends: Ends<'_, '_, '_>,
+        progress: &Progress,
+    ) -> Result<Moved, Error> {
+        self.run(|job| engine.run_on_cpu(job), Operation::Open, None, ends, progress)
     }
 
     fn run(
         &self,
-        engine: &Engine,
+        run: impl FnOnce(Job<'_>) -> Result<Report, engine::Error>,
         operation: Operation,
         window: Option<Range<u64>>,
         ends: Ends<'_, '_, '_>,
@@ -71,7 +83,7 @@ impl Payload {
             chunk_len: self.layout.chunk_len,
             data: Data::Moved(&transfer),
         };
-        match engine.run(job) {
+        match run(job) {
             Ok(report) => Ok(Moved { report, plain_bytes: transfer.passed() }),
             Err(error) => {
                 let error = Error::from_run(error, input, output);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use wattlock_engine::Engine;
@@ -13,7 +13,7 @@ use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
-use crate::staging::{Attributes, Staged};
+use crate::staging::{Attributes, Staged, mode_without_acl};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
 use crate::{Done, age_v1, wattlock_v1};
@@ -45,6 +45,8 @@ pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<D
     let mut opened = input.open()?;
     if how.replace {
         input.check_removable()?;
+        opened.check_is_only_name()?;
+        opened.check_mode_is_plain()?;
     }
     let metadata = how.metadata.then(|| metadata_of(input, &opened));
     let (header, payload) =
@@ -73,14 +75,17 @@ fn to_file(
     let sink = Sink::File { file: staged.file(), offset: front.len() as u64 };
     let moved = run(how, opened, sink, path, payload)?;
     opened.check_unchanged()?;
-    let mut attributes = Attributes::of(&opened.status);
+    let mut attributes = Attributes::of(&opened.file, &opened.status);
     if !how.metadata {
         attributes.modified = None;
+    }
+    if how.replace {
+        attributes.extended = Some(opened.extended()?);
     }
     // Where the input was no file there is nothing to keep, and a secret is nobody else's.
     staged.settle(&if opened.status.is_file() { attributes } else { Attributes::default() })?;
     if how.replace {
-        read_back(how, opened, &staged, front.len() as u64, path, payload)?;
+        read_back(how, opened, &staged, front, path, payload)?;
         opened.check_unchanged()?;
     }
     let bytes_out = staged.file().metadata().map_err(Error::io("read", path))?.len();
@@ -129,10 +134,16 @@ fn read_back(
     how: &Protect<'_>,
     opened: &Opened,
     staged: &Staged,
-    offset: u64,
+    front: &[u8],
     path: &Path,
     payload: &Payload,
 ) -> Result<(), Error> {
+    let mut written = vec![0; front.len()];
+    staged.file().read_exact_at(&mut written, 0).map_err(Error::io("read", path))?;
+    if written != front {
+        return Err(Error::Mismatch(path.to_owned()));
+    }
+    let offset = front.len() as u64;
     let len = staged.file().metadata().map_err(Error::io("read", path))?.len() - offset;
     let ends = Ends {
         source: Source::File { file: staged.file(), offset, len },
@@ -140,7 +151,7 @@ fn read_back(
         input: path,
         output: path,
     };
-    payload.open(how.engine, None, ends, &Progress::default())?;
+    payload.open_by_cpu(how.engine, ends, &Progress::default())?;
     Ok(())
 }
 
@@ -150,7 +161,7 @@ fn metadata_of(input: &Input, opened: &Opened) -> Metadata {
     }
     Metadata {
         name: input.name().file_name().map(OsString::from),
-        mode: Some(opened.status.mode() & 0o777),
+        mode: Some(mode_without_acl(&opened.file, &opened.status)),
         modified: opened.status.modified().ok(),
     }
 }

@@ -52,7 +52,11 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<PathBuf, E
     // Says more than that the file ended too soon.
     sealed.opened.check_unchanged()?;
     copied.map_err(failed())?;
-    staged.settle(&Attributes::of(&sealed.opened.status))?;
+    let mut attributes = Attributes::of(&sealed.opened.file, &sealed.opened.status);
+    if in_place {
+        attributes.extended = Some(sealed.opened.extended()?);
+    }
+    staged.settle(&attributes)?;
     if in_place { staged.publish_over(&opened) } else { staged.publish() }
 }
 
@@ -71,7 +75,7 @@ fn new_header(how: &Rekey<'_>, old: &Header, old_key: &Secret<16>) -> Result<Vec
             // The payload's key follows from the file key, which therefore has to stay.
             old.verify(&age_v1::mac_key(old_key))?;
             let stanzas: Vec<Stanza> = how.wrapping.wrap(old_key)?;
-            Ok(Header::encode(Format::AgeV1, &stanzas, &[], &age_v1::mac_key(old_key)))
+            Header::encode(Format::AgeV1, &stanzas, &[], &age_v1::mac_key(old_key))
         }
     }
 }

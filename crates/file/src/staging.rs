@@ -2,11 +2,13 @@
 //!
 //! An output is written to a file without a name (`O_TMPFILE`), which vanishes with the process
 //! that made it, and linked to its name when all of it is on the disk. Where the file system has
-//! no such files, it gets a temporary name, which [`abandon_all`] removes when a signal ends the
-//! program, and the next run in that directory if the program was killed.
+//! no such files, as with FUSE, it gets a temporary name, which [`abandon_all`] removes when a signal
+//! ends the program. What a killed program left is removed by the next run that writes into that
+//! directory: a lock that is free says that its owner is gone.
 
 use std::collections::HashSet;
-use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ use wattlock_engine::crypto::random;
 
 use crate::error::Error;
 use crate::exchange;
+use crate::extended::{Acl, Extended, NotGiven};
 use crate::input::State;
 use crate::shown::Shown;
 
@@ -31,17 +34,27 @@ pub struct Attributes {
     pub modified: Option<SystemTime>,
     /// User and group, if the process may set them.
     pub owner: Option<(u32, u32)>,
+    /// ACL and extended attributes; `None` leaves what the folder gives a new file.
+    pub extended: Option<Extended>,
 }
 
 impl Attributes {
-    /// Those of an existing file.
-    pub fn of(status: &fs::Metadata) -> Self {
+    /// Those of an existing file, but for its ACL and extended attributes.
+    pub fn of(file: &File, status: &fs::Metadata) -> Self {
         Self {
-            mode: Some(status.mode() & 0o777),
+            mode: Some(mode_without_acl(file, status)),
             modified: status.modified().ok(),
             owner: Some((status.uid(), status.gid())),
+            extended: None,
         }
     }
+}
+
+/// The permission bits of a file for a copy that does not get its ACL: under one, the group bits of
+/// the mode are those of its mask, and may allow more than the owning group has.
+pub(crate) fn mode_without_acl(file: &File, status: &fs::Metadata) -> u32 {
+    let mode = status.mode() & 0o777;
+    Acl::of(file).map_or(mode, |acl| mode & 0o707 | acl.group << 3)
 }
 
 /// An output that has no name yet. Dropped before [`Staged::publish`], it leaves nothing.
@@ -106,7 +119,17 @@ impl Staged {
             // Only root may give files away; for everybody else the owner stays as it is.
             let _ = fchown(&self.file, Some(user), Some(group));
         }
+        // After the owner, whose change takes capabilities away, and before the mode.
+        if let Some(extended) = &attributes.extended {
+            extended.give(&self.file).map_err(|NotGiven { name, source }| Error::NotGiven {
+                path: self.target.clone(),
+                name: name.to_string_lossy().into_owned(),
+                source,
+            })?;
+        }
         if let Some(mode) = attributes.mode {
+            let acl = attributes.extended.as_ref().and_then(Extended::acl);
+            let mode = acl.map_or(mode, |acl| mode & 0o707 | acl.mask << 3);
             let permissions = Permissions::from_mode(mode & 0o777);
             self.file.set_permissions(permissions).map_err(failed("set the mode of"))?;
         }
@@ -148,8 +171,11 @@ impl Staged {
         }
         let temporary = match self.temporary.take() {
             Some(temporary) => temporary,
-            None => Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))
-                .map_err(failed())?,
+            None => {
+                let _ = self.file.try_lock();
+                Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))
+                    .map_err(failed())?
+            }
         };
         let own = State::of(&self.file.metadata().map_err(failed())?);
         if !temporary.take_place(&self.target, &own, expected).map_err(failed())? {
@@ -163,6 +189,7 @@ impl Staged {
         match link(&self.file, &self.target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.overwrite => {
                 // A link cannot replace a file, a rename can: the file has a name in between.
+                let _ = self.file.try_lock();
                 let temporary =
                     Temporary::claim(directory_of(&self.target), |path| link(&self.file, path))?;
                 temporary.publish(&self.target, true)
@@ -188,20 +215,26 @@ struct Temporary(PathBuf);
 
 impl Temporary {
     fn create(directory: &Path) -> io::Result<(File, Self)> {
-        let mut made = None;
-        let temporary = Self::claim(directory, |path| {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)?;
-            // Locked for as long as it is open: this is how the next run knows it is alive.
-            file.try_lock()?;
-            made = Some(file);
-            Ok(())
-        })?;
-        Ok((made.expect("the file was made above"), temporary))
+        loop {
+            let mut made = None;
+            let temporary = Self::claim(directory, |path| {
+                let file = OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .create_new(true)
+                    .mode(0o600)
+                    .open(path)?;
+                made = Some(file);
+                Ok(())
+            })?;
+            let file = made.expect("the file was made above");
+            // Locked for as long as it is open: this is how other runs know that its owner lives.
+            // One of them may have taken it for abandoned just before.
+            let taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+            if !taken && file.metadata()?.nlink() > 0 {
+                return Ok((file, temporary));
+            }
+        }
     }
 
     /// Finds a free temporary name for `make` to put a file at.
@@ -277,24 +310,33 @@ fn sweep_once(directory: &Path) {
 fn sweep(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(owner) = name.to_str().and_then(owner) else { continue };
+        let Some(owner) = owner(&entry.file_name()) else { continue };
         let path = entry.path();
         let alive = Path::new("/proc").join(owner.to_string()).exists();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         if alive || !is_file {
             continue;
         }
-        // A lock that is free says so across machines, too, where the process number says nothing.
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        // For writing, since NFS has no exclusive lock otherwise.
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        // A lock that is free says so across machines and containers, too, where the process number
+        // says nothing. It is held until the file is gone.
+        if let Ok(file) = file
+            && file.try_lock().is_ok()
+        {
             let _ = fs::remove_file(path);
         }
     }
 }
 
+/// True for the temporary name of an output, of this process or another.
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
+    owner(name).is_some()
+}
+
 /// The process in a temporary name, or `None` if the name is not one.
-fn owner(name: &str) -> Option<u32> {
-    let inner = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+fn owner(name: &OsStr) -> Option<u32> {
+    let inner = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     let (process, unique) = inner.split_once('-')?;
     let is_unique = unique.len() == 16 && unique.bytes().all(|b| b.is_ascii_hexdigit());
     is_unique.then(|| process.parse().ok()).flatten()
@@ -381,7 +423,7 @@ mod tests {
             staged.file().write_all(b"whole").unwrap();
             let modified = SystemTime::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 7);
             let attributes =
-                Attributes { mode: Some(0o640), modified: Some(modified), owner: None };
+                Attributes { mode: Some(0o640), modified: Some(modified), ..Attributes::default() };
             staged.settle(&attributes).unwrap();
             assert_eq!(staged.publish().unwrap(), target);
             let status = fs::metadata(&target).unwrap();
@@ -417,12 +459,12 @@ mod tests {
         let name = |process: u32| format!("{PREFIX}{process}-0123456789abcdef{SUFFIX}");
         // No process has a number above 2^22 on Linux.
         fs::write(directory.path().join(name(1 << 23)), b"left behind").unwrap();
-        fs::write(directory.path().join(name(std::process::id())), b"in use").unwrap();
         fs::write(directory.path().join(".wattlock-notes.tmp"), b"somebody's").unwrap();
+        let in_use = named(&directory.path().join("out"), false);
         sweep(directory.path());
-        assert_eq!(
-            names(directory.path()),
-            [name(std::process::id()), ".wattlock-notes.tmp".to_owned()]
-        );
+        assert_eq!(names(directory.path()).len(), 2);
+        assert!(directory.path().join(".wattlock-notes.tmp").exists());
+        in_use.publish().unwrap();
+        assert_eq!(names(directory.path()), [".wattlock-notes.tmp", "out"]);
     }
 }

@@ -66,6 +66,9 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
         input.check_removable()?;
     }
     let mut container = Container::open(input, how.identities)?;
+    if how.replace {
+        container.opened.check_mode_is_plain()?;
+    }
     let window = container.window(how.range.clone())?;
     if let (Some(range), Some(window)) = (&how.range, &window)
         && range.start > window.start
@@ -109,12 +112,15 @@ pub(crate) struct MatchedPair {
 impl MatchedPair {
     /// Makes the container durable and removes the plaintext.
     pub fn keep_container(&self) -> Result<(), Error> {
+        self.plaintext.check_is_only_name()?;
+        self.plaintext.check_leaves_nothing_behind(&self.container)?;
         self.container.settle()?;
         self.plaintext.remove()
     }
 
     /// Makes the plaintext durable and removes the container.
     pub fn keep_plaintext(&self) -> Result<(), Error> {
+        self.container.check_leaves_nothing_behind(&self.plaintext)?;
         self.plaintext.settle()?;
         self.container.remove()
     }
@@ -135,8 +141,8 @@ pub(crate) fn compare(
     if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
-    let sink = Sink::Equals(&opened.file);
-    let moved = container.run(how.engine, None, sink, plaintext, how.progress)?;
+    let file = &opened.file;
+    let moved = container.compare_by_cpu(how.engine, file, plaintext, how.progress)?;
     if moved.plain_bytes != len {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
@@ -173,12 +179,14 @@ fn to_file(
     let staged = Staged::create(&path, how.overwrite)?;
     let sink = Sink::File { file: staged.file(), offset: 0 };
     let moved = container.run(how.engine, window, sink, &path, how.progress)?;
-    staged.settle(&attributes(container))?;
+    let mut attributes = attributes(container);
+    if how.replace {
+        attributes.extended = Some(container.opened.extended()?);
+    }
+    staged.settle(&attributes)?;
     if how.replace {
         // From the disk again, both of them: what is compared is what will be kept.
-        let sink = Sink::Equals(staged.file());
-        let again = &Progress::default();
-        container.run(how.engine, None, sink, &path, again)?;
+        container.compare_by_cpu(how.engine, staged.file(), &path, &Progress::default())?;
         container.opened.check_unchanged()?;
     }
     let output = staged.publish()?;
@@ -209,12 +217,13 @@ pub(crate) fn output_path(
 /// What is sealed in the container, and else what the container itself has. The mode gets no bit
 /// that the user's mask takes from new files.
 fn attributes(container: &Container) -> Attributes {
-    let status = &container.opened.status;
-    let own = if status.is_file() { Attributes::of(status) } else { Attributes::default() };
+    let Opened { file, status, .. } = &container.opened;
+    let own = if status.is_file() { Attributes::of(file, status) } else { Attributes::default() };
     Attributes {
         mode: container.metadata.mode.or(own.mode).map(|mode| mode & !umask()),
         modified: container.metadata.modified.or(own.modified),
         owner: own.owner,
+        extended: None,
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn seal(
     if let Some(metadata) = metadata {
         fields.push(seal_metadata(&data_key, metadata)?);
     }
-    let header = Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key));
+    let header = Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key))?;
     Ok((header, cobblestone::seal(&data_key, PAYLOAD_CONTEXT)?))
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn key_header(
     stanzas: &[Stanza],
 ) -> Result<Vec<u8>, Error> {
     let fields = [seal_data_key(file_key, data_key)?];
-    Ok(Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key)))
+    Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key))
 }
 
 /// A header for the data key of `old`, with new stanzas; the metadata stay as they are.
@@ -59,7 +59,7 @@ pub(crate) fn rekey(
             body: field.body.clone(),
         });
     }
-    Ok(Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key)))
+    Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key))
 }
 
 /// The key of the header's MAC.

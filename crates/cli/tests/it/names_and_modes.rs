@@ -131,7 +131,7 @@ fn forge(place: &Place, container: &Path, metadata: &[u8]) -> Vec<u8> {
     let metadata = Stanza { tag: "metadata".into(), args: vec![BASE64.encode(salt)], body };
     let mac_key = hkdf::sha256(file_key.expose_secret(), b"", b"wattlock/v1 header");
     let fields = [data_key_field, metadata];
-    let header = Header::encode(Format::WattlockV1, &stanzas, &fields, &mac_key);
+    let header = Header::encode(Format::WattlockV1, &stanzas, &fields, &mac_key).unwrap();
     [&header, &bytes[start as usize..]].concat()
 }
 

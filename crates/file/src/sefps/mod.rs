@@ -189,7 +189,7 @@ impl OwnCopy {
 fn publish(opened: &Opened, staged: Staged) -> Result<PathBuf, Error> {
     opened.check_unchanged()?;
     let own = if opened.status.is_file() {
-        Attributes { modified: None, ..Attributes::of(&opened.status) }
+        Attributes { modified: None, ..Attributes::of(&opened.file, &opened.status) }
     } else {
         Attributes::default()
     };
