@@ -1,11 +1,12 @@
 //! From an error to what is said about it and the number the program ends with.
 
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use wattlock_file::{self as file, Shown};
 
 /// 1: something failed that is not the input's fault.
@@ -107,20 +108,43 @@ const HIDDEN: &str = "(not shown)";
 /// Parts of the names of options and variables that hold secrets.
 const SECRET_WORDS: [&str; 6] = ["key", "pass", "secret", "token", "credential", "auth"];
 
-/// Refuses a standard input that cannot be read or a standard output that cannot be written, which
-/// would otherwise go unnoticed.
-pub fn check_streams() -> anyhow::Result<()> {
-    use rustix::fs::{OFlags, fcntl_getfl};
-    let access = |flags: OFlags| flags & OFlags::RWMODE;
-    let input = fcntl_getfl(std::io::stdin()).map(access);
-    if input.is_ok_and(|mode| mode == OFlags::WRONLY) {
+/// Refuses a standard input that cannot be read, which the standard library takes for an empty one.
+pub fn check_stdin() -> anyhow::Result<()> {
+    if access(std::io::stdin()) == Some(OFlags::WRONLY) {
         anyhow::bail!("cannot read standard input: it is open for writing only");
     }
-    let output = fcntl_getfl(std::io::stdout()).map(access);
-    if output.is_ok_and(|mode| mode == OFlags::RDONLY) {
-        anyhow::bail!("cannot write to standard output: it is open for reading only");
-    }
     Ok(())
+}
+
+/// Refuses a standard output in which data would be lost without an error.
+///
+/// Where it was closed, Rust's runtime opens `/dev/null` for reading and writing in its place; the
+/// shell's `>/dev/null` is open for writing only.
+pub fn check_stdout() -> anyhow::Result<()> {
+    let stdout = std::io::stdout();
+    match access(&stdout) {
+        Some(OFlags::RDONLY) => {
+            anyhow::bail!("cannot write to standard output: it is open for reading only")
+        }
+        Some(OFlags::RDWR) if is_null(&stdout) => anyhow::bail!(
+            "standard output is closed, or is /dev/null open for reading and writing as Python's \
+             subprocess.DEVNULL is: the data would be lost; to discard it, use -o /dev/null or \
+             >/dev/null"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The access mode of an open file.
+fn access(file: impl AsFd) -> Option<OFlags> {
+    fcntl_getfl(file).map(|flags| flags & OFlags::RWMODE).ok()
+}
+
+fn is_null(file: impl AsFd) -> bool {
+    fstat(file).is_ok_and(|status| {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        kind == FileType::CharacterDevice && status.st_rdev == makedev(1, 3)
+    })
 }
 
 /// How a command ended, if not with an error of its own.
@@ -157,6 +181,9 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// That they could not be written.
 pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    if !bytes.is_empty() {
+        check_stdout()?;
+    }
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }

@@ -154,8 +154,7 @@ pub enum Road {
 /// Flags that do not go together.
 pub fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let stdin = Path::new("-");
-    let names_of_stdout = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new);
-    let to_stdout = places.output.as_deref().is_some_and(|path| names_of_stdout.contains(&path));
+    let to_stdout = places.output.as_deref().is_some_and(is_stdout);
     let output = places.output.clone().filter(|_| !to_stdout);
     if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
         return Err(usage("standard input goes alone"));
@@ -201,6 +200,9 @@ pub struct Invocation {
 
 impl Invocation {
     pub fn new(run: &args::Run) -> anyhow::Result<Self> {
+        if run.json {
+            exit::check_stdout()?;
+        }
         let threads = args::threads(run.threads);
         Ok(Self::with_engine(run, accelerators::engine(threads, &run.spread)?))
     }
@@ -228,6 +230,7 @@ impl Invocation {
             }
             Some(path) => Target::File(path.to_owned()),
             None => {
+                exit::check_stdout()?;
                 // Unbuffered: the standard library's own handle looks for newlines in every byte.
                 let descriptor = io::stdout().as_fd().try_clone_to_owned();
                 stdout = File::from(descriptor.context("standard output is closed")?);
@@ -282,6 +285,11 @@ impl Invocation {
         }
         Ok(ended)
     }
+}
+
+/// True for a name of standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
 }
 
 /// True for a device, a pipe, or another name of an open file: what is written to, and never

@@ -19,7 +19,10 @@ use crate::exit::{self, Ended, usage};
 /// `wattlock hash`.
 pub fn run(args: &args::Hash) -> Ended {
     let hasher = Hasher::new(args)?;
-    exit::check_streams()?;
+    exit::check_stdin()?;
+    if !args.check {
+        exit::check_stdout()?;
+    }
     let stdin = [PathBuf::from("-")];
     let files = if args.files.is_empty() { &stdin[..] } else { &args.files };
     if files.iter().filter(|file| is_stdin(file)).count() > 1 {

@@ -22,7 +22,8 @@ pub fn run(args: &args::Cipher) -> Ended {
     if args.json {
         return Err(usage("--json is for --list; what a cipher prints is data"));
     }
-    exit::check_streams()?;
+    exit::check_stdin()?;
+    exit::check_stdout()?;
     let name = args.alg.as_deref().unwrap_or_default();
     if name == "parc4-reuse" {
         return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));

@@ -18,6 +18,7 @@ use wattlock_stream::gateway::{Counters, Lane, Opening, Rotation, Sealing, Split
 
 use crate::args::{self, FramingName};
 use crate::exit::{self, Ended, usage};
+use crate::files::is_stdout;
 use ends::Findings;
 use service::Service;
 
@@ -130,7 +131,10 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         ));
     }
     if args.listen.is_none() {
-        exit::check_streams()?;
+        exit::check_stdin()?;
+    }
+    if args.connect.is_none() && args.output.as_deref().is_none_or(is_stdout) {
+        exit::check_stdout()?;
     }
     Ok(())
 }

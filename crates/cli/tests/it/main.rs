@@ -5,6 +5,7 @@ mod batches;
 mod bench;
 mod cipher;
 mod clocks;
+mod closed_stdout;
 mod devices;
 mod documents;
 mod frozen;

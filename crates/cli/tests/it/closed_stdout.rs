@@ -1,0 +1,95 @@
+//! A standard output in which data would be lost without an error.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
+
+/// Every way of the program to write data to standard output, with standard input from a file.
+fn writers(place: &Place) -> Vec<Vec<OsString>> {
+    let (key, file) = (place.path("key.txt"), place.write("d/f", b"text"));
+    let sealed = place.container("sealed", b"text");
+    let stream = place.path("d/stream");
+    let sealing = ["stream", "-r", &place.recipient];
+    let made = with_input(wattlock().args(sealing).arg("-o").arg(&stream), b"message\n");
+    assert_exit(&made, 0);
+    let protect = ["protect", "-r", &place.recipient];
+    let raw_key = "00112233445566778899aabbccddeeff";
+    let words = |start: &[&str], rest: &[&Path]| -> Vec<OsString> {
+        let start = start.iter().map(OsString::from);
+        start.chain(rest.iter().map(|path| path.as_os_str().to_owned())).collect()
+    };
+    vec![
+        words(&protect, &[]),
+        words(&[&protect[..], &["-o-"]].concat(), &[&file]),
+        words(&[&protect[..], &["-o", "/dev/stdout"]].concat(), &[&file]),
+        words(&[&protect[..], &["--force", "--json"]].concat(), &[&file]),
+        words(&["unprotect", "-o-", "-i"], &[&key, &sealed]),
+        words(&["cipher", "--alg=aes-128-ctr", "--key", raw_key, "--iv", raw_key], &[]),
+        words(&["hash"], &[&file]),
+        words(&sealing, &[]),
+        words(&["stream", "--open", "-i"], &[&key]),
+        words(&["inspect"], &[&sealed]),
+        words(&["keygen"], &[]),
+        words(&["completions", "bash"], &[]),
+    ]
+}
+
+fn input(place: &Place, words: &[OsString]) -> File {
+    let opens = words.iter().any(|word| word == "--open");
+    File::open(place.path(if opens { "d/stream" } else { "d/f" })).unwrap()
+}
+
+#[track_caller]
+fn assert_refused(ran: &Output, words: &[OsString]) {
+    assert_exit(ran, 1);
+    let said = stderr(ran);
+    assert!(said.contains("standard output is closed"), "{words:?}: {said}");
+    assert!(said.contains("-o /dev/null"), "{words:?}: {said}");
+}
+
+#[test]
+fn data_for_a_closed_standard_output_is_refused() {
+    let place = Place::new();
+    for words in writers(&place) {
+        let mut closed = Command::new("sh");
+        closed.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_wattlock")]).args(&words);
+        assert_refused(&closed.stdin(input(&place, &words)).output().unwrap(), &words);
+    }
+    // Nothing was made before it was refused.
+    assert_eq!(place.names(), ["f", "sealed.wlk", "stream"]);
+}
+
+/// Python's `subprocess.DEVNULL` is opened for reading and writing, as is what the runtime puts in the
+/// place of a closed descriptor; the shell's `>/dev/null` is for writing.
+#[test]
+fn dev_null_is_refused_if_it_may_stand_for_a_closed_output() {
+    let place = Place::new();
+    let null = || File::options().read(true).write(true).open("/dev/null").unwrap();
+    for words in writers(&place) {
+        let mut command = wattlock();
+        let ran =
+            command.args(&words).stdin(input(&place, &words)).stdout(null()).output().unwrap();
+        assert_refused(&ran, &words);
+        let mut command = wattlock();
+        let ran = command.args(&words).stdin(input(&place, &words)).stdout(Stdio::null()).output();
+        assert_exit(&ran.unwrap(), 0);
+    }
+    // What puts its data elsewhere needs no standard output.
+    let (out, file) = (place.path("out"), place.path("d/f"));
+    for args in [&["-o".as_ref(), out.as_os_str()][..], &["-o".as_ref(), "/dev/null".as_ref()], &[]]
+    {
+        let mut command = wattlock();
+        command.args(["protect", "--force", "-r", &place.recipient]).args(args).arg(&file);
+        assert_exit(&command.stdout(null()).output().unwrap(), 0);
+    }
+    assert!(fs::read(out).unwrap().starts_with(b"wattlock/v1"));
+    let mut verify = wattlock();
+    verify.args(["verify", "-i"]).arg(place.path("key.txt")).arg(place.path("d/f.wlk"));
+    let verified = verify.stdout(null()).output().unwrap();
+    assert_exit(&verified, 0);
+    assert_eq!(stdout(&verified), "");
+}
