@@ -28,7 +28,10 @@ pub fn protect(args: &args::Protect) -> Ended {
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let identities = match args.batch.resume {
-        true => keys::identities(&args.identities, passphrase.clone(), stdin_is_data)?,
+        true => {
+            let limits = args::Limits::default();
+            keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
+        }
         false => Identities::default(),
     };
     let wrapping = Wrapping::new(keys::recipients(
@@ -85,7 +88,12 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     }
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, false)?;
-    let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let identities = keys::some_identities(
+        &args.identities.identities,
+        passphrase,
+        stdin_is_data,
+        args.identities.limits,
+    )?;
     let how = wattlock_file::Unprotect {
         engine: &invocation.engine,
         identities: &identities,
@@ -114,7 +122,12 @@ pub fn verify(args: &args::Verify) -> Ended {
     let invocation = Invocation::new(&args.run)?;
     let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
     let passphrase = keys::passphrase(&args.passphrase, false)?;
-    let identities = keys::some_identities(&args.identities.identities, passphrase, stdin_is_data)?;
+    let identities = keys::some_identities(
+        &args.identities.identities,
+        passphrase,
+        stdin_is_data,
+        args.identities.limits,
+    )?;
     let how = wattlock_file::Unprotect {
         engine: &invocation.engine,
         identities: &identities,
@@ -132,7 +145,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         inputs: &args.files,
         recursive: args.recursive,
         out_dir: None,
-        direction: Direction::Open,
+        direction: Direction::Verify,
     };
     invocation.many("verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());

@@ -50,7 +50,8 @@ pub fn run(args: &args::Inspect) -> Ended {
     let stdin = || vec![PathBuf::from("-")];
     let files = if args.files.is_empty() { stdin() } else { args.files.clone() };
     let stdin_is_data = files.iter().any(|file| file.as_os_str().as_bytes() == b"-");
-    let identities: Identities = keys::identities(&args.identities, passphrase, stdin_is_data)?;
+    let identities: Identities =
+        keys::identities(&args.identities, passphrase, stdin_is_data, args.limits)?;
     let mut exit_code = 0;
     let mut documents = Vec::new();
     for file in files {

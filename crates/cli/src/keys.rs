@@ -1,114 +1,61 @@
 //! Recipients, identities and passphrases, from where the flags say they are.
 
+mod identity_file;
+mod recipients;
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use age::armor::ArmoredReader;
-use age::cli_common::{StdinGuard, read_recipients};
-use age::encrypted::EncryptedIdentity;
 use age::secrecy::SecretString;
-use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
-use anyhow::{Context, bail};
-use wattlock_file::{Identities, Recipients, Shown};
+use age::{Callbacks, scrypt};
+use anyhow::Context;
+use wattlock_file::{Identities, Shown};
 use zeroize::Zeroizing;
 
 use crate::args;
 use crate::exit::usage;
+use identity_file::{Content, Lines, read_bounded};
 
-/// The recipients that the flags name, of which a passphrase is one.
-pub fn recipients(
-    given: &args::Recipients,
-    identities: &[String],
-    passphrase: Option<SecretString>,
-    stdin_is_data: bool,
-) -> anyhow::Result<Recipients> {
-    let mut list = Vec::new();
-    let mut guard = StdinGuard::new(stdin_is_data);
-    let mut add = |what: String, recipient: &[String], file: &[String], identity: &[String]| {
-        let read =
-            read_recipients(recipient.to_vec(), file.to_vec(), identity.to_vec(), None, &mut guard);
-        match read {
-            Ok(found) if found.is_empty() => Err(usage(format!("{what} holds no recipient"))),
-            Ok(found) => {
-                list.extend(found);
-                Ok(())
-            }
-            Err(error) => {
-                let why = plain(&error);
-                let why = if is_secret(&why) { "there is no such file".to_owned() } else { why };
-                Err(usage(format!("{what} cannot be used: {why}")))
-            }
-        }
-    };
-    for recipient in &given.recipients {
-        if is_secret(recipient) {
-            return Err(usage(
-                "-r was given a private key; it takes the public one, which `wattlock keygen -y \
-                 FILE` shows",
-            ));
-        }
-        add(format!("the recipient {recipient:?}"), std::slice::from_ref(recipient), &[], &[])?;
-    }
-    for file in &given.recipients_files {
-        add(format!("the recipients file {}", shown(file)), &[], std::slice::from_ref(file), &[])?;
-    }
-    let named: Vec<String> = given.recipients.iter().cloned().chain(lines(given)).collect();
-    for file in identities {
-        let what = format!("the identity file {}", shown(file));
-        match recipients_of(file) {
-            // Who is named already gets no second stanza.
-            Ok(own) if own.iter().all(|own| named.contains(own)) => {}
-            Ok(own) => add(what, &own, &[], &[])?,
-            // An SSH key, a plugin's, or a protected identity.
-            Err(_) => add(what, &[], &[], std::slice::from_ref(file))?,
-        }
-    }
-    if let Some(passphrase) = passphrase {
-        let mut recipient = scrypt::Recipient::new(passphrase);
-        recipient.set_work_factor(given.work_factor);
-        list.push(Box::new(recipient));
-    }
-    if list.is_empty() {
-        return Err(usage(
-            "for whom? Give a recipient with -r or -R, your own identity with -i, or -p for a \
-             passphrase",
-        ));
-    }
-    Ok(Recipients::new(list)?)
-}
-
-/// The lines of all recipients files; what cannot be read comes out elsewhere.
-fn lines(given: &args::Recipients) -> Vec<String> {
-    let files = given.recipients_files.iter().filter(|file| *file != "-");
-    let texts = files.filter_map(|file| read_bounded(file).ok());
-    let lines = |text: Zeroizing<Vec<u8>>| -> Vec<String> {
-        String::from_utf8_lossy(&text).lines().map(|line| line.trim().to_owned()).collect()
-    };
-    texts.flat_map(lines).collect()
-}
+pub use recipients::recipients;
 
 /// The identities that the flags name, of which a passphrase is one.
 pub fn identities(
     files: &[String],
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
+    limits: args::Limits,
 ) -> anyhow::Result<Identities> {
     let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
     for file in files {
         if file == "-" && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
-        list.extend(read_identity_file(file).map_err(|error| {
+        list.extend(read_identities(file, limits.max_work_factor).map_err(|error| {
             error.context(format!("the identity file {} cannot be used", shown(file)))
         })?);
     }
     if let Some(passphrase) = passphrase {
         let mut identity = scrypt::Identity::new(passphrase);
-        identity.set_max_work_factor(MAX_WORK_FACTOR);
+        identity.set_max_work_factor(limits.max_work_factor);
         list.push(Box::new(identity));
     }
-    Ok(Identities::new(list))
+    Ok(Identities::new(list).with_max_recipients(limits.max_recipients as usize))
+}
+
+/// The identities in a file.
+fn read_identities(
+    path: &str,
+    max_work_factor: u8,
+) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
+    match Content::read(path, max_work_factor)? {
+        Content::Ssh(identity) => Ok(vec![Box::new(identity.with_callbacks(Terminal))]),
+        Content::Lines(lines) => {
+            let identities = lines.identities()?;
+            lines.warn(path);
+            Ok(identities)
+        }
+    }
 }
 
 /// As [`identities`], where opening is impossible without one.
@@ -116,11 +63,12 @@ pub fn some_identities(
     files: &[String],
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
+    limits: args::Limits,
 ) -> anyhow::Result<Identities> {
     if files.is_empty() && passphrase.is_none() {
         return Err(usage("with which key? Give an identity file with -i, or -p for a passphrase"));
     }
-    identities(files, passphrase, stdin_is_data)
+    identities(files, passphrase, stdin_is_data, limits)
 }
 
 /// The passphrase that the flags name, if they do. A new one is asked for twice.
@@ -238,58 +186,20 @@ fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
     Ok(SecretString::from(passphrase))
 }
 
-/// An identity file of any kind that the age crate knows: native, plugin, SSH, or native ones
-/// protected by a passphrase, which is then asked for.
-fn read_identity_file(path: &str) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
-    let bytes = read_bounded(path)?;
-    if let Ok(decryptor) = Decryptor::new(ArmoredReader::new(&bytes[..])) {
-        let encrypted = EncryptedIdentity::new(decryptor, Terminal, None)
-            .context("it is protected, but not by a passphrase; unprotect it first")?;
-        return Ok(encrypted.decrypt(Some(path))?.into_identities()?);
-    }
-    if let Ok(identity) = ssh::Identity::from_buffer(&bytes[..], Some(path.to_owned())) {
-        if let ssh::Identity::Unsupported(kind) = &identity {
-            bail!("SSH keys of this kind are not supported: {kind:?}");
-        }
-        return Ok(vec![Box::new(identity.with_callbacks(Terminal))]);
-    }
-    let file = IdentityFile::from_buffer(BufReader::new(&bytes[..]))
-        .context("it holds neither age nor SSH identities")?;
-    Ok(file.with_callbacks(Terminal).into_identities()?)
-}
-
-/// The recipients of the native identities in a file, for `keygen -y`.
+/// The recipients of the identities in a file, for `keygen -y`.
 pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
-    let text = read_bounded(path).with_context(|| format!("cannot read {}", shown(path)))?;
-    let mut out = Vec::new();
+    let failed = || format!("cannot read {}", shown(path));
     let not_age = || {
         usage(format!(
             "{} holds no age identities in clear; an SSH key's recipient is its .pub file",
             shown(path)
         ))
     };
-    let file = IdentityFile::from_buffer(BufReader::new(&text[..])).map_err(|_| not_age())?;
-    file.write_recipients_file(&mut out).map_err(|_| not_age())?;
-    Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
-}
-
-/// All of an identity file; "-" is standard input.
-fn read_bounded(path: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    let mut read =
-        |reader: &mut dyn Read| reader.take(MAX_IDENTITY_LEN + 1).read_to_end(&mut bytes);
-    match path {
-        "-" => read(&mut std::io::stdin().lock())?,
-        path => read(&mut File::open(path)?)?,
-    };
-    if bytes.len() as u64 > MAX_IDENTITY_LEN {
-        bail!("it is longer than 16 MiB");
-    }
-    Ok(bytes)
+    let bytes = read_bounded(path).with_context(failed)?;
+    let lines = Lines::new(&bytes);
+    let recipients = lines.native_recipients().map_err(|_| not_age())?;
+    lines.warn(path);
+    Ok(recipients)
 }
 
 const MAX_PASSPHRASE_LEN: u64 = 1 << 16;
-const MAX_IDENTITY_LEN: u64 = 1 << 24;
-
-/// 2^22 is 4 GiB of memory: as much as `protect` may ask for, and age itself.
-const MAX_WORK_FACTOR: u8 = 22;

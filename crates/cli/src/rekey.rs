@@ -20,7 +20,8 @@ pub fn run(args: &args::Rekey) -> Ended {
     }
     signals::clean_up_when_ended()?;
     let old = keys::passphrase(&args.passphrase, false)?;
-    let identities = keys::some_identities(&args.identities.identities, old, false)?;
+    let args::Identities { identities, limits } = &args.identities;
+    let identities = keys::some_identities(identities, old, false, *limits)?;
     let new = match &args.new_passphrase_file {
         Some(path) => Some(keys::first_line(path, "the file of --new-passphrase-file")?),
         None if args.new_passphrase => Some(keys::ask(true)?),

@@ -112,6 +112,8 @@ pub struct Inspect {
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
     #[command(flatten)]
+    pub limits: Limits,
+    #[command(flatten)]
     pub passphrase: Passphrase,
     /// Containers; standard input if there is none
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -184,6 +186,33 @@ pub struct Identities {
     /// Open with this identity file: age or SSH private keys (repeatable)
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
+    #[command(flatten)]
+    pub limits: Limits,
+}
+
+/// How much work a container may cause before it is known to be for these keys.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Limits {
+    /// Refuse a container for more than N recipients
+    #[arg(long, value_name = "N", default_value_t = Self::MAX_RECIPIENTS, help_heading = KEYS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_recipients: u32,
+    /// Refuse a passphrase's work factor above 2^N, which takes 2^N KiB of memory
+    #[arg(long, value_name = "N", default_value_t = Self::MAX_WORK_FACTOR, help_heading = KEYS)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=30))]
+    pub max_work_factor: u8,
+}
+
+impl Limits {
+    const MAX_RECIPIENTS: u32 = wattlock_file::MAX_RECIPIENTS as u32;
+    /// 4 GiB of memory and some seconds: as much as `protect` may ask for, and age itself.
+    const MAX_WORK_FACTOR: u8 = 22;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_recipients: Self::MAX_RECIPIENTS, max_work_factor: Self::MAX_WORK_FACTOR }
+    }
 }
 
 /// Where a passphrase comes from. Asked for, or read, once a run.

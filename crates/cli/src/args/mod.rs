@@ -20,8 +20,8 @@ pub use bench::{
 };
 pub use energy::{Calibrate, Clock, Clocks, Devices, Doctor, Measure, Meters, Restore};
 pub use files::{
-    Batch, ContainerFormat, GoalName, Inspect, Keygen, Passphrase, Places, PolicyName, Protect,
-    Recipients, Rekey, Run, Sefps, Spread, Unprotect, UntoldFormat, Verify,
+    Batch, ContainerFormat, GoalName, Identities, Inspect, Keygen, Limits, Passphrase, Places,
+    PolicyName, Protect, Recipients, Rekey, Run, Sefps, Spread, Unprotect, UntoldFormat, Verify,
 };
 pub use provider::{
     Provider, ProviderCheck, ProviderConfig, ProviderMigration, ProviderStats, Switch,

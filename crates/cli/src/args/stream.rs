@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use wattlock_stream::gateway::Address;
 
 use super::values::parse_size_above_zero;
-use super::{ENERGY, KEYS, Passphrase, Recipients};
+use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
 
 /// Seal messages as they come, from many connections at once; with --open, open them again.
 ///
@@ -25,6 +25,8 @@ pub struct Stream {
     /// Seal for the recipient of this identity, too; with --open, open with it (repeatable)
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
+    #[command(flatten)]
+    pub limits: Limits,
     #[command(flatten)]
     pub passphrase: Passphrase,
     /// The key itself instead of recipients: a file of 32 random bytes, or of 64 hexadecimal digits

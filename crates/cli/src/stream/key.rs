@@ -39,7 +39,8 @@ pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
     }
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let stdin_is_data = args.listen.is_none();
-    let identities = keys::some_identities(&args.identities, passphrase, stdin_is_data)?;
+    let identities =
+        keys::some_identities(&args.identities, passphrase, stdin_is_data, args.limits)?;
     Ok(Box::new(move |header| match header {
         [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
         _ => unwrap_data_key(header, &identities).map_err(|error| FrameError::Key(error.into())),

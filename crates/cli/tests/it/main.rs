@@ -15,6 +15,7 @@ mod hash;
 mod https;
 mod inputs;
 mod interoperability;
+mod key_files;
 mod keys;
 mod long_names;
 mod measure;

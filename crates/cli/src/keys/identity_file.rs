@@ -1,0 +1,156 @@
+//! An identity file: age's and plugins' identities line by line, an SSH key, or such a file protected
+//! by a passphrase.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+use age::armor::ArmoredReader;
+use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
+use anyhow::{Context, bail};
+use zeroize::Zeroizing;
+
+use super::{Terminal, shown};
+use crate::exit::usage;
+
+/// The content of an identity file.
+pub enum Content {
+    /// Identities of age and of its plugins.
+    Lines(Lines),
+    /// One private key of SSH.
+    Ssh(ssh::Identity),
+}
+
+/// The identities of age and of its plugins in a file.
+pub struct Lines {
+    /// The file's text; a line that cannot be used is empty.
+    text: Zeroizing<Vec<u8>>,
+    /// The numbers of the lines with native post-quantum identities, which the age crate lacks.
+    post_quantum: Vec<usize>,
+}
+
+impl Content {
+    /// Reads the file at `path`; "-" is standard input. A passphrase that protects it is asked for.
+    pub fn read(path: &str, max_work_factor: u8) -> anyhow::Result<Self> {
+        let bytes = read_bounded(path)?;
+        if let Ok(decryptor) = Decryptor::new(ArmoredReader::new(&bytes[..])) {
+            return Ok(Self::Lines(Lines::new(&decrypt(path, decryptor, max_work_factor)?)));
+        }
+        match ssh::Identity::from_buffer(&bytes[..], Some(path.to_owned())) {
+            Ok(ssh::Identity::Unsupported(kind)) => {
+                bail!("SSH keys of this kind are not supported: {kind:?}")
+            }
+            Ok(identity) => Ok(Self::Ssh(identity)),
+            Err(_) => Ok(Self::Lines(Lines::new(&bytes))),
+        }
+    }
+}
+
+impl Lines {
+    /// The lines of `text`.
+    pub fn new(text: &[u8]) -> Self {
+        let mut kept = Zeroizing::new(Vec::with_capacity(text.len() + 1));
+        let mut post_quantum = Vec::new();
+        for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            let start = line.get(..POST_QUANTUM.len()).unwrap_or_default();
+            if start.eq_ignore_ascii_case(POST_QUANTUM) {
+                post_quantum.push(index + 1);
+            } else {
+                kept.extend_from_slice(line);
+            }
+            kept.push(b'\n');
+        }
+        Self { text: kept, post_quantum }
+    }
+
+    /// The identities that can be used.
+    pub fn identities(&self) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
+        let identities = self.file()?.with_callbacks(Terminal).into_identities()?;
+        match (identities.is_empty(), self.post_quantum.is_empty()) {
+            (false, _) => Ok(identities),
+            (true, true) => bail!("it holds no identity"),
+            (true, false) => bail!("it holds post-quantum identities only; {HELP}"),
+        }
+    }
+
+    /// The recipients of these identities, all of them.
+    pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
+        if let Some(line) = self.post_quantum.first() {
+            bail!(
+                "line {line} is a post-quantum identity, whose recipient this version lacks; {HELP}"
+            );
+        }
+        Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
+    }
+
+    /// The recipients of these identities as text, if all of them are native.
+    pub fn native_recipients(&self) -> anyhow::Result<Vec<String>> {
+        let mut out = Vec::new();
+        self.file()?.write_recipients_file(&mut out)?;
+        Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
+    }
+
+    /// Says which lines of `path` are skipped.
+    pub fn warn(&self, path: &str) {
+        for line in &self.post_quantum {
+            tell!(
+                "wattlock: {}, line {line}: skipped a post-quantum identity; {HELP}",
+                shown(path)
+            );
+        }
+    }
+
+    fn file(&self) -> anyhow::Result<IdentityFile<age::NoCallbacks>> {
+        IdentityFile::from_buffer(BufReader::new(&self.text[..]))
+            .context("it holds neither age nor SSH identities")
+    }
+}
+
+/// What a native post-quantum identity starts with.
+const POST_QUANTUM: &[u8] = b"AGE-SECRET-KEY-PQ-1";
+
+const HELP: &str = "to use it, convert it for age-plugin-pq with `age-plugin-pq -identity`";
+
+/// Opens an identity file that is protected by a passphrase, which is asked for.
+fn decrypt(
+    path: &str,
+    decryptor: Decryptor<impl Read>,
+    max_work_factor: u8,
+) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    if !decryptor.is_scrypt() {
+        bail!("it is protected, but not by a passphrase; unprotect it first");
+    }
+    let prompt = format!("Passphrase of the identity file {}", shown(path));
+    let passphrase =
+        Terminal.request_passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))?;
+    let mut identity = scrypt::Identity::new(passphrase);
+    identity.set_max_work_factor(max_work_factor);
+    let reader = match decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity)) {
+        Err(age::DecryptError::DecryptionFailed) => bail!("its passphrase is wrong"),
+        Err(age::DecryptError::ExcessiveWork { required, .. }) => bail!(
+            "its passphrase has a work factor of 2^{required}; raise the limit with \
+             --max-work-factor {required}"
+        ),
+        decrypted => decrypted?,
+    };
+    bounded(reader)
+}
+
+/// All of an identity file; "-" is standard input.
+pub fn read_bounded(path: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    match path {
+        "-" => bounded(std::io::stdin().lock()),
+        path => bounded(File::open(path)?),
+    }
+}
+
+fn bounded(reader: impl Read) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    reader.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_LEN {
+        bail!("it is longer than 16 MiB");
+    }
+    Ok(bytes)
+}
+
+const MAX_LEN: u64 = 1 << 24;

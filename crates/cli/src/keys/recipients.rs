@@ -1,0 +1,158 @@
+//! Recipients, from where the flags say they are.
+
+use age::cli_common::{ReadError, StdinGuard, read_recipients};
+use age::secrecy::SecretString;
+use age::{scrypt, ssh};
+use wattlock_file::Recipients;
+
+use super::identity_file::{Content, read_bounded};
+use super::{is_secret, plain, shown};
+use crate::args;
+use crate::exit::usage;
+
+/// The recipients that the flags name, of which a passphrase is one.
+pub fn recipients(
+    given: &args::Recipients,
+    identities: &[String],
+    passphrase: Option<SecretString>,
+    stdin_is_data: bool,
+) -> anyhow::Result<Recipients> {
+    let mut list = Vec::new();
+    let mut named = Vec::new();
+    for recipient in &given.recipients {
+        if is_secret(recipient) {
+            return Err(usage(
+                "-r was given a private key; it takes the public one, which `wattlock keygen -y \
+                 FILE` shows",
+            ));
+        }
+        let parsed = parse(std::slice::from_ref(recipient)).map_err(|why| {
+            usage(format!("the recipient {:?} cannot be used: {why}", shortened(recipient)))
+        })?;
+        list.extend(parsed);
+        named.push(recipient.clone());
+    }
+    for file in &given.recipients_files {
+        refuse_shared_stdin(file, stdin_is_data)?;
+        let failed = |why: String| {
+            usage(format!("the recipients file {} cannot be used: {why}", shown(file)))
+        };
+        let lines = lines(file).map_err(failed)?;
+        list.extend(parse(&lines).map_err(failed)?);
+        named.extend(lines);
+    }
+    for file in identities {
+        refuse_shared_stdin(file, stdin_is_data)?;
+        let found = recipients_of_identities(file, &named).map_err(|error| {
+            let why = plain(&format!("{error:#}"));
+            usage(format!("the identity file {} cannot be used: {why}", shown(file)))
+        })?;
+        list.extend(found);
+    }
+    if let Some(passphrase) = passphrase {
+        let mut recipient = scrypt::Recipient::new(passphrase);
+        recipient.set_work_factor(given.work_factor);
+        list.push(Box::new(recipient));
+    }
+    if list.is_empty() {
+        return Err(usage(
+            "no recipient: use -r or -R, -i for your own identity, or -p for a passphrase",
+        ));
+    }
+    Ok(Recipients::new(list)?)
+}
+
+type Found = Vec<Box<dyn age::Recipient + Send>>;
+
+/// The recipients that these lines spell; those of one plugin as one, which asks it once.
+fn parse(lines: &[String]) -> Result<Found, String> {
+    read_recipients(lines.to_vec(), Vec::new(), Vec::new(), None, &mut StdinGuard::new(true))
+        .map_err(|error| match error {
+            ReadError::InvalidRecipient(_) => {
+                "it is not a recipient: age1…, ssh-ed25519 … or ssh-rsa …".to_owned()
+            }
+            ReadError::UnsupportedKey(..) => match lines {
+                [line] => match unsupported_ssh_key(line) {
+                    Some(kind) => format!("SSH keys of type {kind} are not supported"),
+                    None => plain(&error),
+                },
+                _ => plain(&error),
+            },
+            other => plain(&other),
+        })
+}
+
+/// The lines of a recipients file that name a recipient. SSH keys of types that cannot be encrypted
+/// for are skipped with a warning, since a list of people's keys may hold them.
+fn lines(file: &str) -> Result<Vec<String>, String> {
+    let text = read_bounded(file).map_err(|error| match is_secret(file) {
+        true => "there is no such file".to_owned(),
+        false => plain(&format!("{error:#}")),
+    })?;
+    let mut kept = Vec::new();
+    for (index, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+        let (line, number) = (line.trim(), index + 1);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(kind) = unsupported_ssh_key(line) {
+            tell!(
+                "wattlock: {}, line {number}: skipped an SSH key of type {kind}, which cannot be \
+                 encrypted for; its owner will not be able to open the output with it",
+                shown(file)
+            );
+            continue;
+        }
+        let line = line.to_owned();
+        parse(std::slice::from_ref(&line)).map_err(|why| format!("line {number}: {why}"))?;
+        kept.push(line);
+    }
+    if kept.is_empty() {
+        return Err("it holds no recipient".into());
+    }
+    Ok(kept)
+}
+
+/// The type of a well-formed SSH public key that age has no recipient for, such as ECDSA.
+fn unsupported_ssh_key(line: &str) -> Option<String> {
+    match line.parse::<ssh::Recipient>() {
+        Err(ssh::ParseRecipientKeyError::Unsupported(kind)) => Some(kind),
+        _ => None,
+    }
+}
+
+/// The recipients of the identities in `file`, unless all of them are `named` already.
+fn recipients_of_identities(file: &str, named: &[String]) -> anyhow::Result<Found> {
+    match Content::read(file, args::Limits::default().max_work_factor)? {
+        Content::Ssh(identity) => match ssh::Recipient::try_from(identity) {
+            Ok(recipient) => Ok(vec![Box::new(recipient)]),
+            Err(_) => anyhow::bail!("its public key cannot be used as a recipient"),
+        },
+        Content::Lines(lines) => {
+            let recipients = lines.recipients()?;
+            match lines.native_recipients() {
+                Ok(own) if own.iter().all(|own| named.contains(own)) => Ok(Vec::new()),
+                _ if recipients.is_empty() => anyhow::bail!("it holds no identity"),
+                _ => Ok(recipients),
+            }
+        }
+    }
+}
+
+fn refuse_shared_stdin(file: &str, stdin_is_data: bool) -> anyhow::Result<()> {
+    match file == "-" && stdin_is_data {
+        true => Err(usage("standard input cannot be both the data and a list of keys")),
+        false => Ok(()),
+    }
+}
+
+/// A recipient as a message repeats it: its two ends, if it is long.
+fn shortened(recipient: &str) -> String {
+    let count = recipient.chars().count();
+    if count <= 72 {
+        return recipient.to_owned();
+    }
+    let start: String = recipient.chars().take(16).collect();
+    let end: String = recipient.chars().skip(count - 6).collect();
+    format!("{start}…{end}")
+}

@@ -1,0 +1,261 @@
+//! Files of keys as people have them, with lines that this program cannot use; and the limits of what
+//! a container may cost before it is known to be for a key.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use wattlock_testing::{has_program, wait_until};
+
+use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
+
+/// A native post-quantum identity by its form; what it spells is nobody's key.
+fn post_quantum_identity() -> String {
+    format!("AGE-SECRET-KEY-PQ-1{}", "Q".repeat(58))
+}
+
+/// An identity file with a post-quantum identity on line 3, beside the one of `key.txt`.
+fn mixed_text(place: &Place) -> String {
+    let own = fs::read_to_string(place.path("key.txt")).unwrap();
+    let own = own.lines().last().unwrap();
+    format!("# both kinds\r\n\n{}\n  {own}  \n", post_quantum_identity())
+}
+
+fn unprotect(key: &Path, sealed: &Path) -> Output {
+    wattlock().args(["unprotect", "-o-", "-i"]).args([key, sealed]).output().unwrap()
+}
+
+#[test]
+fn a_post_quantum_identity_does_not_disable_the_others() {
+    let place = Place::new();
+    let sealed = place.container("f", b"text");
+    let mixed = place.write("mixed", mixed_text(&place).as_bytes());
+    let opened = unprotect(&mixed, &sealed);
+    assert_exit(&opened, 0);
+    assert_eq!(opened.stdout, b"text");
+    let said = stderr(&opened);
+    assert!(said.contains("line 3: skipped a post-quantum identity"), "{said}");
+    assert!(!said.contains("QQQQ"), "{said}");
+    let shown = wattlock().args(["keygen", "-y"]).arg(&mixed).output().unwrap();
+    assert_exit(&shown, 0);
+    assert_eq!(stdout(&shown).trim(), place.recipient);
+    // It cannot be a recipient here, and what it protects must not become classic unseen.
+    let file = place.write("d/f", b"text");
+    let made = wattlock().args(["protect", "-f", "-i"]).args([&mixed, &file]).output().unwrap();
+    assert_exit(&made, 2);
+    assert!(stderr(&made).contains("line 3 is a post-quantum identity"), "{}", stderr(&made));
+    let alone = place.write("alone", post_quantum_identity().as_bytes());
+    let opened = unprotect(&alone, &sealed);
+    assert_exit(&opened, 1);
+    assert!(stderr(&opened).contains("post-quantum identities only"), "{}", stderr(&opened));
+    // Any other line is an error that says where it is, and not what it is.
+    let text = mixed_text(&place) + "hunter2\n";
+    let opened = unprotect(&place.write("typo", text.as_bytes()), &sealed);
+    assert_exit(&opened, 1);
+    let said = stderr(&opened);
+    assert!(said.contains("line 5") && !said.contains("hunter2"), "{said}");
+}
+
+#[test]
+fn a_post_quantum_identity_in_a_protected_file_does_not_disable_the_others() {
+    if !has_program("tmux") {
+        return;
+    }
+    let place = Place::new();
+    let sealed = place.container("f", b"text");
+    let mut command = wattlock();
+    command.args(["protect", "--format=age", "--work-factor=10", "--passphrase-env=S"]);
+    let made = with_input(command.env("S", "secret"), mixed_text(&place).as_bytes());
+    assert_exit(&made, 0);
+    let key = place.write("protected.age", &made.stdout);
+    let (socket, out) = (place.path("tmux"), place.path("out"));
+    let tmux =
+        |args: &[&str]| Command::new("tmux").arg("-S").arg(&socket).args(args).output().unwrap();
+    let program = env!("CARGO_BIN_EXE_wattlock");
+    let paths = [&out, &key, &sealed].map(|path| path.display().to_string());
+    let [out_path, key, sealed] = &paths;
+    let line = format!("{program} unprotect -o {out_path} -i {key} {sealed}; echo ended; cat");
+    tmux(&["new-session", "-d", "-x", "200", "-y", "50", &line]);
+    let screen = || stdout(&tmux(&["capture-pane", "-p"]));
+    wait_until("it asks", || screen().contains("Passphrase of the identity file"));
+    tmux(&["send-keys", "secret", "Enter"]);
+    wait_until("it ends", || screen().contains("ended"));
+    let said = screen();
+    tmux(&["kill-server"]);
+    assert_eq!(fs::read(out).unwrap(), b"text", "{said}");
+    assert!(said.contains("line 3: skipped a post-quantum identity"), "{said}");
+}
+
+#[test]
+fn an_ecdsa_line_in_a_list_of_recipients_is_skipped_with_a_warning() {
+    if !has_program("ssh-keygen") {
+        return;
+    }
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    for kind in ["ecdsa", "ed25519"] {
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-q", "-t", kind, "-N", "", "-f"]).arg(place.path(kind));
+        assert!(keygen.status().unwrap().success());
+    }
+    let key = |kind: &str| fs::read_to_string(place.path(format!("{kind}.pub"))).unwrap();
+    let (ecdsa, ed25519) = (key("ecdsa"), key("ed25519"));
+    let list = place.write("list", format!("# people\n{ecdsa}{ed25519}\r\n").as_bytes());
+    let protect = |args: &[&OsStr]| wattlock().args(["protect", "-f"]).args(args).output().unwrap();
+    let made = protect(&["-R".as_ref(), list.as_os_str(), file.as_os_str()]);
+    assert_exit(&made, 0);
+    let said = stderr(&made);
+    assert!(said.contains("line 2: skipped an SSH key of type ecdsa-sha2-nistp256"), "{said}");
+    let opened = unprotect(&place.path("ed25519"), &place.path("d/f.wlk"));
+    assert_eq!(opened.stdout, b"text", "{}", stderr(&opened));
+    // Alone it is not enough, and given by itself it is an error.
+    let alone = place.path("ecdsa.pub");
+    let made = protect(&["-R".as_ref(), alone.as_os_str(), file.as_os_str()]);
+    assert_exit(&made, 2);
+    assert!(stderr(&made).contains("holds no recipient"), "{}", stderr(&made));
+    let made = protect(&["-r".as_ref(), ecdsa.trim().as_ref(), file.as_os_str()]);
+    assert_exit(&made, 2);
+    assert!(stderr(&made).contains("ecdsa-sha2-nistp256 are not supported"), "{}", stderr(&made));
+    // What is no key at all is named by its line, and not repeated.
+    let list = place.write("list", format!("{ed25519}my secret note\n").as_bytes());
+    let made = protect(&["-R".as_ref(), list.as_os_str(), file.as_os_str()]);
+    assert_exit(&made, 2);
+    let said = stderr(&made);
+    assert!(said.contains("line 2") && !said.contains("secret note"), "{said}");
+}
+
+/// A recipient of age's post-quantum type: 1,216 bytes in Bech32.
+fn post_quantum_recipient() -> String {
+    const CHARACTERS: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+    let name = b"age1pq";
+    let mut values: Vec<u32> = name.iter().map(|byte| u32::from(byte >> 5)).collect();
+    values.push(0);
+    values.extend(name.iter().map(|byte| u32::from(byte & 31)));
+    // All zero: 1,216 bytes are 1,946 characters of five bits.
+    values.extend([0; 1946 + 6]);
+    let checksum = values.iter().fold(1_u32, |state, value| {
+        let generators = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3_u32];
+        let next = (state & 0x01ff_ffff) << 5 ^ value;
+        let taken = generators.iter().enumerate().filter(|(bit, _)| state >> (25 + bit) & 1 == 1);
+        taken.fold(next, |next, (_, generator)| next ^ generator)
+    }) ^ 1;
+    let checksum =
+        (0..6).map(|n| char::from(CHARACTERS[(checksum >> (5 * (5 - n)) & 31) as usize]));
+    format!("age1pq1{}{}", "q".repeat(1946), checksum.collect::<String>())
+}
+
+#[test]
+fn a_rejected_recipient_is_not_repeated_in_full() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let good = post_quantum_recipient();
+    assert_eq!(good.len(), 1959);
+    let typo = good.clone() + "q";
+    let empty = place.path("nothing");
+    fs::create_dir(&empty).unwrap();
+    for (recipient, why) in [(&good, "age-plugin-pq"), (&typo, "not a recipient")] {
+        let mut command = wattlock();
+        command.env("PATH", &empty).args(["protect", "-r", recipient]).arg(&file);
+        let made = command.output().unwrap();
+        assert_exit(&made, 2);
+        let said = stderr(&made);
+        assert!(said.contains(why) && said.contains("age1pq1qqqqqqqqq…"), "{said}");
+        assert!(said.contains(&recipient[recipient.len() - 6..]) && said.len() < 400, "{said}");
+    }
+    assert_eq!(place.names(), ["f"]);
+}
+
+#[test]
+fn containers_of_both_formats_in_one_folder_are_verified() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    assert_exit(&place.protect(&[&file]), 0);
+    assert_exit(&place.protect(&[OsStr::new("--format=age"), file.as_os_str()]), 0);
+    fs::remove_file(&file).unwrap();
+    let tree = [OsStr::new("--recursive").to_owned(), place.path("d").into()];
+    assert_exit(&place.open("verify", &tree), 0);
+    let both = ["f.wlk", "f.age"].map(|name| place.path("d").join(name));
+    assert_exit(&place.open("verify", &both), 0);
+    let mut damaged = fs::read(&both[1]).unwrap();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&both[1], damaged).unwrap();
+    let verified = place.open("verify", &tree);
+    assert_exit(&verified, 3);
+    assert!(stderr(&verified).contains("f.age") && !stderr(&verified).contains("f.wlk"));
+    // Both would become one file, so opening both is still refused.
+    assert_exit(&place.open("unprotect", &both), 2);
+}
+
+#[test]
+fn writers_stop_at_1024_recipients_and_readers_unless_told_otherwise() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let list = |count: usize| {
+        place.write(
+            format!("list-{count}"),
+            format!("{}\n", place.recipient).repeat(count).as_bytes(),
+        )
+    };
+    let protect = |count: usize| {
+        let mut command = wattlock();
+        command.args(["protect", "-f", "-R"]).args([&list(count), &file]);
+        command.output().unwrap()
+    };
+    let refused = protect(1025);
+    assert_exit(&refused, 2);
+    assert!(stderr(&refused).contains("1025 recipients are too many"), "{}", stderr(&refused));
+    assert_eq!(place.names(), ["f"]);
+    assert_exit(&protect(1024), 0);
+    let sealed = place.path("d/f.wlk");
+    assert_exit(&place.open("verify", &[&sealed]), 0);
+    // Nothing is tried before the number is known to be too large: the MAC of this one is wrong.
+    let text = fs::read(&sealed).unwrap();
+    let end = text.windows(4).position(|four| four == b"\n=> ").unwrap() + 1;
+    let stanzas = &text[b"wattlock/v1\n".len()..end];
+    let many = [b"wattlock/v1\n", &stanzas.repeat(9)[..], &text[end..]].concat();
+    let many = place.write("d/many.wlk", &many);
+    for command in ["unprotect", "verify", "inspect"] {
+        let refused = place.open(command, &[&many]);
+        assert_exit(&refused, 1);
+        let said = stderr(&refused);
+        assert!(said.contains("is for 9216 recipients, and the limit is 1024"), "{said}");
+        assert!(said.contains("--max-recipients 9216"), "{said}");
+    }
+    let tried = place.open("verify", &[OsStr::new("--max-recipients=9216"), many.as_os_str()]);
+    assert_exit(&tried, 3);
+    assert!(stderr(&tried).contains("the header is not authentic"), "{}", stderr(&tried));
+    let low = [OsStr::new("--max-recipients=1023"), sealed.as_os_str()];
+    assert_exit(&place.open("verify", &low), 1);
+}
+
+#[test]
+fn a_work_factor_above_the_limit_is_refused_at_once() {
+    let place = Place::new();
+    let file = place.write("d/f", b"text");
+    let run = |args: &[&OsStr]| {
+        let mut command = wattlock();
+        command.env("S", "secret").args(args).arg("--passphrase-env=S");
+        command.output().unwrap()
+    };
+    for format in ["--format=age", "--format=wattlock"] {
+        let sealed = place.path("d/sealed");
+        let args = ["protect", "--work-factor=10", "-f", format, "-o"].map(OsStr::new);
+        assert_exit(&run(&[&args[..], &[sealed.as_os_str(), file.as_os_str()]].concat()), 0);
+        let verify = |limit: &str| run(&["verify".as_ref(), limit.as_ref(), sealed.as_os_str()]);
+        assert_exit(&verify("--max-work-factor=10"), 0);
+        let refused = verify("--max-work-factor=9");
+        assert_exit(&refused, 1);
+        let said = stderr(&refused);
+        assert!(said.contains("2^10") && said.contains("--max-work-factor"), "{said}");
+        // 8 GiB would be needed to find out that this one is forged.
+        let bytes = fs::read(&sealed).unwrap();
+        let at = bytes.windows(4).position(|four| four == b" 10\n").unwrap();
+        let forged = [&bytes[..at], b" 23\n", &bytes[at + 4..]].concat();
+        fs::write(&sealed, forged).unwrap();
+        let refused = run(&["verify".as_ref(), sealed.as_os_str()]);
+        assert_exit(&refused, 1);
+        assert!(stderr(&refused).contains("2^23"), "{}", stderr(&refused));
+    }
+}
