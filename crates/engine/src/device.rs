@@ -31,11 +31,13 @@ pub trait Device: Send + Sync {
     /// them. Called once for each worker, and at the same time for every run that the engine has.
     ///
     /// A device that fails gives its pieces back with [`Run::hand_back`], their input untouched,
-    /// before it returns the [`Fault`]; another device then finishes them. A device that can be left
+    /// before it returns the [`Fault`]; another device then finishes them. One that finds that it
+    /// computed something wrong returns [`Stop::Wrong`]: what it did before is then doubtful, too. A device that can be left
     /// alone while it works does the same at [`Run::deadline`].
     ///
     /// # Errors
-    /// [`Stop::Fault`] when the device itself failed, [`Stop::Job`] when the job did.
+    /// [`Stop::Fault`] or [`Stop::Wrong`] when the device itself failed, [`Stop::Job`] when the job
+    /// did.
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop>;
 }
 
@@ -44,6 +46,9 @@ pub trait Device: Send + Sync {
 pub enum Stop {
     /// The device is of no more use; the job is not to blame.
     Fault(Fault),
+    /// As [`Stop::Fault`], of a device that computed something wrong: what it did of this run, and
+    /// can still be done again, is done again by the CPU.
+    Wrong(Fault),
     /// The job cannot succeed on any device.
     Job(Error),
 }

@@ -1,5 +1,6 @@
 //! Takes a job, asks the policy for a plan, lets the devices work, and reports.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -7,7 +8,8 @@ use std::time::Instant;
 use crate::Error;
 use crate::case::Case;
 use crate::cpu::Cpu;
-use crate::device::Device;
+use crate::device::{Device, Fault};
+use crate::fit::Fit;
 use crate::job::{Cipher, Data, Job, Stores};
 use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy, Power};
 use crate::pool::Pool;
@@ -30,6 +32,8 @@ pub struct Engine {
     /// What was measured, and what large jobs have told since.
     profiles: Mutex<Profiles>,
     idle: Vec<(String, Power)>,
+    /// What each device said when it failed for the first time.
+    faults: Mutex<BTreeMap<String, Fault>>,
 }
 
 struct Entry {
@@ -50,6 +54,7 @@ impl Engine {
             pool,
             profiles: Mutex::default(),
             idle: Vec::new(),
+            faults: Mutex::default(),
         }
     }
 
@@ -121,6 +126,11 @@ impl Engine {
 
     pub(crate) fn chosen_accelerators(&self) -> impl Iterator<Item = &dyn Device> {
         self.accelerators.iter().filter(|entry| entry.chosen).map(|entry| &*entry.device)
+    }
+
+    /// The devices that failed in a job so far, and what they said.
+    pub fn faults(&self) -> BTreeMap<String, Fault> {
+        lock(&self.faults).clone()
     }
 
     /// CPU workers.
@@ -281,11 +291,13 @@ impl Engine {
         plan: Plan,
     ) -> Result<Report, Error> {
         let started = Instant::now();
-        let seats = asked.iter().zip(plan.terms).map(|(device, terms)| Seat {
+        let lines = self.lines(asked, &job.cipher);
+        let seats = asked.iter().zip(plan.terms).zip(lines).map(|((device, terms), line)| Seat {
             name: device.name().to_owned(),
             terms,
             workers: device.workers(),
             progress: Progress::default(),
+            line,
         });
         let seats: Vec<_> = seats.collect();
         let asked = &asked[..seats.len()];
@@ -310,7 +322,28 @@ impl Engine {
                 }
             })?;
         }
+        for device in asked {
+            let redone = run.redone(device.name());
+            lock(&report).accelerator(device.name()).take_back(redone);
+        }
+        for device in &lock(&report).accelerators {
+            if let Some(fault) = &device.fault {
+                let mut faults = lock(&self.faults);
+                faults.entry(device.name.to_string()).or_insert_with(|| fault.clone());
+            }
+        }
         ended(run, report, started)
+    }
+
+    /// What the profiles of accelerators say that a job of this `cipher` takes.
+    fn lines(&self, asked: &[&dyn Device], cipher: &Cipher<'_>) -> Vec<Option<Fit>> {
+        let profiles = lock(&self.profiles);
+        let line = |device: &&dyn Device| {
+            let (name, workers) = (device.name(), device.workers());
+            let profile = profiles.find(name, Case::of(cipher)?, workers, Residency::Host)?;
+            Some(profile.line())
+        };
+        asked.iter().map(line).collect()
     }
 
     /// Takes in what a large job tells of the devices that did it.

@@ -140,7 +140,7 @@ pub enum Data<'a> {
 /// Brings pieces from where a job has its input, and takes them where it wants its output.
 ///
 /// Called by several workers at once. A piece that was loaded is stored exactly once, unless the
-/// run fails.
+/// run fails or [`Transfer::take_back`] permits that it is done again.
 pub trait Transfer: Sync {
     /// The indices of the chunks of the run, or `None` if only the end of the input will tell;
     /// then pieces are loaded one after the other, from chunk 0 on.
@@ -160,6 +160,13 @@ pub trait Transfer: Sync {
     /// # Errors
     /// Whatever the output said; the run fails.
     fn store(&self, first: u64, slots: &[u8]) -> io::Result<()>;
+
+    /// Notes that what was stored for `chunks`, `len` bytes of slots, may be wrong, and will be loaded
+    /// and stored once more. False if that cannot be: the input is gone, or the output has left.
+    fn take_back(&self, chunks: Range<u64>, len: usize) -> bool {
+        let _ = (chunks, len);
+        false
+    }
 }
 
 /// How the output of a [`Transfer`] takes its pieces.

@@ -24,6 +24,8 @@ pub(crate) struct Finished {
     pub end: u64,
     pub buffer: Zeroizing<Vec<u8>>,
     pub len: usize,
+    /// The accelerator that made it, by the number of its seat.
+    pub seat: Option<usize>,
 }
 
 struct State {
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
 
     fn piece(first: u64) -> Finished {
-        Finished { first, end: first + 2, buffer: Zeroizing::new(vec![0; 4]), len: 4 }
+        Finished { first, end: first + 2, buffer: Zeroizing::new(vec![0; 4]), len: 4, seat: None }
     }
 
     #[test]

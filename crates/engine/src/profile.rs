@@ -40,8 +40,13 @@ pub struct Profile {
 impl Profile {
     /// What a call of `bytes` of plaintext will take.
     pub fn time(&self, bytes: u64) -> Duration {
+        self.line().time(bytes)
+    }
+
+    /// The line that it is.
+    pub(crate) fn line(&self) -> Fit {
         let Self { startup, bytes_per_second, spread, .. } = *self;
-        Fit { startup, bytes_per_second, spread }.time(bytes)
+        Fit { startup, bytes_per_second, spread }
     }
 
     /// True if both are of the same device, case, workers and residency, so that the newer one

@@ -93,6 +93,12 @@ impl DeviceReport {
         self.declined = next.declined.or(self.declined);
     }
 
+    /// Counts no more what was `redone` by another device.
+    pub(crate) fn take_back(&mut self, redone: Tally) {
+        self.pieces = self.pieces.saturating_sub(redone.pieces);
+        self.bytes = self.bytes.saturating_sub(redone.bytes);
+    }
+
     /// Counts what one worker did.
     pub(crate) fn add(&mut self, tally: Tally, busy: Duration) {
         self.workers += 1;

@@ -24,9 +24,10 @@
 //! [`Settings::timeout`] for a request and so does its queue. A caller in the queue leaves it then.
 //! One that drives the device can leave only when the device returns, for its memory is lent to it:
 //! a device that looks at [`crate::Run::deadline`] does so in time, and one that does not is
-//! counted as late afterwards. A driver that never returns keeps its caller. After failures in a
-//! row the accelerator is left alone for a while, and then opened anew. A result that is wrong is
-//! not noticed here: a device is tested when it is opened.
+//! counted as late afterwards. A GPU's driver that never returns keeps its caller as long as the
+//! GPU's own limit (10 s and more), and is then used no more. After failures in a row the
+//! accelerator is left alone for a while, and then opened anew. Results are checked by the device:
+//! a GPU computes each piece twice, and compares.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -49,12 +49,12 @@ fn agrees(device: &dyn Device, cipher: Cipher<'_>) -> Result<(), Fault> {
     job.apply(0, true, &mut expected).map_err(failed)?;
     let terms = Terms { full: 5, least: 1, slots: 2, may_decline: false, race: None };
     let name = device.name().to_owned();
-    let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default() }];
+    let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default(), line: None }];
     let run = Run::new(&job, Some(&mut given), CHUNKS, Some(0), seats);
     let mut tally = Tally::default();
     match device.work(&run, &mut tally) {
         Ok(()) => {}
-        Err(Stop::Fault(fault)) => return Err(fault),
+        Err(Stop::Fault(fault) | Stop::Wrong(fault)) => return Err(fault),
         Err(Stop::Job(error)) => return Err(failed(error)),
     }
     if run.pending() {

@@ -85,6 +85,10 @@ fn work(device: &dyn Device, run: &Run<'_, '_>) -> (Tally, Duration, Option<Faul
             None
         }
         Err(Stop::Fault(fault)) => Some(fault),
+        Err(Stop::Wrong(fault)) => {
+            run.distrust(device.name());
+            Some(fault)
+        }
     };
     (tally, started.elapsed(), fault)
 }

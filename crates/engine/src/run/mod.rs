@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
 use crate::Error;
+use crate::device::Tally;
+use crate::fit::Fit;
 use crate::job::{Data, Job, Stores, Transfer};
 use crate::outlet::{Finished, Outlet};
 use crate::policy::Terms;
+use doubts::{Doubts, Stored};
 use left::{Left, Quota};
 use piece::Slots;
 
 pub use piece::Piece;
 
+mod doubts;
 mod left;
 mod piece;
 
@@ -49,6 +53,8 @@ pub(crate) struct Seat {
     /// Its workers that have not left.
     pub workers: usize,
     pub progress: Progress,
+    /// What its profile says that it takes, if it has one.
+    pub line: Option<Fit>,
 }
 
 /// How far an accelerator has come.
@@ -64,6 +70,7 @@ struct State<'a> {
     quota: Quota,
     seats: Vec<Seat>,
     handed_back: BTreeMap<u64, Piece<'a>>,
+    doubts: Doubts,
     failure: Option<(u64, Error)>,
 }
 
@@ -96,8 +103,8 @@ impl<'j, 'd> Run<'j, 'd> {
             true => Quota::default(),
             false => Quota::new(cpu_chunks, left.count(job.slot_len())),
         };
-        let (handed_back, failure) = (BTreeMap::new(), None);
-        let state = Mutex::new(State { left, quota, seats, handed_back, failure });
+        let (handed_back, doubts, failure) = (BTreeMap::new(), Doubts::default(), None);
+        let state = Mutex::new(State { left, quota, seats, handed_back, doubts, failure });
         let outlet = outlet(&job.data);
         Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet, until: None }
     }
@@ -111,6 +118,14 @@ impl<'j, 'd> Run<'j, 'd> {
     /// `None` where there is time.
     pub fn deadline(&self) -> Option<Instant> {
         self.until
+    }
+
+    /// How long the accelerator of that name was measured to take for `bytes`; `None` without a
+    /// profile.
+    pub fn expected(&self, name: &str, bytes: u64) -> Option<Duration> {
+        let state = lock(&self.state);
+        let seat = state.seats.iter().find(|seat| seat.name == name)?;
+        seat.line.map(|line| line.time(bytes))
     }
 
     /// The job whose pieces these are.
@@ -182,10 +197,15 @@ impl<'j, 'd> Run<'j, 'd> {
         if state.failure.is_some() {
             return Ok(None);
         }
-        if taker.end == End::Front
-            && let Some((_, piece)) = state.handed_back.pop_first()
-        {
-            return Ok(Some(piece));
+        if taker.end == End::Front {
+            if let Some((_, piece)) = state.handed_back.pop_first() {
+                return Ok(Some(piece));
+            }
+            let again = state.doubts.take(self.piece_chunks as u64);
+            if let Some((wanted, transfer)) = again.zip(transfer) {
+                drop(state);
+                return self.load(transfer, wanted, None, buffer);
+            }
         }
         let Some(granted) = state.granted(taker, slot_len) else { return Ok(None) };
         let seat = taker.seat.map(|seat| (seat, granted));
@@ -216,7 +236,8 @@ impl<'j, 'd> Run<'j, 'd> {
             Slots::Borrowed(_) => Ok(Zeroizing::default()),
             Slots::Loaded { buffer, len } => {
                 let end = piece.first + len.div_ceil(self.job.slot_len()) as u64;
-                let finished = Finished { first: piece.first, end, buffer, len };
+                let seat = piece.seat.map(|(seat, _)| seat);
+                let finished = Finished { first: piece.first, end, buffer, len, seat };
                 match &self.outlet {
                     Some(outlet) => outlet.put(finished, |finished| self.store(finished)),
                     None => self.store(&finished).map(|()| finished.buffer),
@@ -226,7 +247,7 @@ impl<'j, 'd> Run<'j, 'd> {
     }
 
     /// Gives back a piece whose input is untouched, for the CPU to finish. A device that does so
-    /// leaves the run with a [`crate::Stop::Fault`].
+    /// leaves the run with a [`crate::Stop::Fault`] or [`crate::Stop::Wrong`].
     pub fn hand_back(&self, piece: Piece<'j>) {
         self.landed(piece.seat);
         let len = self.piece_chunks.max(1).saturating_mul(self.job.slot_len());
@@ -236,10 +257,29 @@ impl<'j, 'd> Run<'j, 'd> {
         }
     }
 
+    /// Has all that the accelerator of that name has stored, and will store yet, done again by the
+    /// CPU, as far as the transfer permits it: it was found to compute something wrong.
+    pub(crate) fn distrust(&self, name: &str) {
+        let mut state = lock(&self.state);
+        let State { seats, doubts, .. } = &mut *state;
+        let Some(seat) = seats.iter().position(|seat| seat.name == name) else { return };
+        if let Data::Moved(transfer) = &self.job.data {
+            doubts.distrust(seat, *transfer);
+        }
+    }
+
+    /// The pieces and bytes of the accelerator of that name that the CPU has done again.
+    pub(crate) fn redone(&self, name: &str) -> Tally {
+        let state = lock(&self.state);
+        let seat = state.seats.iter().position(|seat| seat.name == name);
+        seat.map_or_else(Tally::default, |seat| state.doubts.redone(seat))
+    }
+
     /// True while a piece waits for a taker.
     pub(crate) fn pending(&self) -> bool {
         let state = lock(&self.state);
-        state.failure.is_none() && (!state.handed_back.is_empty() || !state.left.is_empty())
+        let more = !state.handed_back.is_empty() || state.doubts.any() || !state.left.is_empty();
+        state.failure.is_none() && more
     }
 
     /// A worker of the accelerator of that name has left. When the last one has, all that is left
@@ -284,7 +324,12 @@ impl<'j, 'd> Run<'j, 'd> {
         let Data::Moved(transfer) = &self.job.data else { return Ok(()) };
         transfer
             .store(finished.first, &finished.buffer[..finished.len])
-            .map_err(|source| Error::Store { chunk: finished.first, source })
+            .map_err(|source| Error::Store { chunk: finished.first, source })?;
+        if let Some(seat) = finished.seat {
+            let stored = Stored { chunks: finished.first..finished.end, len: finished.len };
+            lock(&self.state).doubts.stored(seat, stored, *transfer);
+        }
+        Ok(())
     }
 
     fn load(

@@ -10,7 +10,7 @@ use crate::policy::Race;
 const CHUNK: usize = 16;
 
 fn seat(terms: Terms) -> Seat {
-    Seat { name: "gpu".into(), terms, workers: 2, progress: Progress::default() }
+    Seat { name: "gpu".into(), terms, workers: 2, progress: Progress::default(), line: None }
 }
 
 fn terms(full: u64, may_decline: bool) -> Terms {

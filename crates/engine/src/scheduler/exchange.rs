@@ -43,7 +43,7 @@ pub(super) fn exchange(
     let full = chunks as u64;
     let terms = Terms { full, least: full, slots: 1, may_decline: false, race: None };
     let name = device.name().to_owned();
-    let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default() }];
+    let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default(), line: None }];
     let started = Instant::now();
     let run = Run::new(job, Some(slots), chunks, Some(0), seats);
     let run = match started.checked_add(timeout) {
@@ -61,7 +61,7 @@ pub(super) fn exchange(
             (Some(Fault(format!("it stopped after {} bytes", by_device.bytes))), None)
         }
         Ok(()) => (None, None),
-        Err(Stop::Fault(fault)) => (Some(fault), None),
+        Err(Stop::Fault(fault) | Stop::Wrong(fault)) => (Some(fault), None),
         Err(Stop::Job(error)) => (None, Some(error)),
     };
     let by_device = by_device.bytes;
@@ -93,7 +93,7 @@ fn finish(run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Error> {
     match Cpu::new(1).work(run, tally) {
         Err(Stop::Job(error)) => Err(error),
         // The CPU has no faults of its own.
-        Ok(()) | Err(Stop::Fault(_)) => Ok(()),
+        Ok(()) | Err(Stop::Fault(_) | Stop::Wrong(_)) => Ok(()),
     }
 }
 

@@ -155,4 +155,19 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         self.progress.advance(plain);
         Ok(())
     }
+
+    /// A file is read again at any offset, and the staged output is written again: it is published
+    /// when all of it is there.
+    fn take_back(&self, chunks: Range<u64>, len: usize) -> bool {
+        let repeatable =
+            matches!(self.source, Source::File { .. }) && !matches!(self.sink, Sink::Stream(_));
+        if repeatable {
+            let tags = (chunks.end - chunks.start) * TAG_LEN as u64;
+            let plain = len as u64 - tags;
+            self.passed.fetch_sub(plain, Ordering::Relaxed);
+            // Progress never goes back; there is more to do instead.
+            self.progress.expect(plain);
+        }
+        repeatable
+    }
 }
