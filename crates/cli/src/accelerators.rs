@@ -2,10 +2,10 @@
 //! where there is none.
 
 use wattlock_engine::{Device, Engine, Goal, Policy, Processor, Store, sefps_ratio};
-use wattlock_gpu::cuda::Cuda;
+use wattlock_gpu::cuda::{self, Cuda};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
-use crate::args::{self, Spread};
+use crate::args::{self, Spread, VerifyName};
 use crate::doctor;
 use crate::exit::{unavailable, usage};
 
@@ -67,10 +67,10 @@ impl Asked {
     fn engine(&self, threads: usize, spread: &Spread) -> anyhow::Result<Engine> {
         let mut opened = Vec::new();
         for name in &self.names {
-            opened.push(open(name)?);
+            opened.push(open(name, spread)?);
         }
         if self.any || (self.required && opened.is_empty()) {
-            opened.extend(open_all());
+            opened.extend(open_all(spread));
         }
         if self.required && opened.is_empty() {
             return Err(unavailable(format!("no GPU can be used here{}", doctor::about_gpus())));
@@ -175,11 +175,11 @@ pub fn uuid(name: &str) -> Option<String> {
 }
 
 /// The accelerator of that name.
-fn open(name: &str) -> anyhow::Result<Opened> {
+fn open(name: &str, spread: &Spread) -> anyhow::Result<Opened> {
     let (kind, which) = name.split_once(':').map_or((name, None), |(kind, n)| (kind, Some(n)));
     match kind {
         "cuda" if which.is_none_or(|which| which.parse::<usize>().is_ok()) => {
-            open_cuda(name).map_err(|why| refused(name, &why))
+            open_cuda(name, spread).map_err(|why| refused(name, &why))
         }
         "opencl" => {
             let chosen = choose_opencl(which).map_err(|why| refused(name, &why))?;
@@ -190,7 +190,7 @@ fn open(name: &str) -> anyhow::Result<Opened> {
                     chosen.platform
                 );
             }
-            open_opencl(&chosen).map_err(|why| refused(name, &why))
+            open_opencl(&chosen, spread).map_err(|why| refused(name, &why))
         }
         _ => Err(usage(format!(
             "--device {name}: devices are cpu, cuda, opencl, cuda:N and opencl:N; see wattlock devices"
@@ -212,15 +212,19 @@ fn refused(name: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
     unavailable(format!("--device {name}: {why}{}", doctor::about_gpus()))
 }
 
-fn open_cuda(name: &str) -> Result<Opened, wattlock_gpu::cuda::Error> {
-    let device = Cuda::open(name)?;
+fn open_cuda(name: &str, spread: &Spread) -> Result<Opened, cuda::Error> {
+    let (verify, timeout) = (spread.verify == VerifyName::Full, spread.timeout());
+    let options = cuda::Options { verify, timeout, ..cuda::Options::default() };
+    let device = Cuda::open(name, options)?;
     let info = device.info();
     let (multiprocessors, clock_mhz) = (info.multiprocessors, info.clock_khz as f64 / 1e3);
     Ok(Opened { device: Box::new(device), multiprocessors, clock_mhz })
 }
 
-fn open_opencl(listed: &opencl::Listed) -> Result<Opened, opencl::Error> {
-    let device = OpenCl::open(listed, opencl::Options::default())?;
+fn open_opencl(listed: &opencl::Listed, spread: &Spread) -> Result<Opened, opencl::Error> {
+    let (verify, timeout) = (spread.verify == VerifyName::Full, spread.timeout());
+    let options = opencl::Options { verify, timeout, ..opencl::Options::default() };
+    let device = OpenCl::open(listed, options)?;
     Ok(Opened {
         device: Box::new(device),
         multiprocessors: listed.compute_units as usize,
@@ -230,11 +234,11 @@ fn open_opencl(listed: &opencl::Listed) -> Result<Opened, opencl::Error> {
 
 /// Every GPU that can be used: by CUDA, or by OpenCL where CUDA has none. One that is refused is
 /// said, and left out.
-fn open_all() -> Vec<Opened> {
+fn open_all(spread: &Spread) -> Vec<Opened> {
     let mut opened = Vec::new();
     for info in Cuda::list().unwrap_or_default() {
         let name = format!("cuda:{}", info.index);
-        match open_cuda(&name) {
+        match open_cuda(&name, spread) {
             Ok(one) => opened.push(one),
             Err(why) => tell!("wattlock: {name} is left out: {why}"),
         }
@@ -246,7 +250,7 @@ fn open_all() -> Vec<Opened> {
         if listed.kind == Kind::Cpu {
             continue;
         }
-        match open_opencl(&listed) {
+        match open_opencl(&listed, spread) {
             Ok(one) => opened.push(one),
             Err(why) => tell!("wattlock: {} is left out: {why}", listed.id()),
         }

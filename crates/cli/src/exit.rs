@@ -168,6 +168,22 @@ pub fn say_file_error(name: &Path, error: &file::Error) {
     }
 }
 
+/// Says that a device failed, and that the output is right all the same.
+pub fn say_fault(device: &str, fault: &str) {
+    tell!("wattlock: warning: {device} failed, and the CPU did its part: {fault}");
+}
+
+/// Ends the program with `code`: at once if a driver does not answer, whose clean-up would wait for
+/// its device for ever. All files are closed or removed by now.
+pub fn leave(code: ExitCode) -> ExitCode {
+    if wattlock_gpu::left_behind() {
+        let _ = std::io::stdout().flush();
+        let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
+        wattlock_gpu::exit_now(number.unwrap_or(FAILURE));
+    }
+    code
+}
+
 /// Writes `text` to standard output.
 ///
 /// # Errors

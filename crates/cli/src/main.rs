@@ -79,5 +79,5 @@ fn main() -> ExitCode {
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     };
-    ended.unwrap_or_else(|error| exit::say(&error))
+    exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))
 }

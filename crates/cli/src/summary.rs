@@ -143,6 +143,12 @@ impl Summary {
         } else if !self.quiet && std::io::stderr().is_terminal() {
             document.print();
         }
+        // Said even to those who asked for no summary: such a device needs a look.
+        for device in &document.devices {
+            if let Some(fault) = &device.fault {
+                exit::say_fault(&device.name, fault);
+            }
+        }
         // Said even where nobody watches: a backup without its links is not what its owner thinks.
         let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
         for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
@@ -205,11 +211,6 @@ impl Document<'_> {
             let shares =
                 shares.map(|device| format!("{} {}", device.name, human(device.bytes as f64)));
             tell!("  by {}", shares.collect::<Vec<_>>().join(", "));
-        }
-        for device in &self.devices {
-            if let Some(fault) = &device.fault {
-                tell!("  {} gave up, and others finished its part: {fault}", device.name);
-            }
         }
     }
 }

@@ -188,7 +188,7 @@ FN u32x4 V(counter_block)(u64 high, u64 low)
 
 /* CTR. 32 lanes take 256 counters at a time that differ in their last byte. */
 KERNEL(V(wattlock_ctr))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
-                        u64 counter_high, u64 counter_low, u64 start, u64 end)
+                        u64 counter_high, u64 counter_low, u64 start, u64 end, u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS);
@@ -201,7 +201,7 @@ KERNEL(V(wattlock_ctr))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u3
     const u64 units = (blocks + ahead + 255) >> 8;
     counter_low -= ahead;
     ROLLED
-    for (u64 unit = GLOBAL_ID >> 5; unit < units; unit += GLOBAL_SIZE >> 5) {
+    for (u64 unit = lane_number(shift) >> 5; unit < units; unit += GLOBAL_SIZE >> 5) {
         u64 low = counter_low + (unit << 8);
         u64 high = counter_high + (low < counter_low ? 1 : 0);
         const struct CACHED cached = V(cache)(GIVEN, V(counter_block)(high, low));
@@ -221,7 +221,7 @@ KERNEL(V(wattlock_ctr))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u3
  * one behind the other, and nothing is cached. */
 KERNEL(V(wattlock_ctr_extended))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in,
                                  GLOBAL u32x4 *out, u64 counter_high, u64 counter_low,
-                                 u64 start, u64 end, u32 lane_blocks)
+                                 u64 start, u64 end, u32 lane_blocks, u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS);
@@ -230,7 +230,7 @@ KERNEL(V(wattlock_ctr_extended))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in,
     const u32 lane4 = (LOCAL_ID & 31) * 4;
     const u64 blocks = (end + 15) >> 4;
     ROLLED
-    for (u64 first = GLOBAL_ID * lane_blocks; first < blocks; first += GLOBAL_SIZE * lane_blocks) {
+    for (u64 first = lane_number(shift) * lane_blocks; first < blocks; first += GLOBAL_SIZE * lane_blocks) {
         ROLLED
         for (u32 i = 0; i < lane_blocks; i++) {
             u64 block = first + i;
@@ -246,7 +246,7 @@ KERNEL(V(wattlock_ctr_extended))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in,
 
 /* ECB, enciphering. */
 KERNEL(V(wattlock_ecb_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
-                                u64 blocks)
+                                u64 blocks, u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS);
@@ -254,7 +254,7 @@ KERNEL(V(wattlock_ecb_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
     BARRIER();
     const u32 lane4 = (LOCAL_ID & 31) * 4;
     ROLLED
-    for (u64 block = GLOBAL_ID; block < blocks; block += GLOBAL_SIZE) {
+    for (u64 block = lane_number(shift); block < blocks; block += GLOBAL_SIZE) {
         out[block] = V(encrypt)(GIVEN, in[block]);
     }
 }
@@ -262,7 +262,8 @@ KERNEL(V(wattlock_ecb_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
 /* CBC, enciphering, of messages of `message_blocks` blocks each (the last may be shorter) with an IV
  * each. A message is a chain, and a lane's own: few messages keep few lanes busy. */
 KERNEL(V(wattlock_cbc_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
-                                GLOBAL const u32x4 *ivs, u64 blocks, u32 message_blocks)
+                                GLOBAL const u32x4 *ivs, u64 blocks, u32 message_blocks,
+                                u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS);
@@ -270,7 +271,7 @@ KERNEL(V(wattlock_cbc_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
     BARRIER();
     const u32 lane4 = (LOCAL_ID & 31) * 4;
     ROLLED
-    for (u64 message = GLOBAL_ID; message * message_blocks < blocks; message += GLOBAL_SIZE) {
+    for (u64 message = lane_number(shift); message * message_blocks < blocks; message += GLOBAL_SIZE) {
         u64 block = message * message_blocks;
         u64 end = block + message_blocks < blocks ? block + message_blocks : blocks;
         u32x4 before = ivs[message];
@@ -284,7 +285,7 @@ KERNEL(V(wattlock_cbc_encrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
 
 /* ECB, deciphering, with the round keys of the equivalent inverse cipher. */
 KERNEL(V(wattlock_ecb_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
-                                u64 blocks)
+                                u64 blocks, u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS + 64 * LANES);
@@ -292,7 +293,7 @@ KERNEL(V(wattlock_ecb_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
     BARRIER();
     const u32 lane4 = (LOCAL_ID & 31) * 4;
     ROLLED
-    for (u64 block = GLOBAL_ID; block < blocks; block += GLOBAL_SIZE) {
+    for (u64 block = lane_number(shift); block < blocks; block += GLOBAL_SIZE) {
         out[block] = V(decrypt)(GIVEN, in[block]);
     }
 }
@@ -301,7 +302,8 @@ KERNEL(V(wattlock_ecb_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, G
  * IV each. Not in place: a block needs the ciphertext before it. */
 KERNEL(V(wattlock_cbc_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *RESTRICT in,
                                 GLOBAL u32x4 *RESTRICT out, GLOBAL const u32x4 *RESTRICT ivs,
-                                u64 blocks, u32 message_blocks)
+                                u64 blocks, u32 message_blocks,
+                                u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS + 64 * LANES);
@@ -309,7 +311,7 @@ KERNEL(V(wattlock_cbc_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *RESTR
     BARRIER();
     const u32 lane4 = (LOCAL_ID & 31) * 4;
     ROLLED
-    for (u64 block = GLOBAL_ID; block < blocks; block += GLOBAL_SIZE) {
+    for (u64 block = lane_number(shift); block < blocks; block += GLOBAL_SIZE) {
         u32 message = (u32)block / message_blocks;
         u32 within = (u32)block - message * message_blocks;
         u32x4 before = within == 0 ? ivs[message] : in[block - 1];
@@ -322,7 +324,7 @@ KERNEL(V(wattlock_cbc_decrypt))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *RESTR
  * `last_len` bytes. The key stream's first block, with which the tag is masked, goes to `masks`. */
 KERNEL(V(wattlock_gcm_ctr))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBAL u32x4 *out,
                             GLOBAL const u32x4 *nonces, GLOBAL u32x4 *masks, u32 chunks,
-                            u32 chunk_len, u32 last_len)
+                            u32 chunk_len, u32 last_len, u32 shift)
 {
     USE_ROUND_KEYS;
     USE_LOCAL_MEMORY(tables, TABLE_WORDS);
@@ -335,7 +337,7 @@ KERNEL(V(wattlock_gcm_ctr))(ROUND_KEYS u32 rounds, GLOBAL const u32x4 *in, GLOBA
     const u32 chunk_units = ((stride + 1) >> 8) + 1;
     const u64 units = (u64)chunks * chunk_units;
     ROLLED
-    for (u64 unit = GLOBAL_ID >> 5; unit < units; unit += GLOBAL_SIZE >> 5) {
+    for (u64 unit = lane_number(shift) >> 5; unit < units; unit += GLOBAL_SIZE >> 5) {
         u32 chunk = (u32)unit / chunk_units;
         u32 within = (u32)unit - chunk * chunk_units;
         u32 len = chunk + 1 == chunks ? last_len : chunk_len;

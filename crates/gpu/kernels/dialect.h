@@ -25,7 +25,8 @@ typedef uint4 u32x4;
 #define USE_ROUND_KEYS
 #define LOCAL_ID ((u32)get_local_id(0))
 #define LOCAL_SIZE ((u32)get_local_size(0))
-#define GLOBAL_ID ((u64)get_global_id(0))
+#define GROUP_ID ((u32)get_group_id(0))
+#define GROUPS ((u32)get_num_groups(0))
 #define GLOBAL_SIZE ((u64)get_global_size(0))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 
@@ -57,7 +58,8 @@ __attribute__((constant)) u32 wattlock_round_keys[60];
 #define USE_ROUND_KEYS const u32 *const round_keys = wattlock_round_keys
 #define LOCAL_ID ((u32)__nvvm_read_ptx_sreg_tid_x())
 #define LOCAL_SIZE ((u32)__nvvm_read_ptx_sreg_ntid_x())
-#define GLOBAL_ID ((u64)__nvvm_read_ptx_sreg_ctaid_x() * LOCAL_SIZE + LOCAL_ID)
+#define GROUP_ID ((u32)__nvvm_read_ptx_sreg_ctaid_x())
+#define GROUPS ((u32)__nvvm_read_ptx_sreg_nctaid_x())
 #define GLOBAL_SIZE ((u64)__nvvm_read_ptx_sreg_nctaid_x() * LOCAL_SIZE)
 #define BARRIER() __syncthreads()
 
@@ -103,7 +105,8 @@ typedef struct { u32 x, y, z, w; } u32x4;
 static _Thread_local struct { u64 group, groups; u32 local_id, local_size, pass; u32 *local; } shim;
 #define LOCAL_ID shim.local_id
 #define LOCAL_SIZE shim.local_size
-#define GLOBAL_ID (shim.group * shim.local_size + shim.local_id)
+#define GROUP_ID ((u32)shim.group)
+#define GROUPS ((u32)shim.groups)
 #define GLOBAL_SIZE (shim.groups * shim.local_size)
 #define BARRIER() do { if (shim.pass == 0) return; } while (0)
 #define LOCAL_MEMORY u32 *
@@ -125,6 +128,15 @@ static _Thread_local struct { u64 group, groups; u32 local_id, local_size, pass;
 
 #define BYTE(word, n) (((word) >> (8 * (n))) & 0xffu)
 #define ROTATE(word, bits) (((word) << (bits)) | ((word) >> (32 - (bits))))
+
+/* The number of this lane among all, where group 0 does the work of group `shift`, and so on. A
+ * second run with another shift has other multiprocessors compute the same blocks. */
+FN u64 lane_number(u32 shift)
+{
+    u32 group = GROUP_ID + shift;
+    group -= group < GROUPS ? 0 : GROUPS;
+    return (u64)group * LOCAL_SIZE + LOCAL_ID;
+}
 
 FN u32 byte_swap(u32 word)
 {

@@ -68,7 +68,8 @@ FN u32x4 ghash_times(u32x4 a, u32x4 b)
 
 /* What each lane has of the GHASH of each chunk. Chunks stand as in `wattlock_gcm_ctr`. */
 KERNEL(wattlock_ghash)(GLOBAL const u32x4 *hash_key, GLOBAL const u32x4 *ciphertext,
-                       GLOBAL u32x4 *partials, u32 chunks, u32 chunk_len, u32 last_len)
+                       GLOBAL u32x4 *partials, u32 chunks, u32 chunk_len, u32 last_len,
+                       u32 shift)
 {
     USE_LOCAL_MEMORY(tables, GHASH_WORDS);
     for (u32 i = LOCAL_ID; i < 32 * LANES; i += LOCAL_SIZE) {
@@ -85,7 +86,7 @@ KERNEL(wattlock_ghash)(GLOBAL const u32x4 *hash_key, GLOBAL const u32x4 *ciphert
     const u32x4 power = hash_key[32 + (31 - lane)];
     const u32 stride = (chunk_len >> 4) + 1;
     ROLLED
-    for (u64 unit = GLOBAL_ID >> 5; unit < chunks; unit += GLOBAL_SIZE >> 5) {
+    for (u64 unit = lane_number(shift) >> 5; unit < chunks; unit += GLOBAL_SIZE >> 5) {
         u32 chunk = (u32)unit;
         u32 len = chunk + 1 == chunks ? last_len : chunk_len;
         u64 first = (u64)chunk * stride;
@@ -112,9 +113,9 @@ KERNEL(wattlock_ghash)(GLOBAL const u32x4 *hash_key, GLOBAL const u32x4 *ciphert
 
 /* The tags (7.1): the sum of a chunk's 32 parts, under its mask. A lane a chunk. */
 KERNEL(wattlock_gcm_tags)(GLOBAL const u32x4 *partials, GLOBAL const u32x4 *masks,
-                          GLOBAL u32x4 *tags, u32 chunks)
+                          GLOBAL u32x4 *tags, u32 chunks, u32 shift)
 {
-    for (u64 chunk = GLOBAL_ID; chunk < chunks; chunk += GLOBAL_SIZE) {
+    for (u64 chunk = lane_number(shift); chunk < chunks; chunk += GLOBAL_SIZE) {
         u32x4 sum = words(0, 0, 0, 0);
         for (u32 lane = 0; lane < LANES; lane++) {
             sum = xor4(sum, partials[(chunk << 5) + lane]);

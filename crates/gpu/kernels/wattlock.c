@@ -19,3 +19,4 @@
 #undef LOOK
 
 #include "ghash.h"
+#include "check.h"

@@ -1,10 +1,15 @@
 //! The test that every device passes: all operations, key sizes and awkward lengths, beside
 //! `aes_soft`.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
 use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
 
+use crate::check::{Expected, Salt};
 use crate::pipeline::{Slot, land};
+use crate::sample;
 use crate::task::Task;
 
 /// Panics where `slot` computes something else than `aes_soft`.
@@ -112,12 +117,27 @@ fn compare<S: Slot>(slot: &mut S, job: &Job<'_>, first: u64, len: usize) {
 
 fn apply<S: Slot>(slot: &mut S, job: &Job<'_>, first: u64, bytes: &mut [u8]) -> bool {
     let task = Task::of(job).expect("a job for GPUs");
-    let batch = task.batch(first, true, bytes.len()).expect("a piece for GPUs");
+    let batch = Arc::new(task.batch(first, true, bytes.len()).expect("a piece for GPUs"));
     let said = |error: S::Error| -> ! { panic!("the device failed: {error}") };
-    slot.load_key(&task).unwrap_or_else(|error| said(error));
-    slot.start(&task, &batch, bytes).unwrap_or_else(|error| said(error));
-    let (made, tags) = slot.wait().unwrap_or_else(|error| said(error));
-    land(&task, &batch, made, tags, bytes)
+    // To check takes as long again, so a third is checked, of all lengths.
+    let checked = (bytes.len() / 16 + first as usize).is_multiple_of(3);
+    let salt = Salt::random().filter(|_| checked);
+    let expected = salt.map(|salt| Expected::new(salt, &batch, bytes));
+    assert!(slot.load_key(&task).unwrap_or_else(|error| said(error)));
+    slot.start(&batch, bytes, salt).unwrap_or_else(|error| said(error));
+    let made = slot.wait(Duration::from_secs(600)).unwrap_or_else(|error| said(error));
+    let compared = expected.map_or(Ok(()), |expected| {
+        expected.compare(&batch, &made.sums, made.bytes, made.tags.as_flattened())
+    });
+    let len = bytes.len();
+    assert_eq!(
+        compared,
+        Ok(()),
+        "{salt:?}, {len} bytes from {first} in chunks of {}",
+        job.chunk_len
+    );
+    assert_eq!(sample::check(job, first, true, bytes, &made), Ok(()));
+    land(&task, &batch, made.bytes, made.tags, bytes)
 }
 
 fn job(cipher: Cipher<'_>, chunk_len: usize) -> Job<'_> {

@@ -43,6 +43,7 @@ impl Tables {
             look_ups,
             include_str!("../kernels/aes.h"),
             include_str!("../kernels/ghash.h"),
+            include_str!("../kernels/check.h"),
         ]
         .concat()
     }

@@ -2,12 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
 
 use subtle::ConstantTimeEq;
 use wattlock_engine::crypto::TAG_LEN;
 use wattlock_engine::{Fault, Operation, Piece, Run, Stop, Tally};
 use zeroize::Zeroizing;
 
+use crate::check::{Expected, Salt, Sums};
+use crate::patience::Patience;
+use crate::sample;
 use crate::task::{Batch, Task};
 
 /// Memory and a queue of a device for one piece at a time.
@@ -15,43 +20,74 @@ pub(crate) trait Slot {
     /// What the device says when it fails.
     type Error: Display;
 
-    /// Takes the keys of `task`, for all that is started from now on.
-    fn load_key(&mut self, task: &Task<'_>) -> Result<(), Self::Error>;
+    /// Takes the keys of `task`, for all that is started from now on; false if other jobs have all
+    /// places for keys.
+    fn load_key(&mut self, task: &Task<'_>) -> Result<bool, Self::Error>;
 
     /// Puts zeros where the keys were, if that can still be done.
     fn wipe_key(&mut self);
 
-    /// Begins to work on a copy of `input`.
-    fn start(&mut self, task: &Task<'_>, batch: &Batch, input: &[u8]) -> Result<(), Self::Error>;
+    /// Begins to work on a copy of `input`. With a `salt` it is computed twice, by other parts of
+    /// the device, and compared, and what was read and made is summed.
+    fn start(
+        &mut self,
+        batch: &Arc<Batch>,
+        input: &[u8],
+        salt: Option<Salt>,
+    ) -> Result<(), Self::Error>;
 
-    /// Waits for what was started, and lends its bytes, as many as were put in, and its tags.
-    fn wait(&mut self) -> Result<(&[u8], &[[u8; TAG_LEN]]), Self::Error>;
+    /// Waits for what was started, at most `limit`, and lends what was made.
+    fn wait(&mut self, limit: Duration) -> Result<Made<'_>, Self::Error>;
+
+    /// Notes that the device computed something wrong, and is to be used no more.
+    fn distrust(&self, what: &'static str);
 }
 
-/// Works through `run` with all `slots`, as the accelerator of that `name`, in pieces of
-/// `piece_bytes` at most, but of one chunk at least.
+/// What a device made of a piece.
+pub(crate) struct Made<'a> {
+    /// As many bytes as were put in.
+    pub bytes: &'a [u8],
+    pub tags: &'a [[u8; TAG_LEN]],
+    /// Zeros where nothing was checked.
+    pub sums: Sums,
+}
+
+/// How a device works through a run.
+pub(crate) struct Terms<'a> {
+    /// The accelerator's name.
+    pub name: &'a str,
+    /// Bytes of a piece at most, but of one chunk at least.
+    pub piece_bytes: usize,
+    /// Pieces that all workers of the device have in flight.
+    pub in_flight: usize,
+    pub patience: Patience,
+    /// True if each piece is checked.
+    pub checked: bool,
+}
+
+/// Works through `run` with all `slots`.
 pub(crate) fn work<S: Slot>(
-    name: &str,
+    terms: &Terms<'_>,
     slots: &mut [S],
     task: &Task<'_>,
-    piece_bytes: usize,
     run: &Run<'_, '_>,
     tally: &mut Tally,
 ) -> Result<(), Stop> {
-    let piece_chunks = (piece_bytes / task.slot_len).max(1);
     let mut in_flight = VecDeque::new();
-    let outcome = slots
-        .iter_mut()
-        .try_for_each(|slot| slot.load_key(task))
-        .map_err(|error| fault(&error))
-        .and_then(|()| {
+    let keyed = slots.iter_mut().try_fold(true, |all, slot| Ok(all & slot.load_key(task)?));
+    let outcome = match keyed {
+        // Other jobs have all places for keys; the CPU then does this one.
+        Ok(false) => Ok(()),
+        Ok(true) => {
             let mut free: Vec<&mut S> = slots.iter_mut().collect();
-            turn(name, task, piece_chunks, run, tally, &mut free, &mut in_flight)
-        });
-    let faulty = matches!(outcome, Err(Stop::Fault(_)));
-    for Flying { slot, piece, .. } in in_flight {
+            turn(terms, task, run, tally, &mut free, &mut in_flight)
+        }
+        Err(error) => Err(fault::<S>(&error)),
+    };
+    let faulty = matches!(outcome, Err(Stop::Fault(_) | Stop::Wrong(_)));
+    for Flying { slot, piece, limit, .. } in in_flight {
         // What it still writes goes to memory of its own; but no key is wiped under its hands.
-        let _ = slot.wait();
+        let _ = slot.wait(limit);
         if faulty {
             run.hand_back(piece);
         }
@@ -63,24 +99,26 @@ pub(crate) fn work<S: Slot>(
 struct Flying<'s, 'j, S> {
     slot: &'s mut S,
     piece: Piece<'j>,
-    batch: Batch,
+    batch: Arc<Batch>,
+    expected: Option<Expected>,
+    limit: Duration,
 }
 
 fn turn<'s, 'j, S: Slot>(
-    name: &str,
+    terms: &Terms<'_>,
     task: &Task<'_>,
-    piece_chunks: usize,
     run: &Run<'j, '_>,
     tally: &mut Tally,
     free: &mut Vec<&'s mut S>,
     in_flight: &mut VecDeque<Flying<'s, 'j, S>>,
 ) -> Result<(), Stop> {
+    let piece_chunks = (terms.piece_bytes / task.slot_len).max(1);
     let mut buffers: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     let mut more = true;
     loop {
         while more && let Some(slot) = free.pop() {
             let buffer = buffers.pop().unwrap_or_default();
-            let Some(mut piece) = run.take_as(name, piece_chunks, buffer)? else {
+            let Some(mut piece) = run.take_as(terms.name, piece_chunks, buffer)? else {
                 more = false;
                 break;
             };
@@ -92,33 +130,81 @@ fn turn<'s, 'j, S: Slot>(
                 free.push(slot);
                 continue;
             };
-            if let Err(error) = slot.start(task, &batch, piece.slots()) {
-                run.hand_back(piece);
-                return Err(fault(&error));
-            }
-            in_flight.push_back(Flying { slot, piece, batch });
+            in_flight.push_back(start(terms, run, slot, piece, Arc::new(batch))?);
         }
-        let Some(Flying { slot, mut piece, batch }) = in_flight.pop_front() else { return Ok(()) };
-        let len = piece.slots().len();
-        let landed = match slot.wait() {
-            Ok((bytes, tags)) => land(task, &batch, bytes, tags, piece.slots()),
-            Err(error) => {
-                run.hand_back(piece);
-                return Err(fault(&error));
+        let Some(mut flying) = in_flight.pop_front() else { return Ok(()) };
+        let len = flying.piece.slots().len();
+        match landed(task, run, &mut flying) {
+            Ok(()) => {
+                buffers.push(run.finish(flying.piece)?);
+                tally.count(len);
+                free.push(flying.slot);
             }
-        };
-        if landed {
-            buffers.push(run.finish(piece)?);
-            tally.count(len);
-            free.push(slot);
-            continue;
+            Err(stop) => {
+                if !matches!(stop, Stop::Job(_)) {
+                    run.hand_back(flying.piece);
+                }
+                return Err(stop);
+            }
         }
-        // The CPU has the last word on a tag. If it differs, so does the device from AES.
-        let (first, last) = (piece.first(), piece.is_last());
-        run.job().apply(first, last, piece.slots())?;
-        run.finish(piece)?;
-        return Err(fault(&"it computed a wrong tag"));
     }
+}
+
+/// Starts one piece.
+fn start<'s, 'j, S: Slot>(
+    terms: &Terms<'_>,
+    run: &Run<'j, '_>,
+    slot: &'s mut S,
+    mut piece: Piece<'j>,
+    batch: Arc<Batch>,
+) -> Result<Flying<'s, 'j, S>, Stop> {
+    let input = piece.slots();
+    let bytes = (input.len() * terms.in_flight.max(1)) as u64;
+    let limit = terms.patience.for_piece(run, terms.name, bytes);
+    let salt = if terms.checked { Salt::random() } else { None };
+    let started = match terms.checked && salt.is_none() {
+        true => Err(Stop::Fault(Fault(NO_RANDOM.to_owned()))),
+        false => slot.start(&batch, input, salt).map_err(|error| fault::<S>(&error)),
+    };
+    // The device fetches the input meanwhile.
+    let expected = salt.map(|salt| Expected::new(salt, &batch, input));
+    match started {
+        Ok(()) => Ok(Flying { slot, piece, batch, expected, limit }),
+        Err(stop) => {
+            run.hand_back(piece);
+            Err(stop)
+        }
+    }
+}
+
+/// Waits for a piece, checks it, and puts it where the job wants it. Its input is untouched unless
+/// that is done, or the job has failed.
+fn landed<S: Slot>(
+    task: &Task<'_>,
+    run: &Run<'_, '_>,
+    flying: &mut Flying<'_, '_, S>,
+) -> Result<(), Stop> {
+    let Flying { slot, piece, batch, expected, limit } = flying;
+    let (first, last) = (piece.first(), piece.is_last());
+    let input = piece.slots();
+    let made = slot.wait(*limit).map_err(|error| fault::<S>(&error))?;
+    let wrong = match expected {
+        Some(expected) => expected
+            .compare(batch, &made.sums, made.bytes, made.tags.as_flattened())
+            .and_then(|()| sample::check(run.job(), first, last, input, &made)),
+        None => Ok(()),
+    };
+    if wrong.is_ok() && land(task, batch, made.bytes, made.tags, input) {
+        return Ok(());
+    }
+    // The CPU has the last word on a tag: if it finds the same, the message is to blame.
+    if wrong.is_ok() {
+        let mut again = Zeroizing::new(input.to_vec());
+        run.job().apply(first, last, &mut again)?;
+    }
+    let what = wrong.err().unwrap_or("it computed a wrong tag");
+    slot.distrust(what);
+    Err(Stop::Wrong(Fault(format!("it erred and was left: {what}"))))
 }
 
 /// Puts what a device made where the job wants it; false, with `slots` untouched, if a tag does
@@ -153,9 +239,11 @@ pub(crate) fn land(
     true
 }
 
-fn fault(error: &dyn Display) -> Stop {
+fn fault<S: Slot>(error: &S::Error) -> Stop {
     Stop::Fault(Fault(error.to_string()))
 }
+
+const NO_RANDOM: &str = "the system gives no random numbers, without which nothing can be checked";
 
 #[cfg(test)]
 mod tests {
@@ -175,6 +263,7 @@ mod tests {
         calls: &'static Calls,
         bytes: Vec<u8>,
         tags: Vec<[u8; TAG_LEN]>,
+        slot_len: usize,
         keyed: bool,
         running: bool,
     }
@@ -203,9 +292,10 @@ mod tests {
     impl Slot for FaultySlot<'_> {
         type Error = &'static str;
 
-        fn load_key(&mut self, _task: &Task<'_>) -> Result<(), &'static str> {
+        fn load_key(&mut self, task: &Task<'_>) -> Result<bool, &'static str> {
             self.keyed = true;
-            self.call("out of memory")
+            self.slot_len = task.slot_len;
+            self.call("out of memory").map(|()| true)
         }
 
         fn wipe_key(&mut self) {
@@ -216,20 +306,20 @@ mod tests {
 
         fn start(
             &mut self,
-            task: &Task<'_>,
-            batch: &Batch,
+            batch: &Arc<Batch>,
             input: &[u8],
+            _salt: Option<Salt>,
         ) -> Result<(), &'static str> {
             assert!(self.keyed && !self.running);
             self.call("launch failed")?;
             self.bytes = input.to_vec();
             self.tags.clear();
-            match batch {
+            match &**batch {
                 Batch::Ctr { counter, start } => {
                     self.keys.raw.ctr(&counter.to_be_bytes(), *start as u64, &mut self.bytes);
                 }
                 Batch::Gcm { operation: Operation::Seal, nonces, .. } => {
-                    let chunks = self.bytes.chunks_mut(task.slot_len).zip(nonces.chunks(16));
+                    let chunks = self.bytes.chunks_mut(self.slot_len).zip(nonces.chunks(16));
                     for (slot, nonce) in chunks {
                         let nonce: [u8; NONCE_LEN] = nonce[..NONCE_LEN].try_into().unwrap();
                         let (text, _) = slot.split_last_chunk_mut::<TAG_LEN>().unwrap();
@@ -237,7 +327,7 @@ mod tests {
                     }
                 }
                 Batch::Gcm { nonces, .. } => {
-                    let chunks = self.bytes.chunks_mut(task.slot_len).zip(nonces.chunks(16));
+                    let chunks = self.bytes.chunks_mut(self.slot_len).zip(nonces.chunks(16));
                     for (slot, nonce) in chunks {
                         let nonce: [u8; NONCE_LEN] = nonce[..NONCE_LEN].try_into().unwrap();
                         let (text, tag) = slot.split_last_chunk_mut::<TAG_LEN>().unwrap();
@@ -252,11 +342,13 @@ mod tests {
             Ok(())
         }
 
-        fn wait(&mut self) -> Result<(&[u8], &[[u8; TAG_LEN]]), &'static str> {
+        fn wait(&mut self, _limit: Duration) -> Result<Made<'_>, &'static str> {
             self.running = false;
             self.call("device lost")?;
-            Ok((&self.bytes, &self.tags))
+            Ok(Made { bytes: &self.bytes, tags: &self.tags, sums: Sums::default() })
         }
+
+        fn distrust(&self, _what: &'static str) {}
     }
 
     impl Device for Faulty<'_> {
@@ -274,7 +366,14 @@ mod tests {
 
         fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
             let task = Task::of(run.job()).unwrap();
-            work("faulty", &mut self.slots.lock().unwrap(), &task, 64 << 10, run, tally)
+            let terms = Terms {
+                name: "faulty",
+                piece_bytes: 64 << 10,
+                in_flight: 3,
+                patience: Patience::new(None),
+                checked: false,
+            };
+            work(&terms, &mut self.slots.lock().unwrap(), &task, run, tally)
         }
     }
 
@@ -289,6 +388,7 @@ mod tests {
             calls,
             bytes: Vec::new(),
             tags: Vec::new(),
+            slot_len: 0,
             keyed: false,
             running: false,
         };
@@ -354,7 +454,8 @@ mod tests {
             assert!(slots == opened);
             said = said.or(report.devices().find_map(|device| device.fault.clone()));
         }
-        assert_eq!(said, Some(Fault("it computed a wrong tag".to_owned())));
+        let said = said.unwrap();
+        assert_eq!(said.0, "it erred and was left: it computed a wrong tag");
         // A message that is damaged is.
         let last = LEN - 1;
         sealed[last] ^= 1;

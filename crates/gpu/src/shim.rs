@@ -2,27 +2,30 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
 use libloading::{Library, Symbol};
 use wattlock_engine::Operation;
 use wattlock_engine::crypto::{AesKernel, AesKey, TAG_LEN};
-use zeroize::Zeroizing;
 
 use crate::agreement;
+use crate::check::{Extent, Found, ROW, Salt, Sums};
 use crate::kernels::{Tables, round_key_words};
-use crate::pipeline::Slot;
-use crate::task::{Batch, Task};
+use crate::pipeline::{Made, Slot};
+use crate::task::{Batch, Keys, Task};
 
 /// Runs the shim, compiled from `tests/it/shim.c`, in the place of a GPU.
 struct Shim {
     library: Library,
     tables: Tables,
-    round_keys: Zeroizing<Vec<u32>>,
+    keys: Option<Arc<Keys>>,
     hash_key: Vec<u128>,
     output: Vec<u128>,
     start: usize,
     len: usize,
     tags: Vec<[u8; TAG_LEN]>,
+    sums: Sums,
 }
 
 /// Groups and lanes that divide nothing evenly.
@@ -74,6 +77,7 @@ fn extended_blocks_are_ctr_too() {
                         u64,
                         u64,
                         u32,
+                        u32,
                     ),
                 > = shim.symbol("wattlock_ctr_extended", true);
                 let (input, output) = (input.as_ptr(), output.as_mut_ptr());
@@ -91,6 +95,7 @@ fn extended_blocks_are_ctr_too() {
                     start,
                     end,
                     lane_blocks,
+                    lane_blocks % GROUPS,
                 );
             }
             key.ctr(&iv, start as u64, &mut bytes[start..]);
@@ -135,12 +140,13 @@ impl Shim {
         Some(Self {
             library,
             tables,
-            round_keys: Zeroizing::default(),
+            keys: None,
             hash_key: Vec::new(),
             output: Vec::new(),
             start: 0,
             len: 0,
             tags: Vec::new(),
+            sums: Sums::default(),
         })
     }
 
@@ -156,24 +162,102 @@ impl Shim {
 impl Slot for Shim {
     type Error = String;
 
-    fn load_key(&mut self, task: &Task<'_>) -> Result<(), String> {
-        self.round_keys = Zeroizing::new(task.round_keys.to_vec());
-        let bytes: Vec<u8> = task.hash_key.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    fn load_key(&mut self, task: &Task<'_>) -> Result<bool, String> {
+        let keys = &task.keys;
+        let bytes: Vec<u8> = keys.hash_key.iter().flat_map(|word| word.to_ne_bytes()).collect();
         self.hash_key = blocks_of(&bytes, 0);
-        Ok(())
+        self.keys = Some(keys.clone());
+        Ok(true)
     }
 
     fn wipe_key(&mut self) {}
 
-    fn start(&mut self, task: &Task<'_>, batch: &Batch, input: &[u8]) -> Result<(), String> {
+    fn start(
+        &mut self,
+        batch: &Arc<Batch>,
+        input: &[u8],
+        salt: Option<Salt>,
+    ) -> Result<(), String> {
         (self.start, self.len) = (batch.start(), input.len());
-        self.tags = vec![[0; TAG_LEN]; batch.tags()];
+        let extent = Extent::of(batch, input.len());
         let input = blocks_of(input, self.start);
+        let (output, tags) = self.compute(batch, &input, 0)?;
+        if let Some(salt) = salt {
+            let (again, again_tags) = self.compute(batch, &input, GROUPS / 2 + 1)?;
+            let beside = blocks_of(batch.beside(), 0);
+            let [first, second] = [&tags, &again_tags].map(|tags| match tags.is_empty() {
+                true => beside.clone(),
+                false => blocks_of(tags.as_flattened(), 0),
+            });
+            self.sums = Sums {
+                piece: self.compare(salt, extent, &input, &output, &again),
+                beside: self.compare(salt, Extent::beside(batch), &beside, &first, &second),
+            };
+        }
+        (self.output, self.tags) = (output, tags);
+        Ok(())
+    }
+
+    fn wait(&mut self, _: Duration) -> Result<Made<'_>, String> {
+        let bytes = &bytes_of(&self.output)[self.start..][..self.len];
+        Ok(Made { bytes, tags: &self.tags, sums: self.sums })
+    }
+
+    fn distrust(&self, _: &'static str) {}
+}
+
+impl Shim {
+    fn compare(
+        &self,
+        salt: Salt,
+        extent: Extent,
+        input: &[u128],
+        first: &[u128],
+        second: &[u128],
+    ) -> Found {
+        let Extent { start, end, stride } = extent;
+        let [a, b, c, d] = salt.words();
+        let mut sums = vec![0_u64; GROUPS as usize * ROW];
+        let [input, first, second] = [input, first, second].map(<[u128]>::as_ptr);
+        // SAFETY: the type is that of shim.c, and the buffers have the sizes that the kernels' README
+        // asks for.
+        #[allow(clippy::multiple_unsafe_ops_per_block)]
+        unsafe {
+            type Check = unsafe extern "C" fn(
+                u32,
+                u32,
+                *const u128,
+                *const u128,
+                *const u128,
+                *mut u64,
+                u64,
+                u64,
+                u32,
+                u64,
+                u64,
+                u64,
+                u64,
+            );
+            let check = self.symbol::<Check>("wattlock_check", false);
+            let sums = sums.as_mut_ptr();
+            check(GROUPS, GROUP, input, first, second, sums, start, end, stride, a, b, c, d);
+        }
+        Found::of(&sums)
+    }
+
+    /// What the kernels make of `input`, where each group does what group `shift` further on would.
+    fn compute(
+        &self,
+        batch: &Batch,
+        input: &[u128],
+        shift: u32,
+    ) -> Result<(Vec<u128>, Vec<[u8; TAG_LEN]>), String> {
+        let given = self.keys.as_ref().ok_or("no key")?;
+        let mut tags = vec![[0; TAG_LEN]; batch.tags()];
         let mut output = vec![0; input.len()];
-        let keys = self.round_keys.as_ptr();
+        let (keys, rounds) = (given.round_keys.as_ptr(), given.rounds);
         let (from, to) = (input.as_ptr(), output.as_mut_ptr());
         let beside = blocks_of(batch.beside(), 0);
-        let rounds = task.rounds;
         // SAFETY: in all of these, the types are those of shim.c, and the buffers have the sizes
         // that the kernels' README asks for.
         #[allow(clippy::multiple_unsafe_ops_per_block)]
@@ -193,6 +277,7 @@ impl Slot for Shim {
                         u64,
                         u64,
                         u64,
+                        u32,
                     )>("wattlock_ctr", true)(
                         GROUPS,
                         GROUP,
@@ -204,6 +289,7 @@ impl Slot for Shim {
                         low,
                         *start as u64,
                         end,
+                        shift,
                     );
                 }
                 Batch::CtrExtended { .. } => return Err("has a test of its own".to_owned()),
@@ -220,8 +306,16 @@ impl Slot for Shim {
                         *const u128,
                         *mut u128,
                         u64,
+                        u32,
                     )>(name, true)(
-                        GROUPS, GROUP, keys, rounds, from, to, input.len() as u64
+                        GROUPS,
+                        GROUP,
+                        keys,
+                        rounds,
+                        from,
+                        to,
+                        input.len() as u64,
+                        shift,
                     );
                 }
                 Batch::CbcEncrypt { message_blocks, .. }
@@ -240,6 +334,7 @@ impl Slot for Shim {
                         *const u128,
                         u64,
                         u32,
+                        u32,
                     )>(name, true)(
                         GROUPS,
                         GROUP,
@@ -250,6 +345,7 @@ impl Slot for Shim {
                         beside.as_ptr(),
                         input.len() as u64,
                         *message_blocks,
+                        shift,
                     );
                 }
                 Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
@@ -267,6 +363,7 @@ impl Slot for Shim {
                         u32,
                         u32,
                         u32,
+                        u32,
                     )>("wattlock_gcm_ctr", true)(
                         GROUPS,
                         GROUP,
@@ -279,6 +376,7 @@ impl Slot for Shim {
                         *chunks,
                         *chunk_len,
                         *last_len,
+                        shift,
                     );
                     let ciphertext = match operation {
                         Operation::Seal => to.cast_const(),
@@ -293,6 +391,7 @@ impl Slot for Shim {
                         u32,
                         u32,
                         u32,
+                        u32,
                     )>("wattlock_ghash", false)(
                         GROUPS,
                         GROUP,
@@ -302,19 +401,29 @@ impl Slot for Shim {
                         *chunks,
                         *chunk_len,
                         *last_len,
+                        shift,
                     );
-                    self.symbol::<unsafe extern "C" fn(u32, u32, *const u128, *const u128, *mut u128, u32)>(
-                        "wattlock_gcm_tags", false,
-                    )(GROUPS, GROUP, partials.as_ptr(), masks.as_ptr(), self.tags.as_mut_ptr().cast(), *chunks);
+                    self.symbol::<unsafe extern "C" fn(
+                        u32,
+                        u32,
+                        *const u128,
+                        *const u128,
+                        *mut u128,
+                        u32,
+                        u32,
+                    )>("wattlock_gcm_tags", false)(
+                        GROUPS,
+                        GROUP,
+                        partials.as_ptr(),
+                        masks.as_ptr(),
+                        tags.as_mut_ptr().cast(),
+                        *chunks,
+                        shift,
+                    );
                 }
             }
         }
-        self.output = output;
-        Ok(())
-    }
-
-    fn wait(&mut self) -> Result<(&[u8], &[[u8; TAG_LEN]]), String> {
-        Ok((&bytes_of(&self.output)[self.start..][..self.len], &self.tags))
+        Ok((output, tags))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What of a job a GPU can do, and what a piece of it is to a kernel.
 
+use std::sync::Arc;
+
 use wattlock_engine::crypto::{AesKey, NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Cipher, Job, Nonces, Operation};
 use zeroize::{Zeroize, Zeroizing};
@@ -9,16 +11,21 @@ use crate::kernels::{hash_key_words, round_key_words};
 /// A job in the words of the kernels, with its key.
 pub(crate) struct Task<'a> {
     mode: Mode<'a>,
+    pub keys: Arc<Keys>,
+    /// Bytes of a chunk without its tag.
+    chunk_len: usize,
+    /// Bytes from one chunk to the next.
+    pub slot_len: usize,
+}
+
+/// The key of a task as the kernels take it.
+pub(crate) struct Keys {
     /// 10, 12 or 14.
     pub rounds: u32,
     /// As [`round_key_words`] says.
     pub round_keys: Zeroizing<Vec<u32>>,
     /// As [`hash_key_words`] says; empty where nothing is hashed.
     pub hash_key: Zeroizing<Vec<u32>>,
-    /// Bytes of a chunk without its tag.
-    chunk_len: usize,
-    /// Bytes from one chunk to the next.
-    pub slot_len: usize,
 }
 
 /// Whether [`Task::of`] finds one for most jobs of that cipher.
@@ -78,6 +85,28 @@ pub(crate) enum Batch {
     },
 }
 
+/// Whether a piece is computed once or twice, and which time this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Only,
+    First,
+    /// Each group of lanes does what another did the first time.
+    Second,
+}
+
+impl Turn {
+    /// How far the work of `groups` groups is shifted.
+    pub fn shift(self, groups: usize) -> usize {
+        if self == Self::Second { groups / 2 } else { 0 }
+    }
+
+    /// Groups at least, where there may be `most`: what is done twice has two, so that they can
+    /// change places.
+    pub fn least_groups(self, most: usize) -> usize {
+        if self == Self::Only { 1 } else { most.clamp(1, 2) }
+    }
+}
+
 impl<'a> Task<'a> {
     /// The task of a job, or `None` where a GPU is of no use: what is one chain, or no AES, or cut
     /// so that nothing is gained.
@@ -111,7 +140,8 @@ impl<'a> Task<'a> {
         };
         let rounds = schedule.rounds() as u32;
         let round_keys = round_key_words(&schedule);
-        Some(Self { mode, rounds, round_keys, hash_key, chunk_len, slot_len })
+        let keys = Arc::new(Keys { rounds, round_keys, hash_key });
+        Some(Self { mode, keys, chunk_len, slot_len })
     }
 
     /// The piece of `len` bytes that begins with chunk `first`, and ends with the run if it is

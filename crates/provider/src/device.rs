@@ -8,7 +8,7 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wattlock_engine::{Device, Fault, Simulated};
-use wattlock_gpu::cuda::Cuda;
+use wattlock_gpu::cuda::{self, Cuda};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use crate::{Error, statistics};
@@ -115,7 +115,8 @@ fn waits_for_children() -> bool {
 }
 
 fn open_cuda(name: &str) -> Result<(Box<dyn Device>, String), Fault> {
-    let device = Cuda::open(name).map_err(|error| Fault(error.to_string()))?;
+    let device = Cuda::open(name, cuda::Options::default());
+    let device = device.map_err(|error| Fault(error.to_string()))?;
     let name = format!("{name}: {}", device.info().name);
     Ok((Box::new(device), name))
 }

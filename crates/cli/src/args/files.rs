@@ -306,9 +306,22 @@ pub struct Spread {
     /// What --policy auto seeks the least of
     #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
     pub goal: GoalName,
+    /// How to check what a GPU computes; use none for measurements only
+    #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
+    pub verify: VerifyName,
+    /// Seconds that a GPU may take to open or to finish a piece, before the CPU takes over [default:
+    /// 60 to open; 16 times the measured time plus 2, or 10 plus 1 for each 50 MB in flight]
+    #[arg(long, value_name = "SECONDS", help_heading = DEVICES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub device_timeout: Option<u32>,
 }
 
 impl Spread {
+    /// How long a GPU may take, if that was set.
+    pub fn timeout(&self) -> Option<std::time::Duration> {
+        self.device_timeout.map(|seconds| std::time::Duration::from_secs(seconds.into()))
+    }
+
     /// The flags again, for another run of this program.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -320,6 +333,12 @@ impl Spread {
         }
         if let Some(goal) = self.goal.to_possible_value() {
             words.push(format!("--goal={}", goal.get_name()));
+        }
+        if self.verify == VerifyName::None {
+            words.push("--verify=none".into());
+        }
+        if let Some(seconds) = self.device_timeout {
+            words.push(format!("--device-timeout={seconds}"));
         }
         words
     }
@@ -359,6 +378,16 @@ pub enum GoalName {
     Energy,
     /// The least product of both
     Edp,
+}
+
+/// What of a GPU's work is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum VerifyName {
+    /// Compute each piece twice, check both copies, and compare a sample with the CPU
+    #[default]
+    Full,
+    /// Check nothing: a GPU that errs makes wrong output
+    None,
 }
 
 /// How a run is done and what it says.

@@ -22,6 +22,7 @@ pub use energy::{Calibrate, Clock, Clocks, Devices, Doctor, Measure, Meters, Res
 pub use files::{
     Batch, ContainerFormat, GoalName, Identities, Inspect, Keygen, Limits, Passphrase, Places,
     PolicyName, Protect, Recipients, Rekey, Run, Sefps, Spread, Unprotect, UntoldFormat, Verify,
+    VerifyName,
 };
 pub use provider::{
     Provider, ProviderCheck, ProviderConfig, ProviderMigration, ProviderStats, Switch,

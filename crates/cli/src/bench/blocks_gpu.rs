@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::Cipher;
 use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_gpu::cuda::{Cuda, Resident};
+use wattlock_gpu::cuda::{self, Cuda, Resident};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use super::blocks::{EXTENDED, KEY};
@@ -34,7 +34,7 @@ enum Kinds {
 /// Why there is none.
 pub fn find(named: Option<&str>) -> Result<Gpu, String> {
     let cuda = |name: &str| {
-        let device = Cuda::open(name).map_err(|why| why.to_string())?;
+        let device = Cuda::open(name, cuda::Options::default()).map_err(|why| why.to_string())?;
         Ok(Gpu { name: name.into(), is_a_cpu: false, of: Kinds::Cuda(Box::new(device)) })
     };
     match named {

@@ -53,7 +53,11 @@ pub fn run(args: &args::Cipher) -> Ended {
         .with_grain(args.block_size.map(|bytes| bytes as usize));
     let engine = accelerators::engine(args::threads(args.threads), &args.spread)?;
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
-    cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock())?;
+    let copied = cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock());
+    for (device, fault) in engine.faults() {
+        exit::say_fault(&device, &fault.0);
+    }
+    copied?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,6 +11,7 @@ mod documents;
 mod frozen;
 mod frozen_documents;
 mod frozen_streams;
+mod gpu_faults;
 mod hash;
 mod https;
 mod inputs;

@@ -20,8 +20,8 @@ fn what_a_gpu_made_is_read_back_by_the_cpu() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/tests/it/cuda/fake.rs");
     let library = place.path("libcuda.so.1");
     fs::copy(rust_library("cuda_fake", &source, folder), &library).unwrap();
-    // More lanes than the test that a device has to pass before it is used.
-    place.write("faults", b"bent 2000\n");
+    // Longer chunks than in the test that a device has to pass before it is used.
+    place.write("faults", b"bent 8000\n");
     let plain = pattern(1 << 20);
     let with_gpu = |command: &str, file: &Path| {
         let mut program = wattlock();

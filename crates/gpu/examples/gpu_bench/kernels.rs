@@ -29,7 +29,8 @@ pub fn run(
     let best = device.options().tables;
     all(device, (sizes, times), until, results)?;
     if best == Some(Tables::T4) {
-        let options = Options { slots: 1, piece_bytes: 1 << 20, tables: Some(Tables::T0) };
+        let tables = Some(Tables::T0);
+        let options = Options { slots: 1, piece_bytes: 1 << 20, tables, ..Options::default() };
         let device = Cuda::open_with(driver, name, options)?;
         all(&device, (&sizes[..1], times), until, results)?;
     }

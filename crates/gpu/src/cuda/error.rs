@@ -88,6 +88,12 @@ pub enum Error {
         /// The driver's words.
         reason: String,
     },
+    /// The driver does not answer; what called it was left behind.
+    #[error("the GPU does not answer: {0}")]
+    Unanswered(String),
+    /// It passed its self-test, and erred later.
+    #[error("the GPU erred: {0}")]
+    Wrong(&'static str),
     /// Any other call that failed.
     #[error("{call} failed: {reason}")]
     Call {
@@ -107,7 +113,7 @@ pub enum Error {
 impl Error {
     /// True if nothing can be done with the device any more.
     pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost { .. })
+        matches!(self, Self::Lost { .. } | Self::Unanswered(_))
     }
 
     /// The error that `code` is, when `call` answers it.

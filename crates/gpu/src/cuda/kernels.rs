@@ -7,7 +7,9 @@ use super::Error;
 use super::driver::{Context, Info};
 use super::module::{Function, Grid, Module};
 use super::stream::Stream;
+use crate::check::ROW;
 use crate::kernels::Tables;
+use crate::task::Turn;
 
 /// The committed kernels, for every GPU from sm_75 on.
 pub(super) const PTX: &str = include_str!("../../kernels/aes.sm_75.ptx");
@@ -38,10 +40,11 @@ pub(super) enum Kernel {
     GcmCtr,
     Ghash,
     GcmTags,
+    Check,
 }
 
 impl Kernel {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Ctr,
         Self::CtrExtended,
         Self::EcbEncrypt,
@@ -51,6 +54,7 @@ impl Kernel {
         Self::GcmCtr,
         Self::Ghash,
         Self::GcmTags,
+        Self::Check,
     ];
 
     fn name(self, tables: Tables) -> &'static CStr {
@@ -71,6 +75,7 @@ impl Kernel {
             (Self::GcmCtr, Tables::T4) => c"wattlock_gcm_ctr_t4",
             (Self::Ghash, _) => c"wattlock_ghash",
             (Self::GcmTags, _) => c"wattlock_gcm_tags",
+            (Self::Check, _) => c"wattlock_check",
         }
     }
 
@@ -86,13 +91,22 @@ impl Kernel {
             Self::EcbDecrypt | Self::CbcDecrypt => encrypting + 8 * 1024,
             Self::Ghash => 16 * 1024,
             Self::GcmTags => 0,
+            Self::Check => self.threads() * 8 * ROW as u32,
+        }
+    }
+
+    /// Of a block.
+    fn threads(self) -> u32 {
+        match self {
+            Self::Check => 256,
+            _ => THREADS,
         }
     }
 }
 
 /// The kernels of one module, which works under one key at a time.
 pub(super) struct Kernels {
-    functions: [Function; 9],
+    functions: [Function; 10],
     tables: Tables,
     multiprocessors: u32,
     /// Where the 240 bytes of round keys go.
@@ -110,16 +124,17 @@ impl Kernels {
         let function = |kernel: Kernel| {
             Function::named(&module, kernel.name(tables), kernel.shared_bytes(tables))
         };
-        let [a, b, c, d, e, f, g, h, i] = Kernel::ALL.map(function);
+        let [a, b, c, d, e, f, g, h, i, j] = Kernel::ALL.map(function);
         Ok(Self {
-            functions: [a?, b?, c?, d?, e?, f?, g?, h?, i?],
+            functions: [a?, b?, c?, d?, e?, f?, g?, h?, i?, j?],
             tables,
             multiprocessors: info.multiprocessors as u32,
             round_keys: module.variable(c"wattlock_round_keys", ROUND_KEYS_LEN)?,
         })
     }
 
-    /// Starts `kernel` with enough threads for so many `lanes`, or as many as run at once.
+    /// Starts `kernel` with enough threads for so many `lanes`, or as many as run at once, and
+    /// returns how many blocks of threads they are.
     ///
     /// # Safety
     /// As [`Function::launch`].
@@ -129,18 +144,35 @@ impl Kernels {
         stream: &Stream,
         lanes: u64,
         arguments: &mut [Argument],
-    ) -> Result<(), Error> {
-        let most = self.multiprocessors * blocks_beside(self.tables);
-        let blocks = lanes.div_ceil(THREADS.into()).clamp(1, most.into()) as u32;
-        let shared_bytes = kernel.shared_bytes(self.tables);
-        let grid = Grid { blocks, threads: THREADS, shared_bytes };
+        turn: Turn,
+    ) -> Result<usize, Error> {
+        let (blocks, shift) = self.blocks(kernel, lanes, turn);
+        let (threads, shared_bytes) = (kernel.threads(), kernel.shared_bytes(self.tables));
+        let grid = Grid { blocks, threads, shared_bytes };
+        let mut shift = Argument::Word(shift);
         let mut pointers = [std::ptr::null_mut(); MOST_ARGUMENTS];
-        for (pointer, argument) in pointers.iter_mut().zip(&mut *arguments) {
+        let shifted = kernel != Kernel::Check;
+        let all = arguments.iter_mut().chain(shifted.then_some(&mut shift));
+        let mut count = 0;
+        for (pointer, argument) in pointers.iter_mut().zip(all) {
             *pointer = argument.as_ptr();
+            count += 1;
         }
-        let pointers = &mut pointers[..arguments.len()];
         // SAFETY: the caller answers for the arguments, and these pointers are to them.
-        unsafe { self.functions[kernel as usize].launch(stream, grid, pointers) }
+        unsafe { self.functions[kernel as usize].launch(stream, grid, &mut pointers[..count]) }?;
+        Ok(blocks as usize)
+    }
+
+    /// How many blocks of threads do so many `lanes`, and how far their work is shifted.
+    fn blocks(&self, kernel: Kernel, lanes: u64, turn: Turn) -> (u32, u32) {
+        let most = match kernel {
+            Kernel::Check => (2 * self.multiprocessors).min(MOST_ROWS as u32),
+            _ => self.multiprocessors * blocks_beside(self.tables),
+        };
+        let least = turn.least_groups(most as usize) as u64;
+        let wanted = lanes.div_ceil(kernel.threads().into());
+        let blocks = wanted.clamp(least, most.into()) as u32;
+        (blocks, turn.shift(blocks as usize) as u32)
     }
 }
 
@@ -163,7 +195,10 @@ impl Argument {
 /// Bytes of the round keys of the longest key.
 pub(super) const ROUND_KEYS_LEN: usize = 240;
 
-/// Of a block; kernels are compiled for so many.
+/// Of a block; kernels are compiled for so many at most.
 const THREADS: u32 = 1024;
 
-const MOST_ARGUMENTS: usize = 8;
+const MOST_ARGUMENTS: usize = 12;
+
+/// Rows of sums that a comparison writes at most: one for each block of threads.
+pub(super) const MOST_ROWS: usize = 256;

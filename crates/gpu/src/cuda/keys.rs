@@ -4,7 +4,7 @@
 //! workers of one job share one.
 
 use std::ffi::CString;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -15,7 +15,7 @@ use super::kernels::{Kernels, PTX, ROUND_KEYS_LEN};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::Stream;
 use crate::kernels::{HASH_KEY_WORDS, Tables};
-use crate::task::Task;
+use crate::task::Keys;
 
 /// The modules of a device.
 pub(super) struct Keyring {
@@ -24,7 +24,6 @@ pub(super) struct Keyring {
     info: Info,
     tables: Tables,
     places: Mutex<Vec<Place>>,
-    freed: Condvar,
 }
 
 struct Place {
@@ -49,6 +48,7 @@ pub(super) struct Keyed {
 pub(super) struct Lease {
     ring: Arc<Keyring>,
     pub keyed: Arc<Keyed>,
+    pub rounds: u32,
 }
 
 impl Keyring {
@@ -60,39 +60,33 @@ impl Keyring {
             info: info.clone(),
             tables,
             places: Mutex::default(),
-            freed: Condvar::new(),
         };
         let place = ring.place()?;
         lock(&ring.places).push(place);
         Ok(ring)
     }
 
-    /// Puts the key of `task` where kernels find it, unless it is there; waits where too many
-    /// others are.
-    pub fn lease(self: &Arc<Self>, task: &Task<'_>) -> Result<Lease, Error> {
-        let wanted = bytes_of(task);
+    /// Puts `keys` where kernels find them, unless they are there; `None` where too many others are.
+    pub fn lease(self: &Arc<Self>, keys: &Keys) -> Result<Option<Lease>, Error> {
+        let wanted = bytes_of(keys);
         let mut places = lock(&self.places);
-        loop {
-            let held = places.iter().position(|place| {
-                place.users > 0 && bool::from(place.key.as_slice().ct_eq(&wanted))
-            });
-            let mut free = held.or_else(|| places.iter().position(|place| place.users == 0));
-            if free.is_none() && places.len() < MOST_MODULES {
-                places.push(self.place()?);
-                free = Some(places.len() - 1);
-            }
-            let Some(free) = free else {
-                places = self.freed.wait(places).unwrap_or_else(|poisoned| poisoned.into_inner());
-                continue;
-            };
-            let place = &mut places[free];
-            if held.is_none() {
-                place.keyed.set(&wanted)?;
-                place.key = wanted;
-            }
-            place.users += 1;
-            return Ok(Lease { ring: self.clone(), keyed: place.keyed.clone() });
+        let held = places
+            .iter()
+            .position(|place| place.users > 0 && bool::from(place.key.as_slice().ct_eq(&wanted)));
+        let mut free = held.or_else(|| places.iter().position(|place| place.users == 0));
+        if free.is_none() && places.len() < MOST_MODULES {
+            places.push(self.place()?);
+            free = Some(places.len() - 1);
         }
+        let Some(free) = free else { return Ok(None) };
+        let place = &mut places[free];
+        if held.is_none() {
+            place.keyed.set(&wanted)?;
+            place.key = wanted;
+        }
+        place.users += 1;
+        let keyed = place.keyed.clone();
+        Ok(Some(Lease { ring: self.clone(), keyed, rounds: keys.rounds }))
     }
 
     fn place(&self) -> Result<Place, Error> {
@@ -112,12 +106,24 @@ impl Keyed {
         self.hash_key.address()
     }
 
+    /// Sends `key`, and compares it with what is then read back.
     fn set(&self, key: &[u8]) -> Result<(), Error> {
         let mut staging = lock(&self.staging);
         staging.write(0, key);
-        let sent = self.send(&staging);
+        let sent = self.send(&staging).and_then(|()| {
+            // SAFETY: the stream has finished.
+            unsafe { staging.bytes() }.zeroize();
+            self.fetch(&staging)
+        });
+        // SAFETY: the stream has finished, or failed, and then nobody looks.
+        let arrived = sent.is_err() || bool::from(unsafe { staging.bytes() }.ct_eq(key));
         self.clean(&mut staging);
-        sent
+        sent?;
+        if arrived {
+            Ok(())
+        } else {
+            Err(Error::Wrong("the key that it holds is not what was sent"))
+        }
     }
 
     /// Zeros where the key was; a refusal means that the device is lost.
@@ -145,6 +151,19 @@ impl Keyed {
         unsafe { self.stream.copy_in(&self.hash_key, 0, hash_key, HASH_KEY_LEN) }?;
         self.stream.synchronize()
     }
+
+    /// Reads back what [`Keyed::send`] sends.
+    fn fetch(&self, staging: &PinnedMemory) -> Result<(), Error> {
+        let start = staging.as_ptr();
+        let round_keys = self.kernels.round_keys;
+        // SAFETY: so many bytes are there, and this function waits before anybody looks.
+        unsafe { self.stream.copy_from_address(start, round_keys, ROUND_KEYS_LEN) }?;
+        // SAFETY: the hash key stands behind the round keys.
+        let hash_key = unsafe { start.add(ROUND_KEYS_LEN) };
+        // SAFETY: as for the round keys.
+        unsafe { self.stream.copy_out(hash_key, &self.hash_key, 0, HASH_KEY_LEN) }?;
+        self.stream.synchronize()
+    }
 }
 
 impl Drop for Lease {
@@ -156,16 +175,15 @@ impl Drop for Lease {
             if place.users == 0 {
                 place.keyed.wipe();
                 place.key = Key::default();
-                self.ring.freed.notify_one();
             }
         }
     }
 }
 
 /// What [`Keyed::send`] sends.
-fn bytes_of(task: &Task<'_>) -> Key {
+fn bytes_of(keys: &Keys) -> Key {
     let mut bytes = Key::new(vec![0; STAGING_LEN]);
-    let words = task.round_keys.iter().chain(task.hash_key.iter());
+    let words = keys.round_keys.iter().chain(keys.hash_key.iter());
     for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
         *place = word.to_le_bytes();
     }

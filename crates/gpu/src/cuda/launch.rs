@@ -6,15 +6,18 @@ use super::Error;
 use super::kernels::{Argument, Kernel};
 use super::keys::Lease;
 use super::stream::Stream;
-use crate::task::{BLOCK, Batch, Task};
+use crate::check::{Extent, Salt};
+use crate::task::{BLOCK, Batch, Keys, Turn};
 
 /// Where a piece is on the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub input: u64,
-    /// The same as `input`, but for [`Batch::CbcDecrypt`].
+    /// May be the same as `input`, but for [`Batch::CbcDecrypt`].
     pub output: u64,
-    /// IVs or nonces, then the other [`Side`]s.
+    /// IVs or nonces.
+    pub beside: u64,
+    /// Where the other [`Side`]s are found.
     pub side: u64,
     /// Bytes from `input` to the end of the piece.
     pub end: usize,
@@ -37,14 +40,14 @@ impl Side {
         chunks * BLOCK * self as usize
     }
 
-    /// Bytes that a chunk of `task` needs in all of them.
-    pub fn len_of(task: &Task<'_>) -> usize {
-        if task.hash_key.is_empty() { BLOCK } else { 35 * BLOCK }
+    /// Bytes that a chunk under `keys` needs in all of them.
+    pub fn len_of(keys: &Keys) -> usize {
+        if keys.hash_key.is_empty() { BLOCK } else { 35 * BLOCK }
     }
 }
 
 impl Placed {
-    /// Starts the kernels for `batch` on `stream`.
+    /// Starts the kernels for `batch` on `stream`, the first or the second time.
     ///
     /// # Safety
     /// What is named is on the device, with room for whole blocks and all sides of each chunk, and
@@ -53,10 +56,11 @@ impl Placed {
         &self,
         lease: &Lease,
         stream: &Stream,
-        rounds: u32,
         batch: &Batch,
+        turn: Turn,
     ) -> Result<(), Error> {
         use Argument::{Long, Word};
+        let rounds = lease.rounds;
         let blocks = self.end.div_ceil(BLOCK) as u64;
         let common = [Word(rounds), Long(self.input), Long(self.output)];
         let (kernel, lanes, own) = match batch {
@@ -75,24 +79,24 @@ impl Placed {
             Batch::EcbEncrypt => (Kernel::EcbEncrypt, blocks, vec![Long(blocks)]),
             Batch::EcbDecrypt => (Kernel::EcbDecrypt, blocks, vec![Long(blocks)]),
             Batch::CbcEncrypt { message_blocks, .. } => {
-                let own = vec![Long(self.side), Long(blocks), Word(*message_blocks)];
+                let own = vec![Long(self.beside), Long(blocks), Word(*message_blocks)];
                 // A message is a chain of one lane.
                 (Kernel::CbcEncrypt, blocks.div_ceil((*message_blocks).into()), own)
             }
             Batch::CbcDecrypt { message_blocks, .. } => {
-                let own = vec![Long(self.side), Long(blocks), Word(*message_blocks)];
+                let own = vec![Long(self.beside), Long(blocks), Word(*message_blocks)];
                 (Kernel::CbcDecrypt, blocks, own)
             }
             Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
                 let lens = [*chunks, *chunk_len, *last_len];
                 // SAFETY: the caller answers for the same.
-                return unsafe { self.gcm(*operation, lens, lease, stream, &common) };
+                return unsafe { self.gcm(*operation, lens, lease, stream, &common, turn) };
             }
         };
         let mut arguments = [&common[..], &own].concat();
         // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
         // they name.
-        unsafe { lease.keyed.kernels.launch(kernel, stream, lanes, &mut arguments) }
+        unsafe { lease.keyed.kernels.launch(kernel, stream, lanes, &mut arguments, turn) }.map(drop)
     }
 
     /// CTR and GHASH; opening, GHASH comes first, as both work in place.
@@ -106,11 +110,12 @@ impl Placed {
         lease: &Lease,
         stream: &Stream,
         common: &[Argument],
+        turn: Turn,
     ) -> Result<(), Error> {
         use Argument::{Long, Word};
         let side = |side: Side| Long(self.side + side.at(chunks as usize) as u64);
         let lens = [Word(chunks), Word(chunk_len), Word(last_len)];
-        let mut ctr = [common, &[side(Side::Beside), side(Side::Masks)], &lens].concat();
+        let mut ctr = [common, &[Long(self.beside), side(Side::Masks)], &lens].concat();
         let ciphertext = match operation {
             Operation::Seal => self.output,
             Operation::Open => self.input,
@@ -121,7 +126,7 @@ impl Placed {
         let launch = |kernel, lanes, arguments: &mut [Argument]| {
             // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for
             // what they name.
-            unsafe { lease.keyed.kernels.launch(kernel, stream, lanes, arguments) }
+            unsafe { lease.keyed.kernels.launch(kernel, stream, lanes, arguments, turn) }.map(drop)
         };
         let chunks = u64::from(chunks);
         // 32 lanes take 256 blocks of a chunk, and hash one.
@@ -134,5 +139,40 @@ impl Placed {
             launch(Kernel::GcmCtr, ctr_lanes, &mut ctr)?;
         }
         launch(Kernel::GcmTags, chunks, &mut tags)
+    }
+}
+
+/// What is compared, and summed, once a piece was worked on twice.
+pub(super) struct Compared {
+    pub input: u64,
+    pub first: u64,
+    pub second: u64,
+    /// Room for [`MOST_ROWS`](super::kernels::MOST_ROWS) rows.
+    pub sums: u64,
+    pub extent: Extent,
+}
+
+impl Compared {
+    /// Starts the comparison on `stream`, and returns the rows of sums that it will write.
+    ///
+    /// # Safety
+    /// As [`Placed::launch`].
+    pub unsafe fn launch(
+        &self,
+        lease: &Lease,
+        stream: &Stream,
+        salt: Salt,
+    ) -> Result<usize, Error> {
+        use Argument::{Long, Word};
+        let Extent { start, end, stride } = self.extent;
+        let [a, b, c, d] = salt.words().map(Long);
+        let [input, first, second, sums] =
+            [self.input, self.first, self.second, self.sums].map(Long);
+        let (start, end, blocks) = (Long(start), Long(end), end.div_ceil(BLOCK as u64));
+        let mut arguments = [input, first, second, sums, start, end, Word(stride), a, b, c, d];
+        let kernels = &lease.keyed.kernels;
+        // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
+        // they name.
+        unsafe { kernels.launch(Kernel::Check, stream, blocks, &mut arguments, Turn::Only) }
     }
 }

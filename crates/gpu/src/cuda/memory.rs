@@ -93,6 +93,11 @@ impl PinnedMemory {
         Ok(Self { context: context.clone(), start, len })
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// Where it starts, for copies of the device.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()

@@ -7,6 +7,7 @@ mod api;
 mod device;
 mod driver;
 mod error;
+mod handle;
 mod kernels;
 mod keys;
 mod launch;

@@ -23,7 +23,7 @@ impl Module {
         let mut handle = Handle::NULL;
         // SAFETY: two options and their values, of which the first is a buffer as long as the
         // second says; the text ends with a zero.
-        let code = context.code(|api| unsafe {
+        let code = context.code("cuModuleLoadDataEx", |api| unsafe {
             (api.module_load)(
                 &raw mut handle,
                 ptx.as_ptr().cast(),
@@ -128,7 +128,7 @@ impl Function {
         arguments: &mut [*mut c_void],
     ) -> Result<(), Error> {
         // SAFETY: the caller answers for the arguments; the rest are numbers and live handles.
-        let code = self.module.context.code(|api| unsafe {
+        let code = self.module.context.code("cuLaunchKernel", |api| unsafe {
             (api.launch)(
                 self.handle,
                 grid.blocks,

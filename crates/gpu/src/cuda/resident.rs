@@ -4,23 +4,32 @@ use std::sync::Arc;
 
 use wattlock_engine::crypto::{AesKey, TAG_LEN};
 use wattlock_engine::{Cipher, Data, Job};
+use zeroize::Zeroizing;
 
 use super::Error;
-use super::device::Cuda;
-use super::driver::Context;
-use super::keys::Keyring;
+use super::device::{Cuda, Driven};
+use super::driver::Health;
 use super::launch::{Placed, Side};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::{Event, Stream};
-use crate::task::{BLOCK, Batch, Task};
+use crate::attendant::Attendant;
+use crate::patience::Patience;
+use crate::task::{BLOCK, Batch, Keys, Task, Turn};
 
-/// Bytes in the memory of a GPU, worked on where they are.
+/// Bytes in the memory of a GPU, worked on where they are, once: nothing is checked.
 pub struct Resident {
+    thread: Attendant<Memory>,
+    health: Arc<Health>,
+    patience: Patience,
+    len: usize,
+}
+
+/// The same, as the thread sees it that calls the driver.
+struct Memory {
     stream: Stream,
     begin: Event,
     end: Event,
-    context: Arc<Context>,
-    keyring: Arc<Keyring>,
+    driven: Driven,
     data: DeviceMemory,
     /// For CBC, which does not work in place.
     output: Option<DeviceMemory>,
@@ -35,19 +44,12 @@ impl Cuda {
     /// # Errors
     /// [`Error::OutOfMemory`], and whatever else the driver says.
     pub fn resident(&self, len: usize) -> Result<Resident, Error> {
-        let context = self.context();
-        Ok(Resident {
-            stream: Stream::new(context)?,
-            begin: Event::with_time(context)?,
-            end: Event::with_time(context)?,
-            context: context.clone(),
-            keyring: self.keyring().clone(),
-            data: DeviceMemory::new(context, len + BLOCK)?,
-            output: None,
-            side: None,
-            staging: PinnedMemory::new(context, STAGING_LEN)?,
-            len,
-        })
+        let memory =
+            self.attend(self.patience().to_open(), move |driven| Memory::new(driven, len))?;
+        let (health, patience) = (self.health().clone(), self.patience());
+        let thread = Attendant::start(memory, patience.to_close())
+            .map_err(|why| Error::Unanswered(why.to_string()))?;
+        Ok(Resident { thread, health, patience, len })
     }
 }
 
@@ -70,13 +72,10 @@ impl Resident {
     /// # Panics
     /// If they are not within.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        assert!(at <= self.len && bytes.len() <= self.len - at, "beyond resident memory");
         for (n, part) in bytes.chunks(STAGING_LEN).enumerate() {
-            self.staging.write(0, part);
-            let start = self.staging.as_ptr();
-            // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
-            let copied =
-                unsafe { self.stream.copy_in(&self.data, at + n * STAGING_LEN, start, part.len()) };
-            self.settled(copied)?;
+            let part = Zeroizing::new(part.to_vec());
+            self.ask(move |memory| memory.write(at + n * STAGING_LEN, &part))?;
         }
         Ok(())
     }
@@ -89,15 +88,10 @@ impl Resident {
     /// # Panics
     /// If it is not within.
     pub fn read(&mut self, at: usize, bytes: &mut [u8]) -> Result<(), Error> {
+        assert!(at <= self.len && bytes.len() <= self.len - at, "beyond resident memory");
         for (n, part) in bytes.chunks_mut(STAGING_LEN).enumerate() {
-            let start = self.staging.as_ptr();
-            // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
-            let copied = unsafe {
-                self.stream.copy_out(start, &self.data, at + n * STAGING_LEN, part.len())
-            };
-            self.settled(copied)?;
-            // SAFETY: the stream was waited for.
-            part.copy_from_slice(&unsafe { self.staging.bytes() }[..part.len()]);
+            let len = part.len();
+            part.copy_from_slice(&self.ask(move |memory| memory.read(at + n * STAGING_LEN, len))?);
         }
         Ok(())
     }
@@ -116,7 +110,8 @@ impl Resident {
         let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
-        self.work(&task, &batch)
+        let keys = task.keys;
+        self.ask(move |memory| memory.work(&keys, &batch))
     }
 
     /// CTR as the study of extended blocks has it: each thread takes `lane_blocks` blocks in a row,
@@ -135,20 +130,80 @@ impl Resident {
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
         let batch = batch.extended(lane_blocks).ok_or(Error::Unsupported("no blocks a thread"))?;
-        self.work(&task, &batch).map(|(seconds, _)| seconds)
+        let keys = task.keys;
+        self.ask(move |memory| memory.work(&keys, &batch)).map(|(seconds, _)| seconds)
     }
 
-    fn work(&mut self, task: &Task<'_>, batch: &Batch) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
-        let lease = self.keyring.lease(task)?;
+    /// Has the thread do `order`, and waits for it.
+    fn ask<R: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Memory) -> Result<R, Error> + Send + 'static,
+    ) -> Result<R, Error> {
+        self.health.loss()?;
+        let limit = self.patience.for_bytes(self.len as u64);
+        self.thread.ask(order).within(limit, || self.health.is_silent()).unwrap_or_else(|why| {
+            self.thread.leave();
+            Err(self.health.leave(why))
+        })
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        if self.health.is_silent() {
+            self.thread.leave();
+        }
+    }
+}
+
+impl Memory {
+    fn new(driven: Driven, len: usize) -> Result<Self, Error> {
+        let context = &driven.context;
+        Ok(Self {
+            stream: Stream::new(context)?,
+            begin: Event::with_time(context)?,
+            end: Event::with_time(context)?,
+            data: DeviceMemory::new(context, len + BLOCK)?,
+            output: None,
+            side: None,
+            staging: PinnedMemory::new(context, STAGING_LEN)?,
+            len,
+            driven,
+        })
+    }
+
+    /// At most as many bytes as the staging memory holds.
+    fn write(&mut self, at: usize, part: &[u8]) -> Result<(), Error> {
+        self.staging.write(0, part);
+        let start = self.staging.as_ptr();
+        // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
+        let copied = unsafe { self.stream.copy_in(&self.data, at, start, part.len()) };
+        self.settled(copied)
+    }
+
+    /// As above.
+    fn read(&mut self, at: usize, len: usize) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let start = self.staging.as_ptr();
+        // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
+        let copied = unsafe { self.stream.copy_out(start, &self.data, at, len) };
+        self.settled(copied)?;
+        // SAFETY: the stream was waited for.
+        Ok(Zeroizing::new(unsafe { self.staging.bytes() }[..len].to_vec()))
+    }
+
+    fn work(&mut self, keys: &Keys, batch: &Batch) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
+        let context = self.driven.context.clone();
+        let lease = self.driven.keyring.lease(keys)?;
+        let lease = lease.ok_or(Error::Unsupported("more keys at once"))?;
         let chunks = batch.beside().len() / BLOCK;
-        let side_len = (chunks * Side::len_of(task)).max(1);
+        let side_len = (chunks * Side::len_of(keys)).max(1);
         if self.side.as_ref().is_none_or(|side| side.len() < side_len) {
             self.side = None;
-            self.side = Some(DeviceMemory::new(&self.context, side_len)?);
+            self.side = Some(DeviceMemory::new(&context, side_len)?);
         }
         let replaces = matches!(batch, Batch::CbcDecrypt { .. });
         if replaces && self.output.is_none() {
-            self.output = Some(DeviceMemory::new(&self.context, self.len + BLOCK)?);
+            self.output = Some(DeviceMemory::new(&context, self.len + BLOCK)?);
         }
         let Some(side) = &self.side else { return Err(Error::Unsupported("no side")) };
         for (n, part) in batch.beside().chunks(STAGING_LEN).enumerate() {
@@ -162,13 +217,14 @@ impl Resident {
         let placed = Placed {
             input: self.data.address(),
             output: output.address(),
+            beside: side.address(),
             side: side.address(),
             end: self.len,
         };
         self.begin.record(&self.stream)?;
         // SAFETY: everything named is this value's, with room for whole blocks and all sides of the
         // chunks, and is waited for below.
-        let launched = unsafe { placed.launch(&lease, &self.stream, task.rounds, batch) };
+        let launched = unsafe { placed.launch(&lease, &self.stream, batch, Turn::Only) };
         self.settled(launched.and_then(|()| self.end.record(&self.stream)))?;
         let seconds = self.end.seconds_since(&self.begin)?;
         if replaces && let Some(output) = &mut self.output {
@@ -201,7 +257,7 @@ impl Resident {
     }
 }
 
-impl Drop for Resident {
+impl Drop for Memory {
     fn drop(&mut self) {
         // After a refusal the device is lost, and writes no more.
         let _ = self.stream.synchronize();

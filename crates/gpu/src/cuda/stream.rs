@@ -76,8 +76,22 @@ impl Stream {
     ) -> Result<(), Error> {
         from.assert_holds(at, len);
         // SAFETY: the source holds the bytes, and the caller answers for the target.
+        unsafe { self.copy_from_address(to, from.address() + at as u64, len) }
+    }
+
+    /// As [`Stream::copy_out`], from a variable of a module.
+    ///
+    /// # Safety
+    /// As there, and `len` bytes are at the address.
+    pub unsafe fn copy_from_address(
+        &self,
+        to: *mut u8,
+        from: u64,
+        len: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller answers for both sides.
         self.context.call("cuMemcpyDtoHAsync", |api| unsafe {
-            (api.copy_to_host)(to.cast(), from.address() + at as u64, len, self.handle)
+            (api.copy_to_host)(to.cast(), from, len, self.handle)
         })
     }
 }

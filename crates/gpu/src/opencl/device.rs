@@ -1,16 +1,19 @@
 //! An OpenCL device as the engine sees it.
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use wattlock_engine::{Cipher, Data, Device, Fault, Job, Run, Stop, Tally};
 
 use super::handle::{Context, Program};
-use super::list::{Kind, Listed, one_at_a_time};
+use super::list::{Kind, Listed, attended, one_at_a_time};
 use super::slot::{Grid, OpenClSlot, Phases};
+use super::worker::{Health, OpenClHandle};
 use super::{Error, Tables};
-use crate::pipeline::{self, Slot, land};
+use crate::attendant::Attendant;
+use crate::patience::Patience;
+use crate::pipeline::{self, Slot, Terms, land};
 use crate::self_test::{self, Failure};
 use crate::task::{self, Task};
 
@@ -22,9 +25,10 @@ pub struct OpenCl {
     name: String,
     piece_bytes: usize,
     in_flight: usize,
-    slots: Mutex<Vec<OpenClSlot>>,
-    /// It failed before, and is not asked again.
-    failed: AtomicBool,
+    slots: Mutex<Vec<OpenClHandle>>,
+    health: Arc<Health>,
+    patience: Patience,
+    checked: bool,
 }
 
 /// How a device is used.
@@ -36,11 +40,18 @@ pub struct Options {
     pub piece_bytes: usize,
     /// Pieces in flight.
     pub slots: usize,
+    /// True if each piece is computed twice and checked on its way. Without it, a device that errs
+    /// makes wrong output; only measurements have a use for that.
+    pub verify: bool,
+    /// How long the device may take for anything; `None` is what its profile says, times 16 and
+    /// 2 s more, or 10 s and 1 s for each 50 MB without one, and 60 s to open it.
+    pub timeout: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tables: Tables::T0, piece_bytes: 16 << 20, slots: 3 }
+        let (piece_bytes, slots) = (16 << 20, 3);
+        Self { tables: Tables::T0, piece_bytes, slots, verify: true, timeout: None }
     }
 }
 
@@ -68,33 +79,50 @@ impl OpenCl {
             let (what, has) = ("lanes", listed.group_lanes as u64);
             return Err(Error::TooSmall { device: device(), what, has, needed: LANES as u64 });
         }
-        let turn = one_at_a_time();
-        let context = Arc::new(Context::new(listed.id.0)?);
-        let build = CString::new(format!("-DWL_GROUP={group}")).unwrap_or_default();
-        let text = options.tables.opencl_text();
-        let program = Program::build(&context, listed.id.0, &text, &build)?
-            .map_err(|log| Error::Build { device: device(), log })?;
-        drop(turn);
         let beside = if listed.kind == Kind::Cpu { 2 } else { 8 };
         let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * beside };
-        let mut slots = Vec::new();
-        for _ in 0..options.slots.max(1) {
-            let queue = context.queue(listed.id.0)?;
-            slots.push(OpenClSlot::new(&context, queue, &program, options.tables, grid)?);
-        }
-        self_test::run(&mut slots[0]).map_err(|failure| match failure {
-            Failure::Wrong(what) => Error::SelfTest { device: device(), what },
-            Failure::Device(error) => error,
+        let patience = Patience::new(options.timeout);
+        let wanted = listed.clone();
+        let slots = attended(patience.to_open(), move || slots(&wanted, options, grid))?;
+        let in_flight = slots.len();
+        let thread = Attendant::start(slots, patience.to_close())
+            .map_err(|why| Error::Unanswered(why.to_string()))?;
+        let (thread, health) = (Arc::new(thread), Arc::<Health>::default());
+        let slot = |index| OpenClHandle::new(&thread, index, &health, patience);
+        let mut slots: Vec<_> = (0..in_flight).map(slot).collect();
+        self_test::run(&mut slots[0], patience.to_open(), options.verify).map_err(|failure| {
+            match failure {
+                Failure::Wrong(what) => Error::SelfTest { device: device(), what },
+                Failure::Device(error) => error,
+            }
         })?;
         let most = (listed.allocation_bytes / 2).clamp(1 << 20, 1 << 32) as usize;
         Ok(Self {
             name: listed.id(),
             piece_bytes: options.piece_bytes.clamp(1, most),
-            in_flight: slots.len(),
+            in_flight,
             slots: Mutex::new(slots),
-            failed: AtomicBool::new(false),
+            health,
+            patience,
+            checked: options.verify,
         })
     }
+}
+
+/// Compiles the kernels, and makes as many slots as `options` say.
+fn slots(listed: &Listed, options: Options, grid: Grid) -> Result<Vec<OpenClSlot>, Error> {
+    let turn = one_at_a_time();
+    let context = Arc::new(Context::new(listed.id.0)?);
+    let build = CString::new(format!("-DWL_GROUP={}", grid.group)).unwrap_or_default();
+    let text = options.tables.opencl_text();
+    let program = Program::build(&context, listed.id.0, &text, &build)?
+        .map_err(|log| Error::Build { device: listed.name.clone(), log })?;
+    drop(turn);
+    let slot = |_| {
+        let queue = context.queue(listed.id.0)?;
+        OpenClSlot::new(&context, queue, &program, options.tables, grid)
+    };
+    (0..options.slots.max(1)).map(slot).collect()
 }
 
 impl OpenCl {
@@ -122,10 +150,13 @@ impl OpenCl {
         };
         let mut slots = self.slots.try_lock().map_err(|_| Error::Busy)?;
         let slot = slots.first_mut().ok_or(Error::Busy)?;
-        let timed = slot.load_key(&task).and_then(|()| slot.start_timed(&task, &batch, in_out));
+        let batch = Arc::new(batch);
+        let timed = slot.load_key(&task).and_then(|_| slot.start_timed(&batch, in_out));
+        let limit = self.patience.for_bytes(in_out.len() as u64);
         let landed = timed.and_then(|phases| {
-            let (made, tags) = slot.wait()?;
-            land(&task, &batch, made, tags, in_out).then_some(phases).ok_or(Error::Tag)
+            let made = slot.wait(limit)?;
+            let landed = land(&task, &batch, made.bytes, made.tags, in_out);
+            landed.then_some(phases).ok_or(Error::Tag)
         });
         slot.wipe_key();
         landed
@@ -150,16 +181,23 @@ impl Device for OpenCl {
     }
 
     fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
-        if self.failed.load(Ordering::Relaxed) {
-            return Err(Stop::Fault(Fault("it failed in an earlier job".to_owned())));
-        }
+        self.health
+            .loss()
+            .map_err(|error| Stop::Fault(Fault(format!("it failed in an earlier job: {error}"))))?;
         let Some(task) = Task::of(run.job()) else { return Ok(()) };
         let Ok(mut slots) = self.slots.try_lock() else { return Ok(()) };
-        let outcome = pipeline::work(&self.name, &mut slots, &task, self.piece_bytes, run, tally);
-        if matches!(outcome, Err(Stop::Fault(_))) {
-            self.failed.store(true, Ordering::Relaxed);
-        }
-        outcome
+        let terms = Terms {
+            name: &self.name,
+            piece_bytes: self.piece_bytes,
+            in_flight: self.in_flight,
+            patience: self.patience,
+            checked: self.checked,
+        };
+        pipeline::work(&terms, &mut slots, &task, run, tally).inspect_err(|stop| {
+            if let Stop::Fault(fault) | Stop::Wrong(fault) = stop {
+                self.health.give_up(Error::Unusable(fault.0.clone()));
+            }
+        })
     }
 }
 

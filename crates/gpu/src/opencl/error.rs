@@ -46,6 +46,15 @@ pub enum Error {
     /// The device works on a job.
     #[error("the device works on another job")]
     Busy,
+    /// The driver does not answer; what called it was left behind.
+    #[error("the device does not answer: {0}")]
+    Unanswered(String),
+    /// It passed its self-test, and erred later.
+    #[error("the device erred: {0}")]
+    Wrong(&'static str),
+    /// It failed, and is not asked again.
+    #[error("{0}")]
+    Unusable(String),
     /// A tag is not the one that the device computed.
     #[error("authentication failed")]
     Tag,

@@ -359,10 +359,6 @@ impl Pinned {
         .map_err(Error::of("clEnqueueReadBuffer"))
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     fn check(&self, other: &Buffer, offset: usize, len: usize) -> Result<(), Error> {
         let end = offset.checked_add(len);
         match end.is_some_and(|end| end <= self.len && end <= other.len) {

@@ -1,12 +1,16 @@
 //! What OpenCL devices there are, and which one is meant.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use opencl3::device;
 use opencl3::platform::platform;
 use opencl3::types::{cl_device_id, cl_platform_id};
 
 use super::Error;
+use crate::attendant::{attend, note};
+use crate::patience::Patience;
 
 /// A device that some driver offers.
 #[derive(Clone, Debug)]
@@ -68,7 +72,12 @@ impl Listed {
 /// # Errors
 /// [`Error::NoDevice`] where there is none, or no OpenCL; [`Error::Call`] if the loader fails.
 pub fn devices() -> Result<Vec<Listed>, Error> {
+    attended(Patience::new(None).to_list(), all)
+}
+
+fn all() -> Result<Vec<Listed>, Error> {
     let _turn = one_at_a_time();
+    note("clGetPlatformIDs");
     let mut found = Vec::new();
     for platform_id in platform::get_platform_ids().map_err(Error::of("clGetPlatformIDs"))? {
         let name = platform::get_platform_data(platform_id, platform::CL_PLATFORM_NAME);
@@ -107,6 +116,28 @@ pub fn choose<'a>(listed: &'a [Listed], wanted: Option<&str>) -> Result<&'a List
     }
     .ok_or_else(|| Error::Unknown(wanted.to_owned()))
 }
+
+/// Runs `work`, which calls drivers, on a thread that can be left behind. Once one was, no more is asked
+/// of OpenCL.
+pub(super) fn attended<R: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> Result<R, Error> + Send + 'static,
+) -> Result<R, Error> {
+    if SILENT.load(Ordering::Relaxed) {
+        return Err(Error::Unanswered("an earlier call of OpenCL did not return".to_owned()));
+    }
+    attend(limit, work).unwrap_or_else(|why| {
+        does_not_answer();
+        Err(Error::Unanswered(why.to_string()))
+    })
+}
+
+/// Notes that a thread was left behind in OpenCL.
+pub(super) fn does_not_answer() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+static SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Held while drivers set themselves up or compile. PoCL 3.1 crashes when a second thread asks for
 /// a device that the first has caused to be looked for.

@@ -9,6 +9,7 @@ mod error;
 mod handle;
 mod list;
 mod slot;
+mod worker;
 
 pub use crate::kernels::Tables;
 pub use device::{OpenCl, Options};

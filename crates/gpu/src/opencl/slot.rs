@@ -1,4 +1,5 @@
-//! Memory, a queue and kernels of an OpenCL device for one piece at a time.
+//! Memory, a queue and kernels of an OpenCL device for one piece at a time, as the thread sees them that
+//! calls the driver.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -6,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::Operation;
 use wattlock_engine::crypto::TAG_LEN;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use super::Error;
 use super::handle::{Argument, Buffer, Context, Event, Kernel, Pinned, Program, Queue, wait};
+use crate::check::{Extent, Found, ROW, Salt, Sums};
 use crate::kernels::{HASH_KEY_WORDS, ROUND_KEY_WORDS, Tables};
-use crate::pipeline::Slot;
-use crate::task::{BLOCK, Batch, Task};
+use crate::task::{BLOCK, Batch, Keys, Turn};
+use crate::window::Window;
 
 /// The sizes that a device wants its kernels launched with.
 #[derive(Clone, Copy)]
@@ -34,6 +36,23 @@ pub struct Phases {
     pub download: Duration,
 }
 
+/// One piece, in the words of the driver's thread. Its bytes are in the staging memory.
+#[derive(Clone)]
+pub(super) struct Order {
+    pub batch: Arc<Batch>,
+    pub keys: Arc<Keys>,
+    pub len: usize,
+    /// With it, the piece is computed twice, and compared.
+    pub salt: Option<Salt>,
+}
+
+/// What came of it, beside the bytes in the staging memory.
+#[derive(Default)]
+pub(super) struct Finished {
+    pub tags: Vec<[u8; TAG_LEN]>,
+    pub sums: Sums,
+}
+
 /// One piece's place on the device.
 pub(super) struct OpenClSlot {
     context: Arc<Context>,
@@ -45,19 +64,24 @@ pub(super) struct OpenClSlot {
     memory: Option<PieceMemory>,
     /// What was started and not waited for.
     events: Vec<Event>,
-    /// The range of its bytes in the memory, and its tags.
-    start: usize,
-    len: usize,
-    tags: Vec<[u8; TAG_LEN]>,
-    tag_count: usize,
+    /// Groups that compared the piece, and what stands beside it.
+    rows: [usize; 2],
+    failed: Option<Error>,
 }
 
 /// What a piece needs, as large as the largest so far.
 struct PieceMemory {
     staging: Pinned,
     input: Buffer,
-    output: Buffer,
     beside: Buffer,
+    sums: [Buffer; 2],
+    /// What the first and the second time it is worked on go to.
+    made: [MadeMemory; 2],
+}
+
+/// Where kernels put what they make.
+struct MadeMemory {
+    output: Buffer,
     masks: Buffer,
     partials: Buffer,
     tags: Buffer,
@@ -73,6 +97,7 @@ struct Kernels {
     gcm_ctr: Kernel,
     ghash: Kernel,
     gcm_tags: Kernel,
+    check: Kernel,
 }
 
 impl OpenClSlot {
@@ -92,83 +117,188 @@ impl OpenClSlot {
             hash_key: context.buffer(4 * HASH_KEY_WORDS)?,
             memory: None,
             events: Vec::new(),
-            start: 0,
-            len: 0,
-            tags: Vec::new(),
-            tag_count: 0,
+            rows: [0; 2],
+            failed: None,
         })
     }
 
-    /// Makes room for `bytes` bytes and `chunks` chunks with IVs, nonces or tags.
-    fn make_room(&mut self, bytes: usize, chunks: usize) -> Result<(), Error> {
-        let bytes = bytes.next_multiple_of(BLOCK).max(BLOCK);
-        let chunks = chunks.max(1);
-        let (mut most_bytes, mut most_chunks) = (bytes, chunks);
+    /// Makes room for `bytes` bytes and `chunks` chunks with IVs, nonces or tags, and lends the
+    /// staging memory.
+    pub fn make_room(&mut self, bytes: usize, chunks: usize) -> Result<Window, Error> {
+        let mut most_bytes = bytes.next_multiple_of(BLOCK).max(BLOCK);
+        let mut most_chunks = chunks.max(1);
         if let Some(memory) = &self.memory {
-            let (has_bytes, has_chunks) = (memory.input.len(), memory.beside.len() / BLOCK);
-            if has_bytes >= bytes && has_chunks >= chunks && memory.staging.len() >= bytes {
-                return Ok(());
-            }
-            (most_bytes, most_chunks) = (bytes.max(has_bytes), chunks.max(has_chunks));
+            most_bytes = most_bytes.max(memory.input.len());
+            most_chunks = most_chunks.max(memory.beside.len() / BLOCK);
         }
         self.clear_memory();
         self.memory = None;
-        self.memory = Some(PieceMemory {
-            staging: self.context.pinned(&self.queue, most_bytes)?,
-            input: self.context.buffer(most_bytes)?,
-            output: self.context.buffer(most_bytes)?,
-            beside: self.context.buffer(most_chunks * BLOCK)?,
-            masks: self.context.buffer(most_chunks * BLOCK)?,
-            partials: self.context.buffer(most_chunks * 32 * BLOCK)?,
-            tags: self.context.buffer(most_chunks * BLOCK)?,
+        let (context, queue) = (&self.context, &self.queue);
+        let made = || {
+            Ok::<_, Error>(MadeMemory {
+                output: context.buffer(most_bytes)?,
+                masks: context.buffer(most_chunks * BLOCK)?,
+                partials: context.buffer(most_chunks * 32 * BLOCK)?,
+                tags: context.buffer(most_chunks * BLOCK)?,
+            })
+        };
+        let sums = || context.buffer(8 * ROW * self.grid.groups);
+        let memory = self.memory.insert(PieceMemory {
+            staging: context.pinned(queue, most_bytes)?,
+            input: context.buffer(most_bytes)?,
+            beside: context.buffer(most_chunks * BLOCK)?,
+            sums: [sums()?, sums()?],
+            made: [made()?, made()?],
         });
-        Ok(())
+        let staging = memory.staging.bytes();
+        // SAFETY: mapped until the memory is replaced, which only this function does, and then the
+        // window is, too.
+        unsafe { Window::new(staging.as_mut_ptr(), staging.len()) }.ok_or(Error::Call {
+            call: "clEnqueueMapBuffer",
+            name: "no address".into(),
+            code: 0,
+        })
     }
 
     /// Puts zeros over what pieces have left on the device, as far as it still obeys.
     fn clear_memory(&mut self) {
         let Some(memory) = &self.memory else { return };
-        let PieceMemory { input, output, masks, partials, .. } = memory;
-        for buffer in [input, output, masks, partials] {
-            drop(self.queue.clear(buffer));
+        drop(self.queue.clear(&memory.input));
+        for MadeMemory { output, masks, partials, .. } in &memory.made {
+            for buffer in [output, masks, partials] {
+                drop(self.queue.clear(buffer));
+            }
         }
         let _ = self.queue.finish();
     }
 
-    /// Starts to copy `input` to the device.
-    fn upload(&mut self, batch: &Batch, input: &[u8]) -> Result<(), Error> {
-        let (start, len) = (batch.start(), input.len());
-        (self.start, self.len, self.tag_count) = (start, len, batch.tags());
-        self.make_room(start + len, batch.beside().len() / BLOCK)?;
-        let Some(memory) = &mut self.memory else { return Ok(()) };
-        if len == 0 {
-            return Ok(());
+    /// Puts the key where kernels find it, and compares it with what is then read back.
+    pub fn load(&mut self, keys: &Keys) -> Result<(), Error> {
+        for (buffer, words) in
+            [(&self.round_keys, &keys.round_keys), (&self.hash_key, &keys.hash_key)]
+        {
+            let mut bytes = Zeroizing::new(Vec::with_capacity(4 * words.len()));
+            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
+            self.queue.write(buffer, &bytes)?;
+            let mut back = Zeroizing::new(vec![0; bytes.len()]);
+            self.queue.read(buffer, &mut back)?;
+            if !bool::from(subtle::ConstantTimeEq::ct_eq(&back[..], &bytes[..])) {
+                return Err(Error::Wrong("the key that it holds is not what was sent"));
+            }
         }
-        memory.staging.bytes()[start..][..len].copy_from_slice(input);
-        self.queue.write(&memory.beside, batch.beside())?;
-        // SAFETY: the staging memory is left alone until `wait` has waited.
-        self.events.push(unsafe { memory.staging.write_to(&memory.input, start, len) }?);
+        Ok(())
+    }
+
+    /// Puts zeros where the keys were, if that can still be done.
+    pub fn unload(&mut self) {
+        for key in [&self.round_keys, &self.hash_key] {
+            drop(self.queue.clear(key));
+        }
+        let _ = self.queue.finish();
+    }
+
+    /// Starts everything for a piece in the staging memory.
+    pub fn start(&mut self, order: &Order) {
+        let started = self.upload(order).and_then(|()| {
+            self.launch(order, if order.salt.is_some() { Turn::First } else { Turn::Only })?;
+            self.compare(order)?;
+            self.download(order)?;
+            self.queue.flush()
+        });
+        self.failed = started.err();
+    }
+
+    /// Waits until everything that was started has run.
+    pub fn finish(&mut self, order: &Order) -> Result<Finished, Error> {
+        let waited = match self.failed.take() {
+            Some(error) => Err(error),
+            None => wait(&self.events),
+        };
+        self.events.clear();
+        // Nothing may run on after an error either.
+        let finished = self.queue.finish();
+        waited.and(finished)?;
+        let mut tags = vec![[0; TAG_LEN]; order.batch.tags()];
+        let Some(memory) = &mut self.memory else { return Ok(Finished::default()) };
+        self.queue.read(&memory.made[0].tags, tags.as_flattened_mut())?;
+        let mut sums = Sums::default();
+        for (found, (buffer, rows)) in
+            [&mut sums.piece, &mut sums.beside].into_iter().zip(memory.sums.iter().zip(self.rows))
+        {
+            let mut bytes = vec![0; 8 * ROW * rows];
+            self.queue.read(buffer, &mut bytes)?;
+            let words: Vec<_> =
+                bytes.as_chunks().0.iter().map(|w| u64::from_ne_bytes(*w)).collect();
+            *found = Found::of(&words);
+        }
+        Ok(Finished { tags, sums })
+    }
+
+    /// Starts to copy the piece to the device.
+    fn upload(&mut self, order: &Order) -> Result<(), Error> {
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        self.queue.write(&memory.beside, order.batch.beside())?;
+        let start = order.batch.start();
+        // SAFETY: the staging memory is left alone until `finish` has waited.
+        self.events.push(unsafe { memory.staging.write_to(&memory.input, start, order.len) }?);
         Ok(())
     }
 
     /// Starts to copy the result back.
-    fn download(&mut self) -> Result<(), Error> {
-        let (start, len) = (self.start, self.len);
+    fn download(&mut self, order: &Order) -> Result<(), Error> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
-        if len == 0 {
-            return Ok(());
-        }
-        // SAFETY: the staging memory is left alone until `wait` has waited.
-        self.events.push(unsafe { memory.staging.read_from(&memory.output, start, len) }?);
+        let (start, output) = (order.batch.start(), &memory.made[0].output);
+        // SAFETY: the staging memory is left alone until `finish` has waited.
+        self.events.push(unsafe { memory.staging.read_from(output, start, order.len) }?);
         Ok(())
     }
 
-    /// Starts the kernels.
-    fn launch(&mut self, task: &Task<'_>, batch: &Batch) -> Result<(), Error> {
-        let (start, end) = (self.start, self.start + self.len);
-        if self.len == 0 {
-            return Ok(());
+    /// Has the piece computed again by other groups, and both results compared; what was read and
+    /// what was made is summed.
+    fn compare(&mut self, order: &Order) -> Result<(), Error> {
+        self.rows = [0; 2];
+        let Some(salt) = order.salt else { return Ok(()) };
+        self.launch(order, Turn::Second)?;
+        let batch = &*order.batch;
+        let extents = [Extent::of(batch, order.len), Extent::beside(batch)];
+        let rows = extents.map(|extent| match extent.end {
+            0 => 0,
+            end => self.groups(end.div_ceil(BLOCK as u64) as usize),
+        });
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let [first, second] = &memory.made;
+        let beside = match batch.tags() {
+            // Without tags, IVs stand in their place.
+            0 => [&memory.beside; 3],
+            _ => [&memory.beside, &first.tags, &second.tags],
+        };
+        let ranges = [[&memory.input, &first.output, &second.output], beside];
+        for (n, (buffers, Extent { start, end, stride })) in
+            ranges.into_iter().zip(extents).enumerate()
+        {
+            if rows[n] == 0 {
+                continue;
+            }
+            let [input, first, second] = buffers.map(Argument::Buffer);
+            let [a, b, c, d] = salt.words().map(Argument::U64);
+            let (sums, stride) = (Argument::Buffer(&memory.sums[n]), Argument::U32(stride));
+            let (start, end) = (Argument::U64(start), Argument::U64(end));
+            let arguments = [input, first, second, sums, start, end, stride, a, b, c, d];
+            let kernel = &mut self.kernels.check;
+            let group = self.grid.group;
+            // SAFETY: the README's parameters; the buffers hold `end` bytes, and there is room for a
+            // row of sums of each group.
+            let event = unsafe { kernel.launch(&self.queue, rows[n], group, &arguments) }?;
+            self.events.push(event);
         }
+        self.rows = rows;
+        Ok(())
+    }
+
+    /// Starts the kernels, the only, the first or the second time.
+    fn launch(&mut self, order: &Order, turn: Turn) -> Result<(), Error> {
+        let batch = &*order.batch;
+        let (start, end) = (batch.start(), batch.start() + order.len);
         let blocks = end.div_ceil(BLOCK);
         // 32 lanes share 256 blocks, or a chunk; otherwise a lane has its own.
         let groups = match batch {
@@ -185,10 +315,11 @@ impl OpenClSlot {
         let (ghash_groups, tag_groups) =
             (self.groups(batch.tags() * 32), self.groups(batch.tags()));
         let Some(memory) = &self.memory else { return Ok(()) };
-        let (input, output) = (Argument::Buffer(&memory.input), Argument::Buffer(&memory.output));
-        let (keys, rounds) = (Argument::Buffer(&self.round_keys), Argument::U32(task.rounds));
+        let made = &memory.made[usize::from(turn == Turn::Second)];
+        let (input, output) = (Argument::Buffer(&memory.input), Argument::Buffer(&made.output));
+        let (keys, rounds) = (Argument::Buffer(&self.round_keys), Argument::U32(order.keys.rounds));
         let kernels = &mut self.kernels;
-        let queue = Launcher { queue: &self.queue, group: self.grid.group };
+        let queue = Launcher { queue: &self.queue, grid: self.grid, turn };
         match batch {
             Batch::Ctr { counter, .. } | Batch::CtrExtended { counter, .. } => {
                 let mut arguments = vec![
@@ -209,79 +340,75 @@ impl OpenClSlot {
                     _ => &mut kernels.ctr,
                 };
                 // SAFETY: the README's parameters; both buffers hold `end` bytes.
-                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+                self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
             }
             Batch::EcbEncrypt | Batch::EcbDecrypt => {
                 let kernel = match batch {
                     Batch::EcbEncrypt => &mut kernels.ecb_encrypt,
                     _ => &mut kernels.ecb_decrypt,
                 };
-                let arguments = [keys, rounds, input, output, Argument::U64(blocks as u64)];
+                let arguments = vec![keys, rounds, input, output, Argument::U64(blocks as u64)];
                 // SAFETY: the README's parameters; both buffers hold so many blocks.
-                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+                self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
             }
             Batch::CbcEncrypt { message_blocks, .. } | Batch::CbcDecrypt { message_blocks, .. } => {
                 let ivs = Argument::Buffer(&memory.beside);
                 let blocks = Argument::U64(blocks as u64);
                 let messages = Argument::U32(*message_blocks);
-                let arguments = [keys, rounds, input, output, ivs, blocks, messages];
+                let arguments = vec![keys, rounds, input, output, ivs, blocks, messages];
                 let kernel = match batch {
                     Batch::CbcEncrypt { .. } => &mut kernels.cbc_encrypt,
                     _ => &mut kernels.cbc_decrypt,
                 };
                 // SAFETY: the README's parameters; both buffers hold so many blocks, and there is
                 // an IV for each message.
-                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+                self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
             }
             Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
                 let sizes = || [*chunks, *chunk_len, *last_len].map(Argument::U32);
-                let masks = || Argument::Buffer(&memory.masks);
-                let partials = || Argument::Buffer(&memory.partials);
+                let masks = || Argument::Buffer(&made.masks);
+                let partials = || Argument::Buffer(&made.partials);
                 let ciphertext = Argument::Buffer(match operation {
-                    Operation::Seal => &memory.output,
+                    Operation::Seal => &made.output,
                     Operation::Open => &memory.input,
                 });
                 let [n, each, last] = sizes();
                 let nonces = Argument::Buffer(&memory.beside);
-                let arguments = [keys, rounds, input, output, nonces, masks(), n, each, last];
+                let arguments = vec![keys, rounds, input, output, nonces, masks(), n, each, last];
                 let kernel = &mut kernels.gcm_ctr;
                 // SAFETY: the README's parameters; both buffers hold the slots of all chunks, and
                 // there are a nonce and room for a mask for each.
-                self.events.push(unsafe { queue.launch(kernel, groups, &arguments) }?);
+                self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
                 let [n, each, last] = sizes();
                 let hash_key = Argument::Buffer(&self.hash_key);
-                let arguments = [hash_key, ciphertext, partials(), n, each, last];
+                let arguments = vec![hash_key, ciphertext, partials(), n, each, last];
                 let kernel = &mut kernels.ghash;
                 // SAFETY: the README's parameters; there is room for 32 parts of each chunk.
-                self.events.push(unsafe { queue.launch(kernel, ghash_groups, &arguments) }?);
-                let tags = Argument::Buffer(&memory.tags);
-                let arguments = [partials(), masks(), tags, Argument::U32(*chunks)];
+                self.events.push(unsafe { queue.launch(kernel, ghash_groups, arguments) }?);
+                let tags = Argument::Buffer(&made.tags);
+                let arguments = vec![partials(), masks(), tags, Argument::U32(*chunks)];
                 let kernel = &mut kernels.gcm_tags;
                 // SAFETY: the README's parameters; there is room for a tag of each chunk.
-                self.events.push(unsafe { queue.launch(kernel, tag_groups, &arguments) }?);
+                self.events.push(unsafe { queue.launch(kernel, tag_groups, arguments) }?);
             }
         }
         Ok(())
     }
 
-    /// As [`Slot::start`], waiting after each phase, and how long each took.
-    pub fn start_timed(
-        &mut self,
-        task: &Task<'_>,
-        batch: &Batch,
-        input: &[u8],
-    ) -> Result<Phases, Error> {
+    /// As [`OpenClSlot::start`], waiting after each phase, and how long each took. Nothing is checked.
+    pub fn start_timed(&mut self, order: &Order) -> Result<Phases, Error> {
         let mut phases = Phases::default();
+        self.rows = [0; 2];
         let started = Instant::now();
-        self.upload(batch, input)?;
+        self.upload(order)?;
         self.queue.finish()?;
         phases.upload = started.elapsed();
         let started = Instant::now();
-        self.launch(task, batch)?;
+        self.launch(order, Turn::Only)?;
         self.queue.finish()?;
         phases.kernels = started.elapsed();
         let started = Instant::now();
-        self.download()?;
+        self.download(order)?;
         self.queue.finish()?;
         phases.download = started.elapsed();
         Ok(phases)
@@ -292,72 +419,34 @@ impl OpenClSlot {
     }
 }
 
-impl Slot for OpenClSlot {
-    type Error = Error;
-
-    fn load_key(&mut self, task: &Task<'_>) -> Result<(), Error> {
-        let bytes = |words: &[u32]| -> zeroize::Zeroizing<Vec<u8>> {
-            let mut bytes = zeroize::Zeroizing::new(Vec::with_capacity(4 * words.len()));
-            words.iter().for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
-            bytes
-        };
-        self.queue.write(&self.round_keys, &bytes(&task.round_keys))?;
-        self.queue.write(&self.hash_key, &bytes(&task.hash_key))
-    }
-
-    fn wipe_key(&mut self) {
-        for key in [&self.round_keys, &self.hash_key] {
-            drop(self.queue.clear(key));
-        }
-        let _ = self.queue.finish();
-    }
-
-    fn start(&mut self, task: &Task<'_>, batch: &Batch, input: &[u8]) -> Result<(), Error> {
-        self.upload(batch, input)?;
-        self.launch(task, batch)?;
-        self.download()?;
-        self.queue.flush()
-    }
-
-    fn wait(&mut self) -> Result<(&[u8], &[[u8; TAG_LEN]]), Error> {
-        let waited = wait(&self.events);
-        self.events.clear();
-        // Nothing may run on after an error either.
-        let finished = self.queue.finish();
-        waited.and(finished)?;
-        self.tags.resize(self.tag_count, [0; TAG_LEN]);
-        let Some(memory) = &mut self.memory else { return Ok((&[], &[])) };
-        self.queue.read(&memory.tags, self.tags.as_flattened_mut())?;
-        Ok((&memory.staging.bytes()[self.start..][..self.len], &self.tags))
-    }
-}
-
 impl Drop for OpenClSlot {
     fn drop(&mut self) {
         let _ = self.queue.finish();
-        self.wipe_key();
+        self.unload();
         self.clear_memory();
-        self.tags.as_flattened_mut().zeroize();
     }
 }
 
-/// A queue and the size of its groups.
+/// A queue, the size of its groups, and whether all is done twice.
 struct Launcher<'a> {
     queue: &'a Queue,
-    group: usize,
+    grid: Grid,
+    turn: Turn,
 }
 
 impl Launcher<'_> {
     /// # Safety
-    /// As [`Kernel::launch`].
+    /// As [`Kernel::launch`], with the arguments but the last, the shift.
     unsafe fn launch(
         &self,
         kernel: &mut Kernel,
         groups: usize,
-        arguments: &[Argument<'_>],
+        mut arguments: Vec<Argument<'_>>,
     ) -> Result<Event, Error> {
+        let groups = groups.max(self.turn.least_groups(self.grid.groups));
+        arguments.push(Argument::U32(self.turn.shift(groups) as u32));
         // SAFETY: the caller's promise.
-        unsafe { kernel.launch(self.queue, groups, self.group, arguments) }
+        unsafe { kernel.launch(self.queue, groups, self.grid.group, &arguments) }
     }
 }
 
@@ -378,6 +467,7 @@ impl Kernels {
             gcm_ctr: kernel("wattlock_gcm_ctr")?,
             ghash: plain("wattlock_ghash")?,
             gcm_tags: plain("wattlock_gcm_tags")?,
+            check: plain("wattlock_check")?,
         })
     }
 }

@@ -4,6 +4,9 @@
 
 mod agreement;
 mod faults;
+mod library;
 mod machine;
 mod refusals;
 mod resident;
+mod silence;
+mod wrong;

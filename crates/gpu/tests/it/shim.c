@@ -33,24 +33,28 @@
 #define KEYS const u32 *k, u32 rounds, const u32x4 *in, u32x4 *out
 
 #define LAUNCH_KIND(kind)                                                                     \
-    LAUNCH(wattlock_ctr_##kind, (k, rounds, in, out, high, low, start, end),                  \
-           KEYS, u64 high, u64 low, u64 start, u64 end)                                       \
-    LAUNCH(wattlock_ctr_extended_##kind, (k, rounds, in, out, high, low, start, end, each),   \
-           KEYS, u64 high, u64 low, u64 start, u64 end, u32 each)                             \
-    LAUNCH(wattlock_ecb_encrypt_##kind, (k, rounds, in, out, blocks), KEYS, u64 blocks)       \
-    LAUNCH(wattlock_ecb_decrypt_##kind, (k, rounds, in, out, blocks), KEYS, u64 blocks)       \
-    LAUNCH(wattlock_cbc_encrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks),    \
-           KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks)                            \
-    LAUNCH(wattlock_cbc_decrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks),    \
-           KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks)                            \
+    LAUNCH(wattlock_ctr_##kind, (k, rounds, in, out, high, low, start, end, shift),                \
+           KEYS, u64 high, u64 low, u64 start, u64 end, u32 shift)                                     \
+    LAUNCH(wattlock_ctr_extended_##kind, (k, rounds, in, out, high, low, start, end, each, shift),\
+           KEYS, u64 high, u64 low, u64 start, u64 end, u32 each, u32 shift)                           \
+    LAUNCH(wattlock_ecb_encrypt_##kind, (k, rounds, in, out, blocks, shift), KEYS, u64 blocks, u32 shift)       \
+    LAUNCH(wattlock_ecb_decrypt_##kind, (k, rounds, in, out, blocks, shift), KEYS, u64 blocks, u32 shift)       \
+    LAUNCH(wattlock_cbc_encrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks, shift),\
+           KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks, u32 shift)                           \
+    LAUNCH(wattlock_cbc_decrypt_##kind, (k, rounds, in, out, ivs, blocks, message_blocks, shift),\
+           KEYS, const u32x4 *ivs, u64 blocks, u32 message_blocks, u32 shift)                           \
     LAUNCH(wattlock_gcm_ctr_##kind,                                                           \
-           (k, rounds, in, out, nonces, masks, chunks, chunk_len, last_len),                  \
-           KEYS, const u32x4 *nonces, u32x4 *masks, u32 chunks, u32 chunk_len, u32 last_len)
+           (k, rounds, in, out, nonces, masks, chunks, chunk_len, last_len, shift),               \
+           KEYS, const u32x4 *nonces, u32x4 *masks, u32 chunks, u32 chunk_len, u32 last_len,\
+           u32 shift)
 
 LAUNCH_KIND(t0)
 LAUNCH_KIND(t4)
-LAUNCH(wattlock_ghash, (hash_key, ciphertext, partials, chunks, chunk_len, last_len),
+LAUNCH(wattlock_ghash, (hash_key, ciphertext, partials, chunks, chunk_len, last_len, shift),
        const u32x4 *hash_key, const u32x4 *ciphertext, u32x4 *partials, u32 chunks,
-       u32 chunk_len, u32 last_len)
-LAUNCH(wattlock_gcm_tags, (partials, masks, tags, chunks), const u32x4 *partials,
-       const u32x4 *masks, u32x4 *tags, u32 chunks)
+       u32 chunk_len, u32 last_len, u32 shift)
+LAUNCH(wattlock_gcm_tags, (partials, masks, tags, chunks, shift), const u32x4 *partials,
+       const u32x4 *masks, u32x4 *tags, u32 chunks, u32 shift)
+LAUNCH(wattlock_check, (input, first, second, sums, start, end, stride, a, b, c, d),
+       const u32x4 *input, const u32x4 *first, const u32x4 *second, u64 *sums, u64 start, u64 end,
+       u32 stride, u64 a, u64 b, u64 c, u64 d)

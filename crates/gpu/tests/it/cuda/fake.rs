@@ -7,8 +7,22 @@
 //! wrong is in the text that `fake_report` gives, with everything that was not freed.
 //!
 //! Beside the library may lie a file `faults`, of lines such as `launch 3` (the third launch from
-//! when the file was written fails). A number that is missing is 1. `bent 2000`: the keystream of GCM is
-//! wrong in each launch of more than 2,000 lanes.
+//! when the file was written fails). A number that is missing is 1. `bent 8000`: the keystream of GCM is
+//! wrong in each launch with chunks of more than 8,000 bytes. Lines of any call:
+//!
+//! - `error CALL N CODE`: the Nth call of that name answers CODE, and so do all later ones of any name
+//!   if the code means that the device is lost;
+//! - `async N CODE`: the Nth launch is taken, and the device is lost when it runs;
+//! - `hang CALL N`: the Nth call never returns; `stuck CALL N`: nor does any call after it;
+//! - `late CALL N`: the Nth call returns once somebody opens the FIFO `release` for writing;
+//! - `slow CALL MS`: each call takes so many milliseconds longer;
+//! - `flip-in N AT`, `flip-out N AT`, `flip-kernel N AT`: a bit of byte AT (modulo the length) of what
+//!   the Nth copy or kernel writes is wrong;
+//! - `wrong-key`: a byte of the round keys is wrong on the device whenever a kernel runs;
+//! - `exit`: after a hang, the library's clean-up at the end of the process hangs, too.
+//!
+//! If there is a file `kernels.so` as well, compiled from `shim.c`, launches run that code in the
+//! place of the interpreter: nothing is checked then, but a thousand runs take seconds.
 
 #[path = "../interpreter/ptx.rs"]
 mod ptx;
@@ -16,6 +30,7 @@ mod ptx;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const SUCCESS: c_int = 0;
@@ -33,6 +48,9 @@ const ILLEGAL_ADDRESS: c_int = 700;
 const OUT_OF_RESOURCES: c_int = 701;
 const MISALIGNED: c_int = 716;
 const LAUNCH_FAILED: c_int = 719;
+
+/// Parameters of the kernel that compares: no other has as many.
+const COMPARISON: usize = 11;
 
 const CONTEXT: usize = 0xc0de;
 const GUARD: usize = 4096;
@@ -54,6 +72,8 @@ struct State {
     violations: Vec<String>,
     faults: String,
     counted: HashMap<String, u64>,
+    /// Every call hangs from now on.
+    stuck: bool,
 }
 
 /// Memory of the device: by address.
@@ -61,6 +81,8 @@ struct State {
 struct Device {
     memory: BTreeMap<u64, Vec<u8>>,
     next: u64,
+    /// From the first to behind the last byte that the kernel at work has written.
+    written: Option<(u64, u64)>,
 }
 
 struct Loaded {
@@ -103,11 +125,35 @@ impl ptx::Memory for Device {
 
     fn store(&mut self, address: u64, len: usize, value: u64) -> Option<()> {
         self.bytes(address, len)?.copy_from_slice(&value.to_le_bytes()[..len]);
+        let end = address + len as u64;
+        let (first, last) = self.written.unwrap_or((address, end));
+        self.written = Some((first.min(address), last.max(end)));
         Some(())
     }
 }
 
 impl State {
+    /// The numbers behind `what` in the file of faults, if this is the time that the first of them
+    /// says.
+    fn struck(&mut self, what: &str) -> Option<u64> {
+        let line = self.lines().find(|line| line.strip_prefix(what).is_some_and(|rest| rest.starts_with(' ')))?;
+        let numbers: Vec<u64> =
+            line[what.len()..].split_whitespace().map(|number| number.parse().unwrap()).collect();
+        let count = self.counted.entry(what.to_owned()).or_default();
+        *count += 1;
+        (Some(&*count) == numbers.first()).then(|| numbers.get(1).copied().unwrap_or(0))
+    }
+
+    /// The file of faults, read anew; calls are counted from when it changed.
+    fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        let faults = std::fs::read_to_string(folder().join("faults")).unwrap_or_default();
+        if faults != self.faults {
+            self.faults.clone_from(&faults);
+            self.counted.clear();
+        }
+        faults.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
+    }
+
     /// True if the file of faults names `what`, and this is the time that it says.
     fn faulty(&mut self, what: &str) -> bool {
         let wanted = self.fault(what);
@@ -119,12 +165,7 @@ impl State {
 
     /// The number behind `what` in the file of faults.
     fn fault(&mut self, what: &str) -> Option<u64> {
-        let faults = std::fs::read_to_string(folder().join("faults")).unwrap_or_default();
-        if faults != self.faults {
-            self.faults = faults;
-            self.counted.clear();
-        }
-        self.faults.lines().find_map(|line| {
+        self.lines().find_map(|line| {
             let mut words = line.split_whitespace();
             (words.next()? == what).then(|| words.next().map_or(1, |n| n.parse().unwrap()))
         })
@@ -164,15 +205,24 @@ impl State {
         match step {
             Step::ToDevice { to, from, len } => {
                 self.assert_pinned(from, len);
+                let flipped = self.struck("flip-in");
                 let to = self.device.bytes(to, len).ok_or(INVALID_VALUE)?;
                 // SAFETY: the caller promised to keep the source until it waits for the stream.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_mut_ptr(), len) };
+                if let Some(at) = flipped {
+                    to[at as usize % len] ^= 1 << (at % 7);
+                }
             }
             Step::ToHost { to, from, len } => {
                 self.assert_pinned(to, len);
+                let flipped = self.struck("flip-out");
                 let from = self.device.bytes(from, len).ok_or(INVALID_VALUE)?;
                 // SAFETY: the caller promised to keep the target until it waits for the stream.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to as *mut u8, len) };
+                if let Some(at) = flipped {
+                    // SAFETY: within the target.
+                    unsafe { *(to as *mut u8).add(at as usize % len) ^= 1 << (at % 7) };
+                }
             }
             Step::Fill { to, value, len } => {
                 self.device.bytes(to, len).ok_or(INVALID_VALUE)?.fill(value);
@@ -194,18 +244,40 @@ impl State {
         parameters: &[u8],
         wrong: bool,
     ) -> Result<(), c_int> {
+        if let Some(code) = self.struck("async") {
+            return Err(code as c_int);
+        }
+        let flipped = self.struck("flip-kernel");
+        if self.fault("wrong-key").is_some() {
+            self.spoil_keys();
+        }
+        self.device.written = None;
         let (module, name, _) = &self.functions[function];
         let loaded = &self.modules[module];
         let kernel = &loaded.module.kernels[name];
-        let ran =
-            ptx::launch(kernel, shape, parameters, &loaded.variables, &mut self.device);
+        let ran = match native::kernel(name) {
+            Some(code) => {
+                let (places, device) = (&kernel.parameters, &mut self.device);
+                let watched = flipped.is_some();
+                native::launch(code, places, shape, parameters, loaded, device, watched);
+                Ok(())
+            }
+            None => {
+                ptx::launch(kernel, shape, parameters, &loaded.variables, &mut self.device)
+            }
+        };
         if wrong {
-            // The third parameter of every kernel is what it writes to.
-            let at = kernel.parameters[2].0;
+            // The third parameter of every kernel but one is what it writes to.
+            let third = if kernel.parameters.len() == COMPARISON { 3 } else { 2 };
+            let at = kernel.parameters[third].0;
             let address = u64::from_le_bytes(parameters[at..at + 8].try_into().unwrap());
             if let Some(bytes) = self.device.bytes(address, 1) {
                 bytes[0] ^= 1;
             }
+        }
+        if let (Some(at), Some((first, end))) = (flipped, self.device.written) {
+            let address = first + at % (end - first);
+            self.device.bytes(address, 1).unwrap()[0] ^= 1 << (at % 7);
         }
         ran.map_err(|fault| {
             let name = self.functions[function].1.clone();
@@ -217,6 +289,18 @@ impl State {
                 ptx::Fault::Endless => LAUNCH_FAILED,
             }
         })
+    }
+
+    /// Changes a byte of every key that is on the device.
+    fn spoil_keys(&mut self) {
+        for loaded in self.modules.values() {
+            for ((name, ..), address) in loaded.module.variables.iter().zip(&loaded.variables) {
+                let bytes = self.device.memory.get_mut(address).unwrap();
+                if name == "wattlock_round_keys" && bytes[239] != 0x5a {
+                    bytes[239] = 0x5a;
+                }
+            }
+        }
     }
 
     fn assert_pinned(&mut self, start: usize, len: usize) {
@@ -268,8 +352,69 @@ thread_local! {
     static CURRENT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
+/// What the file of faults has in store for the call of this name: it may never return.
+fn enter(name: &str) -> Result<(), c_int> {
+    let mut state = state();
+    let stuck = state.struck(&format!("stuck {name}")).is_some();
+    state.stuck |= stuck;
+    let late = state.struck(&format!("late {name}")).is_some();
+    let hangs = state.stuck || state.struck(&format!("hang {name}")).is_some();
+    let slow = format!("slow {name} ");
+    let slow = state.lines().find_map(|line| line.strip_prefix(&slow)?.parse().ok());
+    let error = state.struck(&format!("error {name}"));
+    let exits = hangs && state.fault("exit").is_some();
+    drop(state);
+    if hangs {
+        EXIT_HANGS.fetch_or(exits, Ordering::Relaxed);
+        hang();
+    }
+    if late {
+        drop(std::fs::File::open(folder().join("release")).unwrap());
+    }
+    if let Some(milliseconds) = slow {
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+    }
+    match error {
+        Some(code) if LOST.contains(&(code as c_int)) => {
+            let mut state = self::state();
+            state.lost = Some(code as c_int);
+            state.streams.values_mut().for_each(Vec::clear);
+            Err(code as c_int)
+        }
+        Some(code) => Err(code as c_int),
+        None => Ok(()),
+    }
+}
+
+/// Codes after which nothing works any more.
+const LOST: [c_int; 3] = [ILLEGAL_ADDRESS, LAUNCH_FAILED, 214];
+
+static EXIT_HANGS: AtomicBool = AtomicBool::new(false);
+
+fn hang() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// What the library does when the process ends.
+extern "C" fn clean_up() {
+    if EXIT_HANGS.load(Ordering::Relaxed) {
+        hang();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static CLEAN_UP: extern "C" fn() = clean_up;
+
 /// A call that needs the context on this thread, and a device that is not lost.
-fn call(work: impl FnOnce(&mut State) -> Result<(), c_int>) -> c_int {
+fn call(name: &str, work: impl FnOnce(&mut State) -> Result<(), c_int>) -> c_int {
+    if !name.is_empty()
+        && let Err(code) = enter(name)
+    {
+        return code;
+    }
     let mut state = state();
     if !state.initialized {
         return NOT_INITIALIZED;
@@ -285,7 +430,14 @@ fn call(work: impl FnOnce(&mut State) -> Result<(), c_int>) -> c_int {
 }
 
 /// As [`call`], for the rest, which needs no context.
-fn answer<T>(out: *mut T, value: impl FnOnce(&mut State) -> Result<T, c_int>) -> c_int {
+fn answer<T>(
+    name: &str,
+    out: *mut T,
+    value: impl FnOnce(&mut State) -> Result<T, c_int>,
+) -> c_int {
+    if let Err(code) = enter(name) {
+        return code;
+    }
     let mut state = state();
     if !state.initialized {
         return NOT_INITIALIZED;
@@ -304,6 +456,9 @@ fn put<T>(out: *mut T, value: T) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuInit(_: c_uint) -> c_int {
+    if let Err(code) = enter("cuInit") {
+        return code;
+    }
     let mut state = state();
     if state.fault("no-device").is_some() {
         return NO_DEVICE;
@@ -314,6 +469,9 @@ pub extern "C" fn cuInit(_: c_uint) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDriverGetVersion(out: *mut c_int) -> c_int {
+    if let Err(code) = enter("cuDriverGetVersion") {
+        return code;
+    }
     put(out, state().fault("driver").unwrap_or(13_000) as c_int)
 }
 
@@ -343,16 +501,19 @@ pub extern "C" fn cuGetErrorString(code: c_int, out: *mut *const c_char) -> c_in
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetCount(out: *mut c_int) -> c_int {
-    answer(out, |state| Ok(state.fault("devices").unwrap_or(1) as c_int))
+    answer("cuDeviceGetCount", out, |state| Ok(state.fault("devices").unwrap_or(1) as c_int))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGet(out: *mut c_int, index: c_int) -> c_int {
-    answer(out, |_| Ok(index))
+    answer("cuDeviceGet", out, |_| Ok(index))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetName(out: *mut c_char, len: c_int, _: c_int) -> c_int {
+    if let Err(code) = enter("cuDeviceGetName") {
+        return code;
+    }
     for (at, byte) in c"A GPU of paper".to_bytes_with_nul().iter().enumerate() {
         assert!(at < len as usize);
         // SAFETY: within the length that the caller gave.
@@ -363,12 +524,12 @@ pub extern "C" fn cuDeviceGetName(out: *mut c_char, len: c_int, _: c_int) -> c_i
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetUuid_v2(out: *mut [u8; 16], _: c_int) -> c_int {
-    answer(out, |_| Ok(std::array::from_fn(|n| 0x11 * n as u8)))
+    answer("cuDeviceGetUuid", out, |_| Ok(std::array::from_fn(|n| 0x11 * n as u8)))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceGetAttribute(out: *mut c_int, which: c_int, _: c_int) -> c_int {
-    answer(out, |state| {
+    answer("cuDeviceGetAttribute", out, |state| {
         Ok(match which {
             13 => 1_980_000,
             16 => 2,
@@ -382,12 +543,12 @@ pub extern "C" fn cuDeviceGetAttribute(out: *mut c_int, which: c_int, _: c_int) 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDeviceTotalMem_v2(out: *mut usize, _: c_int) -> c_int {
-    answer(out, |_| Ok(1 << 30))
+    answer("cuDeviceTotalMem", out, |_| Ok(1 << 30))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDevicePrimaryCtxRetain(out: *mut usize, _: c_int) -> c_int {
-    answer(out, |state| {
+    answer("cuDevicePrimaryCtxRetain", out, |state| {
         state.contexts += 1;
         Ok(CONTEXT)
     })
@@ -395,12 +556,18 @@ pub extern "C" fn cuDevicePrimaryCtxRetain(out: *mut usize, _: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_: c_int) -> c_int {
+    if let Err(code) = enter("cuDevicePrimaryCtxRelease") {
+        return code;
+    }
     state().contexts -= 1;
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuCtxSetCurrent(context: usize) -> c_int {
+    if let Err(code) = enter("cuCtxSetCurrent") {
+        return code;
+    }
     CURRENT.set(context);
     SUCCESS
 }
@@ -413,7 +580,7 @@ pub extern "C" fn cuModuleLoadDataEx(
     names: *const c_int,
     values: *const *mut c_void,
 ) -> c_int {
-    call(|state| {
+    call("cuModuleLoadDataEx", |state| {
         if state.faulty("ptx-version") {
             return Err(UNSUPPORTED_PTX_VERSION);
         }
@@ -465,6 +632,9 @@ fn parsed(text: &str) -> Result<Arc<ptx::Module>, String> {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuModuleUnload(module: usize) -> c_int {
+    if let Err(code) = enter("cuModuleUnload") {
+        return code;
+    }
     let mut state = state();
     let Some(loaded) = state.modules.remove(&module) else { return INVALID_HANDLE };
     for ((name, ..), address) in loaded.module.variables.iter().zip(&loaded.variables) {
@@ -487,7 +657,7 @@ pub extern "C" fn cuModuleGetFunction(
 ) -> c_int {
     // SAFETY: the caller passes a name with a zero at its end.
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
-    call(|state| {
+    call("cuModuleGetFunction", |state| {
         let loaded = state.modules.get(&module).ok_or(INVALID_HANDLE)?;
         loaded.module.kernels.get(name).ok_or(NOT_FOUND)?;
         state.functions.push((module, name.to_owned(), 48 * 1024));
@@ -505,7 +675,7 @@ pub extern "C" fn cuModuleGetGlobal_v2(
 ) -> c_int {
     // SAFETY: the caller passes a name with a zero at its end.
     let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap();
-    call(|state| {
+    call("cuModuleGetGlobal", |state| {
         let loaded = state.modules.get(&module).ok_or(INVALID_HANDLE)?;
         let mut variables = loaded.module.variables.iter().zip(&loaded.variables);
         let ((_, _, bytes), address) =
@@ -518,7 +688,7 @@ pub extern "C" fn cuModuleGetGlobal_v2(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuFuncSetAttribute(function: usize, which: c_int, value: c_int) -> c_int {
-    call(|state| {
+    call("cuFuncSetAttribute", |state| {
         let most = state.fault("shared").unwrap_or(232_448) as c_int;
         if which != 8 || value > most {
             return Err(INVALID_VALUE);
@@ -530,7 +700,7 @@ pub extern "C" fn cuFuncSetAttribute(function: usize, which: c_int, value: c_int
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
-    call(|state| {
+    call("cuMemGetInfo", |state| {
         put(free, state.fault("free-bytes").unwrap_or(1 << 30) as usize);
         put(total, 1 << 30);
         Ok(())
@@ -539,7 +709,7 @@ pub extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemAlloc_v2(out: *mut u64, len: usize) -> c_int {
-    call(|state| {
+    call("cuMemAlloc", |state| {
         let larger = state.fault("largest-bytes").is_some_and(|most| len as u64 > most);
         if larger || state.faulty("alloc") {
             return Err(OUT_OF_MEMORY);
@@ -551,6 +721,9 @@ pub extern "C" fn cuMemAlloc_v2(out: *mut u64, len: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    if let Err(code) = enter("cuMemFree") {
+        return code;
+    }
     let mut state = state();
     if state.busy() {
         state.wrong("device memory was freed while work was under way".to_owned());
@@ -567,7 +740,7 @@ pub extern "C" fn cuMemFree_v2(address: u64) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemHostAlloc(out: *mut usize, len: usize, flags: c_uint) -> c_int {
-    call(|state| {
+    call("cuMemHostAlloc", |state| {
         if state.faulty("host-alloc") {
             return Err(OUT_OF_MEMORY);
         }
@@ -586,6 +759,9 @@ pub extern "C" fn cuMemHostAlloc(out: *mut usize, len: usize, flags: c_uint) -> 
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemFreeHost(start: usize) -> c_int {
+    if let Err(code) = enter("cuMemFreeHost") {
+        return code;
+    }
     let mut state = state();
     if state.busy() {
         state.wrong("pinned memory was freed while work was under way".to_owned());
@@ -603,8 +779,8 @@ pub extern "C" fn cuMemFreeHost(start: usize) -> c_int {
 }
 
 /// Puts `step` on a stream; the null stream has no queue.
-fn enqueue(stream: usize, step: Step) -> c_int {
-    call(|state| match state.streams.get_mut(&stream) {
+fn enqueue(name: &str, stream: usize, step: Step) -> c_int {
+    call(name, |state| match state.streams.get_mut(&stream) {
         _ if stream == 0 => state.step(step),
         Some(steps) => {
             steps.push(step);
@@ -616,22 +792,22 @@ fn enqueue(stream: usize, step: Step) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemcpyHtoDAsync_v2(to: u64, from: usize, len: usize, stream: usize) -> c_int {
-    enqueue(stream, Step::ToDevice { to, from, len })
+    enqueue("cuMemcpyHtoDAsync", stream, Step::ToDevice { to, from, len })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemcpyDtoHAsync_v2(to: usize, from: u64, len: usize, stream: usize) -> c_int {
-    enqueue(stream, Step::ToHost { to, from, len })
+    enqueue("cuMemcpyDtoHAsync", stream, Step::ToHost { to, from, len })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuMemsetD8Async(to: u64, value: u8, len: usize, stream: usize) -> c_int {
-    enqueue(stream, Step::Fill { to, value, len })
+    enqueue("cuMemsetD8Async", stream, Step::Fill { to, value, len })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamCreate(out: *mut usize, _: c_uint) -> c_int {
-    call(|state| {
+    call("cuStreamCreate", |state| {
         let handle = state.handle();
         state.streams.insert(handle, Vec::new());
         put(out, handle);
@@ -641,6 +817,9 @@ pub extern "C" fn cuStreamCreate(out: *mut usize, _: c_uint) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamDestroy_v2(stream: usize) -> c_int {
+    if let Err(code) = enter("cuStreamDestroy") {
+        return code;
+    }
     let mut state = state();
     if state.streams.remove(&stream).is_some_and(|steps| !steps.is_empty()) {
         state.wrong("a stream was destroyed while work was under way".to_owned());
@@ -650,12 +829,12 @@ pub extern "C" fn cuStreamDestroy_v2(stream: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamSynchronize(stream: usize) -> c_int {
-    call(|state| if stream == 0 { Ok(()) } else { state.advance(stream, None) })
+    call("cuStreamSynchronize", |state| if stream == 0 { Ok(()) } else { state.advance(stream, None) })
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuStreamQuery(stream: usize) -> c_int {
-    call(|state| match state.streams.get(&stream) {
+    call("cuStreamQuery", |state| match state.streams.get(&stream) {
         Some(steps) if !steps.is_empty() => Err(NOT_READY),
         Some(_) => Ok(()),
         None => Err(INVALID_HANDLE),
@@ -664,7 +843,7 @@ pub extern "C" fn cuStreamQuery(stream: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventCreate(out: *mut usize, _: c_uint) -> c_int {
-    call(|state| {
+    call("cuEventCreate", |state| {
         let handle = state.handle();
         state.events.insert(handle, true);
         put(out, handle);
@@ -674,6 +853,9 @@ pub extern "C" fn cuEventCreate(out: *mut usize, _: c_uint) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventDestroy_v2(event: usize) -> c_int {
+    if let Err(code) = enter("cuEventDestroy") {
+        return code;
+    }
     state().events.remove(&event);
     SUCCESS
 }
@@ -681,12 +863,12 @@ pub extern "C" fn cuEventDestroy_v2(event: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventRecord(event: usize, stream: usize) -> c_int {
     state().events.insert(event, false);
-    enqueue(stream, Step::Event(event))
+    enqueue("cuEventRecord", stream, Step::Event(event))
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventSynchronize(event: usize) -> c_int {
-    call(|state| {
+    call("cuEventSynchronize", |state| {
         if state.events.get(&event).copied().ok_or(INVALID_HANDLE)? {
             return Ok(());
         }
@@ -698,7 +880,7 @@ pub extern "C" fn cuEventSynchronize(event: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventElapsedTime(out: *mut f32, _: usize, _: usize) -> c_int {
-    call(|_| {
+    call("cuEventElapsedTime", |_| {
         put(out, 1.0);
         Ok(())
     })
@@ -719,7 +901,7 @@ pub extern "C" fn cuLaunchKernel(
     _: *const c_void,
 ) -> c_int {
     let mut step = None;
-    let refused = call(|state| {
+    let refused = call("cuLaunchKernel", |state| {
         state.launches += 1;
         if state.faulty("launch") {
             return Err(OUT_OF_RESOURCES);
@@ -730,11 +912,8 @@ pub extern "C" fn cuLaunchKernel(
             return Err(LAUNCH_FAILED);
         }
         let wrong = state.faulty("wrong");
-        let lanes = u64::from(blocks) * u64::from(threads);
-        let bent = state.fault("bent").is_some_and(|limit| lanes > limit);
+        let bent = state.fault("bent");
         let (module, name, most) = state.functions.get(function - 1).ok_or(INVALID_HANDLE)?;
-        // In both directions, so that it cancels out.
-        let wrong = wrong || (bent && name.starts_with("wattlock_gcm_ctr"));
         if shared as usize > *most {
             return Err(INVALID_VALUE);
         }
@@ -746,13 +925,114 @@ pub extern "C" fn cuLaunchKernel(
             let value = unsafe { std::slice::from_raw_parts(*arguments.add(n), *len) };
             parameters.extend_from_slice(value);
         }
+        // In both directions, so that it cancels out; the seventh parameter is the chunks' length.
+        let bent = bent.filter(|_| name.starts_with("wattlock_gcm_ctr")).is_some_and(|limit| {
+            let at = kernel.parameters[6].0;
+            u64::from(u32::from_le_bytes(parameters[at..at + 4].try_into().unwrap())) > limit
+        });
+        let wrong = wrong || bent;
         let shape = ptx::Shape { blocks, threads, shared_bytes: shared as usize };
         step = Some(Step::Launch { function: function - 1, shape, parameters, wrong });
         Ok(())
     });
     match step {
-        Some(step) => enqueue(stream, step),
+        Some(step) => enqueue("", stream, step),
         None => refused,
+    }
+}
+
+/// Launches of the kernels' text that a C compiler has compiled.
+mod native {
+    use super::*;
+
+    /// All arguments go in registers and slots of eight bytes, whatever their type.
+    type Code = unsafe extern "C" fn(
+        u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64,
+    );
+
+    unsafe extern "C" {
+        fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+
+    /// The function for a kernel, if there are any.
+    pub fn kernel(name: &str) -> Option<Code> {
+        static LIBRARY: OnceLock<Option<usize>> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| {
+            let path = folder().join("kernels.so");
+            let text = std::ffi::CString::new(path.to_str()?).ok()?;
+            // SAFETY: a library of plain functions; 2 binds all names now.
+            let opened = unsafe { dlopen(text.as_ptr(), 2) } as usize;
+            (opened != 0).then_some(opened)
+        });
+        let name = std::ffi::CString::new(format!("launch_{name}")).ok()?;
+        // SAFETY: the library stays open.
+        let found = unsafe { dlsym((*library)? as *mut c_void, name.as_ptr()) };
+        assert!(!found.is_null(), "{name:?} is not in kernels.so");
+        // SAFETY: a function of shim.c, which takes integers and pointers only.
+        Some(unsafe { std::mem::transmute::<*mut c_void, Code>(found) })
+    }
+
+    pub fn launch(
+        code: Code,
+        places: &[(usize, usize)],
+        shape: ptx::Shape,
+        parameters: &[u8],
+        loaded: &Loaded,
+        device: &mut Device,
+        watched: bool,
+    ) {
+        let number = |at: usize, len: usize| {
+            let mut bytes = [0; 8];
+            bytes[..len].copy_from_slice(&parameters[at..at + len]);
+            u64::from_le_bytes(bytes)
+        };
+        let given: Vec<u64> = places.iter().map(|(at, len)| number(*at, *len)).collect();
+        // The comparison writes to its fourth, all others to their third.
+        let target = given[if given.len() == COMPARISON { 3 } else { 2 }];
+        // What it writes is found by comparison, where somebody wants to know.
+        let before = device.allocation(target).filter(|_| watched).map(<[u8]>::to_vec);
+        let mut all = vec![u64::from(shape.blocks), u64::from(shape.threads)];
+        // Rounds come first where there are round keys.
+        if places[0].1 == 4 {
+            let keys = loaded.module.variables.iter().position(|(name, ..)| name == "wattlock_round_keys");
+            all.push(device.host(loaded.variables[keys.unwrap()]));
+        }
+        all.extend(given.iter().map(|value| device.host(*value)));
+        all.resize(16, 0);
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = all.try_into().unwrap();
+        // SAFETY: the arguments of the kernel, whose addresses are those of our memory.
+        unsafe { code(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) };
+        let Some((before, after)) = before.zip(device.allocation(target)) else { return };
+        let changed = |(_, (old, new)): &(usize, (&u8, &u8))| old != new;
+        let mut differ = before.iter().zip(after).enumerate().filter(changed).map(|(at, _)| at);
+        let first = differ.next();
+        let last = differ.last().or(first);
+        device.written = first.zip(last).map(|(first, last)| {
+            let start = device.start_of(target);
+            (start + first as u64, start + last as u64 + 1)
+        });
+    }
+}
+
+impl Device {
+    /// Where our memory has what is at `value`, if that is an address of the device.
+    fn host(&mut self, value: u64) -> u64 {
+        match self.memory.range_mut(..=value).next_back() {
+            Some((start, bytes)) if value - start < bytes.len() as u64 => {
+                bytes.as_mut_ptr() as u64 + (value - start)
+            }
+            _ => value,
+        }
+    }
+
+    fn start_of(&self, address: u64) -> u64 {
+        self.memory.range(..=address).next_back().map_or(0, |(start, _)| *start)
+    }
+
+    /// The bytes from the start of the allocation that holds `address`.
+    fn allocation(&self, address: u64) -> Option<&[u8]> {
+        self.memory.range(..=address).next_back().map(|(_, bytes)| &bytes[..])
     }
 }
 

@@ -1,6 +1,7 @@
 //! A device that fails in the middle of a job: the CPU finishes, and the report says why.
 
 use wattlock_engine::{Cipher, Data, Engine, Job, Policy, Report, Stores};
+use wattlock_gpu::cuda::Options;
 
 use super::machine::{File, Machine, OPTIONS, aes, by, ctr, ctr_by_cpu, pattern};
 
@@ -11,7 +12,7 @@ fn fault_of(report: &Report) -> String {
 
 /// Opens the device, lets it fail from then on, and checks that the output is right.
 fn survives(faults: &str) -> (Machine, Report) {
-    let machine = Machine::new();
+    let machine = Machine::quick();
     let device = machine.open().unwrap();
     machine.fails(faults);
     let mut data = pattern((1 << 20) + 5);
@@ -49,7 +50,7 @@ fn a_device_that_is_lost() {
 
 #[test]
 fn a_lost_device_stays_out_of_later_jobs() {
-    let machine = Machine::new();
+    let machine = Machine::quick();
     let device = machine.open().unwrap();
     let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
     let key = aes(128);
@@ -69,9 +70,9 @@ fn a_lost_device_stays_out_of_later_jobs() {
 
 #[test]
 fn memory_that_runs_out_in_the_middle() {
-    // CBC needs a second buffer, which is allocated when the first piece comes.
-    let machine = Machine::new();
-    let device = machine.open().unwrap();
+    // Without checks, CBC's second buffer is allocated when the first piece comes.
+    let machine = Machine::quick();
+    let device = machine.open_as(Options { verify: false, ..OPTIONS }).unwrap();
     let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
     machine.fails("largest-bytes 1000");
     let key = aes(192);
@@ -93,7 +94,7 @@ fn memory_that_runs_out_in_the_middle() {
 fn files_are_finished_in_every_order_of_stores() {
     for stores in [Stores::Together, Stores::OneByOne, Stores::InOrder] {
         for faults in ["", "launch 2", "lost 3"] {
-            let machine = Machine::new();
+            let machine = Machine::quick();
             let device = machine.open_as(OPTIONS).unwrap();
             machine.fails(faults);
             let file = File::new(pattern((1 << 20) + 77), 4096, stores);
@@ -111,7 +112,7 @@ fn files_are_finished_in_every_order_of_stores() {
 
 #[test]
 fn a_file_is_larger_than_the_memory_of_the_device() {
-    let machine = Machine::new();
+    let machine = Machine::quick();
     let device = machine.fails("free-bytes 1500000").open().unwrap();
     assert!(device.options().slots * device.options().piece_bytes < 1_500_000);
     let mut data = pattern((2 << 20) + 5);

@@ -1,23 +1,48 @@
 //! A machine that is a directory with a driver's library in it.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 use std::{fs, io};
 
 use libloading::Library;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Cipher, Data, Engine, Job, Loaded, Policy, Report, Stores, Transfer};
 use wattlock_gpu::cuda::{Cuda, Error, Options};
-use wattlock_testing::rust_library;
+
+use super::library;
 
 pub struct Machine(tempfile::TempDir);
 
 impl Machine {
     pub fn new() -> Self {
         let machine = Self(tempfile::tempdir().unwrap());
-        fs::copy(fake(), machine.library()).unwrap();
+        fs::copy(library::fake(), machine.library()).unwrap();
         machine
+    }
+
+    /// One whose launches run the kernels' text as a C compiler has compiled it, in the place of the
+    /// interpreter: for many runs. `None` without a compiler.
+    pub fn native() -> Option<Self> {
+        let machine = Self::new();
+        fs::copy(library::kernels()?, machine.0.path().join("kernels.so")).unwrap();
+        Some(machine)
+    }
+
+    /// As [`Machine::native`], or with the interpreter where there is no compiler.
+    pub fn quick() -> Self {
+        Self::native().unwrap_or_else(Self::new)
+    }
+
+    /// Opens the FIFO for which a call that is late waits.
+    pub fn release(&self) {
+        drop(fs::OpenOptions::new().write(true).open(self.fifo()).unwrap());
+    }
+
+    /// The FIFO for which a call that is late waits.
+    pub fn fifo(&self) -> PathBuf {
+        self.0.path().join("release")
     }
 
     /// One whose library lacks `symbol`.
@@ -81,8 +106,14 @@ impl Machine {
     }
 }
 
-/// Small, so that a job of a test has many pieces.
-pub const OPTIONS: Options = Options { slots: 3, piece_bytes: 1 << 18, tables: None };
+/// Small, so that a job of a test has many pieces; and patient, as the interpreter is slow.
+pub const OPTIONS: Options = Options {
+    slots: 3,
+    piece_bytes: 1 << 18,
+    tables: None,
+    verify: true,
+    timeout: Some(Duration::from_secs(600)),
+};
 
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n % 251) as u8).collect()
@@ -128,6 +159,10 @@ impl Transfer for File {
         output[first as usize * self.slot_len..][..slots.len()].copy_from_slice(slots);
         Ok(())
     }
+
+    fn take_back(&self, _: Range<u64>, _: usize) -> bool {
+        true
+    }
 }
 
 /// Has the CPU and `device` encipher `data` by CTR.
@@ -149,10 +184,4 @@ pub fn ctr_by_cpu(data: &mut [u8]) {
 /// Bytes that the device of that name did.
 pub fn by(report: &Report, name: &str) -> u64 {
     report.devices().filter(|device| device.name == name).map(|device| device.bytes).sum()
-}
-
-/// The library, compiled once from `fake.rs`, which is no part of these tests.
-fn fake() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cuda/fake.rs");
-    rust_library("cuda_fake", &source, Path::new(env!("CARGO_TARGET_TMPDIR")))
 }

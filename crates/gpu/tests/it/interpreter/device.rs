@@ -107,8 +107,11 @@ impl Device {
     ) -> Result<(), Fault> {
         let kernel = &self.module.kernels[name];
         let mut parameters = Vec::new();
-        assert_eq!(kernel.parameters.len(), arguments.len(), "{name}");
-        for ((at, len), argument) in kernel.parameters.iter().zip(arguments) {
+        // Whose work a block does makes no difference.
+        let shift = Argument::Word(blocks / 2);
+        assert_eq!(kernel.parameters.len(), arguments.len() + 1, "{name}");
+        for ((at, len), argument) in kernel.parameters.iter().zip(arguments.iter().chain([&shift]))
+        {
             parameters.resize(*at, 0);
             match argument {
                 Argument::Word(word) => parameters.extend(word.to_le_bytes()),

@@ -1,0 +1,47 @@
+//! Memory of the host that a driver's thread owns, and lends to a worker.
+
+use std::ptr::NonNull;
+
+/// Bytes that a worker fills before it has the device fetch them, and reads once the device has
+/// written them.
+pub(crate) struct Window {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the bytes are used by whoever has the window, and only while the device does not.
+unsafe impl Send for Window {}
+
+impl Window {
+    /// `None` for a null pointer.
+    ///
+    /// # Safety
+    /// So many initialised bytes are there as long as the window, or for ever if their owner is left
+    /// behind, and nobody else uses them but the device, when it is asked to.
+    pub unsafe fn new(start: *mut u8, len: usize) -> Option<Self> {
+        Some(Self { start: NonNull::new(start)?, len })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies `bytes` to place `at`, of which nothing is under way.
+    ///
+    /// # Panics
+    /// If they are not within.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
+        // SAFETY: `at` is within.
+        let target = unsafe { self.start.as_ptr().add(at) };
+        // SAFETY: so many bytes are there, and the window is borrowed mutably.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+    }
+
+    /// # Safety
+    /// Nothing is under way in it.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: allocated and initialised; the caller answers for the device.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
