@@ -38,9 +38,17 @@ impl Plan {
         args: &args::Clocks,
         skipped: &mut Vec<String>,
     ) -> anyhow::Result<Self> {
-        let ladder = cpufreq::ladder(&cpufreq::policies(root)).unwrap_or_default();
-        let (steps, absent) = steps(&args.clocks, &ladder);
+        let asks = args.clocks.iter().any(|clock| *clock != Clock::Default);
+        let ladder = || cpufreq::ladder(&cpufreq::policies(root)).unwrap_or_default();
+        // What an earlier lease left is put back before clocks are looked at.
+        let takes = args.set_clocks && asks && !ladder().is_empty();
+        let lease = takes.then(|| lease(root)).transpose()?;
+        let (mut steps, absent) = steps(&args.clocks, &ladder());
         skipped.extend(absent);
+        if let Some(limit) = cpufreq::limit(&cpufreq::policies(root)) {
+            let above = steps.extract_if(.., |step| step.rung.is_some_and(|rung| rung > limit));
+            skipped.extend(above.map(|step| above_limit(&step, limit)));
+        }
         let lowered = steps.iter().filter(|step| step.rung.is_some());
         let lowered: Vec<_> = lowered.map(|step| step.name.clone()).collect();
         if lowered.is_empty() {
@@ -53,8 +61,8 @@ impl Plan {
             let steps = steps.chain([Step::default()]).take(1).collect();
             return Ok(Self { steps, governor: None });
         }
-        let governor = Governor::new(root, lease(root)?)?;
-        Ok(Self { steps, governor: Some(governor) })
+        let governor = lease.map(|lease| Governor::new(root, lease)).transpose()?;
+        Ok(Self { steps, governor })
     }
 
     /// The clocks.
@@ -115,6 +123,15 @@ impl Default for Step {
     fn default() -> Self {
         Self { name: "default".into(), rung: None, share: 1.0 }
     }
+}
+
+/// Why a clock above the machine's own limit is not measured.
+fn above_limit(step: &Step, limit: Kilohertz) -> String {
+    format!(
+        "clocks: {} is above this machine's limit: scaling_max_freq is {} MHz",
+        step.name,
+        limit.0 / 1000
+    )
 }
 
 fn doubt(step: &Step, applied: Applied, what: &str) -> Option<String> {

@@ -4,18 +4,16 @@
 //! the one knob that every driver has. The mode of a driver is never switched: `intel_pstate` loses
 //! all its settings by that.
 //!
-//! What the kernel prints as `scaling_max_freq` is the cap in force, not the one that was written
-//! last: while heat or firmware hold the clock lower still, it shows theirs, and a lease takes that
-//! for the setting it found, or for somebody else's wish. Nothing tells the two apart, so clocks
-//! should be leased while the machine is cool.
+//! What the kernel prints as `scaling_max_freq` is the lowest of several requests: the one that was
+//! written there, and those of heat, firmware and power caps. `limit.rs` tells them apart.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::attribute;
 use crate::{Error, Found, Knob, Lease, Root, Setting, Status};
+use crate::{attribute, limit};
 
 /// Where the kernel shows them.
 pub const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
@@ -45,6 +43,8 @@ pub struct Policy {
     max: Kilohertz,
     /// The lower bound as it was found.
     floor: Option<Kilohertz>,
+    /// The upper bound as it was found: no lease goes above.
+    limit: Kilohertz,
     lowest_nonlinear: Option<Kilohertz>,
     /// The clocks of a driver that knows only these, in ascending order.
     table: Vec<Kilohertz>,
@@ -53,7 +53,7 @@ pub struct Policy {
 impl Policy {
     fn open(number: u32, directory: PathBuf) -> Result<Self, Error> {
         let clock = |name: &str| clock(&directory.join(name));
-        let words = attribute::read(&directory.join("scaling_available_frequencies"));
+        let words = attribute::read(&directory.join(TABLE));
         let words = words.unwrap_or_default();
         let mut table: Vec<_> =
             words.split_whitespace().filter_map(|word| word.parse().ok().map(Kilohertz)).collect();
@@ -62,9 +62,10 @@ impl Policy {
         let (min, max) = (clock("cpuinfo_min_freq")?, clock("cpuinfo_max_freq")?);
         table.retain(|clock| (min..=max).contains(clock));
         let floor = clock("scaling_min_freq").ok();
+        let limit = clock(MAXIMUM).unwrap_or(max).min(max);
         let inside = |clock: &Kilohertz| min < *clock && *clock < max;
         let lowest_nonlinear = clock("amd_pstate_lowest_nonlinear_freq").ok().filter(inside);
-        Ok(Self { number, min, max, floor, lowest_nonlinear, table, directory })
+        Ok(Self { number, min, max, floor, limit, lowest_nonlinear, table, directory })
     }
 
     /// Its number, which is that of its first CPU.
@@ -75,6 +76,11 @@ impl Policy {
     /// The slowest and the fastest clock of these CPUs.
     pub fn range(&self) -> (Kilohertz, Kilohertz) {
         (self.min, self.max)
+    }
+
+    /// The highest clock that the machine's own settings allow.
+    pub fn limit(&self) -> Kilohertz {
+        self.limit
     }
 
     /// Clocks that are worth a try, in ascending order: those that the driver has, or where it has
@@ -107,31 +113,35 @@ impl Policy {
         clock(&self.directory.join("scaling_cur_freq"))
     }
 
-    /// Caps the clock at `rung`, or at what this policy has that is nearest below. The lower bound
-    /// gives way, and comes back when the cap is above it again.
+    /// Caps the clock at `rung`, or at what this policy has that is nearest below, and never above
+    /// the limit that was found. The lower bound gives way, and comes back when the cap is above it
+    /// again.
     ///
     /// # Errors
     /// A knob could not be read or set; dropping the lease puts back what was set before it.
     pub fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
         let target = self.nearest(rung);
-        let max = self.id("scaling_max_freq");
-        let floor = self.floor.map(|floor| (self.id("scaling_min_freq"), floor.min(target)));
+        let max = self.id(MAXIMUM);
+        let Some(floor) = self.floor else {
+            return lease.set(&max, &target.into()).map(drop);
+        };
         // At no time may the lower bound be above the cap, which the kernel would bend or refuse.
-        let going_down = target < clock(&self.directory.join("scaling_max_freq"))?;
-        if !going_down {
-            lease.set(&max, &target.into())?;
+        let min = self.id(MINIMUM);
+        let before = lease.written(&min).and_then(Setting::number).map_or(floor, Kilohertz);
+        let after = floor.min(target);
+        if after < before {
+            lease.set(&min, &after.into())?;
         }
-        if let Some((min, floor)) = floor {
-            lease.set(&min, &floor.into())?;
-        }
-        if going_down {
-            lease.set(&max, &target.into())?;
+        lease.set(&max, &target.into())?;
+        if after > before {
+            lease.set(&min, &after.into())?;
         }
         Ok(())
     }
 
     /// What of this policy's own clocks stands for `rung`.
     fn nearest(&self, rung: Kilohertz) -> Kilohertz {
+        let rung = rung.min(self.limit);
         let below = self.table.iter().copied().rfind(|clock| *clock <= rung);
         match self.table.first() {
             Some(first) => below.unwrap_or(*first),
@@ -149,6 +159,11 @@ impl Policy {
 pub fn ladder(policies: &[Policy]) -> Option<Vec<Kilohertz>> {
     let fastest = policies.iter().max_by_key(|policy| policy.range().1);
     fastest.map(Policy::ladder)
+}
+
+/// The highest clock that the settings of these CPUs allow.
+pub fn limit(policies: &[Policy]) -> Option<Kilohertz> {
+    policies.iter().map(Policy::limit).max()
 }
 
 /// Every policy that can be read, by number.
@@ -169,7 +184,17 @@ pub fn preference_id(number: u32) -> String {
 pub(crate) struct Attribute {
     id: String,
     file: PathBuf,
-    is_clock: bool,
+    kind: AttributeKind,
+    /// Where the kernel shows what cools the machine.
+    cooling: PathBuf,
+}
+
+/// What kind of setting a file of a policy holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AttributeKind {
+    Maximum,
+    Minimum,
+    Preference,
 }
 
 impl Attribute {
@@ -177,11 +202,23 @@ impl Attribute {
     pub(crate) fn by_name(root: &Root, name: &str) -> Option<Self> {
         let (policy, attribute) = name.split_once('/')?;
         policy_number(policy)?;
-        ATTRIBUTES.contains(&attribute).then(|| Self {
+        let kind = match attribute {
+            MAXIMUM => AttributeKind::Maximum,
+            MINIMUM => AttributeKind::Minimum,
+            PREFERENCE => AttributeKind::Preference,
+            _ => return None,
+        };
+        Some(Self {
             id: format!("cpufreq/{name}"),
             file: root.path(DIRECTORY).join(policy).join(attribute),
-            is_clock: attribute != PREFERENCE,
+            kind,
+            cooling: root.path(COOLING),
         })
+    }
+
+    /// A clock of the same policy.
+    fn clock(&self, name: &str) -> Result<Kilohertz, Error> {
+        clock(&self.file.with_file_name(name))
     }
 
     /// The words that the driver knows, where it lists them.
@@ -198,11 +235,13 @@ impl Knob for Attribute {
     }
 
     fn check(&self, setting: &Setting) -> Result<(), Error> {
-        let fits = match (self.is_clock, setting.number()) {
-            (true, number) => number.is_some_and(|clock| clock > 0),
+        let fits = match (self.kind, setting.number()) {
             // Drivers take the raw byte, too.
-            (false, Some(number)) => number <= 255,
-            (false, None) => {
+            (AttributeKind::Preference, Some(number)) => number <= 255,
+            (AttributeKind::Maximum | AttributeKind::Minimum, number) => {
+                number.is_some_and(|clock| clock > 0)
+            }
+            (AttributeKind::Preference, None) => {
                 let word = setting.as_str();
                 PREFERENCES.contains(&word) || self.choices().iter().any(|choice| choice == word)
             }
@@ -228,6 +267,42 @@ impl Knob for Attribute {
             Ok(())
         };
         write().map_err(|source| Error::Write { path: self.file.clone(), source })
+    }
+
+    fn is_limit(&self) -> bool {
+        self.kind == AttributeKind::Maximum
+    }
+
+    fn step_above(&self, reading: &Setting) -> Option<Setting> {
+        let (reading, highest) = (reading.number()?, self.highest()?.number()?);
+        let table = read(&self.file.with_file_name(TABLE)).unwrap_or_default();
+        let clocks = table.split_whitespace().filter_map(|word| word.parse().ok());
+        let next = clocks.filter(|clock: &u32| *clock > reading).min();
+        let next = next.unwrap_or(reading.saturating_add(RATIO)).min(highest);
+        (self.is_limit() && next > reading).then(|| next.into())
+    }
+
+    fn highest(&self) -> Option<Setting> {
+        let highest = self.clock("cpuinfo_max_freq").ok()?;
+        self.is_limit().then(|| highest.into())
+    }
+
+    fn check_limits(&self) -> Result<(), Error> {
+        if self.kind == AttributeKind::Preference {
+            return Ok(());
+        }
+        let limited = |by: String| Error::Limited { knob: self.id.clone(), by };
+        if let Some(device) = limit::cooling(&self.cooling) {
+            return Err(limited(device));
+        }
+        let reading = self.clock(MAXIMUM)?;
+        // Drivers of CPUs that boost show the highest clock without boost where there is no limit.
+        let firmware = self.clock("bios_limit").ok().filter(|limit| *limit == reading);
+        let below = self.clock("cpuinfo_max_freq").is_ok_and(|highest| reading < highest);
+        match firmware.filter(|_| below) {
+            Some(limit) => Err(limited(format!("the firmware (bios_limit is {})", limit.0))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -368,7 +443,16 @@ const SOURCE: &str = "cpufreq";
 const PREFERENCE: &str = "energy_performance_preference";
 
 /// The files of a policy that may be set.
-const ATTRIBUTES: [&str; 3] = ["scaling_max_freq", "scaling_min_freq", PREFERENCE];
+const ATTRIBUTES: [&str; 3] = [MAXIMUM, MINIMUM, PREFERENCE];
+
+pub(crate) const MAXIMUM: &str = "scaling_max_freq";
+
+pub(crate) const MINIMUM: &str = "scaling_min_freq";
+
+const TABLE: &str = "scaling_available_frequencies";
+
+/// Where the kernel shows what cools the machine.
+const COOLING: &str = "sys/class/thermal";
 
 /// The words that drivers have in common.
 const PREFERENCES: [&str; 5] =

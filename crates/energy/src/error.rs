@@ -86,6 +86,16 @@ pub enum Error {
         /// What it reads.
         found: Setting,
     },
+    /// Something else than the setting limits the clock, so that the setting cannot be known.
+    #[error(
+        "the clock of {knob} is held down by {by}, so it was not leased; wait until that limit is gone"
+    )]
+    Limited {
+        /// The knob.
+        knob: String,
+        /// What holds it down.
+        by: String,
+    },
     /// Settings of this machine are leased already.
     #[error("the settings of this machine are held by {}, says {path}", holder(*pid))]
     Held {
@@ -103,7 +113,10 @@ pub enum Error {
         why: String,
     },
     /// A journal that no lease wrote like this; nothing was restored from it.
-    #[error("the journal {path} was damaged or edited: {why}; nothing was changed, and it stays")]
+    #[error(
+        "the journal {path} was damaged or edited: {why}; nothing was changed, and it stays; \
+         `wattlock restore --show` prints it, and `--discard` sets it aside"
+    )]
     Journal {
         /// Which.
         path: PathBuf,

@@ -20,12 +20,19 @@ impl Governor {
     /// [`Error::NoClock`]: no clock can be set; `wattlock doctor` says why.
     pub fn new(root: &Root, lease: Lease) -> Result<Self, Error> {
         let policies = cpufreq::policies(root);
-        let ladder = cpufreq::ladder(&policies)
-            .ok_or_else(|| Error::NoClock { path: root.path(cpufreq::DIRECTORY) })?;
+        let no_clock = || Error::NoClock { path: root.path(cpufreq::DIRECTORY) };
+        let mut ladder = cpufreq::ladder(&policies).ok_or_else(no_clock)?;
+        let limit = cpufreq::limit(&policies).ok_or_else(no_clock)?;
+        // The last rung is what the machine does by itself.
+        if ladder.iter().any(|rung| *rung > limit) {
+            ladder.retain(|rung| *rung < limit);
+            ladder.push(limit);
+        }
         Ok(Self { policies, ladder, lease })
     }
 
-    /// Clocks that are worth a try, in ascending order: those of the CPUs with the fastest clock.
+    /// Clocks that are worth a try, in ascending order: those of the CPUs with the fastest clock, up to
+    /// the limit that was found.
     pub fn ladder(&self) -> &[Kilohertz] {
         &self.ladder
     }

@@ -5,6 +5,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::process;
 
 use serde::{Deserialize, Serialize};
@@ -70,20 +71,17 @@ impl Journal {
 
     /// The journal that is there, if one is.
     pub fn load(lock: &Lock) -> Result<Option<Self>, Error> {
-        let path = lock.journal();
-        let file = match state::open(&mut OpenOptions::new(), &path) {
-            Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                return Ok(None);
-            }
-            file => file?,
-        };
-        let mut text = Vec::new();
-        let read = file.take(MAX_BYTES).read_to_end(&mut text);
-        read.map_err(|source| Error::Read { path, source })?;
+        Self::load_from(&lock.journal())
+    }
+
+    /// The journal at `path`, if one is there; a lease may replace it meanwhile.
+    pub fn load_from(path: &Path) -> Result<Option<Self>, Error> {
+        let Some(text) = text(path)? else { return Ok(None) };
+        let damaged = |why: String| Error::Journal { path: path.to_owned(), why };
         let journal: Self =
-            serde_json::from_slice(&text).map_err(|error| damaged(lock, error.to_string()))?;
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if journal.version != VERSION {
-            return Err(damaged(lock, format!("its version is {}", journal.version)));
+            return Err(damaged(format!("its version is {}", journal.version)));
         }
         Ok(Some(journal))
     }
@@ -143,6 +141,18 @@ impl Journal {
         }
         Ok(knobs)
     }
+}
+
+/// The bytes of the journal at `path`, if one is there.
+pub(crate) fn text(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let file = match state::open(&mut OpenOptions::new(), path) {
+        Err(Error::Read { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut text = Vec::new();
+    let read = file.take(MAX_BYTES).read_to_end(&mut text);
+    read.map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    Ok(Some(text))
 }
 
 /// What tells this boot from all others; empty where the kernel has none.

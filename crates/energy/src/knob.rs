@@ -38,6 +38,29 @@ pub trait Knob: Send {
     /// # Errors
     /// It cannot be written.
     fn write(&self, setting: &Setting) -> Result<(), Error>;
+
+    /// True if [`Knob::read`] shows the lowest of several limits, of which this setting is one.
+    fn is_limit(&self) -> bool {
+        false
+    }
+
+    /// The next setting above a reading, where the knob is a limit and the machine goes higher.
+    fn step_above(&self, _reading: &Setting) -> Option<Setting> {
+        None
+    }
+
+    /// The highest setting that the machine has, where the knob is a limit.
+    fn highest(&self) -> Option<Setting> {
+        None
+    }
+
+    /// Checks that no other limit is seen to hold the clock down.
+    ///
+    /// # Errors
+    /// [`Error::Limited`]: a cooling device or the firmware does.
+    fn check_limits(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// The knob of that name, if the name has the exact form of one; it may still be missing here.

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::guardian::Guardian;
 use crate::journal::{Entry, Journal};
+use crate::limit::{self, Holder};
 use crate::restore::{self, Replay, Restored};
 use crate::state::{Lock, Role, State};
 use crate::{Error, Knob, Root, Setting, knob};
@@ -35,12 +36,18 @@ impl Lease {
     /// # Errors
     /// - [`Error::Held`]: there is another lease;
     /// - those of [`crate::restore::replay`]: what an earlier lease left could not be restored;
+    /// - [`Error::NotRestored`]: another limit still hides whether it was;
     /// - [`Error::Guardian`]: it does not start.
     ///
     /// Nothing is changed then, other than by that restoring.
     pub fn acquire(root: &Root, guardian: Command) -> Result<Self, Error> {
         let lock = State::create(root)?.lock(Role::Lease)?;
-        let leftover = restore::replay_under(root, &lock)?;
+        let leftover = match restore::replay_under(root, &lock)? {
+            Replay::Restored(restored) if restored.is_held() => {
+                return Err(Error::NotRestored { restored, journal: lock.journal() });
+            }
+            leftover => leftover,
+        };
         let guardian = Some(Guardian::spawn(guardian)?);
         let (root, journal) = (root.clone(), Journal::new(root, &lock));
         Ok(Self { root, journal, knobs: Vec::new(), leftover, guardian, lock })
@@ -61,6 +68,7 @@ impl Lease {
     /// # Errors
     /// - [`Error::UnknownKnob`], [`Error::NoSetting`]: there is no such knob or setting;
     /// - [`Error::Foreign`]: somebody else has changed it since this lease did;
+    /// - [`Error::Limited`]: another limit hides what it is set to;
     /// - [`Error::NoEffect`]: the knob took it without an error, and stayed as it was;
     /// - [`Error::Guardian`]: it has died, and without it nothing is changed;
     /// - the knob, or the journal, cannot be read or written.
@@ -76,6 +84,11 @@ impl Lease {
         }
         let unknown = || Error::UnknownKnob(id.to_owned());
         self.set_first(knob::by_id(&self.root, id).ok_or_else(unknown)?, asked)
+    }
+
+    /// What this lease last wrote to the knob of that name, if it did.
+    pub(crate) fn written(&self, id: &str) -> Option<&Setting> {
+        self.journal.entries.iter().find(|entry| entry.id == id).map(|entry| &entry.new)
     }
 
     /// Puts everything back, the last change first, and ends the lease.
@@ -95,26 +108,59 @@ impl Lease {
         if old == *asked {
             return Ok(Written { asked: old.clone(), read_back: old });
         }
+        knob.check_limits()?;
         let id = knob.id().to_owned();
         let new = asked.clone();
         self.journal.entries.push(Entry { id, old: old.clone(), new, read_back: None });
         self.knobs.push(knob);
-        if let Err(error) = self.journal.save(&self.lock) {
+        let entry = self.knobs.len() - 1;
+        let ready = self.check_setting(entry, &old).and_then(|()| self.journal.save(&self.lock));
+        if let Err(error) = ready {
             self.journal.entries.pop();
             self.knobs.pop();
+            // It may have been written with the step of the check.
+            self.journal.save(&self.lock).ok();
             return Err(error);
         }
-        self.write(self.knobs.len() - 1, &old)
+        self.write(entry, &old)
+    }
+
+    /// Checks that a limit below the machine's highest clock is the setting and no other limit's,
+    /// behind which the setting could not be seen.
+    fn check_setting(&mut self, entry: usize, old: &Setting) -> Result<(), Error> {
+        let knob = self.knobs[entry].as_ref();
+        let highest = knob.highest().filter(|_| knob.step_above(old).is_some());
+        let Some(highest) = highest else { return Ok(()) };
+        match limit::holder(&mut self.journal, entry, &self.lock, knob, old) {
+            Ok(Holder::Setting) => Ok(()),
+            Ok(Holder::Other) => {
+                // Nothing shows what it was; the kernel starts with the highest clock.
+                knob.write(&highest)?;
+                let by = format!(
+                    "a limit of {old} kHz that no cooling device and no bios_limit shows; the \
+                     setting behind it cannot be read and is {highest} kHz now"
+                );
+                Err(Error::Limited { knob: knob.id().to_owned(), by })
+            }
+            Err(error) => {
+                knob.write(old).ok();
+                Err(error)
+            }
+        }
     }
 
     fn set_again(&mut self, entry: usize, asked: &Setting) -> Result<Written, Error> {
-        let knob = &self.knobs[entry];
+        let knob = self.knobs[entry].as_ref();
         knob.check(asked)?;
         let current = knob.read()?;
         if !self.journal.entries[entry].is_ours(&current) {
-            return Err(Error::Foreign { knob: knob.id().to_owned(), found: current });
-        }
-        if current == *asked {
+            let hidden = limit::is_below(knob, &self.journal.entries[entry], &current)
+                && limit::holder(&mut self.journal, entry, &self.lock, knob, &current)?
+                    == Holder::Other;
+            if !hidden {
+                return Err(Error::Foreign { knob: knob.id().to_owned(), found: current });
+            }
+        } else if current == *asked && self.journal.entries[entry].new == *asked {
             return Ok(Written { asked: current.clone(), read_back: current });
         }
         let earlier = self.journal.entries[entry].clone();
@@ -132,7 +178,9 @@ impl Lease {
         let knob = &self.knobs[entry];
         let asked = self.journal.entries[entry].new.clone();
         let read_back = knob::write_and_read(knob.as_ref(), current, &asked)?;
-        if read_back == *current {
+        // A limit that is raised shows a lower one, if there is one.
+        let hidden = knob.is_limit() && asked.number() >= current.number();
+        if read_back == *current && read_back != asked && !hidden {
             return Err(Error::NoEffect { knob: knob.id().to_owned(), asked, found: read_back });
         }
         self.journal.entries[entry].read_back = Some(read_back.clone());

@@ -38,6 +38,7 @@ mod integrator;
 mod journal;
 pub mod knob;
 mod lease;
+mod limit;
 mod meter;
 mod model;
 mod nvml;
@@ -99,6 +100,7 @@ impl Default for Root {
         Self(PathBuf::from("/"))
     }
 }
+
 
 /// True if the CPU says that a hypervisor runs it.
 fn is_virtual(root: &Root) -> bool {

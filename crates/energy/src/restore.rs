@@ -1,14 +1,17 @@
 //! Puts settings back: at the end of a lease, in its guardian, or from a journal that was left.
 //!
 //! A knob is put back only where it still reads what the lease wrote or read back. Anything else is
-//! somebody else's wish by now, and is left alone and reported.
+//! somebody else's wish by now, and is left alone and reported. A clock that another limit holds lower
+//! is put back behind that limit, and the journal stays until the clock shows it.
 
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 
 use crate::journal::{self, Entry, Journal};
+use crate::limit::{self, Holder};
 use crate::state::{Lock, Role, State};
-use crate::{Error, Knob, Root, Setting, knob};
+use crate::{Error, Knob, Root, Setting, cpufreq, knob};
 
 /// Restores what a lease left that neither it nor its guardian could restore.
 ///
@@ -41,6 +44,60 @@ pub(crate) fn replay_under(root: &Root, lock: &Lock) -> Result<Replay, Error> {
     let knobs = journal.knobs(root, lock)?;
     put_back(&mut journal, &knobs, lock).map(Replay::Restored)
 }
+
+/// Describes the journal that is there, if one is, and changes nothing.
+///
+/// # Errors
+/// - [`Error::Journal`], [`Error::Untrusted`]: it is damaged, or is no file of this user's.
+pub fn show(root: &Root) -> Result<Option<String>, Error> {
+    let Some(state) = State::find(root)? else { return Ok(None) };
+    let Some(journal) = Journal::load_from(&state.journal())? else { return Ok(None) };
+    let same_boot = journal.boot_id == journal::boot_id(root);
+    let boot = if same_boot { "this boot" } else { "an earlier boot" };
+    let path = state.journal();
+    let mut text = format!("{}: process {}, {boot}", path.display(), journal.pid);
+    for Entry { id, old, new, read_back } in &journal.entries {
+        text += &format!("\n{id}: was {old}, set to {new}");
+        if let Some(read) = read_back.as_ref().filter(|read| *read != new) {
+            text += &format!(", read {read}");
+        }
+    }
+    Ok(Some(text))
+}
+
+/// The beginning of a journal that is damaged, without control characters.
+pub fn raw(root: &Root) -> Option<String> {
+    let state = State::find(root).ok()??;
+    let text = journal::text(&state.journal()).ok()??;
+    let text = String::from_utf8_lossy(&text);
+    Some(text.chars().take(SHOWN).filter(|c| *c == '\n' || !c.is_control()).collect())
+}
+
+/// Sets the journal aside without restoring from it, and returns where it is now; `None` if there is
+/// none.
+///
+/// # Errors
+/// [`Error::Held`]: the lease runs still; or it cannot be renamed.
+pub fn discard(root: &Root) -> Result<Option<PathBuf>, Error> {
+    let Some(state) = State::find(root)? else { return Ok(None) };
+    let path = state.journal();
+    if fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let lock = state.lock(Role::Restorer)?;
+    if let Ok(Some(journal)) = Journal::load(&lock)
+        && journal.boot_id == journal::boot_id(root)
+        && journal.owner_lives(&lock)
+    {
+        return Err(Error::Held { pid: Some(journal.pid), path });
+    }
+    let aside = path.with_file_name("journal.discarded.json");
+    let renamed = fs::rename(&path, &aside).and_then(|()| lock.sync());
+    renamed.map(|()| Some(aside)).map_err(|source| Error::Write { path, source })
+}
+
+/// More than the journal of a large machine.
+const SHOWN: usize = 64 << 10;
 
 /// What became of a journal.
 #[derive(Debug)]
@@ -75,6 +132,13 @@ pub struct Restored {
     pub knobs: Vec<(String, End)>,
 }
 
+impl Restored {
+    /// True if another limit hides whether a setting is back; then the journal is kept.
+    pub fn is_held(&self) -> bool {
+        self.knobs.iter().any(|(_, end)| matches!(end, End::Held { .. }))
+    }
+}
+
 impl fmt::Display for Restored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (row, (knob, end)) in self.knobs.iter().enumerate() {
@@ -94,6 +158,14 @@ pub enum End {
     },
     /// It was written, and the kernel made something else of it.
     Adjusted {
+        /// What was written, and had been read before the lease.
+        old: Setting,
+        /// What it reads now.
+        found: Setting,
+    },
+    /// It was written, and another limit, of heat or of the firmware, shows a lower value. The journal
+    /// keeps it until the value is seen.
+    Held {
         /// What was written, and had been read before the lease.
         old: Setting,
         /// What it reads now.
@@ -122,6 +194,11 @@ impl fmt::Display for End {
             Self::Adjusted { old, found } => {
                 write!(f, "restored to {old}, of which the kernel made {found}")
             }
+            Self::Held { old, found } => write!(
+                f,
+                "set back to {old}, and held at {found} by another limit, such as heat; \
+                 `wattlock restore` checks it again"
+            ),
             Self::Foreign { found, old } => {
                 write!(f, "changed to {found} by somebody else, left alone (it was {old})")
             }
@@ -138,27 +215,60 @@ pub(crate) fn put_back(
 ) -> Result<Restored, Error> {
     let mut restored = Restored::default();
     let mut left = Vec::new();
-    for (entry, knob) in journal.entries.iter().zip(knobs).rev() {
-        let old = entry.old.clone();
-        let end = put_one_back(entry, knob.as_ref());
-        let end = end.unwrap_or_else(|error| {
-            left.push(entry.clone());
-            End::Failed { old, error }
-        });
-        restored.knobs.push((entry.id.clone(), end));
+    let mut failed = false;
+    for index in order(&journal.entries, knobs) {
+        let old = journal.entries[index].old.clone();
+        let end = put_one_back(journal, index, knobs[index].as_ref(), lock);
+        let end = end.unwrap_or_else(|error| End::Failed { old, error });
+        if matches!(end, End::Failed { .. } | End::Held { .. }) {
+            left.push(index);
+        }
+        failed |= matches!(end, End::Failed { .. });
+        restored.knobs.push((journal.entries[index].id.clone(), end));
     }
     if left.is_empty() {
         journal.entries.clear();
         return Journal::discard(lock).map(|()| restored);
     }
-    left.reverse();
-    journal.entries = left;
+    left.sort_unstable();
+    journal.entries = left.iter().map(|index| journal.entries[*index].clone()).collect();
     // Should that fail, the whole journal stays, in which the others are found restored.
     journal.save(lock).ok();
-    Err(Error::NotRestored { restored, journal: lock.journal() })
+    match failed {
+        true => Err(Error::NotRestored { restored, journal: lock.journal() }),
+        false => Ok(restored),
+    }
 }
 
-fn put_one_back(entry: &Entry, knob: &dyn Knob) -> Result<End, Error> {
+/// The last entry first, but a lower bound that rises after its upper bound, and one that falls
+/// before: the kernel bends or refuses a lower bound above the upper.
+fn order(entries: &[Entry], knobs: &[Box<dyn Knob>]) -> Vec<usize> {
+    let mut order: Vec<_> = (0..entries.len()).rev().collect();
+    for (max, entry) in entries.iter().enumerate() {
+        let Some(policy) = entry.id.strip_suffix(cpufreq::MAXIMUM) else { continue };
+        let min = format!("{policy}{}", cpufreq::MINIMUM);
+        let Some(min) = entries.iter().position(|entry| entry.id == min) else { continue };
+        let reading = knobs[min].read().ok().and_then(|reading| reading.number());
+        let falls = reading > entries[min].old.number();
+        let (first, second) = if falls { (min, max) } else { (max, min) };
+        let place = |order: &[usize], index| order.iter().position(|other| *other == index);
+        let places = (place(&order, first), place(&order, second));
+        if let (Some(one), Some(other)) = places
+            && one > other
+        {
+            order.swap(one, other);
+        }
+    }
+    order
+}
+
+fn put_one_back(
+    journal: &mut Journal,
+    index: usize,
+    knob: &dyn Knob,
+    lock: &Lock,
+) -> Result<End, Error> {
+    let entry = journal.entries[index].clone();
     let old = entry.old.clone();
     if !knob.reads_back() {
         knob.write(&old)?;
@@ -173,14 +283,24 @@ fn put_one_back(entry: &Entry, knob: &dyn Knob) -> Result<End, Error> {
         return Ok(End::Restored { old });
     }
     if !entry.is_ours(&current) {
-        return Ok(End::Foreign { found: current, old });
+        let hidden = limit::is_below(knob, &entry, &current)
+            && limit::holder(journal, index, lock, knob, &current)? == Holder::Other;
+        if !hidden {
+            return Ok(End::Foreign { found: current, old });
+        }
     }
     let found = knob::write_and_read(knob, &current, &old)?;
     if found == old {
         return Ok(End::Restored { old });
     }
+    if knob.is_limit() && found.number() < old.number() {
+        // What was written last is the old setting now, and what is read is not foreign.
+        let entry = &mut journal.entries[index];
+        (entry.new, entry.read_back) = (old.clone(), Some(found.clone()));
+        return Ok(End::Held { old, found });
+    }
     if found == current {
-        return Err(Error::NoEffect { knob: entry.id.clone(), asked: old, found });
+        return Err(Error::NoEffect { knob: entry.id, asked: old, found });
     }
     Ok(End::Adjusted { old, found })
 }

@@ -111,13 +111,20 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// Put back clocks that a program which was killed had set.
+/// Put back clocks that a killed program had set.
 ///
-/// Whoever sets a clock keeps a journal of what it was, and puts it back at its end, however that
-/// comes; what even that could not is put back by the next that sets one, or by this. What somebody
-/// else has set meanwhile is left alone.
+/// A program that sets clocks keeps a journal of what they were and puts them back at its end. After
+/// a kill, its guardian does so, and else the next program that sets clocks, or this command. Clocks
+/// that somebody else has set meanwhile are left alone. While heat or the firmware hold a clock
+/// lower, the journal stays; run this again later (exit code 1 until then).
 #[derive(Debug, Args)]
 pub struct Restore {
+    /// Print the journal and change nothing
+    #[arg(long, conflicts_with = "discard")]
+    pub show: bool,
+    /// Set the journal aside without obeying it, for one that is damaged
+    #[arg(long)]
+    pub discard: bool,
     /// Wait for the end of the program that holds the other end of standard input
     #[arg(long, hide = true)]
     pub guardian: bool,

@@ -94,10 +94,13 @@ impl Knob for Clocks {
 
 impl Drop for Clocks {
     fn drop(&mut self) {
-        if let Some(governor) = self.governor.take()
-            && let Err(error) = governor.restore()
-        {
-            tell!("wattlock: the clock could not be put back: {error}; try `wattlock restore`");
+        let Some(governor) = self.governor.take() else { return };
+        match governor.restore() {
+            Err(error) => {
+                tell!("wattlock: the clock could not be put back: {error}; try `wattlock restore`");
+            }
+            Ok(restored) if restored.is_held() => tell!("wattlock: {restored}"),
+            Ok(_) => {}
         }
     }
 }

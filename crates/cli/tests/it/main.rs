@@ -19,6 +19,7 @@ mod interoperability;
 mod key_files;
 mod keys;
 mod long_names;
+mod limits;
 mod measure;
 mod names_and_modes;
 mod provider;

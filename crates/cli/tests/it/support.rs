@@ -5,6 +5,7 @@
 pub mod frozen;
 pub mod fuse;
 pub mod report;
+pub mod served_files;
 pub mod stream;
 
 use std::ffi::{OsStr, OsString};

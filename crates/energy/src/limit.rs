@@ -1,0 +1,64 @@
+//! Limits that are requests: what the machine shows is the lowest of several.
+//!
+//! `scaling_max_freq` shows the lowest of the requests of its writer, of heat, of the firmware and of
+//! power caps. A reading below what a lease wrote is somebody else's setting, or another limit that
+//! arrived meanwhile. A write one step above the reading tells which: the reading follows, or it
+//! does not, and then the setting may be changed without raising the clock.
+
+use std::path::Path;
+
+use crate::journal::{Entry, Journal};
+use crate::state::Lock;
+use crate::{Error, Knob, Setting, attribute, knob};
+
+/// What holds a limit at its reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// The setting itself.
+    Setting,
+    /// A request that does not come from the setting.
+    Other,
+}
+
+/// True if the knob shows less than the lease wrote, which another limit may explain.
+pub(crate) fn is_below(knob: &dyn Knob, entry: &Entry, reading: &Setting) -> bool {
+    knob.is_limit() && reading.number() < entry.new.number()
+}
+
+/// Finds out what holds the reading of the journal's entry `index`, by a write one step above it
+/// that is taken back if the reading follows. If it does not, the setting stays a step above.
+///
+/// The journal knows of the step before it is written, so that a death leaves it known as ours.
+pub(crate) fn holder(
+    journal: &mut Journal,
+    index: usize,
+    lock: &Lock,
+    knob: &dyn Knob,
+    reading: &Setting,
+) -> Result<Holder, Error> {
+    // Where nothing is above the reading, nothing holds it down.
+    let Some(step) = knob.step_above(reading) else { return Ok(Holder::Setting) };
+    let before = journal.entries[index].clone();
+    let entry = &mut journal.entries[index];
+    entry.read_back = Some(std::mem::replace(&mut entry.new, step.clone()));
+    journal.save(lock)?;
+    if knob::write_and_read(knob, reading, &step)? == *reading {
+        return Ok(Holder::Other);
+    }
+    knob.write(reading)?;
+    journal.entries[index] = before;
+    journal.save(lock)?;
+    Ok(Holder::Setting)
+}
+
+/// The cooling device that holds the clocks of CPUs down, if one does.
+pub(crate) fn cooling(thermal: &Path) -> Option<String> {
+    attribute::directories(thermal).into_iter().find_map(|device| {
+        let name = attribute::file_name(&device);
+        let kind = attribute::text(&device.join("type"))?;
+        let cools_clocks = kind == "Processor" || kind.contains("cpufreq");
+        let state = attribute::amount(&device.join("cur_state")).ok()?;
+        let acts = name.starts_with("cooling_device") && cools_clocks && state > 0;
+        acts.then(|| format!("heat ({name}, {kind}, is at state {state})"))
+    })
+}
