@@ -3,7 +3,10 @@
 //! Power in µW and energy in µJ, channel by channel: Documentation/hwmon/sysfs-interface.rst of
 //! Linux, and a page of Documentation/hwmon for each driver. A driver's name and a channel's label
 //! are all that tells what is metered; what is not in [`extent`] is shown, and not used. Where two
-//! drivers see the same, one is read: sensors of one machine are no parts of a sum.
+//! drivers see the same, one is read: sensors of one machine are no parts of a sum. ACPI's meters
+//! are told apart by their `power1_oem_info`: NVIDIA's Grace has several for each socket.
+
+mod acpi;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,6 +59,7 @@ pub(crate) fn absent() -> Candidate {
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let devices = directories(&root.path(DIRECTORY));
     let mut channels: Vec<_> = devices.iter().flat_map(|device| channels(device)).collect();
+    acpi::classify(&mut channels);
     leave_one_of_each(&mut channels);
     let names: Vec<_> = channels.iter().map(|channel| channel.name.clone()).collect();
     let named = channels.into_iter().map(|mut channel| {
@@ -80,14 +84,22 @@ struct Channel {
     file: Result<PathBuf, (PathBuf, Error)>,
     obstacle: Option<Obstacle>,
     number: u32,
+    /// True if it meters one of several sockets or modules, which are added.
+    is_part: bool,
 }
 
 impl Channel {
     /// The less, the better.
-    fn rank(&self) -> (usize, bool) {
+    fn rank(&self) -> (usize, bool, bool) {
         let rank = RANKS.iter().position(|driver| *driver == self.driver);
         // Intel's cards show themselves and a part of themselves.
-        (rank.unwrap_or(RANKS.len()), self.label != "card")
+        (rank.unwrap_or(RANKS.len()), !self.is_part, self.label != "card")
+    }
+
+    /// Leaves it out of every sum.
+    fn ignore(&mut self, why: &str) {
+        self.extent = None;
+        self.obstacle = Some(Obstacle::ignored(why));
     }
 
     fn candidate(self) -> Candidate {
@@ -133,7 +145,7 @@ impl Channel {
 fn extent(driver: &str, label: &str) -> Option<Extent> {
     match driver {
         // ACPI's meter of the whole machine; what a power supply gives.
-        "power_meter" => Some(Extent::Platform),
+        acpi::DRIVER => Some(Extent::Platform),
         "corsairpsu" => (label == "power total").then_some(Extent::Platform),
         // A socket; zenpower's two rails are one together.
         "amd_energy" => label.starts_with("Esocket").then_some(Extent::Package),
@@ -161,13 +173,12 @@ fn leave_one(channels: &mut [Channel], among: impl Fn(&Channel) -> bool) {
     let readable = channels.iter().enumerate();
     let readable = readable.filter(|(_, channel)| among(channel) && channel.file.is_ok());
     let Some((best, channel)) = readable.min_by_key(|(_, channel)| channel.rank()) else { return };
-    let (driver, name) = (channel.driver.clone(), channel.name.clone());
+    let (driver, name, parts) = (channel.driver.clone(), channel.name.clone(), channel.is_part);
     for (at, channel) in channels.iter_mut().enumerate() {
-        // Sockets are parts of a sum: one that cannot be read is missing from it, not left out.
-        let part = channel.extent == Some(Extent::Package) && channel.driver == driver;
+        // One of several parts that cannot be read is missing from the sum, not left out.
+        let part = parts && channel.is_part && channel.driver == driver;
         if among(channel) && at != best && !part {
-            channel.extent = None;
-            channel.obstacle = Some(Obstacle::ignored(format!("its energy is in {name} already")));
+            channel.ignore(&format!("its energy is in {name} already"));
         }
     }
 }
@@ -183,8 +194,9 @@ fn channels(device: &Path) -> Vec<Channel> {
 
 /// One of them; `None` if its files went away meanwhile.
 fn channel(device: &Path, driver: &str, number: u32) -> Option<Channel> {
-    let label = ["power", "energy"].iter().find_map(|kind| {
-        let label = text(&device.join(format!("{kind}{number}_label")))?;
+    let says = [("power", "label"), ("energy", "label"), ("power", "oem_info")];
+    let label = says.iter().find_map(|(kind, name)| {
+        let label = text(&device.join(format!("{kind}{number}_{name}")))?;
         Some(label.chars().filter(|c| !c.is_control()).take(40).collect::<String>())
     });
     let name = match (&label, number) {
@@ -217,7 +229,8 @@ fn channel(device: &Path, driver: &str, number: u32) -> Option<Channel> {
         (None, Some(error)) => Err(error),
         (None, None) => return None,
     };
-    Some(Channel { device, driver, label, name, extent, file, obstacle, number })
+    let is_part = extent == Some(Extent::Package);
+    Some(Channel { device, driver, label, name, extent, file, obstacle, number, is_part })
 }
 
 /// The number of a channel by one of its files that show something: `power1_input`.

@@ -150,7 +150,8 @@ fn a_socket_that_cannot_be_read_is_missing_from_the_sum() {
     let machine = Machine::new().device("hwmon0", "amd_energy", &files);
     let window = machine
         .measure(SHORT, || fs::write(machine.file("hwmon0/energy1_input"), "8000000").unwrap());
-    assert_eq!(window.sum().interval(), None);
+    assert_eq!(window.sum().best().unwrap().0, 3_000_000);
+    assert!(window.sum().missing().eq(["amd_energy Esocket1"]) && !window.is_measured());
     assert!(window.sum().caveats().any(|caveat| caveat == Caveat::DomainMissing));
 }
 
@@ -310,4 +311,59 @@ fn two_of_a_kind_have_two_names() {
         Machine::new().device("hwmon10", "zenpower", &files).device("hwmon9", "zenpower", &files);
     let expected = [("zenpower of hwmon9", "used"), ("zenpower of hwmon10", "used")];
     assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
+}
+
+/// The meters of so many sockets of NVIDIA's Grace, in an order in which the first is a part.
+fn grace(machine: Machine, sockets: u32, kinds: &[(&str, u32)]) -> Machine {
+    let mut machine = machine;
+    let mut device = 0;
+    for (kind, watts) in kinds {
+        for socket in 0..sockets {
+            let name = format!("{kind} Power Socket {socket}");
+            let power = format!("{watts}000000");
+            let files = [("power1_average", &*power), ("power1_oem_info", &*name)];
+            machine = machine.device(&format!("hwmon{device}"), "power_meter", &files);
+            device += 1;
+        }
+    }
+    machine
+}
+
+#[test]
+fn of_graces_meters_the_modules_are_added_or_else_the_sockets() {
+    let parts = [("SysIO", 30), ("CPU", 170), ("Grace", 250)];
+    let sockets = grace(Machine::new(), 2, &parts);
+    let used = |machine: &Machine| {
+        let statuses = machine.statuses();
+        let used = statuses.into_iter().filter(|(_, status)| *status == "used");
+        used.map(|(domain, _)| domain).collect::<Vec<_>>()
+    };
+    let both = |kind: &str| [0, 1].map(|n| format!("power_meter {kind} Power Socket {n}"));
+    assert_eq!(used(&sockets), both("Grace"));
+    let window = sockets.measure(SHORT, || ());
+    assert!(is_steady(&window.sum(), 500.0, &window), "{:?}", window.sum());
+    // Eight meters, of which the first is a part of a socket.
+    let modules = grace(Machine::new(), 2, &[&parts[..], &[("Module", 900)]].concat());
+    assert_eq!(used(&modules), both("Module"));
+    let window = modules.measure(SHORT, || ());
+    assert!(is_steady(&window.sum(), 1800.0, &window), "{:?}", window.sum());
+    // A module that cannot be read leaves the sockets.
+    fs::write(modules.file("hwmon7/power1_average"), "garbage").unwrap();
+    assert_eq!(used(&modules), both("Grace"));
+    let one = grace(Machine::new(), 2, &parts).device(
+        "hwmon9",
+        "power_meter",
+        &[("power1_average", "900000000"), ("power1_oem_info", "Module Power Socket 0")],
+    );
+    assert_eq!(used(&one), both("Grace"));
+}
+
+#[test]
+fn of_several_meters_that_are_not_known_none_is_the_machine() {
+    let meter = |info| [("power1_average", "60000000"), ("power1_oem_info", info)];
+    let one = Machine::new().device("hwmon0", "power_meter", &meter("Total Power"));
+    assert_eq!(one.statuses(), [("power_meter Total Power".to_owned(), "used")]);
+    let two = one.device("hwmon1", "power_meter", &meter("Fan Power"));
+    assert!(two.statuses().iter().all(|(_, status)| *status == "ignored"), "{:?}", two.statuses());
+    assert!(two.why("power_meter Fan Power").contains("one of several meters"));
 }
