@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::{Signals, SignalsInfo};
 use signal_hook::low_level::siginfo::{Cause, Origin};
@@ -58,11 +58,12 @@ impl Ward {
 /// that took; before, a signal ends the program.
 ///
 /// Ctrl-C reaches the child from the terminal, so it is not sent twice; what was sent to this
-/// program alone is passed on.
+/// program alone is passed on. After the end of the child, USR1, USR2 and ALRM have nobody to reach
+/// and are dropped; the others hurry the report.
 pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
     let ward = Arc::<Ward>::default();
     let ignored = ignored_signals();
-    let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP];
+    let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM];
     let watched = wanted.iter().filter(|n| ignored & (1 << (**n - 1)) == 0);
     let mut signals =
         SignalsInfo::<WithOrigin>::new(watched).context("cannot watch for signals")?;
@@ -74,6 +75,9 @@ pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
                 let passed_on = match number {
                     SIGTERM => Some(Signal::TERM),
                     SIGHUP => Some(Signal::HUP),
+                    SIGUSR1 => Some(Signal::USR1),
+                    SIGUSR2 => Some(Signal::USR2),
+                    SIGALRM => Some(Signal::ALARM),
                     // Whoever sent this sent it to nobody else; the terminal's comes from the kernel.
                     SIGINT if matches!(cause, Cause::Sent(_)) => Some(Signal::INT),
                     SIGQUIT if matches!(cause, Cause::Sent(_)) => Some(Signal::QUIT),
@@ -81,6 +85,7 @@ pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
                 };
                 match heard.child.load(Ordering::SeqCst) {
                     0 => std::process::exit(128 + number),
+                    Ward::ENDED if matches!(number, SIGUSR1 | SIGUSR2 | SIGALRM) => {}
                     Ward::ENDED => heard.hurried.store(true, Ordering::SeqCst),
                     child => {
                         if let (Some(pid), Some(signal)) = (Pid::from_raw(child), passed_on) {

@@ -100,6 +100,7 @@ pub struct Energy {
     best: Option<Microjoules>,
     hi: Microjoules,
     covers: BTreeSet<String>,
+    missing: BTreeSet<String>,
     gaps: Vec<String>,
     caveats: BTreeSet<Caveat>,
 }
@@ -145,6 +146,7 @@ impl Energy {
             best: None,
             hi: Microjoules(0),
             covers: BTreeSet::new(),
+            missing: BTreeSet::new(),
             gaps: Vec::new(),
             caveats: BTreeSet::new(),
         }
@@ -178,6 +180,7 @@ impl Energy {
             |whole: Microjoules, part: Microjoules| Microjoules(whole.0.saturating_sub(part.0));
         self.class = self.class.min(idle.class).min(Class::Attributed);
         self.gaps.extend(idle.gaps);
+        self.missing.extend(idle.missing);
         (self.lo, self.hi) = (less(self.lo, idle.hi), less(self.hi, idle.lo));
         let both = self.best.zip(idle.best).map(|(whole, part)| less(whole, part));
         self.best = both.filter(|_| self.class > Class::Modelled);
@@ -204,6 +207,16 @@ impl Energy {
     pub(crate) fn replaced(self, class: Class, best: f64, (lo, hi): (f64, f64)) -> Self {
         let (lo, hi) = (Microjoules::from_joules(lo.max(0.0)), Microjoules::from_joules(hi));
         Self { class, lo, best: Some(Microjoules::from_joules(best)), hi, ..self }
+    }
+
+    /// The same as a part of a sum whose other domains, these, could not be read.
+    #[must_use]
+    pub(crate) fn without(mut self, missing: impl IntoIterator<Item = String>) -> Self {
+        self.missing.extend(missing);
+        match self.missing.is_empty() {
+            true => self,
+            false => self.with_caveat(Caveat::DomainMissing),
+        }
     }
 
     /// The same, with a doubt.
@@ -243,6 +256,11 @@ impl Energy {
         self.covers.iter().map(String::as_str)
     }
 
+    /// The domains that belong to it and could not be read.
+    pub fn missing(&self) -> impl Iterator<Item = &str> {
+        self.missing.iter().map(String::as_str)
+    }
+
     /// Why reads failed.
     pub fn gaps(&self) -> &[String] {
         &self.gaps
@@ -277,6 +295,7 @@ impl Add for Energy {
         let both = self.best.zip(other.best).map(|(one, other)| one + other);
         self.best = both.filter(|_| self.class > Class::Modelled);
         self.covers.extend(other.covers);
+        self.missing.extend(other.missing);
         self.gaps.extend(other.gaps);
         self.caveats.extend(other.caveats);
         self
@@ -321,6 +340,9 @@ impl Serialize for Energy {
             )?;
         }
         map.serialize_entry("covers", &self.covers)?;
+        if !self.missing.is_empty() {
+            map.serialize_entry("missing", &self.missing)?;
+        }
         map.serialize_entry("gaps", &self.gaps)?;
         let caveats: Vec<_> = self.caveats().map(Caveat::name).collect();
         map.serialize_entry("caveats", &caveats)?;

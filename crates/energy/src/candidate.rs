@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::{Caveat, Extent, Found, Meter, Status, battery, external, hwmon, perf, powercap};
+use crate::window::Coverage;
+use crate::{Extent, Found, Meter, Status, battery, external, hwmon, perf, powercap};
 
-/// A source of energy that is here, or that could be.
-pub(crate) struct Candidate {
+/// A source of energy that is here, or that could be, and what reads it.
+pub(crate) struct Candidate<M = Box<dyn Meter>> {
     pub source: &'static str,
     pub domain: String,
     pub path: Option<PathBuf>,
     /// What it would add; `None` if its energy is never a part of a sum.
     pub extent: Option<Extent>,
-    pub meter: Result<Box<dyn Meter>, Obstacle>,
+    pub meter: Result<M, Obstacle>,
 }
 
 impl Candidate {
@@ -19,6 +20,12 @@ impl Candidate {
     pub fn absent(source: &'static str, domain: &str, why: &str, fix: &str) -> Self {
         let meter = Err(Obstacle::unavailable(why).fix(fix));
         Self { source, domain: domain.into(), path: None, extent: None, meter }
+    }
+
+    /// The same, read by what `reader` makes of the meter.
+    pub fn map<M>(self, reader: impl FnOnce(Box<dyn Meter>) -> M) -> Candidate<M> {
+        let Self { source, domain, path, extent, meter } = self;
+        Candidate { source, domain, path, extent, meter: meter.map(reader) }
     }
 }
 
@@ -48,12 +55,12 @@ impl Obstacle {
 }
 
 /// What is made of the candidates.
-pub(crate) struct Chosen {
+pub(crate) struct Chosen<M> {
     pub found: Vec<Found>,
     /// The meters that are read, and whether they are a part of the sum.
-    pub meters: Vec<(Box<dyn Meter>, bool)>,
-    /// Why the sum is less than it seems, or none.
-    pub missing: Option<Caveat>,
+    pub meters: Vec<(M, bool)>,
+    /// What the sum leaves out.
+    pub coverage: Coverage,
 }
 
 /// Sources that are one sum, in the order in which they are believed: what the mains deliver, then
@@ -79,20 +86,20 @@ struct Group {
 }
 
 impl Group {
-    fn has(&self, candidate: &Candidate) -> bool {
+    fn has<M>(&self, candidate: &Candidate<M>) -> bool {
         let extent = candidate.extent.is_some_and(|extent| self.extents.contains(&extent));
         candidate.source == self.source && extent
     }
 
     /// Memory alone is no sum.
-    fn usable(&self, candidates: &[Candidate]) -> bool {
+    fn usable<M>(&self, candidates: &[Candidate<M>]) -> bool {
         candidates.iter().any(|candidate| {
             let memory = candidate.extent == Some(Extent::Memory);
             self.has(candidate) && candidate.meter.is_ok() && !memory
         })
     }
 
-    fn complete(&self, candidates: &[Candidate]) -> bool {
+    fn complete<M>(&self, candidates: &[Candidate<M>]) -> bool {
         let mut members = candidates.iter().filter(|candidate| self.has(candidate));
         self.usable(candidates) && members.all(|candidate| candidate.meter.is_ok())
     }
@@ -100,19 +107,22 @@ impl Group {
 
 /// Chooses the first group that is complete, or else the first that has anything, and every
 /// accelerator.
-pub(crate) fn choose(candidates: Vec<Candidate>) -> Chosen {
+pub(crate) fn choose<M>(candidates: Vec<Candidate<M>>) -> Chosen<M> {
     let complete = GROUPS.iter().find(|group| group.complete(&candidates));
     let group = complete.or_else(|| GROUPS.iter().find(|group| group.usable(&candidates)));
     // What sees the whole machine sees its accelerators.
     let apart = group.is_none_or(|group| group.extents == SOCKETS);
-    let mut chosen = Chosen { found: Vec::new(), meters: Vec::new(), missing: None };
+    let mut chosen = Chosen { found: Vec::new(), meters: Vec::new(), coverage: Coverage::Whole };
+    let mut missing = Vec::new();
     for candidate in candidates {
         let accelerator = candidate.extent == Some(Extent::Accelerator);
         let used = accelerator || group.is_some_and(|group| group.has(&candidate));
         let (status, why, fix) = match (candidate.meter, group) {
             (Err(obstacle), _) => {
                 if accelerator && obstacle.status == Status::Unavailable && apart {
-                    chosen.missing = Some(Caveat::AcceleratorMissing);
+                    chosen.coverage = Coverage::WithoutAccelerators;
+                } else if used {
+                    missing.push(candidate.domain.clone());
                 }
                 (obstacle.status, obstacle.why, obstacle.fix)
             }
@@ -128,8 +138,10 @@ pub(crate) fn choose(candidates: Vec<Candidate>) -> Chosen {
         let Candidate { source, domain, path, .. } = candidate;
         chosen.found.push(Found { source, domain, path, status, why, fix });
     }
-    if complete.is_none() {
-        chosen.missing = Some(Caveat::DomainMissing);
+    match group {
+        None => chosen.coverage = Coverage::Nothing,
+        Some(_) if complete.is_none() => chosen.coverage = Coverage::Without(missing),
+        Some(_) => {}
     }
     chosen
 }
@@ -159,16 +171,17 @@ mod tests {
     }
 
     /// Which are used, which of these are in the sum, and what is missing.
-    fn tried(machine: &[(&'static str, Extent, bool)]) -> (Vec<usize>, Vec<bool>, Option<Caveat>) {
+    fn tried(machine: &[(&'static str, Extent, bool)]) -> (Vec<usize>, Vec<bool>, Coverage) {
         let candidates = machine.iter().map(|(s, e, works)| candidate(s, *e, *works));
         let chosen = choose(candidates.collect());
         let used = chosen.found.iter().enumerate();
         let used = used.filter(|(_, found)| found.status == Status::Used).map(|(at, _)| at);
-        (used.collect(), chosen.meters.iter().map(|(_, sum)| *sum).collect(), chosen.missing)
+        (used.collect(), chosen.meters.iter().map(|(_, sum)| *sum).collect(), chosen.coverage)
     }
 
     #[test]
     fn the_order_of_belief() {
+        use Coverage::{Nothing, Whole, Without, WithoutAccelerators};
         use Extent::{Accelerator, Battery, Memory, Package, Platform, Wall};
         let all = [
             ("external", Wall, true),
@@ -179,27 +192,27 @@ mod tests {
             ("battery", Battery, true),
         ];
         // Taking the best away leaves the next best.
-        assert_eq!(tried(&all), (vec![0], vec![true], None));
-        assert_eq!(tried(&all[1..]), (vec![0], vec![true], None));
-        assert_eq!(tried(&all[2..]), (vec![0, 1], vec![true, true], None));
-        assert_eq!(tried(&all[4..]), (vec![0], vec![true], None));
-        assert_eq!(tried(&all[5..]), (vec![0], vec![true], None));
+        assert_eq!(tried(&all), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[1..]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[2..]), (vec![0, 1], vec![true, true], Whole));
+        assert_eq!(tried(&all[4..]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[5..]), (vec![0], vec![true], Whole));
         // What is not whole gives way to what is, and is better than nothing.
         let broken = [("powercap", Package, true), ("powercap", Memory, false), all[5]];
-        assert_eq!(tried(&broken), (vec![2], vec![true], None));
-        assert_eq!(tried(&broken[..2]), (vec![0], vec![true], Some(Caveat::DomainMissing)));
+        assert_eq!(tried(&broken), (vec![2], vec![true], Whole));
+        assert_eq!(tried(&broken[..2]), (vec![0], vec![true], Without(vec!["powercap".into()])));
         // perf's counters are powercap's: never both.
         let twice = [("powercap", Package, true), ("perf", Package, true)];
-        assert_eq!(tried(&twice), (vec![1], vec![true], None));
-        assert_eq!(tried(&[("powercap", Memory, true)]).2, Some(Caveat::DomainMissing));
+        assert_eq!(tried(&twice), (vec![1], vec![true], Whole));
+        assert_eq!(tried(&[("powercap", Memory, true)]).2, Nothing);
         // A GPU is added to packages, and not to what sees it anyway.
         let gpu = ("nvml", Accelerator, true);
-        assert_eq!(tried(&[all[2], gpu]), (vec![0, 1], vec![true, true], None));
-        assert_eq!(tried(&[all[1], gpu]), (vec![0, 1], vec![true, false], None));
-        assert_eq!(tried(&[gpu]), (vec![0], vec![true], Some(Caveat::DomainMissing)));
+        assert_eq!(tried(&[all[2], gpu]), (vec![0, 1], vec![true, true], Whole));
+        assert_eq!(tried(&[all[1], gpu]), (vec![0, 1], vec![true, false], Whole));
+        assert_eq!(tried(&[gpu]), (vec![0], vec![true], Nothing));
         let mute = ("nvml", Accelerator, false);
-        assert_eq!(tried(&[all[2], mute]), (vec![0], vec![true], Some(Caveat::AcceleratorMissing)));
-        assert_eq!(tried(&[all[0], mute]), (vec![0], vec![true], None));
-        assert_eq!(tried(&[]), (vec![], vec![], Some(Caveat::DomainMissing)));
+        assert_eq!(tried(&[all[2], mute]), (vec![0], vec![true], WithoutAccelerators));
+        assert_eq!(tried(&[all[0], mute]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&[]), (vec![], vec![], Nothing));
     }
 }

@@ -32,6 +32,10 @@ pub enum Caveat {
     TdpAssumed,
     /// The counters were read below a root that is not this machine's.
     OtherRoot,
+    /// A hypervisor computes the counter, as this guest's share of the host's energy.
+    GuestShare,
+    /// A meter did not answer in time.
+    Silent,
 }
 
 impl Caveat {
@@ -52,6 +56,8 @@ impl Caveat {
             Self::UtilisationOnly => "utilisation-only",
             Self::TdpAssumed => "tdp-assumed",
             Self::OtherRoot => "other-root",
+            Self::GuestShare => "guest-share",
+            Self::Silent => "silent",
         }
     }
 
@@ -65,7 +71,8 @@ impl Caveat {
                 "the run is too short for the counter; measure one of 2 s or longer"
             }
             Self::DomainMissing => {
-                "a domain could not be read, so there is no sum; see wattlock doctor"
+                "a domain could not be read: the sum, if there is one, is without it; see wattlock \
+                 doctor"
             }
             Self::AcceleratorMissing => {
                 "a GPU is here whose energy cannot be read, and the sum is without it"
@@ -88,6 +95,13 @@ impl Caveat {
             Self::TdpAssumed => "the CPU's design power is not known; give it for a closer model",
             Self::OtherRoot => {
                 "this was not read from this machine but from files given in its place"
+            }
+            Self::GuestShare => {
+                "a virtual machine's counter is a share that the host computes, not a measurement; \
+                 measure on the host itself"
+            }
+            Self::Silent => {
+                "a meter did not answer in time; see wattlock doctor, and what the kernel says: dmesg"
             }
         }
     }

@@ -50,6 +50,7 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::Coverage;
     use crate::{Class, Microjoules};
 
     fn window(seconds: u64, joules: f64) -> Window {
@@ -58,8 +59,14 @@ mod tests {
             Microjoules::from_joules(joules),
             Microjoules::from_joules(0.1),
         );
-        let domain = Domain { name: "package-0".into(), source: "fake", energy, in_sum: true };
-        Window { wall: Duration::from_secs(seconds), domains: vec![domain], missing: None }
+        let extent = crate::Extent::Package;
+        let domain =
+            Domain { name: "package-0".into(), source: "fake", energy, in_sum: true, extent };
+        Window {
+            wall: Duration::from_secs(seconds),
+            domains: vec![domain],
+            coverage: Coverage::Whole,
+        }
     }
 
     #[test]

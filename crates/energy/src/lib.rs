@@ -40,6 +40,7 @@ pub mod knob;
 mod lease;
 mod limit;
 mod meter;
+mod meter_thread;
 mod model;
 mod nvml;
 mod nvml_knob;
@@ -101,6 +102,8 @@ impl Default for Root {
     }
 }
 
+/// How often a hypervisor has a new value: QEMU computes one each second, and then has to set it.
+const GUEST_REFRESH: std::time::Duration = std::time::Duration::from_millis(1100);
 
 /// True if the CPU says that a hypervisor runs it.
 fn is_virtual(root: &Root) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Counter, Error, Microjoules, Sensor, Watts};
+use crate::{Class, Counter, Error, Microjoules, Sensor, Watts};
 
 /// What a meter is.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +84,11 @@ pub trait Meter: Send {
     /// True if what it tells is counted, and not sampled.
     fn counts(&self) -> bool {
         matches!(self.info().kind, Kind::Counter(_))
+    }
+
+    /// What its joules are worth.
+    fn class(&self) -> Class {
+        if self.counts() { Class::Measured } else { Class::Integrated }
     }
 }
 

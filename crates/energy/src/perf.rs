@@ -14,7 +14,9 @@ use perf_event::events::Software;
 
 use crate::attribute::{number, text};
 use crate::candidate::{Candidate, Obstacle};
-use crate::{Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts};
+use crate::{
+    Class, Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts,
+};
 
 /// Opens counters: the kernel's, or a test's.
 trait Events {
@@ -64,6 +66,8 @@ struct Perf {
     counter: Box<dyn Count>,
     /// J in a unit.
     scale: f64,
+    /// True if a hypervisor counts.
+    guest: bool,
 }
 
 impl Meter for Perf {
@@ -77,6 +81,10 @@ impl Meter for Perf {
             let count = count.map_err(|source| Error::Read { path: self.path.clone(), source })?;
             Ok(Reading::Energy(Microjoules::from_joules(count as f64 * self.scale)))
         })
+    }
+
+    fn class(&self) -> Class {
+        if self.guest { Class::Attributed } else { Class::Measured }
     }
 }
 
@@ -103,6 +111,7 @@ fn discover_with(root: &Root, events: Option<&dyn Events>) -> Vec<Candidate> {
         return Vec::new();
     }
     let cpus = cpus(root, &directory);
+    let kernel = (events, crate::is_virtual(root));
     let mut candidates = Vec::new();
     for (name, extent) in DOMAINS {
         let path = directory.join("events").join(format!("energy-{name}"));
@@ -125,7 +134,7 @@ fn discover_with(root: &Root, events: Option<&dyn Events>) -> Vec<Candidate> {
                 Some(Extent::Memory) => format!("dram of {package}"),
                 _ => format!("{name} of {package}"),
             };
-            let meter = open(&path, *cpu, &domain, extent, events);
+            let meter = open(&path, *cpu, &domain, extent, kernel);
             Candidate { source: SOURCE, domain, path: Some(path.clone()), extent, meter }
         }));
     }
@@ -137,7 +146,7 @@ fn open(
     cpu: u32,
     domain: &str,
     extent: Option<Extent>,
-    events: Option<&dyn Events>,
+    (events, guest): (Option<&dyn Events>, bool),
 ) -> Result<Box<dyn Meter>, Obstacle> {
     let Some(extent) = extent else {
         return Err(Obstacle::ignored("its energy is in its package already"));
@@ -147,9 +156,10 @@ fn open(
     let counter = events.open(event, cpu).map_err(|error| refused(&error))?;
     // A platform holds several packages.
     let p_max = if extent == Extent::Platform { PLATFORM_P_MAX } else { COUNTER.p_max };
-    let kind = Kind::Counter(Counter { p_max, ..COUNTER });
+    let refresh = if guest { crate::GUEST_REFRESH } else { COUNTER.refresh };
+    let kind = Kind::Counter(Counter { p_max, refresh, ..COUNTER });
     let info = Info { domain: domain.to_owned(), source: SOURCE, extent, kind };
-    Ok(Box::new(Perf { info, path: path.to_owned(), counter, scale }))
+    Ok(Box::new(Perf { info, path: path.to_owned(), counter, scale, guest }))
 }
 
 /// The event that a file describes, and the J in one of its units.

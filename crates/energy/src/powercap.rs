@@ -4,6 +4,10 @@
 //! file `name`. Whole-platform power, `psys`, holds the packages and the memory in it; without it
 //! the sum is packages and memory, in which `core` and `uncore` are held. `intel-rapl-mmio` shows
 //! the same counters a second time.
+//!
+//! In a virtual machine a zone shows a share of the host's energy that the hypervisor computes: QEMU
+//! by the ticks of the virtual CPUs, with a new value each second. Scaphandre shares a folder in
+//! which a zone has its `energy_uj` only, with a new value every 5 s. Neither is a measurement.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,31 +17,58 @@ use std::time::Duration;
 
 use crate::attribute;
 use crate::candidate::{Candidate, Obstacle};
-use crate::{Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts};
+use crate::{
+    Class, Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts,
+};
 
 /// Where the kernel shows them.
 pub const DIRECTORY: &str = "sys/class/powercap";
+
+/// Where Scaphandre's guide mounts the share of a virtual machine.
+const SCAPHANDRE: &str = "var/scaphandre";
 
 /// Reads one zone.
 #[derive(Debug)]
 pub struct Powercap {
     info: Info,
     file: PathBuf,
+    origin: Origin,
+}
+
+/// Who counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The processor.
+    Processor,
+    /// A hypervisor, through registers.
+    Hypervisor,
+    /// A program of the host, through a shared folder.
+    SharedFolder,
+}
+
+impl Origin {
+    fn refresh(self) -> Duration {
+        match self {
+            Self::Processor => Duration::from_millis(1),
+            Self::Hypervisor => crate::GUEST_REFRESH,
+            Self::SharedFolder => Duration::from_secs(5),
+        }
+    }
 }
 
 impl Powercap {
-    fn new(domain: String, extent: Extent, zone: &Path) -> Self {
+    fn new(domain: String, extent: Extent, zone: &Path, origin: Origin) -> Self {
         let range = read(&zone.join("max_energy_range_uj")).ok().filter(|range| range.0 > 0);
         // A counter of 32 bits; units in use are 2^-14 and 2^-16 J.
         let resolution = range.map_or(61, |range| range.0 >> 32) + 1;
         let counter = Counter {
             range,
             resolution: Microjoules(resolution),
-            refresh: Duration::from_millis(1),
+            refresh: origin.refresh(),
             p_max: p_max(zone),
         };
         let info = Info { domain, source: SOURCE, extent, kind: Kind::Counter(counter) };
-        Self { info, file: zone.join("energy_uj") }
+        Self { info, file: zone.join("energy_uj"), origin }
     }
 }
 
@@ -55,11 +86,22 @@ impl Meter for Powercap {
         thread::sleep(Duration::from_millis(1));
         Sample::take(|| read(&self.file).map(Reading::Energy))
     }
+
+    fn class(&self) -> Class {
+        match self.origin {
+            Origin::Processor => Class::Measured,
+            Origin::Hypervisor | Origin::SharedFolder => Class::Attributed,
+        }
+    }
 }
 
 /// Looks at every zone.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
-    let mut zones = zones(root);
+    let mut zones = zones(&root.path(DIRECTORY));
+    if zones.is_empty() {
+        zones = self::zones(&root.path(SCAPHANDRE));
+    }
+    let guest = crate::is_virtual(root);
     let first_hand = zones.iter().any(|zone| !zone.mmio);
     zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
     // Whoever adds up by name must not lose one.
@@ -74,7 +116,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     if zones.is_empty() {
         return vec![nothing(root)];
     }
-    zones.into_iter().map(Zone::candidate).collect()
+    zones.into_iter().map(|zone| zone.candidate(guest)).collect()
 }
 
 /// One zone.
@@ -83,6 +125,8 @@ struct Zone {
     name: String,
     domain: String,
     mmio: bool,
+    /// True if it has an `energy_uj` and nothing else that the kernel shows.
+    bare: bool,
     /// True if another zone shows the same counter.
     duplicate: bool,
     read: Result<Microjoules, Error>,
@@ -106,19 +150,24 @@ impl Zone {
         }
     }
 
-    fn candidate(self) -> Candidate {
+    fn candidate(self, guest: bool) -> Candidate {
         let extent = self.extent();
+        let origin = match (self.bare, guest) {
+            (true, _) => Origin::SharedFolder,
+            (false, true) => Origin::Hypervisor,
+            (false, false) => Origin::Processor,
+        };
         let meter = match (&self.read, extent) {
             _ if self.duplicate => {
                 Err(Obstacle::ignored("shows counters that intel-rapl shows too"))
             }
             (Err(error), _) => Err(Obstacle::unavailable(error.to_string()).fix(fix(error))),
-            _ if self.name.is_empty() => {
+            _ if self.name.is_empty() && !self.bare => {
                 Err(Obstacle::unavailable("its file `name` cannot be read")
                     .fix("see what the kernel says: dmesg | grep -i rapl"))
             }
             (Ok(_), Some(extent)) => {
-                let meter = Powercap::new(self.domain.clone(), extent, &self.path);
+                let meter = Powercap::new(self.domain.clone(), extent, &self.path, origin);
                 Ok(Box::new(meter) as Box<dyn Meter>)
             }
             (Ok(_), None) if self.is("core") || self.is("uncore") => {
@@ -130,8 +179,8 @@ impl Zone {
     }
 }
 
-fn zones(root: &Root) -> Vec<Zone> {
-    let Ok(entries) = fs::read_dir(root.path(DIRECTORY)) else { return Vec::new() };
+fn zones(directory: &Path) -> Vec<Zone> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let mut zones = Vec::new();
     for entry in entries.flatten() {
         let file_name = entry.file_name().to_string_lossy().into_owned();
@@ -139,7 +188,14 @@ fn zones(root: &Root) -> Vec<Zone> {
         if !kind.starts_with("intel-rapl") {
             continue;
         }
-        let name_in = |zone: &str| attribute::text(&root.path(DIRECTORY).join(zone).join("name"));
+        let path = entry.path();
+        let has = |file: &str| fs::symlink_metadata(path.join(file)).is_ok();
+        let kernels = has("name") || has("max_energy_range_uj");
+        if !kernels && !has("energy_uj") {
+            // Scaphandre makes folders for which it has no energy.
+            continue;
+        }
+        let name_in = |zone: &str| attribute::text(&directory.join(zone).join("name"));
         let name = name_in(&file_name);
         let shown = name.as_deref().unwrap_or(&file_name);
         // Memory is called "dram" on every socket; its package is the zone above.
@@ -150,10 +206,10 @@ fn zones(root: &Root) -> Vec<Zone> {
             },
             None => shown.to_owned(),
         };
-        let path = entry.path();
+        let domain = if kernels { domain } else { format!("guest's share ({file_name})") };
         let read = read(&path.join("energy_uj"));
         let (name, mmio) = (name.unwrap_or_default(), kind != "intel-rapl");
-        zones.push(Zone { path, name, domain, mmio, duplicate: false, read });
+        zones.push(Zone { path, name, domain, mmio, bare: !kernels, duplicate: false, read });
     }
     zones
 }
@@ -161,8 +217,10 @@ fn zones(root: &Root) -> Vec<Zone> {
 /// What is said where there is no zone at all.
 fn nothing(root: &Root) -> Candidate {
     let obstacle = match crate::is_virtual(root) {
-        true => Obstacle::unavailable("a virtual machine, whose host shows it no counters")
-            .fix("measure on the host itself"),
+        true => Obstacle::unavailable("a virtual machine, whose host shows it no counters").fix(
+            "measure on the host itself, or let it show a share: QEMU's -accel kvm,rapl=true, or \
+             Scaphandre's folder mounted on /var/scaphandre",
+        ),
         false => Obstacle::unavailable("the kernel shows no RAPL zones").fix(
             "load the kernel's module: modprobe intel_rapl_msr, which serves AMD too; \
              in a container, measure on the host itself",

@@ -5,46 +5,67 @@ use std::time::{Duration, Instant};
 
 use crate::accumulator::LEAST_POWER;
 use crate::candidate::{Candidate, Obstacle};
-use crate::window::Account;
-use crate::{Caveat, Domain, Extent, Kind, Root, Watts};
+use crate::meter_thread::{MeterThread, PATIENCE};
+use crate::window::Moves;
+use crate::{Caveat, Class, Domain, Extent, Kind, Root, Watts};
 
-/// Keeps one CPU busy for long enough that every counter of a machine moves.
-pub(crate) fn spin() {
+/// Keeps one CPU busy for as long as `time`.
+pub(crate) fn spin(time: Duration) {
     let start = Instant::now();
-    while start.elapsed() < SPIN {
+    while start.elapsed() < time {
         for _ in 0..1000 {
             std::hint::spin_loop();
         }
     }
 }
 
-/// Watches all candidates while `work` runs, and takes away those that are not plausible.
-pub(crate) fn probe(candidates: &mut [Candidate], root: &Root, work: impl FnOnce()) {
-    let readable = candidates.iter_mut().enumerate();
-    let watched: Vec<_> = readable
-        .filter_map(|(index, candidate)| {
-            let meter = candidate.meter.as_mut().ok()?;
-            // A coarse counter moves too seldom.
-            match meter.info().kind {
-                Kind::Counter(counter) if counter.longest_rest() > SPIN => None,
-                _ => Some((index, Account::open(meter.as_mut(), true))),
+/// Watches all candidates while `work` runs for a time, and takes away those that are not plausible.
+/// A guest's counters, which have a new value each second, are watched until they move.
+pub(crate) fn probe(
+    candidates: &mut [Candidate<MeterThread>],
+    root: &Root,
+    work: impl Fn(Duration),
+) {
+    let mut watched = Vec::new();
+    let start = Instant::now();
+    for (index, candidate) in candidates.iter_mut().enumerate() {
+        let Ok(meter) = candidate.meter.as_mut() else { continue };
+        let guest = match meter.info().kind {
+            Kind::Counter(counter) => {
+                let guest = meter.class() == Class::Attributed && counter.refresh < LONGEST_SPIN;
+                // Other coarse counters move too seldom.
+                if !guest && counter.longest_rest() > SPIN {
+                    continue;
+                }
+                guest
             }
-        })
-        .collect();
+            Kind::Sensor(_) => false,
+        };
+        match meter.open(Moves::WithThisMachine, guest) {
+            Ok(watch) => watched.push((index, watch, guest)),
+            Err(error) => candidate.meter = Err(Obstacle::unavailable(error.to_string())),
+        }
+    }
     if watched.is_empty() {
         return;
     }
+    for (index, watch, _) in &mut watched {
+        if let Ok(meter) = candidates[*index].meter.as_mut() {
+            meter.opened(watch, start + PATIENCE);
+        }
+    }
     let start = Instant::now();
-    work();
-    let closed = watched.into_iter().map(|(index, account)| {
-        let extent = account.extent();
-        (index, extent, account.close())
-    });
-    let closed: Vec<_> = closed.collect();
-    let elapsed = start.elapsed();
-    for (index, extent, domain) in closed {
-        let Some(mut why) = implausible(extent, &domain, elapsed) else { continue };
-        if extent != Extent::Wall && crate::is_virtual(root) {
+    work(SPIN);
+    while watched.iter().any(|(_, watch, _)| watch.is_waiting()) && start.elapsed() < LONGEST_SPIN {
+        work(SPIN / 10);
+    }
+    watched.iter_mut().for_each(|(_, watch, _)| watch.end());
+    let deadline = Instant::now() + PATIENCE;
+    for (index, watch, guest) in watched {
+        let Ok(meter) = candidates[index].meter.as_mut() else { continue };
+        let domain = meter.closed(watch, deadline, &|| false);
+        let Some(mut why) = implausible(&domain, guest, start.elapsed()) else { continue };
+        if domain.extent != Extent::Wall && crate::is_virtual(root) {
             why += "; this is a virtual machine, whose host may not pass it on";
         }
         candidates[index].meter = Err(Obstacle::unavailable(why));
@@ -52,7 +73,7 @@ pub(crate) fn probe(candidates: &mut [Candidate], root: &Root, work: impl FnOnce
 }
 
 /// Why that cannot be what the domain took in `elapsed`, while a CPU was busy.
-fn implausible(extent: Extent, domain: &Domain, elapsed: Duration) -> Option<String> {
+fn implausible(domain: &Domain, guest: bool, elapsed: Duration) -> Option<String> {
     let Some(energy) = domain.energy.best() else {
         let stood = |caveat| matches!(caveat, Caveat::BelowResolution | Caveat::Stuck);
         return Some(match domain.energy.caveats().any(stood) {
@@ -66,13 +87,18 @@ fn implausible(extent: Extent, domain: &Domain, elapsed: Duration) -> Option<Str
         });
     };
     let power = energy.over(elapsed);
-    let least = match extent {
+    let least = match domain.extent {
+        // A share may be small.
+        _ if guest => Watts(0.0),
         // Memory and accelerators may rest.
         Extent::Memory | Extent::Accelerator => Watts(0.0),
         _ => LEAST_POWER,
     };
     (power <= least).then(|| format!("it told {:.2} W while a CPU was busy", power.0))
 }
+
+/// Longer than a guest's counter rests.
+const LONGEST_SPIN: Duration = Duration::from_millis(1500);
 
 /// RAPL has a new value every millisecond, and NVML one every tenth of a second.
 const SPIN: Duration = Duration::from_millis(300);
@@ -96,10 +122,10 @@ mod tests {
             domain: "a".into(),
             path: None,
             extent: Some(extent),
-            meter: Ok(meter),
+            meter: Ok(MeterThread::new(meter)),
         }];
         let nowhere = Root::new("/nowhere");
-        probe(&mut candidates, &nowhere, || thread::sleep(Duration::from_millis(20)));
+        probe(&mut candidates, &nowhere, |_| thread::sleep(Duration::from_millis(20)));
         let [candidate] = candidates;
         candidate.meter.err().map(|obstacle| obstacle.why)
     }
@@ -126,7 +152,7 @@ mod tests {
     #[test]
     fn spinning_takes_its_time() {
         let start = Instant::now();
-        spin();
+        spin(SPIN);
         assert!(start.elapsed() >= SPIN);
     }
 }

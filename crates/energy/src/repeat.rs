@@ -1,14 +1,17 @@
 //! Many windows of the same work: their median, and how far off it may be.
 
-use crate::{Energy, Microjoules};
+use crate::{Caveat, Energy, Microjoules};
 
 impl Energy {
     /// The energy in the middle of several windows in which the same was done, each as good as
     /// the other. Its interval is that in which the median lies in 95 of 100 draws of as many
     /// windows from these (the bootstrap), and half of what the readings may be off by in the
-    /// middle window on either side. Unavailable if one of them is; of models, the interval that
-    /// holds all of theirs.
+    /// middle window on either side. Unavailable if one of them is, or they cover other domains; of
+    /// models, the interval that holds all of theirs.
     pub fn median(windows: &[Self]) -> Option<Self> {
+        if windows.windows(2).any(|pair| !pair[0].covers().eq(pair[1].covers())) {
+            return Some(Self::unavailable(Caveat::DomainMissing));
+        }
         let mut sorted: Vec<_> = windows.iter().collect();
         sorted.sort_by_key(|energy| energy.best());
         let middle = (*sorted.get(sorted.len().checked_sub(1)? / 2)?).clone();
@@ -66,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Caveat, Class};
+    use crate::Class;
 
     fn joules(best: f64) -> Energy {
         Energy::measured("a", Microjoules::from_joules(best), Microjoules::from_joules(0.1))

@@ -1,15 +1,18 @@
 //! Where energy can be read on this machine, in the order in which it is believed, and why not.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::candidate::{Candidate, Chosen, choose};
 use crate::external::External;
+use crate::meter_thread::{MeterThread, PATIENCE, Watch};
 use crate::probe::{probe, spin};
-use crate::window::{Account, Moves};
-use crate::{Caveat, Error, Meter, Root, Window, battery, external, hwmon, nvml, perf, powercap};
+use crate::window::{Coverage, Moves};
+use crate::{
+    Caveat, Class, Error, Meter, Root, Window, battery, external, hwmon, nvml, perf, powercap,
+};
 
 /// What is done with a source that was found, or is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +56,15 @@ pub struct Found {
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
     found: Vec<Found>,
-    meters: Vec<(Box<dyn Meter>, bool)>,
-    missing: Option<Caveat>,
+    meters: Vec<(MeterThread, bool)>,
+    coverage: Coverage,
     other_root: bool,
 }
 
 impl Sources {
     /// Looks for them below `root`, and keeps a CPU busy for 0.3 s to see whether those that were
-    /// found move; nothing fails, every obstacle is a [`Found`].
+    /// found move; in a virtual machine for up to 1.5 s, until they do. Nothing fails, every obstacle
+    /// is a [`Found`].
     pub fn open(root: &Root) -> Self {
         Self::open_with(root, None)
     }
@@ -72,24 +76,32 @@ impl Sources {
             Some(external) => vec![external::discover(external)],
             None => vec![external::absent()],
         };
-        candidates.extend(or_absent(perf::discover(root), perf::absent));
-        candidates.extend(powercap::discover(root));
-        candidates.extend(or_absent(hwmon::discover(root), hwmon::absent));
-        candidates.extend(or_absent(battery::discover(root), battery::absent));
+        candidates.extend(looked(perf::SOURCE, root, |root| {
+            or_absent(perf::discover(root), perf::absent)
+        }));
+        candidates.extend(looked(powercap::SOURCE, root, powercap::discover));
+        candidates.extend(looked(hwmon::SOURCE, root, |root| {
+            or_absent(hwmon::discover(root), hwmon::absent)
+        }));
+        candidates.extend(looked(battery::SOURCE, root, |root| {
+            or_absent(battery::discover(root), battery::absent)
+        }));
         candidates.extend(nvml::discover(root));
+        let mut candidates: Vec<_> =
+            candidates.into_iter().map(|candidate| candidate.map(MeterThread::new)).collect();
         // What this machine does moves no counter of another.
         if !other_root {
             probe(&mut candidates, root, spin);
         }
-        let Chosen { mut found, meters, missing } = choose(candidates);
-        found.push(model(!meters.is_empty() && missing != Some(Caveat::DomainMissing)));
-        Self { found, meters, missing, other_root }
+        let Chosen { mut found, meters, coverage } = choose(candidates);
+        found.push(model(!meters.is_empty() && coverage != Coverage::Nothing));
+        Self { found, meters, coverage, other_root }
     }
 
     /// Meters of any kind that together are the whole.
     pub fn of_meters(meters: Vec<Box<dyn Meter>>) -> Self {
-        let meters = meters.into_iter().map(|meter| (meter, true)).collect();
-        Self { found: Vec::new(), meters, missing: None, other_root: false }
+        let meters = meters.into_iter().map(|meter| (MeterThread::new(meter), true)).collect();
+        Self { found: Vec::new(), meters, coverage: Coverage::Whole, other_root: false }
     }
 
     /// What was found.
@@ -99,61 +111,71 @@ impl Sources {
 
     /// True if every domain of the sum has a counter that can be read now.
     pub fn can_measure(&mut self) -> bool {
+        let whole = !matches!(self.coverage, Coverage::Without(_) | Coverage::Nothing);
         let mut summed = self.meters.iter().filter(|(_, in_sum)| *in_sum);
-        summed.all(|(meter, _)| meter.counts()) && self.can_read()
+        whole && summed.all(|(meter, _)| meter.class() == Class::Measured) && self.can_read()
     }
 
-    /// True if every domain of the sum has a counter or a sensor that can be read now.
+    /// True if the sum, or what is left of it, has counters or sensors that can be read now.
     pub fn can_read(&mut self) -> bool {
-        let whole = self.missing != Some(Caveat::DomainMissing) && !self.meters.is_empty();
-        let mut summed = self.meters.iter_mut().filter(|(_, in_sum)| *in_sum);
-        whole && summed.all(|(meter, _)| meter.sample().value.is_ok())
+        if self.coverage == Coverage::Nothing {
+            return false;
+        }
+        let summed = self.meters.iter_mut().filter(|(_, in_sum)| *in_sum);
+        let asked: Vec<_> = summed.map(|(meter, _)| (meter.sample(), meter)).collect();
+        let deadline = Instant::now() + PATIENCE;
+        // All are asked and heard before any is judged.
+        let answers = asked.into_iter().map(|(asked, meter)| meter.sampled(asked, deadline));
+        let answers: Vec<_> = answers.collect();
+        !answers.is_empty() && answers.into_iter().all(|is_ok| is_ok)
+    }
+
+    /// True if nothing was found of which a sum could be made; another look may find more.
+    pub fn is_empty(&self) -> bool {
+        self.meters.is_empty() || self.coverage == Coverage::Nothing
     }
 
     /// Runs `work` while all meters are watched: read before, after, and often enough that no
-    /// counter wraps unseen.
+    /// counter wraps unseen. A meter that does not answer within 5 s before or after is unavailable.
     ///
     /// # Errors
-    /// That the thread which watches could not be started; then nothing was run.
+    /// That a thread which watches could not be started; then nothing was run.
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Window), Error> {
-        let (tick, moves) = (self.tick(), self.moves());
-        let started = Instant::now();
-        let meters = self.meters.iter_mut();
-        let mut accounts: Vec<_> = meters
-            .map(|(meter, in_sum)| Account::open_of(meter.as_mut(), *in_sum, moves))
-            .collect();
-        let done = thread::scope(|scope| {
-            // Dropped when the work ends, by a panic too, and then the guard ends.
-            let (working, ended) = mpsc::channel::<()>();
-            let accounts = &mut accounts;
-            let guard = move || {
-                while ended.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
-                    accounts.iter_mut().for_each(Account::tick);
-                }
-            };
-            thread::Builder::new()
-                .name("energy guard".into())
-                .spawn_scoped(scope, guard)
-                .map_err(Error::Guard)?;
-            let done = work();
-            drop(working);
-            Ok(done)
-        })?;
-        let mut domains: Vec<_> = accounts.into_iter().map(Account::close).collect();
-        if self.other_root {
-            for domain in &mut domains {
-                domain.energy = domain.energy.clone().with_caveat(Caveat::OtherRoot);
-            }
-        }
-        let window = Window { wall: started.elapsed(), domains, missing: self.missing };
-        Ok((done, window))
+        self.measure_until(work, &|| false)
     }
 
-    /// How often the guard looks whether a meter is due.
-    fn tick(&self) -> Duration {
+    /// The same, but after the work no meter is waited for once `hurries` is true.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn measure_until<T>(
+        &mut self,
+        work: impl FnOnce() -> T,
+        hurries: &dyn Fn() -> bool,
+    ) -> Result<(T, Window), Error> {
         let moves = self.moves();
-        let periods = self.meters.iter().map(|(meter, _)| moves.period(meter.info().kind));
-        periods.min().unwrap_or(Duration::MAX)
+        let started = Instant::now();
+        let watches = self.meters.iter_mut().map(|(meter, _)| meter.open(moves, false));
+        let mut watches: Vec<Watch> = watches.collect::<Result<_, Error>>()?;
+        let deadline = started + PATIENCE;
+        for ((meter, _), watch) in self.meters.iter_mut().zip(&mut watches) {
+            meter.opened(watch, deadline);
+        }
+        // Dropped by a panic in the work, the watches end.
+        let done = work();
+        watches.iter_mut().for_each(Watch::end);
+        let deadline = Instant::now() + PATIENCE;
+        let closed = self.meters.iter_mut().zip(watches).map(|((meter, in_sum), watch)| {
+            let mut domain = meter.closed(watch, deadline, hurries);
+            domain.in_sum = *in_sum;
+            if self.other_root {
+                domain.energy = domain.energy.with_caveat(Caveat::OtherRoot);
+            }
+            domain
+        });
+        let domains = closed.collect();
+        let coverage = self.coverage.clone();
+        Ok((done, Window { wall: started.elapsed(), domains, coverage }))
     }
 
     fn moves(&self) -> Moves {
@@ -164,6 +186,25 @@ impl Sources {
 /// A source that is not here is told of, too.
 fn or_absent(found: Vec<Candidate>, absent: fn() -> Candidate) -> Vec<Candidate> {
     if found.is_empty() { vec![absent()] } else { found }
+}
+
+/// What one source has, unless its files do not answer.
+fn looked(
+    source: &'static str,
+    root: &Root,
+    look: impl FnOnce(&Root) -> Vec<Candidate> + Send + 'static,
+) -> Vec<Candidate> {
+    let (answer, answered) = mpsc::channel();
+    let there = root.clone();
+    let asking = move || {
+        let _ = answer.send(look(&there));
+    };
+    let started = thread::Builder::new().name("look".into()).spawn(asking);
+    let found = started.ok().and_then(|_| answered.recv_timeout(PATIENCE).ok());
+    found.unwrap_or_else(|| {
+        let why = format!("its files did not answer within {} s", PATIENCE.as_secs());
+        vec![Candidate::absent(source, "unknown", &why, "see what the kernel says: dmesg")]
+    })
 }
 
 fn model(counted: bool) -> Found {
@@ -184,30 +225,29 @@ fn model(counted: bool) -> Found {
 }
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::fake::FakeMeter;
     use crate::{Extent, Kind, Microjoules, Reading, Watts};
 
     #[test]
-    fn the_guard_reads_often_enough() {
-        let quick = FakeMeter::new("a", []);
-        let mut sources = Sources::of_meters(vec![Box::new(quick)]);
-        assert_eq!(sources.tick(), Duration::from_millis(900));
+    fn a_meter_is_read_often_enough() {
         let small = crate::Counter {
             range: Some(Microjoules(8_000_000)),
             resolution: Microjoules(62),
             refresh: Duration::from_millis(1),
             p_max: Watts(100.0),
         };
+        assert_eq!(Moves::WithThisMachine.period(Kind::Counter(small)), Duration::from_millis(10));
         let info = crate::Info {
             domain: "b".into(),
             source: "fake",
             extent: Extent::Package,
             kind: Kind::Counter(small),
         };
-        sources.meters.push((Box::new(Counting { info, start: Instant::now() }), true));
-        assert_eq!(sources.tick(), Duration::from_millis(10));
-        sources.meters.remove(0);
+        let counting = Counting { info, start: Instant::now() };
+        let mut sources = Sources::of_meters(vec![Box::new(counting)]);
         // 50 W for 0.4 s go through 8 J twice and a half.
         let (_, window) = sources.measure(|| thread::sleep(Duration::from_millis(400))).unwrap();
         let (lo, hi) = match window.sum().interval() {
@@ -215,7 +255,7 @@ mod tests {
             None => {
                 // A machine so busy that the guard slept through a wrap must say so.
                 assert!(window.sum().caveats().any(|caveat| caveat == Caveat::Ambiguous));
-                wattlock_testing::skip("timing", "the guard did not run for 64 ms");
+                wattlock_testing::skip("timing", "the guard was not run for 64 ms");
                 return;
             }
         };
@@ -224,12 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_the_work_ends_the_guard() {
-        let mut sources = Sources::of_meters(vec![Box::new(FakeMeter::new("a", []))]);
+    fn a_panic_in_the_work_ends_the_watch() {
+        let meter = FakeMeter::new("a", []);
+        let mut sources = Sources::of_meters(vec![Box::new(meter)]);
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _ = sources.measure(|| panic!("of the work"));
         }));
         assert!(panicked.is_err());
+        // The thread is there for the next.
+        assert_eq!(sources.measure(|| 7).unwrap().0, 7);
     }
 
     /// A counter that rises with the time, at 50 W.

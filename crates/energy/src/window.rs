@@ -15,8 +15,22 @@ pub struct Window {
     pub wall: Duration,
     /// Each domain that was metered.
     pub domains: Vec<Domain>,
-    /// Why the sum is less than it seems, or none at all.
-    pub(crate) missing: Option<Caveat>,
+    /// What the sum leaves out.
+    pub(crate) coverage: Coverage,
+}
+
+/// What of the machine has meters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// All that belongs to the sum.
+    #[default]
+    Whole,
+    /// All but accelerators.
+    WithoutAccelerators,
+    /// Not these domains of the sum.
+    Without(Vec<String>),
+    /// Nothing that is a sum.
+    Nothing,
 }
 
 /// A domain in a window.
@@ -30,23 +44,46 @@ pub struct Domain {
     pub energy: Energy,
     /// False if its energy is in another domain, too.
     pub in_sum: bool,
+    /// What of the machine it is.
+    pub(crate) extent: Extent,
 }
 
 impl Window {
-    /// All domains together; unavailable if one that belongs to them is.
+    /// All domains together. Where some could not be read, the sum of the others, which names those
+    /// that are missing; unavailable without a package or the whole platform.
     pub fn sum(&self) -> Energy {
-        let parts = self.domains.iter().filter(|domain| domain.in_sum);
-        let sum: Energy = parts.map(|domain| domain.energy.clone()).sum();
-        match self.missing {
-            Some(Caveat::DomainMissing) => sum + Energy::unavailable(Caveat::DomainMissing),
-            Some(doubt) => sum.with_caveat(doubt),
-            None => sum,
+        let parts: Vec<_> = self.domains.iter().filter(|domain| domain.in_sum).collect();
+        let is_known = |domain: &Domain| domain.energy.class() > Class::Unavailable;
+        let is_base = |domain: &Domain| {
+            is_known(domain) && !matches!(domain.extent, Extent::Memory | Extent::Accelerator)
+        };
+        let lost = parts.iter().filter(|domain| !is_known(domain)).count();
+        let whole = || parts.iter().map(|domain| domain.energy.clone()).sum::<Energy>();
+        let mut missing: Vec<String> = match &self.coverage {
+            Coverage::Nothing => return whole() + Energy::unavailable(Caveat::DomainMissing),
+            Coverage::WithoutAccelerators if lost == 0 => {
+                return whole().with_caveat(Caveat::AcceleratorMissing);
+            }
+            Coverage::Without(names) => names.clone(),
+            Coverage::Whole | Coverage::WithoutAccelerators => Vec::new(),
+        };
+        if (lost == 0 && missing.is_empty()) || !parts.iter().any(|domain| is_base(domain)) {
+            return whole();
         }
+        let (known, lost): (Vec<&Domain>, Vec<&Domain>) =
+            parts.iter().partition(|domain| is_known(domain));
+        missing.extend(lost.iter().map(|domain| domain.name.clone()));
+        let sum: Energy = known.iter().map(|domain| domain.energy.clone()).sum();
+        let doubts = lost.iter().flat_map(|domain| domain.energy.caveats());
+        let sum = doubts.fold(sum, Energy::with_caveat);
+        let gaps = lost.iter().flat_map(|domain| domain.energy.gaps().iter().cloned());
+        sum.with_gaps(gaps).without(missing)
     }
 
-    /// True if the sum was counted.
+    /// True if the sum was counted, and nothing is missing from it.
     pub fn is_measured(&self) -> bool {
-        self.sum().class() == Class::Measured
+        let sum = self.sum();
+        sum.class() == Class::Measured && sum.missing().next().is_none()
     }
 
     /// The same window with other energies, by domain.
@@ -120,12 +157,7 @@ impl Tally {
 
 impl<'a> Account<'a> {
     /// Opens the window with a first sample.
-    pub fn open(meter: &'a mut dyn Meter, in_sum: bool) -> Self {
-        Self::open_of(meter, in_sum, Moves::WithThisMachine)
-    }
-
-    /// The same of a meter that may be another machine's.
-    pub fn open_of(meter: &'a mut dyn Meter, in_sum: bool, moves: Moves) -> Self {
+    pub fn open(meter: &'a mut dyn Meter, in_sum: bool, moves: Moves) -> Self {
         let sample = meter.sample();
         let mut account = Self {
             meter,
@@ -161,6 +193,18 @@ impl<'a> Account<'a> {
 
     fn period(&self) -> Duration {
         self.moves.period(self.meter.info().kind)
+    }
+
+    /// How long until it is to be read again.
+    pub fn rest(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+
+    /// Reads now, and says whether the meter has moved since the beginning.
+    pub fn has_moved(&mut self) -> bool {
+        let sample = self.meter.sample();
+        self.take(&sample);
+        matches!(self.tally.as_ref().map(Tally::total), Some(Ok((total, _))) if total.0 > 0)
     }
 
     /// Reads on if it is time, so that no wrap goes by unseen.
@@ -224,6 +268,7 @@ impl<'a> Account<'a> {
             source: info.source,
             energy: energy.with_gaps(std::mem::take(&mut self.gaps)),
             in_sum: self.in_sum,
+            extent: info.extent,
         }
     }
 
@@ -233,7 +278,9 @@ impl<'a> Account<'a> {
 
     /// Less than a machine takes that runs: the counter rested for most of the time.
     fn is_too_little(&self, total: Microjoules, elapsed: Duration) -> bool {
-        let rests = matches!(self.extent(), Extent::Accelerator | Extent::Memory);
+        // A guest's share of a host may be next to nothing.
+        let rests = matches!(self.extent(), Extent::Accelerator | Extent::Memory)
+            || self.meter.class() == Class::Attributed;
         let long = elapsed >= LONG_ENOUGH && self.moves == Moves::WithThisMachine;
         long && !rests && total.over(elapsed) < LEAST_POWER
     }
@@ -252,7 +299,10 @@ impl<'a> Account<'a> {
                 Energy::integrated(domain, total, uncertainty).with_caveat(Caveat::Sampled)
             }
         };
-        let energy = energy.with_caveat(Caveat::WholeMachine);
+        let energy = match self.meter.class() {
+            Class::Attributed => energy.share(1.0).with_caveat(Caveat::GuestShare),
+            _ => energy.with_caveat(Caveat::WholeMachine),
+        };
         match uncertainty.0.saturating_mul(10) > total.0 {
             true => energy.with_caveat(Caveat::BelowResolution),
             false => energy,
@@ -292,7 +342,7 @@ mod tests {
         let readings =
             readings.iter().map(|(ms, value)| (Duration::from_millis(*ms), value.map(Microjoules)));
         let mut meter = FakeMeter::new("package-0", readings);
-        let mut account = Account::open(&mut meter, true);
+        let mut account = Account::open(&mut meter, true, Moves::WithThisMachine);
         let sample = account.meter.sample();
         account.take(&sample);
         account.close().energy
@@ -331,21 +381,45 @@ mod tests {
     }
 
     #[test]
-    fn one_void_domain_voids_the_sum() {
-        let good = energy(&[(0, Some(0)), (1000, Some(9_000_000)), (2000, Some(20_000_000))]);
-        let domain =
-            |name: &str, energy| Domain { name: name.into(), source: "fake", energy, in_sum: true };
+    fn one_void_domain_is_named_and_the_sum_goes_on() {
+        let good = || energy(&[(0, Some(0)), (1000, Some(9_000_000)), (2000, Some(20_000_000))]);
+        let domain = |name: &str, energy, extent| Domain {
+            name: name.into(),
+            source: "fake",
+            energy,
+            in_sum: true,
+            extent,
+        };
+        let void = Energy::unavailable(Caveat::Reset);
         let domains = vec![
-            domain("package-0", good),
-            domain("package-1", Energy::unavailable(Caveat::Reset)),
+            domain("package-0", good(), Extent::Package),
+            domain("package-1", void.clone(), Extent::Package),
         ];
-        let mut window = Window { wall: Duration::from_secs(2), domains, missing: None };
-        assert_eq!(window.sum().class(), Class::Unavailable);
+        let mut window =
+            Window { wall: Duration::from_secs(2), domains, coverage: Coverage::Whole };
+        let sum = window.sum();
+        assert_eq!((sum.class(), sum.best()), (Class::Measured, Some(Microjoules(20_000_000))));
+        assert!(sum.covers().eq(["package-0"]) && sum.missing().eq(["package-1"]));
+        assert!(
+            [Caveat::Reset, Caveat::DomainMissing]
+                .iter()
+                .all(|doubt| sum.caveats().any(|caveat| caveat == *doubt))
+        );
+        assert!(!window.is_measured());
         window.domains.pop();
         assert!(window.is_measured());
-        window.missing = Some(Caveat::AcceleratorMissing);
+        window.coverage = Coverage::WithoutAccelerators;
         assert!(window.is_measured());
-        window.missing = Some(Caveat::DomainMissing);
-        assert!(!window.is_measured());
+        window.coverage = Coverage::Without(vec!["dram".into()]);
+        assert!(window.sum().missing().eq(["dram"]) && !window.is_measured());
+        window.coverage = Coverage::Nothing;
+        assert_eq!(window.sum().class(), Class::Unavailable);
+        // Memory alone is no sum.
+        window.coverage = Coverage::Whole;
+        window.domains = vec![
+            domain("package-0", void, Extent::Package),
+            domain("dram", good(), Extent::Memory),
+        ];
+        assert_eq!(window.sum().interval(), None);
     }
 }

@@ -10,13 +10,15 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
 use wait4::Wait4;
 use wattlock_energy::{Idle, Sources, Window};
 use wattlock_file::Shown;
 
 use crate::args;
 use crate::energy;
-use crate::exit::{Ended, FAILURE, UNAVAILABLE};
+use crate::exit::{Ended, FAILURE, UNAVAILABLE, usage};
 use crate::metrics::Metrics;
 use crate::signals::{self, Ward};
 use crate::summary::process_cpu_time;
@@ -41,6 +43,9 @@ struct Done {
 /// `wattlock measure`.
 pub fn run(args: &args::Measure) -> Ended {
     Metrics::can_write(args.meters.prometheus.as_deref())?;
+    if args.repeat > 1 {
+        check_input(args.repeat)?;
+    }
     let root = energy::root();
     let mut sources = energy::sources(&root, &args.meters)?;
     if args.require.is_some() && !sources.can_measure() {
@@ -82,10 +87,44 @@ pub fn run(args: &args::Measure) -> Ended {
     Ok(code.into())
 }
 
+/// Refuses a standard input that the first run would leave nothing of for the others.
+///
+/// A terminal and `/dev/null` can be read again, and so can a file, a pipe and a socket that hold
+/// nothing and never will.
+fn check_input(runs: u16) -> anyhow::Result<()> {
+    let input = std::io::stdin();
+    let Ok(status) = rustix::fs::fstat(&input) else { return Ok(()) };
+    let kind = match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile => {
+            let at = rustix::fs::tell(&input).unwrap_or(0);
+            if at >= u64::try_from(status.st_size).unwrap_or(0) {
+                return Ok(());
+            }
+            "a file"
+        }
+        FileType::Fifo | FileType::Socket => {
+            let mut looks = [PollFd::new(&input, PollFlags::IN)];
+            let looked = poll(&mut looks, Some(&Timespec::default()));
+            let seen = looks[0].revents();
+            // Whoever wrote is gone, and left nothing.
+            if looked.is_ok() && seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN) {
+                return Ok(());
+            }
+            "a pipe or a socket"
+        }
+        _ => return Ok(()),
+    };
+    Err(usage(format!(
+        "--repeat {runs}: standard input is {kind}, and only the first run could read it\n  add \
+         `</dev/null` if the command reads nothing, or let each run open its input: \
+         `-- sh -c 'command <file'`"
+    )))
+}
+
 /// Looks at the machine while nothing is done, for as long as nobody hurries.
 fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Window> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
-    let ((), window) = sources.measure(|| {
+    let wait = || {
         while !ward.is_hurried() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -93,7 +132,8 @@ fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Wind
             }
             std::thread::sleep(left.min(Duration::from_millis(100)));
         }
-    })?;
+    };
+    let ((), window) = sources.measure_until(wait, &|| ward.is_hurried())?;
     Ok(window)
 }
 
@@ -104,7 +144,8 @@ fn once(
     ward: &Ward,
 ) -> anyhow::Result<std::io::Result<Run>> {
     let own_cpu = process_cpu_time();
-    let (done, window) = sources.measure(|| to_its_end(command, ward))?;
+    let (done, window) =
+        sources.measure_until(|| to_its_end(command, ward), &|| ward.is_hurried())?;
     let own_cpu = process_cpu_time().saturating_sub(own_cpu);
     let run = |Done { status, wall, cpu }| Run { status, wall, cpu, own_cpu, window };
     Ok(done?.map(run))

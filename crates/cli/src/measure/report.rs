@@ -203,6 +203,11 @@ impl Told<'_> {
             Class::Unavailable => row("energy", "unavailable".into()),
             _ => row("energy", format!("{}: {}", described(&self.sum), covers.join(" + "))),
         }
+        let missing = self.sum.missing().map(|name| Shown(Path::new(name)).to_string());
+        let missing: Vec<_> = missing.collect();
+        if !missing.is_empty() {
+            row("  in part, without", missing.join(", "));
+        }
         if let Some(net) = &self.net {
             row("  net of idle", net.sum().to_string());
         }

@@ -1,11 +1,12 @@
 //! The joules of this machine while a stream runs, counted beside it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Energy, Figure, Load, Sources, Tdp, modelled};
+use wattlock_energy::{Class, Energy, Figure, Load, Sources, Tdp, Window, modelled};
 
 use crate::args;
 use crate::energy;
@@ -24,11 +25,14 @@ struct Shared {
     counted: Mutex<Option<Counted>>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Counted {
-    total: Energy,
-    last: Energy,
-    wall: Duration,
+    /// By the domains that could not be read: sums of other domains are other sums.
+    totals: BTreeMap<String, Energy>,
+    /// The last window and how long it was.
+    last: Option<(Energy, Duration)>,
+    /// The time of windows in which nothing could be counted.
+    uncounted: Duration,
 }
 
 impl Joules {
@@ -41,18 +45,28 @@ impl Joules {
         Self { shared, started: Instant::now(), cpu: process_cpu_time() }
     }
 
-    /// The joules since the start.
-    pub fn total(&self) -> Option<Figure> {
-        let counted = lock(&self.shared.counted).clone();
-        let total = counted.map_or_else(|| self.model(), |counted| counted.total);
-        total.figure("J", |joules| joules)
+    /// The joules since the start, and the domains that are missing from them.
+    pub fn totals(&self) -> Vec<(String, Option<Figure>)> {
+        let figure = |energy: &Energy| energy.figure("J", |joules| joules);
+        match lock(&self.shared.counted).as_ref() {
+            Some(Counted { totals, .. }) => {
+                totals.iter().map(|(missing, total)| (missing.clone(), figure(total))).collect()
+            }
+            None => vec![(String::new(), figure(&self.model()))],
+        }
+    }
+
+    /// How long nothing could be counted, where something is counted.
+    pub fn uncounted(&self) -> Option<Duration> {
+        lock(&self.shared.counted).as_ref().map(|counted| counted.uncounted)
     }
 
     /// The watts of now.
     pub fn watts(&self) -> Option<Figure> {
         let counted = lock(&self.shared.counted).clone();
         match counted {
-            Some(Counted { last, wall, .. }) => {
+            Some(Counted { last, .. }) => {
+                let (last, wall) = last?;
                 last.figure("W", |joules| joules / wall.as_secs_f64().max(1e-9))
             }
             None => {
@@ -80,20 +94,39 @@ impl Drop for Joules {
 
 fn count(shared: &Shared) {
     let mut sources = Sources::open(&energy::quiet_root());
-    if !sources.can_measure() {
-        return;
-    }
     while !shared.over.load(Ordering::SeqCst) {
+        if sources.is_empty() {
+            // A counter may have been unreadable for the moment in which it was looked for.
+            thread::sleep(LOOK_AGAIN);
+            sources = Sources::open(&energy::quiet_root());
+            continue;
+        }
         let Ok(((), window)) = sources.measure(|| thread::sleep(WINDOW)) else { return };
-        let last = window.sum();
-        let mut counted = lock(&shared.counted);
-        let total = match counted.take() {
-            Some(before) => before.total + last.clone(),
-            None => last.clone(),
-        };
-        *counted = Some(Counted { total, last, wall: window.wall });
+        lock(&shared.counted).get_or_insert_default().add(&window);
     }
 }
+
+impl Counted {
+    /// Adds a window; one in which nothing could be counted leaves the totals as they are.
+    fn add(&mut self, window: &Window) {
+        let sum = window.sum();
+        if sum.class() == Class::Unavailable {
+            self.uncounted += window.wall;
+            self.last = None;
+            return;
+        }
+        let missing = sum.missing().collect::<Vec<_>>().join(", ");
+        let total = match self.totals.remove(&missing) {
+            Some(total) => total + sum.clone(),
+            None => sum.clone(),
+        };
+        self.totals.insert(missing, total);
+        self.last = Some((sum, window.wall));
+    }
+}
+
+/// How long until the machine is looked at again, where it had nothing to count with.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a window of counting is.
 const WINDOW: Duration = Duration::from_secs(1);

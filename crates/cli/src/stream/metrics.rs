@@ -59,7 +59,16 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     }
     delays(&mut out, stats);
     let mut energy = Metrics::default();
-    energy.figure(("stream_energy", "joules"), &[], joules.total().as_ref());
+    for (missing, total) in joules.totals() {
+        let labels = [("missing", missing.as_str())];
+        let labels = if missing.is_empty() { &[][..] } else { &labels };
+        energy.figure(("stream_energy", "joules"), labels, total.as_ref());
+    }
+    if let Some(uncounted) = joules.uncounted() {
+        let help = "Time in which no meter could be read, and whose joules are missing";
+        let name = "wattlock_stream_energy_uncounted_seconds";
+        energy.gauge(name, help, &[], uncounted.as_secs_f64());
+    }
     // It brings the end of the text with it.
     out + &energy.text().unwrap_or_else(|_| "# EOF\n".into())
 }

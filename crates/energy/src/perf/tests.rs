@@ -4,7 +4,7 @@ use std::fs;
 
 use super::*;
 use crate::candidate::choose;
-use crate::window::Account;
+use crate::window::{Account, Coverage, Moves};
 use crate::{Caveat, Class, Energy, Sources, Status};
 
 /// A machine that is a directory; its counters are files of 8 bytes, by event and CPU.
@@ -102,7 +102,7 @@ fn one_socket() -> Machine {
 /// What the only meter of the machine tells of two steps, with `between` done between them.
 fn told(machine: &Machine, between: impl FnOnce()) -> Energy {
     let mut meters = choose(machine.candidates()).meters;
-    let account = Account::open(meters[0].0.as_mut(), true);
+    let account = Account::open(meters[0].0.as_mut(), true, Moves::WithThisMachine);
     std::thread::sleep(Duration::from_millis(20));
     between();
     account.close().energy
@@ -123,7 +123,7 @@ fn two_sockets_are_named_by_their_topology() {
     assert_eq!(machine.domains(), [&domains[..], &held].concat());
     let chosen = choose(machine.candidates());
     let used = chosen.found.iter().filter(|found| found.status == Status::Used).count();
-    assert_eq!((used, chosen.meters.len(), chosen.missing), (4, 4, None));
+    assert_eq!((used, chosen.meters.len(), chosen.coverage), (4, 4, Coverage::Whole));
     let shown = chosen.meters.into_iter().map(|(mut meter, _)| meter.sample().value.unwrap());
     let joules =
         [2.0, 1.0, 4.0, 3.0].map(|joules| Reading::Energy(Microjoules::from_joules(joules)));

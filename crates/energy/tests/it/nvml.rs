@@ -109,7 +109,10 @@ fn a_gpu_that_is_lost_meanwhile_is_a_gap() {
         assert_eq!((energy.class(), energy.interval()), (Class::Unavailable, None));
         assert!(energy.caveats().any(|caveat| caveat == Caveat::Gap));
         assert!(energy.gaps()[0].contains(UUID) && energy.gaps()[0].contains("bus"));
-        assert_eq!(window.sum().interval(), None);
+        // The package's joules are left, and are not the whole.
+        let sum = window.sum();
+        assert_eq!(sum.best().unwrap().0, 7_000_000);
+        assert!(sum.missing().eq(["gpu-0 NVIDIA H200"]) && !window.is_measured());
     }
 }
 

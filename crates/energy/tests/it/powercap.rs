@@ -185,7 +185,7 @@ fn a_dead_counter_is_no_zero() {
 }
 
 #[test]
-fn garbage_in_one_domain_leaves_no_sum() {
+fn garbage_in_one_domain_leaves_the_sum_of_the_others() {
     for garbage in ["garbage", "", "-5", "1.5", "99999999999999999999999"] {
         let machine = Machine::new().zone("intel-rapl:0", "package-0", "0").zone(
             "intel-rapl:0:0",
@@ -195,7 +195,8 @@ fn garbage_in_one_domain_leaves_no_sum() {
         assert!(!machine.sources().can_measure());
         let window = machine.measure(&[("intel-rapl:0", 1_000_000)]);
         assert_eq!(window.domains[0].energy.best().unwrap().0, 1_000_000);
-        assert_eq!((window.sum().class(), window.sum().interval()), (Class::Unavailable, None));
+        assert_eq!((window.sum().class(), best(&window)), (Class::Measured, Some(1_000_000)));
+        assert!(window.sum().missing().eq(["dram of package-0"]) && !window.is_measured());
         assert!(window.sum().caveats().any(|caveat| caveat == Caveat::DomainMissing));
     }
 }
@@ -205,7 +206,8 @@ fn a_zone_without_a_name_may_be_a_package() {
     let machine =
         Machine::new().zone("intel-rapl:0", "package-0", "0").zone("intel-rapl:1", "", "0");
     assert!(!machine.sources().can_measure());
-    assert_eq!(best(&machine.measure(&[("intel-rapl:0", 1_000_000)])), None);
+    let sum = machine.measure(&[("intel-rapl:0", 1_000_000)]).sum();
+    assert!(sum.covers().eq(["package-0"]) && sum.missing().eq(["intel-rapl:1"]));
 }
 
 #[test]
@@ -255,6 +257,7 @@ fn a_machine_without_zones_says_why() {
     fs::create_dir(machine.0.path().join("proc")).unwrap();
     fs::write(machine.0.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor aes\n").unwrap();
     assert_eq!(why(&machine), "a virtual machine, whose host shows it no counters");
+    assert_eq!(machine.measure(&[]).sum().class(), Class::Unavailable);
     let sources = machine.sources();
     let found =
         sources.found().iter().filter(|found| ["powercap", "model"].contains(&found.source));

@@ -1,4 +1,4 @@
-//! A small file system in user space, for files that behave as no plain file does: limits that are
+//! A small file system that a test serves itself, for files that behave as no plain file does: limits that are
 //! requests, and reads that block.
 //!
 //! It speaks the kernel's FUSE protocol (`include/uapi/linux/fuse.h`, version 7.31) on `/dev/fuse`:
