@@ -211,6 +211,7 @@ mod tests {
 
     #[test]
     fn a_wrong_byte_is_found() {
+        crate::random::set_up().unwrap();
         assert!(all_agree(false).unwrap());
         assert!(!all_agree(true).unwrap());
     }
