@@ -40,7 +40,8 @@ pub fn identities(
         identity.set_max_work_factor(limits.max_work_factor);
         list.push(Box::new(identity));
     }
-    Ok(Identities::new(list).with_max_recipients(limits.max_recipients as usize))
+    let most = limits.max_recipients.map_or(wattlock_file::MAX_RECIPIENTS, |most| most as usize);
+    Ok(Identities::new(list).with_max_recipients(most))
 }
 
 /// The identities in a file.

@@ -120,6 +120,16 @@ pub trait Sink: Send {
     fn rest(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// Called once after the last message: returns when all of it got where it belongs, or at
+    /// `deadline`.
+    ///
+    /// # Errors
+    /// As [`Sink::deliver`].
+    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let _ = deadline;
+        self.rest()
+    }
 }
 
 impl<F: FnMut(&mut Done) -> io::Result<()> + Send> Sink for F {
@@ -321,6 +331,9 @@ impl Live {
                 // It has reported its panic.
                 let _ = thread.join();
             }
+        }
+        if in_time {
+            self.shared.delivery.finish(deadline);
         }
         let stats = self.shared.stats();
         let undelivered = self.shared.window.accepted().saturating_sub(stats.messages);

@@ -40,6 +40,8 @@ pub struct Window<T> {
     accepted: AtomicU64,
     /// Messages that were refused for want of room.
     refused: AtomicU64,
+    /// Senders that are held back for another reason than the window.
+    held_back: AtomicUsize,
     queue: SegQueue<Entry<T>>,
     taking: Mutex<Taking<T>>,
     /// How many wait for room.
@@ -132,6 +134,7 @@ impl<T> Window<T> {
             head: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            held_back: AtomicUsize::new(0),
             queue: SegQueue::new(),
             taking: Mutex::new(Taking { ahead: None, sequence: 0 }),
             waiting: AtomicUsize::new(0),
@@ -171,6 +174,25 @@ impl<T> Window<T> {
     /// How often [`Window::try_reserve`] and [`Window::try_put`] found no room.
     pub fn refusals(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a sender has to wait although the window may have room: more of its bytes are
+    /// there than are read.
+    pub(crate) fn hold_back(&self) {
+        if self.held_back.fetch_add(1, Ordering::SeqCst) == 0 {
+            // Somebody has to choose a rung for it.
+            self.arrivals.ring();
+        }
+    }
+
+    /// Takes one [`Window::hold_back`] back.
+    pub(crate) fn let_go(&self) {
+        self.held_back.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// True while any sender has to wait.
+    pub fn has_blocked_senders(&self) -> bool {
+        self.held_back.load(Ordering::SeqCst) > 0 || self.waiting.load(Ordering::SeqCst) > 0
     }
 
     /// True once [`Window::close`] was called.

@@ -193,10 +193,10 @@ pub struct Identities {
 /// How much work a container may cause before it is known to be for these keys.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limits {
-    /// Refuse a container for more than N recipients
-    #[arg(long, value_name = "N", default_value_t = Self::MAX_RECIPIENTS, help_heading = KEYS)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub max_recipients: u32,
+    /// Refuse a container for more than N recipients [default: 1024; 128 from the network]
+    #[arg(long, value_name = "N", help_heading = KEYS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_recipients: Option<u32>,
     /// Refuse a passphrase's work factor above 2^N, which takes 2^N KiB of memory
     #[arg(long, value_name = "N", default_value_t = Self::MAX_WORK_FACTOR, help_heading = KEYS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=30))]
@@ -204,14 +204,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    const MAX_RECIPIENTS: u32 = wattlock_file::MAX_RECIPIENTS as u32;
     /// 4 GiB of memory and some seconds: as much as `protect` may ask for, and age itself.
     const MAX_WORK_FACTOR: u8 = 22;
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_recipients: Self::MAX_RECIPIENTS, max_work_factor: Self::MAX_WORK_FACTOR }
+        Self { max_recipients: None, max_work_factor: Self::MAX_WORK_FACTOR }
     }
 }
 

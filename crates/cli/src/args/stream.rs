@@ -52,10 +52,15 @@ pub struct Stream {
     #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
     #[arg(requires = "listen", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,
-    /// End a connection that completes no message for so long; 0 never does
-    #[arg(long, value_name = "SECONDS", default_value_t = 300, help_heading = INPUT)]
+    /// Close a connection that sends nothing for N seconds, or needs longer for one message;
+    /// 0 closes no quiet one, and allows 300 s for a message
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = INPUT)]
     #[arg(requires = "listen")]
     pub idle_timeout: u32,
+    /// Allow --listen and --metrics on addresses that other machines reach: without encryption and
+    /// authentication
+    #[arg(long, help_heading = INPUT)]
+    pub insecure: bool,
     /// Write to FILE, rather than to standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
@@ -75,7 +80,16 @@ pub struct Stream {
     /// was sealed
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
-    /// Bytes that may be on their way at most; who sends more has to wait
+    /// Retry a peer that is away or a full disk for N seconds; 0 never does [default: no limit with
+    /// --listen, 30 from standard input]
+    #[arg(long, value_name = "SECONDS", help_heading = OUTPUT)]
+    pub retry: Option<u32>,
+    /// With --open --connect: drop what is queued for a backend that takes nothing for N seconds
+    /// while others wait for it
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub peer_timeout: u32,
+    /// Maximum bytes in flight; senders block when it is full
     #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = parse_size_above_zero)]
     pub window: u64,
     /// CPU threads [default: all]
@@ -88,10 +102,10 @@ pub struct Stream {
     /// set is told. The clock is put back at the end
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
-    /// At SIGTERM or SIGINT, deliver what was taken in within so many seconds
+    /// At SIGTERM or SIGINT: read what senders have written and deliver it, within N seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub drain: u32,
-    /// Serve metrics for Prometheus at HOST:PORT, of this machine alone
+    /// Serve metrics for Prometheus at HOST:PORT
     #[arg(long, value_name = "ADDRESS", help_heading = REPORT)]
     pub metrics: Option<std::net::SocketAddr>,
     /// Show how it goes in one line, if standard error is a terminal
@@ -148,5 +162,5 @@ where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/uran
 A file that was cut, or that a killed program left, opens as far as it is whole, and the exit code
 is 3. Files that follow each other may be opened one by one, or together: cat log.wls.* | ...
 
-Exit codes: 0 all was delivered, 1 not all: what is missing is told; or a connection had been cut
-when it was sealed, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";
+Exit codes: 0 all was delivered, 1 something was lost or may be: it is counted; or a connection had
+been cut when it was sealed, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";

@@ -1,19 +1,21 @@
-//! Where bytes go, and what has to be said of those that did not get there.
+//! Where bytes go, and what is reported of those that did not get there.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wattlock_file::Shown;
 use wattlock_stream::gateway::{
-    Counters, Exit, Files, Merged, Notice, Outlet, Peer, PerConnection, Stdout,
+    Counters, Exit, Files, Merged, Notice, Outlet, Patience, PerConnection, Retry, Segments, Stdout,
 };
 
 use crate::args;
 use crate::exit::{AUTHENTICATION, FAILURE, usage};
 use crate::files::is_stream;
+use crate::stream::descriptors;
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -25,8 +27,10 @@ pub struct Findings {
 #[derive(Default)]
 struct Found {
     code: u8,
-    told: u64,
     opened: u64,
+    /// Lines that were printed in the current minute, which began then.
+    printed: u64,
+    minute: Option<Instant>,
 }
 
 impl Findings {
@@ -60,6 +64,18 @@ impl Findings {
     fn hear(&self, notice: Notice) {
         match notice {
             Notice::Cut { who, why } => self.tell(&format!("{who} was cut: {why}")),
+            Notice::Waits { output, why } => self.tell_always(&format!(
+                "cannot write to {output}: {why}; trying again, and holding senders back"
+            )),
+            Notice::GoesOn { output } => self.tell(&format!("writing to {output} again")),
+            Notice::PeerLost { who, why, units } => self.tell_always(&format!(
+                "lost the connection to {who}: {why}; {units} units that were sent over it may be \
+                 lost"
+            )),
+            Notice::Dropped { who, why, units } => {
+                self.note(FAILURE);
+                self.tell_always(&format!("dropped {units} units for {who}: {why}"));
+            }
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 if let Some(error) = failure {
                     self.note(if error.is_authentication() { AUTHENTICATION } else { FAILURE });
@@ -97,67 +113,106 @@ impl Findings {
         }
     }
 
-    /// A flood of these is no help.
+    /// Prints a line, unless there were too many of them in this minute.
     fn tell_always(&self, text: &str) {
         let mut found = lock(&self.found);
-        found.told += 1;
-        match found.told {
+        if found.minute.is_none_or(|minute| minute.elapsed() > Duration::from_secs(60)) {
+            (found.minute, found.printed) = (Some(Instant::now()), 0);
+        }
+        found.printed += 1;
+        match found.printed {
             ..MOST_TOLD => tell!("wattlock: {text}"),
-            MOST_TOLD => tell!("wattlock: more like these are not told"),
+            MOST_TOLD => tell!("wattlock: more messages follow within a minute and are not shown"),
             _ => {}
         }
     }
 }
 
+/// Lines within a minute.
 const MOST_TOLD: u64 = 100;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Where sealed bytes go.
-pub fn outlet(args: &args::Stream, counters: &Arc<Counters>) -> anyhow::Result<Box<dyn Outlet>> {
-    if let Some(address) = &args.connect {
-        let peer = Peer::connect(address);
-        return Ok(Box::new(peer.with_context(|| format!("cannot connect to {address}"))?));
-    }
-    file_or_stdout(args, counters)
+/// How long outputs are tried again: for ever by a service, for a while in a pipeline.
+pub fn retry(args: &args::Stream, counters: &Arc<Counters>, findings: &Findings) -> Retry {
+    let from_stdin = args.listen.is_none().then_some(RETRY_FROM_STDIN);
+    let limit = args.retry.or(from_stdin).map(|seconds| Duration::from_secs(seconds.into()));
+    Retry::new(limit, Arc::clone(counters), findings.listener())
 }
+
+const RETRY_FROM_STDIN: u32 = 30;
 
 /// Where opened messages go.
-pub fn exit(args: &args::Stream, counters: &Arc<Counters>) -> anyhow::Result<Box<dyn Exit>> {
-    Ok(match &args.connect {
-        Some(address) => Box::new(PerConnection::new(address.clone())),
-        None => Box::new(Merged::new(file_or_stdout(args, counters)?)),
-    })
-}
-
-fn file_or_stdout(
+pub fn exit(
     args: &args::Stream,
     counters: &Arc<Counters>,
+    findings: &Findings,
+) -> anyhow::Result<Box<dyn Exit>> {
+    let Some(address) = &args.connect else {
+        let outlet = outlet(args, counters, findings)?;
+        return Ok(Box::new(Merged::new(outlet, Arc::clone(counters))));
+    };
+    let patience = Patience {
+        queued: args.window,
+        stall: Duration::from_secs(args.peer_timeout.into()),
+        connections: descriptors::for_connections(args),
+    };
+    let counters = Arc::clone(counters);
+    let backends = PerConnection::new(address.clone(), patience, counters, findings.listener());
+    Ok(Box::new(backends.context("cannot start a thread")?))
+}
+
+/// Standard output, or files.
+pub fn outlet(
+    args: &args::Stream,
+    counters: &Arc<Counters>,
+    findings: &Findings,
 ) -> anyhow::Result<Box<dyn Outlet>> {
+    let retry = retry(args, counters, findings);
     let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let Some(path) = output else {
         if !args.open && io::stdout().is_terminal() {
-            return Err(usage(
-                "a sealed stream is no text; send it to a file, or name one with -o",
-            ));
+            return Err(usage("refusing to write binary data to a terminal; use -o FILE"));
         }
         let descriptor = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(descriptor.context("standard output is closed")?);
-        return Ok(Box::new(Stdout::new(file)));
+        return Ok(Box::new(Stdout::new(file, "standard output".into(), retry)));
     };
-    let failed = || format!("cannot write {}", Shown(path));
+    let shown = Shown(path);
+    let failed = || format!("cannot write {shown}");
     if is_stream(path) {
         let file = File::options().write(true).open(path).with_context(failed)?;
-        return Ok(Box::new(Stdout::new(file)));
+        return Ok(Box::new(Stdout::new(file, shown.to_string(), retry)));
     }
-    let numbered = args.rotate_size.is_some() || args.rotate_time.is_some();
-    match Files::create(path, numbered, args.force, Arc::clone(counters)) {
-        Ok(files) => Ok(Box::new(files)),
+    match Files::create(path, segments(args), retry) {
+        Ok(files) => {
+            if let Some(segment) = files.current()
+                && segments(args) == Segments::Continue
+                && segment != shown.to_string()
+            {
+                findings.tell(&format!("{shown} exists and is kept; writing {segment}"));
+            }
+            Ok(Box::new(files))
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(usage(format!("{} exists already; --force replaces it", Shown(path))))
+            Err(usage(format!("{shown} exists already; --force replaces it")))
         }
         Err(error) => Err(error).with_context(failed),
+    }
+}
+
+/// How output files are named. What a stream is sealed to, and what a service opens, goes on in a
+/// further file after a restart.
+fn segments(args: &args::Stream) -> Segments {
+    if args.rotate_size.is_some() || args.rotate_time.is_some() {
+        Segments::Numbered
+    } else if args.force {
+        Segments::Replace
+    } else if args.open && args.listen.is_none() {
+        Segments::Single
+    } else {
+        Segments::Continue
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
 use wattlock_file::{Shown, Wrapping, unwrap_data_key, wrap_data_key};
-use wattlock_stream::frame::Error as FrameError;
+use wattlock_stream::frame::{Error as FrameError, MAX_KEY_HEADER_LEN};
 use wattlock_stream::gateway::Unlock;
 use zeroize::Zeroizing;
 
@@ -39,13 +39,31 @@ pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
     }
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let stdin_is_data = args.listen.is_none();
-    let identities =
-        keys::some_identities(&args.identities, passphrase, stdin_is_data, args.limits)?;
+    let limits = args::Limits { max_recipients: Some(max_recipients(args)), ..args.limits };
+    let identities = keys::some_identities(&args.identities, passphrase, stdin_is_data, limits)?;
     Ok(Box::new(move |header| match header {
         [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
         _ => unwrap_data_key(header, &identities).map_err(|error| FrameError::Key(error.into())),
     }))
 }
+
+/// The most recipients of a stream: each may cost an attempt to unwrap the key, and a header may come
+/// from anybody who can connect.
+fn max_recipients(args: &args::Stream) -> u32 {
+    let default = if args.listen.is_some() { FROM_NETWORK } else { FROM_FILE };
+    args.limits.max_recipients.unwrap_or(default)
+}
+
+/// Bytes of the longest key header: enough for as many recipients of every type.
+pub fn max_header(args: &args::Stream) -> usize {
+    match args.listen {
+        Some(_) => 4096 + 2048 * max_recipients(args) as usize,
+        None => MAX_KEY_HEADER_LEN,
+    }
+}
+
+const FROM_NETWORK: u32 = 128;
+const FROM_FILE: u32 = wattlock_file::MAX_RECIPIENTS as u32;
 
 /// 32 bytes, or 64 hexadecimal digits.
 fn read(path: &Path) -> anyhow::Result<Secret<32>> {

@@ -30,10 +30,25 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         ("connections", "Connections since the beginning", &counters.connections),
         ("connections_cut", "Connections that were ended before they were through", &counters.cut),
         ("connections_refused", "Connections that were turned away", &counters.refused),
+        ("connections_idle", "Connections that were closed for being idle", &counters.idle),
+        (
+            "incomplete_bytes",
+            "Bytes of messages that did not come whole",
+            &counters.incomplete_bytes,
+        ),
+        ("unread_bytes", "Bytes that were left unread at the end", &counters.unread_bytes),
         ("messages", "Messages that were taken in, or opened", &counters.messages),
         ("in_bytes", "Bytes that were taken in", &counters.bytes_in),
         ("out_bytes", "Bytes that went out", &counters.bytes_out),
         ("files", "Files that were finished", &counters.files),
+        ("peer_failures", "Connections to peers that broke", &counters.peer_failures),
+        (
+            "units_maybe_lost",
+            "Units that were sent over connections that broke",
+            &counters.maybe_lost,
+        ),
+        ("units_dropped", "Units that were dropped for a stuck backend", &counters.dropped),
+        ("output_waits", "Times that an output could not be written", &counters.waits),
     ] {
         metric("counter", &stem(name), help, load(counter));
     }
@@ -48,6 +63,8 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     }
     for (name, help, value) in [
         ("connections_open", "Connections that are open", load(&counters.open)),
+        ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
+        ("kept_units", "Units behind the window that are not written yet", load(&counters.kept)),
         ("window_bytes", "Bytes that the window holds at most", stats.window as f64),
         ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered as f64),
         ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight as f64),

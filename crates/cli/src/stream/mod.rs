@@ -1,5 +1,6 @@
 //! `wattlock stream`: messages of many connections, sealed as they come, and opened again.
 
+mod descriptors;
 mod ends;
 mod joules;
 mod key;
@@ -8,13 +9,14 @@ mod pace;
 mod service;
 mod status;
 
+use std::net::ToSocketAddrs;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
-use wattlock_stream::gateway::{Counters, Lane, Opening, Rotation, Sealing, Split};
+use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
 
 use crate::args::{self, FramingName};
 use crate::exit::{self, Ended, usage};
@@ -50,14 +52,16 @@ impl Way {
 /// `wattlock stream`.
 pub fn run(args: &args::Stream) -> Ended {
     check(args)?;
+    descriptors::raise_limit();
     let findings = Findings::new(args.quiet);
     let (settings, told) = pace::settings(args)?;
     let (way, live) = match args.open {
         true => {
             let unlock = key::unlock(args)?;
             let limit = usize::try_from(longest(args))? + MARKS;
-            let opening = Opening::new(unlock, limit, findings.listener());
-            let exit = ends::exit(args, opening.counters())?;
+            let header_limit = key::max_header(args);
+            let opening = Opening::new(unlock, limit, header_limit, findings.listener());
+            let exit = ends::exit(args, opening.counters(), &findings)?;
             let live = Live::start(settings, opening.sink(exit))?;
             opening.use_pool(live.pool());
             (Way::Open(opening), live)
@@ -67,8 +71,19 @@ pub fn run(args: &args::Stream) -> Ended {
             let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
             let ratchet = Ratchet::default();
             let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
-            let outlet = ends::outlet(args, sealing.counters())?;
-            let live = Live::start(settings, sealing.sink(outlet))?;
+            let counters = sealing.counters();
+            let live = match &args.connect {
+                None => {
+                    let outlet = ends::outlet(args, counters, &findings)?;
+                    Live::start(settings, sealing.sink(outlet))?
+                }
+                Some(address) => {
+                    let retry = ends::retry(args, counters, &findings);
+                    let link = sealing.link(address, retry);
+                    let link = link.with_context(|| format!("cannot connect to {address}"))?;
+                    Live::start(settings, link)?
+                }
+            };
             sealing.use_pool(live.pool());
             (Way::Seal(sealing), live)
         }
@@ -98,11 +113,13 @@ fn longest(args: &args::Stream) -> u64 {
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
     let limit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    match args.framing {
-        FramingName::Raw => Split { framing: Framing::Raw, limit: limit(args.chunk) },
-        FramingName::Ndjson => Split { framing: Framing::Lines, limit: limit(args.max_message) },
-        FramingName::Length => Split { framing: Framing::Length, limit: limit(args.max_message) },
-    }
+    let (framing, limit) = match args.framing {
+        FramingName::Raw => (Framing::Raw, limit(args.chunk)),
+        FramingName::Ndjson => (Framing::Lines, limit(args.max_message)),
+        FramingName::Length => (Framing::Length, limit(args.max_message)),
+    };
+    // A connection that ends within a line may have been cut there.
+    Split { framing, limit, bare_last: args.listen.is_none() }
 }
 
 /// Refuses what cannot work, before anything is opened.
@@ -118,8 +135,14 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
             args.window
         )));
     }
-    if args.metrics.is_some_and(|address| !address.ip().is_loopback()) {
-        return Err(usage("--metrics serves this machine alone: 127.0.0.1:PORT or [::1]:PORT"));
+    if !args.insecure {
+        let listens = args.listen.as_ref().is_some_and(|address| !is_local(address));
+        if listens || args.metrics.is_some_and(|address| !address.ip().is_loopback()) {
+            return Err(usage(
+                "--listen and --metrics have neither encryption nor authentication: use a loopback \
+                 address or a Unix socket, or allow other machines with --insecure",
+            ));
+        }
     }
     if args.open && !args.recipients.recipients.is_empty() {
         return Err(usage("-r is for sealing; --open takes an identity with -i"));
@@ -137,6 +160,17 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         exit::check_stdout()?;
     }
     Ok(())
+}
+
+/// True if only this machine can connect to an address.
+fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        // A name that has no address is nothing that can be listened at.
+        Address::Tcp(name) => name
+            .to_socket_addrs()
+            .map_or(true, |mut addresses| addresses.all(|address| address.ip().is_loopback())),
+    }
 }
 
 /// The code of the end.

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -20,7 +19,7 @@ use wattlock_stream::{Live, Summary};
 use super::ends::Findings;
 use super::joules::Joules;
 use super::status::Line;
-use super::{Way, code, metrics};
+use super::{Way, code, descriptors, metrics};
 use crate::args;
 use crate::exit::FAILURE;
 
@@ -84,18 +83,18 @@ impl Service<'_> {
 
     async fn input(&self) -> anyhow::Result<Input> {
         let window = Arc::clone(self.live.window());
-        allow_files();
         let Some(address) = &self.args.listen else {
             let (sender, receiver) = oneshot::channel();
-            let stop = Stop::default();
+            let stop = Stop::new().context("cannot watch standard input")?;
             let stopped = stop.clone();
+            let counters = Arc::clone(self.way.counters());
             let mut lane = self.way.lane("standard input".into());
             let descriptor = std::io::stdin().as_fd().try_clone_to_owned();
             let mut stdin = File::from(descriptor.context("standard input is closed")?);
             std::thread::Builder::new()
                 .name("stdin".into())
                 .spawn(move || {
-                    let ended = pump(&mut stdin, &mut *lane, &window, &stopped);
+                    let ended = pump(&mut stdin, &mut *lane, &window, &stopped, &counters);
                     // Nobody listens once the program ends.
                     let _ = sender.send(ended);
                 })
@@ -103,8 +102,12 @@ impl Service<'_> {
             return Ok(Input::Stdin(receiver, stop));
         };
         let limits = Limits {
-            connections: u64::from(self.args.max_connections),
+            connections: descriptors::for_connections(self.args) as u64,
             idle: Duration::from_secs(self.args.idle_timeout.into()),
+            message: Duration::from_secs(match self.args.idle_timeout {
+                0 => MESSAGE_SECONDS,
+                seconds => seconds.into(),
+            }),
             partial: self.args.window,
         };
         let counters = Arc::clone(self.way.counters());
@@ -112,7 +115,7 @@ impl Service<'_> {
         let listener = Listener::open(address, limits, window, counters, notify).await;
         let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
         if !self.args.quiet {
-            tell!("wattlock: listening at {}", listener.address()?);
+            tell!("wattlock: listening at {}", listener.address());
         }
         Ok(Input::Listener(Box::new(listener)))
     }
@@ -174,7 +177,12 @@ impl Service<'_> {
     }
 
     /// Delivers what was taken in, and tells what was not.
-    async fn end(self, over: Over, input: Input, mut signals: Signals) -> anyhow::Result<ExitCode> {
+    async fn end(
+        self,
+        over: Over,
+        mut input: Input,
+        mut signals: Signals,
+    ) -> anyhow::Result<ExitCode> {
         let Self { args, way, live, findings } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
@@ -189,17 +197,15 @@ impl Service<'_> {
             findings.note(FAILURE);
         }
         if matches!(over, Over::Stopped) && !args.quiet {
-            tell!("wattlock: stopped; what was taken in is delivered within {} s", args.drain);
+            tell!(
+                "wattlock: stopping; what senders have written is delivered within {} s",
+                args.drain
+            );
         }
         let window = Arc::clone(live.window());
         let until = started + patience;
         let draining = async {
-            match input {
-                Input::Listener(mut listener) => {
-                    listener.stop(until.into()).await;
-                }
-                Input::Stdin(_, stop) => stop.now(),
-            }
+            input.stop(until, &way).await;
             if let Way::Seal(sealing) = &way
                 && let Ok(room) = live.reserve(Sealing::NEEDS).await
                 && let Err(error) = sealing.finish(room)
@@ -216,6 +222,10 @@ impl Service<'_> {
                 if drained.unwrap_or(true) {
                     break;
                 }
+            }
+            // Backends may still have something to take.
+            while way.counters().kept.load(Ordering::Relaxed) > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         let mut draining = Box::pin(draining);
@@ -240,18 +250,53 @@ impl Service<'_> {
             }
         }
         drop(draining);
+        input.halt(&live).await;
         let left = deadline.unwrap_or_else(|| Instant::now() + patience);
         let summary = live.finish(Some(left));
         Ok(conclude(args, &way, &findings, summary, is_read))
     }
 }
 
-/// Lets the program open as many files as it may: shells ask for fewer than there are connections.
-fn allow_files() {
-    let limit = getrlimit(Resource::Nofile);
-    // Where it may not, connections beyond are turned away.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+/// How long a message may take, unless --idle-timeout says otherwise.
+const MESSAGE_SECONDS: u64 = 300;
+
+impl Input {
+    /// Accepts nothing more, and reads what inputs hold until they are quiet, or until `deadline`.
+    async fn stop(&mut self, deadline: Instant, way: &Way) {
+        match self {
+            Self::Listener(listener) => {
+                listener.stop(deadline.into(), |who| way.lane(who)).await;
+            }
+            Self::Stdin(ended, stop) if !ended.is_terminated() => {
+                stop.now();
+                let left = deadline.saturating_duration_since(Instant::now());
+                let _ = timeout(left, ended).await;
+            }
+            Self::Stdin(..) => {}
+        }
+    }
+
+    /// Reads nothing more, and closes the window. What is left is counted.
+    async fn halt(&mut self, live: &Live) {
+        match self {
+            Self::Listener(listener) => {
+                listener.halt().await;
+                live.close();
+            }
+            Self::Stdin(ended, stop) => {
+                stop.halt();
+                // It may wait for room.
+                live.close();
+                if !ended.is_terminated() {
+                    let _ = timeout(MOMENT, ended).await;
+                }
+            }
+        }
+    }
 }
+
+/// How long a thread that was stopped may take to notice.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// Tells how it ended, and gives the code.
 fn conclude(
@@ -262,6 +307,9 @@ fn conclude(
     is_read: bool,
 ) -> ExitCode {
     let Summary { stats, undelivered, failure } = summary;
+    let counters = way.counters();
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let undelivered = undelivered + load(&counters.kept);
     if let Some(error) = &failure {
         tell!("wattlock: {}", chain(error));
         findings.note(FAILURE);
@@ -275,8 +323,18 @@ fn conclude(
         tell!("wattlock: standard input was not read to its end");
         findings.note(FAILURE);
     }
-    let counters = way.counters();
-    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let maybe_lost = load(&counters.maybe_lost);
+    if maybe_lost > 0 {
+        tell!(
+            "wattlock: {maybe_lost} units may be lost: connections broke that they were sent over"
+        );
+        findings.note(FAILURE);
+    }
+    let unread = load(&counters.unread_bytes);
+    if unread > 0 {
+        tell!("wattlock: {unread} bytes that senders had written were not read");
+        findings.note(FAILURE);
+    }
     if args.json {
         let seconds = stats.elapsed.as_secs_f64();
         let micros = |share| stats.delays.quantile(share).as_micros() as u64;
@@ -286,11 +344,18 @@ fn conclude(
             "connections": load(&counters.connections),
             "connections_cut": load(&counters.cut),
             "connections_refused": load(&counters.refused),
+            "connections_idle": load(&counters.idle),
+            "bytes_unread": unread,
+            "bytes_incomplete": load(&counters.incomplete_bytes),
             "messages": load(&counters.messages),
             "in_bytes": load(&counters.bytes_in),
             "out_bytes": load(&counters.bytes_out),
             "units": stats.messages,
             "units_undelivered": undelivered,
+            "units_dropped": load(&counters.dropped),
+            "units_maybe_lost": maybe_lost,
+            "peer_failures": load(&counters.peer_failures),
+            "output_waits": load(&counters.waits),
             "files": load(&counters.files),
             "elapsed_ns": (seconds * 1e9) as u64,
             "delay_p50_us": micros(0.5),

@@ -4,9 +4,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::stream::Gateway;
 use crate::support::{assert_exit, stderr, stdout, wattlock};
 use serde_json::Value;
 
@@ -218,6 +220,42 @@ fn a_stream_sets_the_clocks_of_its_policy_and_puts_them_back() {
         }
         machine.until(Machine::is_as_it_was);
     }
+}
+
+#[test]
+fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
+    let machine = Machine::new();
+    let [key, socket, out] = ["key", "s", "out"].map(|name| machine.0.path().join(name));
+    fs::write(&key, [7; 32]).unwrap();
+    let args = ["stream", "--policy", "lecpaes", "--set-clocks", "--framing", "length"];
+    let mut command = machine.wattlock(&args);
+    command.args(["--max-message", "1M", "--window", "4M", "--key-file"]).arg(&key);
+    command.arg("--listen").arg(format!("unix:{}", socket.display())).arg("-o").arg(&out);
+    let gateway = Gateway::start_with(&mut command);
+    // A window that is empty asks for the lowest clock.
+    let mut quick = UnixStream::connect(&socket).unwrap();
+    quick.write_all(b"\0\0\0\x04ping").unwrap();
+    machine.until(|machine| machine.clock(0) == "800000");
+    // They promise more than there is memory for: most have to wait, with bytes that nobody reads.
+    let slow: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            stream.write_all(&(1u32 << 20).to_be_bytes()).unwrap();
+            stream.write_all(&[7; 10_000]).unwrap();
+            stream
+        })
+        .collect();
+    machine.until(Machine::is_as_it_was);
+    for number in 2..=100 {
+        quick.write_all(b"\0\0\0\x04ping").unwrap();
+        gateway.wait_for(&format!("wattlock_stream_units_total {number}"));
+        assert!(machine.is_as_it_was(), "{} after {number} messages", machine.clock(0));
+    }
+    drop(slow);
+    machine.until(|machine| machine.clock(0) == "800000");
+    drop(quick);
+    assert_exit(&gateway.stop(), 0);
+    machine.until(Machine::is_as_it_was);
 }
 
 #[test]

@@ -264,8 +264,17 @@ fn nobody_puts_words_into_the_lines_of_others() {
 fn an_output_that_exists_is_not_replaced_unless_asked() {
     let place = Place::new();
     let path = place.write("d/there", b"old");
-    assert_exit(&with_input(stream(&place).arg("-o").arg(&path), b"new"), 2);
+    let stream_of = sealed(&place, &[], b"opened");
+    let open = || {
+        let mut command = wattlock();
+        command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg("-o").arg(&path);
+        command
+    };
+    assert_exit(&with_input(&mut open(), &stream_of), 2);
+    assert_exit(&with_input(stream(&place).arg("-o").arg(&path), b"new"), 0);
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    assert_exit(&with_input(open().arg("-f"), &stream_of), 0);
+    assert_eq!(std::fs::read(&path).unwrap(), b"opened");
     assert_exit(&with_input(stream(&place).arg("-f").arg("-o").arg(&path), b"new"), 0);
     assert_eq!(opened(&place, &std::fs::read(&path).unwrap()), b"new");
 }
@@ -276,6 +285,7 @@ fn flags_that_make_no_sense_are_refused() {
     for args in [
         &["--window", "1M"][..],
         &["--metrics", "0.0.0.0:0"],
+        &["--retry", "soon"],
         &["--rotate-size", "1M"],
         &["--listen", "nowhere"],
         &["--open"],

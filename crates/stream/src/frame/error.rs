@@ -35,6 +35,14 @@ pub enum Error {
         /// Bytes that it may have.
         limit: u64,
     },
+    /// The key header of a stream is longer than the reader allows.
+    #[error("a key header of {len} bytes is longer than the limit of {limit}")]
+    HeaderTooLong {
+        /// Bytes that the stream says it has.
+        len: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
     /// The stream ends before its end.
     #[error("the stream is cut: {0}")]
     Cut(&'static str),

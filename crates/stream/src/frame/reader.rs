@@ -18,6 +18,8 @@ use super::{
 /// where that is known.
 pub struct Reader {
     limit: usize,
+    /// Bytes of the longest key header.
+    header_limit: usize,
     state: State,
     /// Streams that ended.
     closed: u64,
@@ -57,7 +59,15 @@ pub enum Unit {
 impl Reader {
     /// A reader of frames with at most `limit` bytes of body.
     pub fn new(limit: usize) -> Self {
-        Self { limit, state: State::Before, closed: 0, salts: HashSet::new() }
+        let header_limit = MAX_KEY_HEADER_LEN;
+        Self { limit, header_limit, state: State::Before, closed: 0, salts: HashSet::new() }
+    }
+
+    /// Refuses key headers above `limit` bytes, or above [`MAX_KEY_HEADER_LEN`].
+    #[must_use]
+    pub fn with_header_limit(mut self, limit: usize) -> Self {
+        self.header_limit = limit.min(MAX_KEY_HEADER_LEN);
+        self
     }
 
     /// Bytes that the next unit has, as far as the first of them tell: at least so many have to be
@@ -68,7 +78,7 @@ impl Reader {
     pub fn needed(&self, bytes: &[u8]) -> Result<usize, Error> {
         match &self.state {
             State::Within(_) => self.frame_len(bytes),
-            State::Before | State::Locked { .. } => header_len(bytes),
+            State::Before | State::Locked { .. } => header_len(bytes, self.header_limit),
         }
     }
 
@@ -224,7 +234,7 @@ impl Within {
 }
 
 /// Bytes of the header that starts with `bytes`, or of what tells it.
-fn header_len(bytes: &[u8]) -> Result<usize, Error> {
+fn header_len(bytes: &[u8], limit: usize) -> Result<usize, Error> {
     let seen = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(seen) {
         let name = b"wattlock-stream/";
@@ -235,9 +245,9 @@ fn header_len(bytes: &[u8]) -> Result<usize, Error> {
     let Some(len) = bytes.get(MAGIC.len()..).and_then(|rest| rest.first_chunk::<4>()) else {
         return Ok(fixed);
     };
-    let (len, limit) = (u32::from_be_bytes(*len) as usize, MAX_KEY_HEADER_LEN);
+    let len = u32::from_be_bytes(*len) as usize;
     if len > limit {
-        return Err(Error::TooLong { len: len as u64, limit: limit as u64 });
+        return Err(Error::HeaderTooLong { len: len as u64, limit: limit as u64 });
     }
     Ok(fixed + len + SALT_LEN + COMMITMENT_LEN)
 }

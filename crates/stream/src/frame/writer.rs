@@ -100,6 +100,14 @@ impl Writer {
         Ok((number, self.frame(Kind::Open, number, bytes.into(), HEADER_LEN + SALT_LEN)))
     }
 
+    /// The part of its connection that an open connection is in this stream.
+    ///
+    /// # Panics
+    /// If the connection is not open.
+    pub fn part(&self, connection: u64) -> Previous {
+        self.connections[&connection].previous
+    }
+
     /// Makes a frame of `buffer`: [`Writer::ROOM`] bytes of any content, then whole messages. In
     /// front of it, the frame that rekeys, if it is time for that.
     ///

@@ -20,9 +20,18 @@ pub enum Error {
     /// The input ended, or its peer vanished, within a message.
     #[error("it ended in the middle of a message")]
     Cut,
+    /// A peer was silent between two messages.
+    #[error("idle timeout: it sent nothing for {} s", _0.as_secs_f64())]
+    Silent(Duration),
     /// A peer was too slow.
-    #[error("it completed no message for {} s", _0.as_secs_f64())]
+    #[error("timeout: it did not complete a message within {} s", _0.as_secs_f64())]
     Idle(Duration),
+    /// A peer did not send the whole header of its stream.
+    #[error("the header of its stream did not come within {} s", _0.as_secs_f64())]
+    SlowHeader(Duration),
+    /// Nothing more is read: the drain time is over.
+    #[error("it was stopped with {0} bytes unread")]
+    Unread(u64),
     /// Too many messages have begun and not come whole.
     #[error("there is no memory for one more message that does not come whole")]
     Crowded,

@@ -1,19 +1,20 @@
-//! Thousands of connections on one thread.
+//! Accepts thousands of connections on one thread, and ends them in good order.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::budget::{Budget, Lease, READ, SMALL};
-use super::intake::Intake;
+use super::budget::Budget;
+use super::connection;
 use super::socket::{Door, Socket};
-use super::{Address, Counters, Error, Lane, Next, Notice};
-use crate::frame::End;
+use super::{Address, Counters, Lane, Notice};
 use crate::{Message, Window};
 
 /// What connections may ask for.
@@ -21,28 +22,46 @@ use crate::{Message, Window};
 pub struct Limits {
     /// Connections at once.
     pub connections: u64,
-    /// How long one may go without completing a message; [`Duration::ZERO`] is for ever.
+    /// How long one may be silent between two messages; [`Duration::ZERO`] is for ever.
     pub idle: Duration,
+    /// How long a message may take from its first byte to its last.
+    pub message: Duration,
     /// Bytes of all messages together that have not come whole yet.
     pub partial: u64,
 }
 
 /// Accepts connections and serves them.
 pub struct Listener {
-    door: Door,
+    /// Closed once nothing more is accepted.
+    door: Option<Door>,
+    address: Address,
     served: Arc<Served>,
     limits: Limits,
     tasks: JoinSet<()>,
+    accepted: u64,
 }
 
 /// What all connections share.
-struct Served {
-    window: Arc<Window<Message>>,
-    budget: Budget,
-    idle: Option<Duration>,
-    stop: watch::Sender<bool>,
-    counters: Arc<Counters>,
-    notify: Box<dyn Fn(Notice) + Send + Sync>,
+pub(super) struct Served {
+    pub window: Arc<Window<Message>>,
+    pub budget: Budget,
+    pub limits: Limits,
+    pub phase: watch::Sender<Phase>,
+    pub counters: Arc<Counters>,
+    pub notify: Box<dyn Fn(Notice) + Send + Sync>,
+    /// Looking for keys takes time, and is left to this many threads.
+    pub unlocks: Semaphore,
+}
+
+/// How far a listener has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Connections are accepted and read.
+    Open,
+    /// Connections are read until they are quiet.
+    Draining,
+    /// Nothing is read any more.
+    Halted,
 }
 
 impl Listener {
@@ -58,180 +77,151 @@ impl Listener {
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let door = Door::open(address).await?;
+        let address = door.address()?;
         let served = Served {
             window,
             budget: Budget::new(limits.partial),
-            idle: (!limits.idle.is_zero()).then_some(limits.idle),
-            stop: watch::Sender::new(false),
+            limits,
+            phase: watch::Sender::new(Phase::Open),
             counters,
             notify: Box::new(notify),
+            unlocks: Semaphore::new(UNLOCKS),
         };
-        Ok(Self { door, served: Arc::new(served), limits, tasks: JoinSet::new() })
+        let (served, tasks) = (Arc::new(served), JoinSet::new());
+        Ok(Self { door: Some(door), address, served, limits, tasks, accepted: 0 })
     }
 
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// That the system does not tell.
-    pub fn address(&self) -> io::Result<Address> {
-        self.door.address()
+    /// Where it listens: with the port that the system chose, if it was asked for none.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Accepts connections for ever, and gives each a lane. To be dropped when that is enough.
     pub async fn accept(&mut self, mut lane: impl FnMut(String) -> Box<dyn Lane>) {
-        let mut number = 0u64;
-        loop {
-            // Only connections that are served are remembered.
-            while self.tasks.try_join_next().is_some() {}
-            let counters = &self.served.counters;
-            let (socket, peer) = match self.door.accept().await {
-                Ok(accepted) => accepted,
+        while let Some(door) = &self.door {
+            match door.accept().await {
+                Ok((socket, peer)) => {
+                    self.serve(socket, peer.map(|peer| peer.to_string()), &mut lane);
+                }
                 // Files or memory are short, or the peer is gone already.
                 Err(_) => {
-                    Counters::add(&counters.refused, 1);
+                    Counters::add(&self.served.counters.refused, 1);
                     tokio::time::sleep(BREATH).await;
-                    continue;
                 }
-            };
-            if counters.open.load(Ordering::Relaxed) >= self.limits.connections {
-                Counters::add(&counters.refused, 1);
-                continue;
             }
-            number += 1;
-            Counters::add(&counters.connections, 1);
-            Counters::add(&counters.open, 1);
-            let who = peer.map_or_else(|| format!("connection {number}"), |peer| peer.to_string());
-            let lane = lane(who.clone());
-            self.tasks.spawn(serve(Arc::clone(&self.served), socket, lane, who));
         }
     }
 
-    /// Reads nothing more of any connection, and waits until all that was whole is in the window
-    /// and every lane has ended, or until `deadline`. True if all have.
-    pub async fn stop(&mut self, deadline: Instant) -> bool {
-        self.served.stop.send_replace(true);
+    fn serve(
+        &mut self,
+        socket: Socket,
+        peer: Option<String>,
+        lane: &mut impl FnMut(String) -> Box<dyn Lane>,
+    ) {
+        // Only connections that are served are remembered.
+        while self.tasks.try_join_next().is_some() {}
+        let counters = &self.served.counters;
+        if counters.open.load(Ordering::Relaxed) >= self.limits.connections {
+            Counters::add(&counters.refused, 1);
+            return;
+        }
+        self.accepted += 1;
+        Counters::add(&counters.connections, 1);
+        Counters::add(&counters.open, 1);
+        let who = peer.unwrap_or_else(|| format!("connection {}", self.accepted));
+        let lane = lane(who.clone());
+        self.tasks.spawn(connection::serve(Arc::clone(&self.served), socket, lane, who));
+    }
+
+    /// Accepts nothing more, reads every connection until it is quiet, and waits until every lane
+    /// has ended. What is not read by `deadline` is counted.
+    pub async fn stop(&mut self, deadline: Instant, mut lane: impl FnMut(String) -> Box<dyn Lane>) {
+        if let Some(door) = self.door.take() {
+            // Those that the system had accepted may have sent something.
+            for (socket, peer) in door.close() {
+                self.serve(socket, peer.map(|peer| peer.to_string()), &mut lane);
+            }
+        }
+        self.served.phase.send_if_modified(|phase| {
+            let is_new = *phase < Phase::Draining;
+            if is_new {
+                *phase = Phase::Draining;
+            }
+            is_new
+        });
         let ended = async { while self.tasks.join_next().await.is_some() {} };
-        timeout_at(deadline, ended).await.is_ok()
+        if timeout_at(deadline, ended).await.is_err() {
+            self.halt().await;
+        }
+    }
+
+    /// Reads nothing more, and counts what is left unread.
+    pub async fn halt(&mut self) {
+        self.door = None;
+        self.served.phase.send_replace(Phase::Halted);
+        let ended = async { while self.tasks.join_next().await.is_some() {} };
+        // Only one that looks for keys takes any time.
+        let _ = timeout(Duration::from_secs(1), ended).await;
+    }
+}
+
+impl Served {
+    /// Waits, and notes that the sender is held back if that takes any time.
+    pub async fn hold_back<T>(
+        &self,
+        held_back: &mut HeldBack<'_>,
+        waited: impl Future<Output = T>,
+    ) -> T {
+        let mut waited = pin!(waited);
+        poll_fn(|context| {
+            let polled = waited.as_mut().poll(context);
+            if polled.is_pending() {
+                held_back.note(true);
+            }
+            polled
+        })
+        .await
+    }
+}
+
+/// Whether a sender is held back, as the window knows it.
+pub(super) struct HeldBack<'a> {
+    window: &'a Window<Message>,
+    is: bool,
+}
+
+impl<'a> HeldBack<'a> {
+    pub fn new(window: &'a Window<Message>) -> Self {
+        Self { window, is: false }
+    }
+
+    pub fn note(&mut self, is: bool) {
+        match (self.is, is) {
+            (false, true) => self.window.hold_back(),
+            (true, false) => self.window.let_go(),
+            _ => {}
+        }
+        self.is = is;
+    }
+}
+
+impl HeldBack<'_> {
+    /// Looks again whether a sender that was held back still is.
+    pub fn check(&mut self, is_held_back: impl FnOnce() -> bool) {
+        if self.is {
+            self.note(is_held_back());
+        }
+    }
+}
+
+impl Drop for HeldBack<'_> {
+    fn drop(&mut self) {
+        self.note(false);
     }
 }
 
 /// How long to wait after a connection could not be accepted.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// Serves one connection to its end.
-async fn serve(served: Arc<Served>, socket: Socket, mut lane: Box<dyn Lane>, who: String) {
-    let mut intake = Intake::default();
-    let read = read(&served, &socket, &mut *lane, &mut intake).await;
-    let end = read.as_ref().map_or(End::Cut, |end| *end);
-    let left = intake.held().len();
-    drop(intake);
-    let needs = lane.end_needs();
-    let room = if needs > 0 { served.window.reserve(needs).await.ok() } else { None };
-    let ended = lane.end(end, left, room);
-    let counters = &served.counters;
-    counters.open.fetch_sub(1, Ordering::Relaxed);
-    let why = match (read, ended) {
-        // Everything ended, and that is told elsewhere.
-        (Err(Error::Ended | Error::Window(_)), _) => return,
-        (Err(error), _) => error,
-        (Ok(End::Cut), _) => Error::Cut,
-        (Ok(_), _) => return,
-    };
-    Counters::add(&counters.cut, 1);
-    let why = match std::error::Error::source(&why) {
-        Some(source) => format!("{why}: {source}"),
-        None => why.to_string(),
-    };
-    (served.notify)(Notice::Cut { who, why });
-}
-
-async fn read(
-    served: &Served,
-    socket: &Socket,
-    lane: &mut dyn Lane,
-    intake: &mut Intake,
-) -> Result<End, Error> {
-    let mut lease = Lease::Small;
-    let mut stop = served.stop.subscribe();
-    let mut patience = Patience::new(served.idle);
-    let mut ended = false;
-    loop {
-        let needed = loop {
-            let held = intake.held();
-            match lane.next(held, ended)? {
-                Next::More(needed) => break needed,
-                Next::Aside(len) => {
-                    lane.aside(&held[..len])?;
-                    intake.take(len);
-                }
-                Next::Unit { len, needs } => {
-                    // Waiting here is what slows a peer down that others are waiting behind.
-                    let room = served.window.reserve(needs).await?;
-                    lane.put(&held[..len], room)?;
-                    intake.take(len);
-                }
-            }
-            patience.renew();
-        };
-        let held = intake.held().len();
-        if ended {
-            return Ok(if held == 0 { End::Complete } else { End::Cut });
-        }
-        // Who sends nothing now holds as little as can be, and no buffer that others wait for.
-        if held <= SMALL {
-            if intake.capacity() > SMALL || held == 0 {
-                intake.resize(held);
-            }
-            lease = Lease::Small;
-        } else if matches!(lease, Lease::Read(_)) {
-            lease = patience.wait(served.budget.hold(lease, intake.capacity())).await??;
-        }
-        tokio::select! {
-            biased;
-            _ = stop.wait_for(|stop| *stop) => {
-                return Ok(if held == 0 { End::Stopped } else { End::Cut });
-            }
-            readable = patience.wait(socket.readable()) => readable?.map_err(Error::Read)?,
-        }
-        if held <= SMALL {
-            // Much may come at once.
-            lease = served.budget.read().await;
-            intake.resize(READ);
-        } else if !intake.make_space() {
-            // Four times as much at most: what a message says of its length is not yet true.
-            let capacity = needed.clamp(2 * held, (4 * held).max(READ));
-            lease = patience.wait(served.budget.hold(lease, capacity)).await??;
-            intake.resize(capacity);
-        }
-        match socket.try_read(intake.space()) {
-            Ok(0) => ended = true,
-            Ok(count) => intake.came(count),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(Error::Read(error)),
-        }
-    }
-}
-
-/// How long a peer is waited for.
-struct Patience {
-    idle: Option<Duration>,
-    since: Instant,
-}
-
-impl Patience {
-    fn new(idle: Option<Duration>) -> Self {
-        Self { idle, since: Instant::now() }
-    }
-
-    fn renew(&mut self) {
-        if self.idle.is_some() {
-            self.since = Instant::now();
-        }
-    }
-
-    async fn wait<T>(&self, wanted: impl Future<Output = T>) -> Result<T, Error> {
-        let Some(idle) = self.idle else { return Ok(wanted.await) };
-        let left = (self.since + idle).saturating_duration_since(Instant::now());
-        timeout(left, wanted).await.map_err(|_| Error::Idle(idle))
-    }
-}
+/// Threads that look for keys.
+const UNLOCKS: usize = 2;

@@ -9,13 +9,20 @@
 //! Memory is bounded by the window, by a budget of the same size for messages that have not come
 //! whole yet, and by 4 KiB for each connection.
 
+mod backends;
 mod budget;
+mod connection;
 mod error;
+mod exit;
 mod intake;
+mod link;
 mod listener;
 mod opening;
 mod outlet;
+mod peer;
 mod pump;
+mod retry;
+mod sealed;
 mod sealing;
 mod socket;
 mod split;
@@ -25,11 +32,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::frame::End;
 use crate::{Message, Room};
 
+pub use backends::{Patience, PerConnection};
 pub use error::Error;
+pub use exit::{Exit, Merged};
 pub use listener::{Limits, Listener};
-pub use opening::{Exit, Merged, Opening, PerConnection, Unlock};
-pub use outlet::{Files, Outlet, Peer, Stdout};
+pub use opening::{Opening, Unlock};
+pub use outlet::{Files, Outlet, Segments, Stdout};
 pub use pump::{Stop, pump};
+pub use retry::Retry;
 pub use sealing::{Rotation, Sealing};
 pub use socket::Address;
 pub use split::Split;
@@ -43,7 +53,7 @@ pub trait Lane: Send {
     /// That what came breaks the rules of its framing.
     fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error>;
 
-    /// Takes a unit that needs no room.
+    /// Takes a unit that needs no room. This may take long: it looks for keys.
     ///
     /// # Errors
     /// That it is not what it has to be.
@@ -54,6 +64,11 @@ pub trait Lane: Send {
     /// # Errors
     /// That it is not what it has to be, or the stream has ended.
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error>;
+
+    /// True if a header comes next, which a peer sends without a pause.
+    fn expects_header(&self) -> bool {
+        false
+    }
 
     /// Bytes that the end needs in the window; 0 for none.
     fn end_needs(&self) -> u64;
@@ -92,6 +107,12 @@ pub struct Counters {
     pub cut: AtomicU64,
     /// Connections that were refused, because there were as many as may be.
     pub refused: AtomicU64,
+    /// Connections that were closed because they were idle between two messages.
+    pub idle: AtomicU64,
+    /// Bytes of messages that did not come whole.
+    pub incomplete_bytes: AtomicU64,
+    /// Bytes that inputs held and that were not read before the end.
+    pub unread_bytes: AtomicU64,
     /// Messages that were taken in whole.
     pub messages: AtomicU64,
     /// Bytes of these.
@@ -100,6 +121,18 @@ pub struct Counters {
     pub bytes_out: AtomicU64,
     /// Files that were finished.
     pub files: AtomicU64,
+    /// Connections to peers and backends that broke.
+    pub peer_failures: AtomicU64,
+    /// Units that were sent over these: nothing proves that they arrived.
+    pub maybe_lost: AtomicU64,
+    /// Units that were dropped because their backend took nothing.
+    pub dropped: AtomicU64,
+    /// Units that wait behind the window to be written.
+    pub kept: AtomicU64,
+    /// Times that an output could not be written, and was waited for.
+    pub waits: AtomicU64,
+    /// 1 while an output is waited for.
+    pub waiting: AtomicU64,
 }
 
 impl Counters {
@@ -108,9 +141,39 @@ impl Counters {
     }
 }
 
-/// What somebody should be told while a gateway works.
+/// An event for the operator of a gateway.
 #[derive(Debug)]
 pub enum Notice {
+    /// An output cannot be written now; it is tried again, and senders are held back.
+    Waits {
+        /// The file, or the address of the peer.
+        output: String,
+        /// Why.
+        why: String,
+    },
+    /// The output is written again.
+    GoesOn {
+        /// The file, or the address of the peer.
+        output: String,
+    },
+    /// A connection to a peer broke.
+    PeerLost {
+        /// Its address.
+        who: String,
+        /// Why.
+        why: String,
+        /// Units that were sent over it, and may be lost.
+        units: u64,
+    },
+    /// A backend took nothing for too long, and what was queued for it was dropped.
+    Dropped {
+        /// Its address.
+        who: String,
+        /// Why.
+        why: String,
+        /// Units that were dropped.
+        units: u64,
+    },
     /// A connection was ended before it was through.
     Cut {
         /// Whose, as far as the socket tells; or the number of it in its stream.

@@ -1,153 +1,31 @@
 //! Sealed streams back into what they were made of.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
 
-use super::{Address, Counters, Error, Lane, Next, Notice, Outlet, Peer};
-use crate::frame::{self, End, Event, Framing, Ledger, Reader, Unit};
+use super::{Counters, Error, Exit, Lane, Next, Notice};
+use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::{Done, Message, Pool, Room, Sink};
 
 /// Finds the stream key that a key header tells.
 pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Sync;
 
-/// Where opened messages go. Connections are numbered from 1 within their source.
-pub trait Exit: Send {
-    /// A connection begins, whose messages were told apart by `framing`.
-    ///
-    /// # Errors
-    /// That nothing can be written there: everything is over.
-    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()>;
-
-    /// Whole messages of a connection, with their marks.
-    ///
-    /// # Errors
-    /// As [`Exit::begin`].
-    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()>;
-
-    /// A connection ends.
-    ///
-    /// # Errors
-    /// As [`Exit::begin`].
-    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
-
-    /// Nothing else is ready.
-    ///
-    /// # Errors
-    /// As [`Exit::begin`].
-    fn flush(&mut self) -> io::Result<()>;
-
-    /// Nothing follows.
-    ///
-    /// # Errors
-    /// As [`Exit::begin`].
-    fn finish(&mut self) -> io::Result<()>;
-}
-
-/// All connections to one place, message after message.
-pub struct Merged {
-    outlet: Box<dyn Outlet>,
-    /// Connections whose messages are lines.
-    lines: HashSet<(u64, u64)>,
-    /// The one that wrote last, and left its line without an end.
-    dangling: Option<(u64, u64)>,
-}
-
-impl Merged {
-    /// Writes to `outlet`.
-    pub fn new(outlet: Box<dyn Outlet>) -> Self {
-        Self { outlet, lines: HashSet::new(), dangling: None }
-    }
-}
-
-impl Exit for Merged {
-    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
-        if framing == Framing::Lines {
-            self.lines.insert((source, connection));
-        }
-        Ok(())
-    }
-
-    /// A last line without an end is ended before another connection's: nobody may put words into
-    /// the messages of others.
-    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
-        let whose = (source, connection);
-        if self.dangling.take().is_some_and(|before| before != whose) {
-            self.outlet.write(b"\n")?;
-        }
-        let ended = messages.ends_with(b"\n");
-        self.dangling = (self.lines.contains(&whose) && !ended).then_some(whose);
-        self.outlet.write(messages)
-    }
-
-    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
-        if end != End::Continued {
-            self.lines.remove(&(source, connection));
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.outlet.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.outlet.finish()
-    }
-}
-
-/// A connection to a peer for each connection.
-pub struct PerConnection {
-    to: Address,
-    open: HashMap<(u64, u64), Peer>,
-}
-
-impl PerConnection {
-    /// Connects to `to` whenever a connection begins.
-    pub fn new(to: Address) -> Self {
-        Self { to, open: HashMap::new() }
-    }
-}
-
-impl Exit for PerConnection {
-    fn begin(&mut self, source: u64, connection: u64, _: Framing) -> io::Result<()> {
-        self.open.insert((source, connection), Peer::connect(&self.to)?);
-        Ok(())
-    }
-
-    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
-        let peer = self.open.get_mut(&(source, connection));
-        peer.map_or(Ok(()), |peer| peer.write(messages))
-    }
-
-    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
-        match (end, self.open.remove(&(source, connection))) {
-            (End::Continued, Some(peer)) => drop(self.open.insert((source, connection), peer)),
-            (_, Some(mut peer)) => peer.finish()?,
-            (_, None) => {}
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.open.values_mut().try_for_each(Outlet::flush)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.open.values_mut().try_for_each(Outlet::finish)
-    }
-}
-
 /// Makes lanes, each of which opens one input of sealed streams.
 pub struct Opening {
     unlock: Box<Unlock>,
     limit: usize,
+    header_limit: usize,
     /// Sources of what is in the window, in its order; also held while something is put.
     queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
     counters: Arc<Counters>,
+    /// A source broke off, and what follows is to be kept apart from it.
+    broke_off: Arc<AtomicBool>,
     sources: Mutex<u64>,
     pool: Mutex<Option<Arc<Pool>>>,
 }
@@ -166,23 +44,29 @@ struct Source {
     ended: bool,
     /// It was stopped within a stream.
     stopped: bool,
+    /// A connection of it began.
+    began: bool,
+    broke_off: Arc<AtomicBool>,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
 }
 
 impl Opening {
-    /// Opens frames of at most `limit` bytes with the keys that `unlock` finds, and tells of every
-    /// input that ends.
+    /// Opens frames of at most `limit` bytes with the keys that `unlock` finds in key headers of at
+    /// most `header_limit` bytes, and reports every input that ends.
     pub fn new(
         unlock: Box<Unlock>,
         limit: usize,
+        header_limit: usize,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             unlock,
             limit,
+            header_limit,
             queue: Arc::default(),
             notify: Arc::new(notify),
             counters: Arc::default(),
+            broke_off: Arc::default(),
             sources: Mutex::new(0),
             pool: Mutex::default(),
         })
@@ -195,7 +79,8 @@ impl Opening {
 
     /// The sink for a [`crate::Live`]: everything that is authentic goes to `exit`.
     pub fn sink(&self, exit: Box<dyn Exit>) -> impl Sink + use<> {
-        Opened { queue: Arc::clone(&self.queue), exit, counters: Arc::clone(&self.counters) }
+        let (queue, counters) = (Arc::clone(&self.queue), Arc::clone(&self.counters));
+        Opened { queue, exit, counters, broke_off: Arc::clone(&self.broke_off) }
     }
 
     /// Takes buffers from the pool of the stream that was started with the sink.
@@ -221,9 +106,11 @@ impl Opening {
             over: false,
             ended: false,
             stopped: false,
+            began: false,
+            broke_off: Arc::clone(&self.broke_off),
             notify: Arc::clone(&self.notify),
         };
-        let reader = Reader::new(self.limit);
+        let reader = Reader::new(self.limit).with_header_limit(self.header_limit);
         let pool = lock(&self.pool).clone();
         let source = Arc::new(Mutex::new(source));
         Box::new(OpeningLane { opening: Arc::clone(self), reader, source, pool })
@@ -235,6 +122,9 @@ impl Source {
     fn tell(&mut self) {
         if self.ended && self.in_window == 0 {
             let unfinished = self.ledger.unfinished().len() as u64;
+            if self.began && (self.failure.is_some() || unfinished > 0) {
+                self.broke_off.store(true, Ordering::SeqCst);
+            }
             (self.notify)(Notice::Opened {
                 who: std::mem::take(&mut self.who),
                 cut: self.cut,
@@ -306,6 +196,10 @@ impl Lane for OpeningLane {
         Ok(())
     }
 
+    fn expects_header(&self) -> bool {
+        self.reader.expects_header()
+    }
+
     fn end_needs(&self) -> u64 {
         0
     }
@@ -329,10 +223,14 @@ struct Opened {
     queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
     exit: Box<dyn Exit>,
     counters: Arc<Counters>,
+    broke_off: Arc<AtomicBool>,
 }
 
 impl Sink for Opened {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        if self.broke_off.swap(false, Ordering::SeqCst) {
+            self.exit.broke_off()?;
+        }
         let Some(source) = lock(&self.queue).pop_front() else { return Ok(()) };
         let mut source = lock(&source);
         source.in_window -= 1;
@@ -343,6 +241,10 @@ impl Sink for Opened {
 
     fn rest(&mut self) -> io::Result<()> {
         self.exit.flush()
+    }
+
+    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        self.exit.finish(deadline)
     }
 }
 
@@ -372,6 +274,7 @@ impl Opened {
         match event {
             Event::Opened { connection, headless, framing } => {
                 source.headless += u64::from(headless);
+                source.began = true;
                 self.exit.begin(number, connection, framing)
             }
             Event::Data { connection } => {
@@ -386,13 +289,6 @@ impl Opened {
             Event::Rekeyed | Event::Resumed { .. } => Ok(()),
             Event::Closed => self.exit.flush(),
         }
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        // Whoever wants to know looked at the flush before.
-        let _ = self.exit.finish();
     }
 }
 

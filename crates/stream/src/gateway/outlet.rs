@@ -1,17 +1,16 @@
-//! Where bytes go: standard output, a peer, files one after the other.
+//! Outputs that take bytes in order: standard output, and files one after the other.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use super::{Address, Counters};
+use super::retry::{Episode, named};
+use super::{Counters, Retry};
 
 /// Takes bytes, in order. Writing blocks; that is what fills the window.
 pub trait Outlet: Send {
-    /// Writes all of it, or keeps it until [`Outlet::flush`].
+    /// Writes a whole frame or whole messages, or keeps them until [`Outlet::flush`].
     ///
     /// # Errors
     /// That it could not be written: the stream is over.
@@ -22,6 +21,9 @@ pub trait Outlet: Send {
     /// # Errors
     /// As [`Outlet::write`].
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Calls of [`Outlet::write`] whose bytes are kept.
+    fn kept(&self) -> u64;
 
     /// One stream ends, and another begins. Where they cannot be apart they follow each other.
     ///
@@ -38,18 +40,25 @@ pub trait Outlet: Send {
     fn finish(&mut self) -> io::Result<()>;
 }
 
-/// Small pieces go out together, up to so many bytes; longer ones are not copied.
+/// Small pieces are written together, up to this many bytes; longer ones are not copied.
 const KEPT: usize = 64 << 10;
 
-/// A writer that joins small pieces.
-struct Joined<W> {
-    to: W,
+/// A file that small pieces are joined for, and that waits while its disk is full.
+struct Joined {
+    file: File,
+    name: String,
+    retry: Retry,
+    /// The length of the file up to its last whole piece; `None` if bytes that were written to it
+    /// cannot be taken back.
+    whole: Option<u64>,
     kept: Vec<u8>,
+    /// Where the pieces end in what is kept.
+    ends: Vec<usize>,
 }
 
-impl<W: Write> Joined<W> {
-    fn new(to: W) -> Self {
-        Self { to, kept: Vec::new() }
+impl Joined {
+    fn new(file: File, name: String, whole: Option<u64>, retry: Retry) -> Self {
+        Self { file, name, retry, whole, kept: Vec::new(), ends: Vec::new() }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -58,26 +67,68 @@ impl<W: Write> Joined<W> {
             self.flush()?;
         }
         if is_long {
-            return self.to.write_all(bytes);
+            return self.write_out(bytes, &[bytes.len()]);
         }
         self.kept.extend_from_slice(bytes);
+        self.ends.push(self.kept.len());
         Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let written = self.to.write_all(&self.kept);
+        let (kept, ends) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.ends));
+        let written = self.write_out(&kept, &ends);
+        (self.kept, self.ends) = (kept, ends);
         self.kept.clear();
-        written.and_then(|()| self.to.flush())
+        self.ends.clear();
+        written
+    }
+
+    /// Writes pieces that end at `ends`. While the disk is full the file holds whole pieces only.
+    fn write_out(&mut self, bytes: &[u8], ends: &[usize]) -> io::Result<()> {
+        let mut episode = Episode::default();
+        let mut done = 0;
+        while done < bytes.len() {
+            match self.file.write(&bytes[done..]) {
+                Ok(0) => return Err(named(&self.name, &io::ErrorKind::WriteZero.into())),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    done = self.cut_to_whole(done, ends)?;
+                    if !is_full(&error) {
+                        return Err(named(&self.name, &error));
+                    }
+                    self.retry.wait(&mut episode, &self.name, &error)?;
+                }
+            }
+        }
+        self.whole = self.whole.map(|whole| whole + bytes.len() as u64);
+        self.retry.end(&mut episode, &self.name, true);
+        Ok(())
+    }
+
+    /// Takes a torn piece back. Returns how many bytes stay written.
+    fn cut_to_whole(&mut self, done: usize, ends: &[usize]) -> io::Result<usize> {
+        let Some(whole) = self.whole else { return Ok(done) };
+        let stays = ends.iter().copied().take_while(|end| *end <= done).last().unwrap_or(0);
+        let len = whole + stays as u64;
+        let cut = self.file.set_len(len).and_then(|()| self.file.seek(SeekFrom::Start(len)));
+        cut.map_err(|error| named(&self.name, &error))?;
+        Ok(stays)
     }
 }
 
+/// True for a disk that may have room again.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Standard output, or whatever else is written to and never replaced.
-pub struct Stdout(Joined<File>);
+pub struct Stdout(Joined);
 
 impl Stdout {
-    /// Writes to what `file` is.
-    pub fn new(file: File) -> Self {
-        Self(Joined::new(file))
+    /// Writes to `file`, which errors call `name`.
+    pub fn new(file: File, name: String, retry: Retry) -> Self {
+        Self(Joined::new(file, name, None, retry))
     }
 }
 
@@ -90,166 +141,146 @@ impl Outlet for Stdout {
         self.0.flush()
     }
 
+    fn kept(&self) -> u64 {
+        self.0.ends.len() as u64
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         self.0.flush()
     }
 }
 
-/// A peer over TCP or a Unix socket.
-pub struct Peer {
-    stream: Joined<Stream>,
-}
-
-enum Stream {
-    Tcp(TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Peer {
-    /// Connects.
-    ///
-    /// # Errors
-    /// That nobody is there.
-    pub fn connect(to: &Address) -> io::Result<Self> {
-        let stream = match to {
-            Address::Unix(path) => Stream::Unix(std::os::unix::net::UnixStream::connect(path)?),
-            Address::Tcp(address) => {
-                let stream = connect(address)?;
-                // Pieces are joined here.
-                stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
-            }
-        };
-        Ok(Self { stream: Joined::new(stream) })
-    }
-}
-
-/// Tries every address of the name.
-fn connect(address: &str) -> io::Result<TcpStream> {
-    use std::net::ToSocketAddrs;
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in address.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failure = error,
-        }
-    }
-    Err(failure)
-}
-
-/// How long a peer may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-impl Outlet for Peer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.stream.flush()?;
-        match &self.stream.to {
-            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
-        }
-    }
-}
-
-/// A file, or numbered files one after the other.
+/// A file, or numbered files one after the other. None is ever overwritten, unless that was asked
+/// for.
 pub struct Files {
     path: PathBuf,
-    numbered: bool,
-    replace: bool,
+    segments: Segments,
+    /// The number of the last segment; 0 before there is one.
     number: u64,
-    file: Option<Joined<File>>,
-    counters: Arc<Counters>,
+    file: Option<Joined>,
+    retry: Retry,
+}
+
+/// How the files of an output are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segments {
+    /// `PATH`, which must not exist.
+    Single,
+    /// `PATH`, which is replaced.
+    Replace,
+    /// `PATH`, or the next segment if it exists: `PATH.000001` and so on.
+    Continue,
+    /// `PATH.000001` and so on.
+    Numbered,
 }
 
 impl Files {
-    /// Writes to `path`, or with `numbered` to `PATH.000001` and so on, from the first number that
-    /// is free. Files that are there are replaced only if `replace` says so, and numbered ones never.
+    /// Makes the first file.
     ///
     /// # Errors
-    /// That the first cannot be made.
-    pub fn create(
-        path: &Path,
-        numbered: bool,
-        replace: bool,
-        counters: Arc<Counters>,
-    ) -> io::Result<Self> {
-        let file = None;
-        let path = path.to_owned();
-        let mut files = Self { path, numbered, replace, number: 0, file, counters };
-        files.next()?;
+    /// That it cannot be made.
+    pub fn create(path: &Path, segments: Segments, retry: Retry) -> io::Result<Self> {
+        let number = last_segment(path);
+        let mut files = Self { path: path.to_owned(), segments, number, file: None, retry };
+        files.file = Some(files.open_next()?);
         Ok(files)
     }
 
-    /// The file that is written.
-    fn next(&mut self) -> io::Result<()> {
+    /// The file that is written now.
+    pub fn current(&self) -> Option<&str> {
+        self.file.as_ref().map(|file| file.name.as_str())
+    }
+
+    fn open_next(&mut self) -> io::Result<Joined> {
         let mut options = OpenOptions::new();
         options.write(true);
-        let file = if self.numbered {
-            options.create_new(true);
-            loop {
-                self.number += 1;
-                let mut name = self.path.clone().into_os_string();
-                name.push(format!(".{:06}", self.number));
-                match options.open(&name) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    done => break done?,
-                }
+        let is_first = self.file.is_none() && self.segments != Segments::Numbered;
+        let first = match (is_first, self.segments) {
+            (false, _) => None,
+            (true, Segments::Replace) => {
+                Some(options.clone().create(true).truncate(true).open(&self.path))
             }
-        } else {
-            match self.replace {
-                true => options.create(true).truncate(true),
-                false => options.create_new(true),
-            };
-            options.open(&self.path)?
+            (true, _) => Some(options.clone().create_new(true).open(&self.path)),
         };
-        self.file = Some(Joined::new(file));
-        Ok(())
+        let (file, path) = match first {
+            Some(Ok(file)) => (file, self.path.clone()),
+            Some(Err(error))
+                if error.kind() != io::ErrorKind::AlreadyExists
+                    || self.segments != Segments::Continue =>
+            {
+                return Err(error);
+            }
+            _ => self.open_segment(options.create_new(true))?,
+        };
+        // After the first, every file is a segment.
+        if self.segments != Segments::Single {
+            self.segments = Segments::Numbered;
+        }
+        let name = path.to_string_lossy().escape_debug().to_string();
+        // Only a regular file can be cut.
+        let whole = file.metadata()?.is_file().then_some(0);
+        Ok(Joined::new(file, name, whole, self.retry.clone()))
+    }
+
+    fn open_segment(&mut self, options: &OpenOptions) -> io::Result<(File, PathBuf)> {
+        loop {
+            self.number += 1;
+            let path = segment(&self.path, self.number);
+            match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                opened => return Ok((opened?, path)),
+            }
+        }
+    }
+
+    /// The file that is written now; waits for one while the disk is full or no file can be opened.
+    fn file(&mut self) -> io::Result<&mut Joined> {
+        if self.file.is_none() {
+            let name = self.path.to_string_lossy().escape_debug().to_string();
+            let mut episode = Episode::default();
+            let before = self.number;
+            let opened = loop {
+                match self.open_next() {
+                    Ok(file) => break file,
+                    Err(error) if is_full(&error) || is_out_of_descriptors(&error) => {
+                        self.number = before;
+                        self.retry.wait(&mut episode, &name, &error)?;
+                    }
+                    Err(error) => return Err(named(&name, &error)),
+                }
+            };
+            self.retry.end(&mut episode, &name, true);
+            self.file = Some(opened);
+        }
+        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn close(&mut self) -> io::Result<()> {
-        let Some(mut file) = self.file.take() else { return Ok(()) };
+        let Some(file) = &mut self.file else { return Ok(()) };
         file.flush()?;
-        file.to.sync_data()?;
-        Counters::add(&self.counters.files, 1);
+        file.file.sync_data().map_err(|error| named(&file.name, &error))?;
+        self.file = None;
+        Counters::add(&self.retry.counters().files, 1);
         Ok(())
     }
 }
 
 impl Outlet for Files {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.file.is_none() {
-            self.next()?;
-        }
-        self.file.as_mut().map_or(Ok(()), |file| file.write(bytes))
+        self.file()?.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), Joined::flush)
     }
 
+    fn kept(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.ends.len() as u64)
+    }
+
     /// The next file is made when there is something to write.
     fn turn(&mut self) -> io::Result<()> {
-        if self.numbered { self.close() } else { self.flush() }
+        if self.segments == Segments::Numbered { self.close() } else { self.flush() }
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -257,22 +288,58 @@ impl Outlet for Files {
     }
 }
 
+/// `PATH.000001` and so on.
+fn segment(path: &Path, number: u64) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number:06}"));
+    name.into()
+}
+
+/// The highest number among the segments of `path`; 0 if there is none.
+fn last_segment(path: &Path) -> u64 {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")));
+    let (Some(name), Ok(entries)) = (path.file_name(), entries) else { return 0 };
+    let mut prefix = OsString::from(name);
+    prefix.push(".");
+    let mut last = 0;
+    for entry in entries.flatten() {
+        let entry = entry.file_name();
+        let digits = entry.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        let digits = digits.filter(|digits| digits.len() >= 6);
+        let number = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    last
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn pieces_of_any_length_leave_in_their_order() {
-        let mut joined = Joined::new(Vec::new());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let retry = Retry::new(None, Arc::default(), |_| {});
+        let mut files = Files::create(&path, Segments::Single, retry).unwrap();
         let mut all = Vec::new();
         for (index, len) in
             [1, 50_000, 3, KEPT, KEPT / 2, KEPT / 2, 2, KEPT / 2 + 1, 7].iter().enumerate()
         {
             let piece = vec![index as u8; *len];
-            joined.write(&piece).unwrap();
+            files.write(&piece).unwrap();
             all.extend(piece);
         }
-        joined.flush().unwrap();
-        assert_eq!(joined.to, all);
+        assert_eq!(files.kept(), 1);
+        files.finish().unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), all);
     }
 }

@@ -1,49 +1,104 @@
 //! One input that blocks, such as standard input.
 
 use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{FileType, fstat};
 
 use super::intake::Intake;
-use super::{Error, Lane, Next};
+use super::listener::HeldBack;
+use super::{Counters, Error, Lane, Next};
 use crate::frame::End;
 use crate::{Message, Window};
 
-/// Tells those who read that nothing more shall be read.
-#[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+/// Tells the one who reads to come to an end.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    state: Arc<AtomicU8>,
+    /// Readable once the state has changed.
+    changed: Arc<OwnedFd>,
+}
 
 impl Stop {
-    /// Says so.
-    pub fn now(&self) {
-        self.0.store(true, Ordering::SeqCst);
+    /// Nothing is said yet.
+    ///
+    /// # Errors
+    /// That there is no descriptor for it.
+    pub fn new() -> io::Result<Self> {
+        let changed = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        Ok(Self { state: Arc::default(), changed })
     }
 
-    /// True once it was said.
-    pub fn is(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+    /// Reads what a pipe or socket holds, and nothing more.
+    pub fn now(&self) {
+        self.say(STOPPED);
+    }
+
+    /// Reads nothing more.
+    pub fn halt(&self) {
+        self.say(HALTED);
+    }
+
+    fn say(&self, state: u8) {
+        self.state.fetch_max(state, Ordering::SeqCst);
+        // It is full only if it is readable.
+        let _ = rustix::io::write(&*self.changed, &1u64.to_ne_bytes());
+    }
+
+    fn has_come_to(&self, state: u8) -> bool {
+        self.state.load(Ordering::SeqCst) >= state
+    }
+
+    /// Waits until `input` can be read, or a stop is said.
+    fn wait(&self, input: &impl AsFd) {
+        let readable = PollFlags::IN;
+        let mut both = [
+            PollFd::new(input, readable),
+            PollFd::from_borrowed_fd(self.changed.as_fd(), readable),
+        ];
+        // One that cannot be waited for is read, which tells why.
+        while matches!(poll(&mut both, None), Err(rustix::io::Errno::INTR)) {}
     }
 }
 
+const STOPPED: u8 = 1;
+const HALTED: u8 = 2;
+
 /// Reads `input` to its end, or until `stop`, and ends its lane. Blocks wherever there is no room.
+/// Counts what it leaves in a pipe or socket, where it is lost.
 ///
 /// # Errors
 /// Why it did not get to its end. What was whole before that is in the window.
 pub fn pump(
-    input: &mut impl Read,
+    input: &mut (impl Read + AsFd),
     lane: &mut dyn Lane,
     window: &Arc<Window<Message>>,
     stop: &Stop,
+    counters: &Counters,
 ) -> Result<(), Error> {
     let mut intake = Intake::default();
     let read = read(input, lane, window, stop, &mut intake);
-    let end = match &read {
-        Ok(end) => *end,
-        Err(_) => End::Cut,
-    };
+    let (end, left) = (read.as_ref().map_or(End::Cut, |end| *end), intake.held().len());
+    let is_lost = stop.has_come_to(STOPPED) && is_transient(input);
+    match &read {
+        Err(Error::Window(_) | Error::Ended) if is_lost => {
+            let unread = left as u64 + rustix::io::ioctl_fionread(&*input).unwrap_or(0);
+            Counters::add(&counters.unread_bytes, unread);
+        }
+        Ok(_) if is_lost => {
+            let unread = rustix::io::ioctl_fionread(&*input).unwrap_or(0);
+            Counters::add(&counters.unread_bytes, unread);
+            Counters::add(&counters.incomplete_bytes, left as u64);
+        }
+        Ok(End::Cut) => Counters::add(&counters.incomplete_bytes, left as u64),
+        _ => {}
+    }
     let needs = lane.end_needs();
     let room = if needs > 0 { window.reserve_blocking(needs).ok() } else { None };
-    let ended = lane.end(end, intake.held().len(), room);
+    let ended = lane.end(end, left, room);
     match read {
         Ok(End::Cut) => ended.and(Err(Error::Cut)),
         Ok(_) => ended,
@@ -52,13 +107,14 @@ pub fn pump(
 }
 
 fn read(
-    input: &mut impl Read,
+    input: &mut (impl Read + AsFd),
     lane: &mut dyn Lane,
     window: &Arc<Window<Message>>,
     stop: &Stop,
     intake: &mut Intake,
 ) -> Result<End, Error> {
     intake.resize(PIECE);
+    let mut held_back = HeldBack::new(window);
     let mut ended = false;
     loop {
         let needed = loop {
@@ -77,23 +133,41 @@ fn read(
             }
         };
         let is_partial = !intake.held().is_empty();
-        match (ended, stop.is(), is_partial) {
-            (true, _, false) => return Ok(End::Complete),
-            (true, _, true) | (_, true, true) => return Ok(End::Cut),
-            (_, true, false) => return Ok(End::Stopped),
-            _ => {}
+        if ended {
+            return Ok(if is_partial { End::Cut } else { End::Complete });
+        }
+        if !stop.has_come_to(STOPPED) {
+            stop.wait(input);
+        }
+        if stop.has_come_to(STOPPED) && (stop.has_come_to(HALTED) || !holds_bytes(input)) {
+            return Ok(if is_partial { End::Cut } else { End::Stopped });
         }
         if !intake.make_space() {
             let more = intake.capacity() * 2;
             intake.resize(needed.clamp(more, more * 4));
         }
-        match input.read(intake.space()) {
+        let space = intake.space();
+        let room = space.len();
+        match input.read(space) {
             Ok(0) => ended = true,
-            Ok(count) => intake.came(count),
+            Ok(count) => {
+                intake.came(count);
+                held_back.note(count == room);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Error::Read(error)),
         }
     }
+}
+
+/// True for what is lost unless it is read: bytes in a pipe or socket.
+fn is_transient(input: &impl AsFd) -> bool {
+    let kind = fstat(input).map(|status| FileType::from_raw_mode(status.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+}
+
+fn holds_bytes(input: &impl AsFd) -> bool {
+    is_transient(input) && rustix::io::ioctl_fionread(input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Bytes that are read at once: what a pipe holds, and more of a file.

@@ -1,7 +1,6 @@
 //! Many connections into one sealed stream, and from stream to stream.
 
-use std::collections::{HashMap, VecDeque};
-use std::io;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -9,10 +8,12 @@ use std::time::Instant;
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
+use super::link::Link;
+use super::sealed::Sealed;
 use super::split::{Split, Whole};
-use super::{Counters, Error, Lane, Next, Outlet};
+use super::{Address, Counters, Error, Lane, Next, Outlet, Retry};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
-use crate::{Done, Message, Pool, Room, Sink};
+use crate::{Message, Pool, Room, Sink};
 
 /// When a stream ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,9 @@ struct State {
     ratchet: Ratchet,
     rotation: Rotation,
     stream: Option<Stream>,
-    lanes: HashMap<u64, Place>,
+    /// Streams that have begun.
+    streams: u64,
+    lanes: BTreeMap<u64, Place>,
     /// What goes out in front of the next message.
     before: Vec<Piece>,
     ended: bool,
@@ -60,32 +63,62 @@ enum Place {
     Inside(u64),
 }
 
-/// What goes out beside messages.
-enum Piece {
-    Bytes(Vec<u8>),
+/// Sealed bytes that go out between messages.
+pub(super) enum Piece {
+    /// The header of a stream, which is numbered from 1.
+    Header { stream: u64, bytes: Vec<u8> },
+    /// A lane enters the stream as this part of its connection.
+    Open { lane: u64, part: Previous, bytes: Vec<u8> },
+    /// A lane goes on under its next key.
+    Rekey { bytes: Vec<u8> },
+    /// A lane leaves the stream.
+    End { lane: u64, end: End, bytes: Vec<u8> },
+    /// The stream ends.
+    Close { bytes: Vec<u8> },
     /// The stream is over, and another may follow.
     Turn,
 }
 
-/// What goes out with each message in the window, in their order.
-#[derive(Default)]
-struct Queue(Mutex<VecDeque<Beside>>);
+/// The messages in the window, in their order.
+pub(super) type Queue = Mutex<VecDeque<Queued>>;
 
-#[derive(Default)]
-struct Beside {
-    before: Vec<Piece>,
-    after: After,
+/// A message in the window, and what goes out before and after it.
+pub(super) struct Queued {
+    pub before: Vec<Piece>,
+    pub what: What,
+    pub after: After,
+}
+
+/// What a message in the window is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// Whole messages of a lane.
+    Data { lane: u64 },
+    /// The end of a lane.
+    End { lane: u64, end: End },
+    /// The end of a stream.
+    Close,
 }
 
 /// What follows a message.
-#[derive(Clone, Copy, Default)]
-enum After {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum After {
     #[default]
     More,
     /// It was the last of its stream.
     Turn,
     /// There is none after it.
     Nothing,
+}
+
+/// A stream that a broken one is replaced by.
+pub(super) struct Restart {
+    pub writer: Writer,
+    pub header: Vec<u8>,
+    /// The lanes that are open, with their numbers in the new stream and the frames that say so.
+    pub opened: Vec<(u64, u64, Frame)>,
+    /// The stream that begins with the next message.
+    pub until: u64,
 }
 
 impl Sealing {
@@ -103,7 +136,8 @@ impl Sealing {
             ratchet,
             rotation,
             stream: None,
-            lanes: HashMap::new(),
+            streams: 0,
+            lanes: BTreeMap::new(),
             before: Vec::new(),
             ended: false,
         };
@@ -124,8 +158,20 @@ impl Sealing {
 
     /// The sink for a [`crate::Live`]: everything goes to `outlet`.
     pub fn sink(&self, outlet: Box<dyn Outlet>) -> impl Sink + use<> {
-        let counters = Arc::clone(&self.counters);
-        Sealed { queue: Arc::clone(&self.queue), outlet, counters }
+        Sealed::new(Arc::clone(&self.queue), outlet, Arc::clone(&self.counters))
+    }
+
+    /// The sink for a [`crate::Live`] that sends everything to a peer, and connects again if the
+    /// peer goes away.
+    ///
+    /// # Errors
+    /// That the peer cannot be reached now.
+    pub fn link(
+        self: &Arc<Self>,
+        to: &Address,
+        retry: Retry,
+    ) -> std::io::Result<impl Sink + use<>> {
+        Link::connect(Arc::clone(self), to.clone(), retry)
     }
 
     /// Takes buffers from the pool of the stream that was started with the sink.
@@ -156,7 +202,7 @@ impl Sealing {
     pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(close) = state.leave()? else { return Ok(()) };
-        self.put(&mut state, close, After::Turn, room);
+        self.put(&mut state, close, What::Close, After::Turn, room);
         Ok(())
     }
 
@@ -171,14 +217,14 @@ impl Sealing {
         }
         let open: Vec<u64> = state.lanes.keys().copied().collect();
         for lane in open {
-            if let Some(end) = state.end(lane, End::Stopped)? {
-                state.aside(end)?;
+            if let Some(end) = state.end(lane, End::Stopped, self.split)? {
+                state.put_end(lane, End::Stopped, end)?;
             }
         }
         // An empty stream is one that can be opened, too.
         state.stream()?;
         if let Some(close) = state.leave()? {
-            self.put(&mut state, close, After::Nothing, room);
+            self.put(&mut state, close, What::Close, After::Nothing, room);
         }
         state.ended = true;
         Ok(())
@@ -187,12 +233,48 @@ impl Sealing {
     /// Bytes of the window that [`Sealing::rotate`] and [`Sealing::finish`] need.
     pub const NEEDS: u64 = 64;
 
-    fn put(&self, state: &mut State, frame: Frame, after: After, room: Room<Message>) {
+    /// Replaces a stream that its receiver may not have whole: what is put from now on goes into
+    /// the stream after the returned one, to which what is in the window has to be moved. `sent` are
+    /// the last parts of lanes that were sent.
+    pub(super) fn restart(
+        &self,
+        sent: &BTreeMap<u64, Previous>,
+    ) -> Result<Restart, crate::frame::Error> {
+        let mut state = lock(&self.state);
+        let state = &mut *state;
+        let (mut writer, header) =
+            Writer::new(&state.stream_key, &state.key_header, state.ratchet)?;
+        state.stream = None;
+        let mut opened = Vec::new();
+        for (lane, place) in &mut state.lanes {
+            if matches!(place, Place::Outside(None)) {
+                continue;
+            }
+            let (number, frame) = writer.open(self.split.framing, sent.get(lane).copied())?;
+            *place = Place::Outside(Some(writer.part(number)));
+            opened.push((*lane, number, frame));
+        }
+        Ok(Restart { writer, header, opened, until: state.streams + 1 })
+    }
+
+    pub(super) fn framing(&self) -> crate::frame::Framing {
+        self.split.framing
+    }
+
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    pub(super) fn pool(&self) -> Option<Arc<Pool>> {
+        lock(&self.pool).clone()
+    }
+
+    fn put(&self, state: &mut State, frame: Frame, what: What, after: After, room: Room<Message>) {
         if let Some(stream) = &mut state.stream {
             stream.bytes += frame.bytes().len() as u64;
         }
         let before = std::mem::take(&mut state.before);
-        lock(&self.queue.0).push_back(Beside { before, after });
+        lock(&self.queue).push_back(Queued { before, what, after });
         room.put(frame.to_seal());
     }
 }
@@ -204,7 +286,8 @@ impl State {
             let made = Writer::new(&self.stream_key, &self.key_header, self.ratchet)?;
             let (writer, header) = made;
             let bytes = header.len() as u64;
-            self.before.push(Piece::Bytes(header));
+            self.streams += 1;
+            self.before.push(Piece::Header { stream: self.streams, bytes: header });
             self.stream = Some(Stream { writer, bytes, since: Instant::now() });
         }
         self.stream.as_mut().ok_or(Error::Ended)
@@ -217,43 +300,55 @@ impl State {
             Place::Inside(number) => return Ok(number),
             Place::Outside(previous) => previous,
         };
-        let (number, open) = self.stream()?.writer.open(split.framing, previous)?;
+        let writer = &mut self.stream()?.writer;
+        let (number, open) = writer.open(split.framing, previous)?;
+        let part = writer.part(number);
         self.lanes.insert(lane, Place::Inside(number));
-        self.aside(open)?;
+        let bytes = self.seal(open)?;
+        self.before.push(Piece::Open { lane, part, bytes });
         Ok(number)
     }
 
-    /// The frame that ends a lane, if it is in the stream.
-    fn end(&mut self, lane: u64, end: End) -> Result<Option<Frame>, Error> {
-        let Some(Place::Inside(number)) = self.lanes.remove(&lane) else { return Ok(None) };
+    /// The frame that ends a lane; none if it never began. One that began in an earlier stream ends
+    /// in this one.
+    fn end(&mut self, lane: u64, end: End, split: Split) -> Result<Option<Frame>, Error> {
+        if matches!(self.lanes.get(&lane), None | Some(Place::Outside(None))) {
+            self.lanes.remove(&lane);
+            return Ok(None);
+        }
+        let number = self.enter(lane, split)?;
+        self.lanes.remove(&lane);
         Ok(Some(self.stream()?.writer.end(number, end).0))
     }
 
     /// Lets all lanes leave the stream, to go on in the next, and gives the frame that closes it.
     fn leave(&mut self) -> Result<Option<Frame>, Error> {
         let Some(mut stream) = self.stream.take() else { return Ok(None) };
-        let mut bytes = Vec::new();
-        for place in self.lanes.values_mut() {
+        for (lane, place) in &mut self.lanes {
             if let Place::Inside(number) = *place {
                 let (mut frame, previous) = stream.writer.end(number, End::Continued);
                 frame.seal()?;
-                bytes.extend_from_slice(frame.bytes());
+                let (lane, bytes) = (*lane, frame.bytes().to_vec());
+                self.before.push(Piece::End { lane, end: End::Continued, bytes });
                 *place = Place::Outside(Some(previous));
             }
-        }
-        if !bytes.is_empty() {
-            self.before.push(Piece::Bytes(bytes));
         }
         Ok(Some(stream.writer.close()))
     }
 
-    /// Seals a short frame here, to go out in front of the next message.
-    fn aside(&mut self, mut frame: Frame) -> Result<(), Error> {
+    /// Seals a short frame here.
+    fn seal(&mut self, mut frame: Frame) -> Result<Vec<u8>, Error> {
         frame.seal()?;
         if let Some(stream) = &mut self.stream {
             stream.bytes += frame.bytes().len() as u64;
         }
-        self.before.push(Piece::Bytes(frame.bytes().to_vec()));
+        Ok(frame.bytes().to_vec())
+    }
+
+    /// Puts the end of a lane in front of the next message.
+    fn put_end(&mut self, lane: u64, end: End, frame: Frame) -> Result<(), Error> {
+        let bytes = self.seal(frame)?;
+        self.before.push(Piece::End { lane, end, bytes });
         Ok(())
     }
 
@@ -263,8 +358,8 @@ impl State {
         if self.stream.as_ref().is_some_and(|stream| stream.bytes >= limit)
             && let Some(close) = self.leave()?
         {
-            self.aside(close)?;
-            self.before.push(Piece::Turn);
+            let bytes = self.seal(close)?;
+            self.before.extend([Piece::Close { bytes }, Piece::Turn]);
         }
         Ok(())
     }
@@ -314,9 +409,11 @@ impl Lane for SealingLane {
         let number = state.enter(self.number, sealing.split)?;
         let (rekey, data) = state.stream()?.writer.data(number, buffer);
         if let Some(rekey) = rekey {
-            state.aside(rekey)?;
+            let bytes = state.seal(rekey)?;
+            state.before.push(Piece::Rekey { bytes });
         }
-        sealing.put(&mut state, data, After::More, room);
+        let what = What::Data { lane: self.number };
+        sealing.put(&mut state, data, what, After::More, room);
         drop(state);
         Counters::add(&sealing.counters.messages, self.messages);
         Counters::add(&sealing.counters.bytes_in, unit.len() as u64);
@@ -335,50 +432,11 @@ impl Lane for SealingLane {
         let room = room.ok_or(Error::Ended)?;
         // One that sent nothing is a connection, too.
         state.enter(self.number, self.sealing.split)?;
-        if let Some(frame) = state.end(self.number, end)? {
-            self.sealing.put(&mut state, frame, After::More, room);
+        let lane = self.number;
+        if let Some(frame) = state.end(lane, end, self.sealing.split)? {
+            self.sealing.put(&mut state, frame, What::End { lane, end }, After::More, room);
         }
         Ok(())
-    }
-}
-
-/// Writes what was sealed.
-struct Sealed {
-    queue: Arc<Queue>,
-    outlet: Box<dyn Outlet>,
-    counters: Arc<Counters>,
-}
-
-impl Sealed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.outlet.write(bytes)?;
-        Counters::add(&self.counters.bytes_out, bytes.len() as u64);
-        Ok(())
-    }
-}
-
-impl Sink for Sealed {
-    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let beside = lock(&self.queue.0).pop_front().unwrap_or_default();
-        for piece in beside.before {
-            match piece {
-                Piece::Bytes(bytes) => self.write(&bytes)?,
-                Piece::Turn => self.outlet.turn()?,
-            }
-        }
-        if let Err(error) = &done.outcome {
-            return Err(io::Error::other(error.to_string()));
-        }
-        self.write(&done.message.buffer)?;
-        match beside.after {
-            After::More => Ok(()),
-            After::Turn => self.outlet.turn(),
-            After::Nothing => self.outlet.finish(),
-        }
-    }
-
-    fn rest(&mut self) -> io::Result<()> {
-        self.outlet.flush()
     }
 }
 

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 /// Where to listen, or whom to connect to.
@@ -42,10 +45,23 @@ impl fmt::Display for Address {
 }
 
 /// A socket that accepts.
-pub(super) enum Door {
+pub(super) struct Door {
+    listener: DoorListener,
+    /// The path of a Unix socket.
+    path: Option<RemovedAtEnd>,
+}
+
+enum DoorListener {
     Tcp(TcpListener),
-    /// With the path, which is removed at the end.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener),
+}
+
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// A connection that was accepted.
@@ -56,47 +72,129 @@ pub(super) enum Socket {
 
 impl Door {
     pub async fn open(address: &Address) -> io::Result<Self> {
-        match address {
-            Address::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
+        Ok(match address {
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address).await?;
+                rustix::net::listen(&listener, BACKLOG)?;
+                Self { listener: DoorListener::Tcp(listener), path: None }
+            }
             Address::Unix(path) => {
                 remove_stale(path)?;
-                UnixListener::bind(path).map(|listener| Self::Unix(listener, path.clone()))
+                let listener = UnixListener::bind(path)?;
+                let path = Some(RemovedAtEnd(path.clone()));
+                rustix::net::listen(&listener, BACKLOG)?;
+                Self { listener: DoorListener::Unix(listener), path }
             }
-        }
+        })
     }
 
     /// Where it listens: with the port that the system chose, if it was asked for none.
     pub fn address(&self) -> io::Result<Address> {
-        Ok(match self {
-            Self::Tcp(listener) => Address::Tcp(listener.local_addr()?.to_string()),
-            Self::Unix(_, path) => Address::Unix(path.clone()),
+        Ok(match (&self.listener, &self.path) {
+            (DoorListener::Tcp(listener), _) => Address::Tcp(listener.local_addr()?.to_string()),
+            (_, Some(RemovedAtEnd(path))) => Address::Unix(path.clone()),
+            _ => return Err(io::ErrorKind::NotFound.into()),
         })
     }
 
     /// The next connection, and who it is.
     pub async fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
-        match self {
-            Self::Tcp(listener) => {
+        match &self.listener {
+            DoorListener::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
+                // A peer that is gone without a word is found out; that it may fail harms nobody.
+                let _ = keep_alive(&stream);
                 Ok((Socket::Tcp(stream), Some(peer)))
             }
-            Self::Unix(listener, _) => {
+            DoorListener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 Ok((Socket::Unix(stream), None))
             }
         }
     }
+
+    /// Accepts nothing more but what the system had accepted before.
+    pub fn close(self) -> Vec<(Socket, Option<SocketAddr>)> {
+        let mut rest = Vec::new();
+        match self.listener {
+            DoorListener::Tcp(listener) => {
+                let Ok(listener) = listener.into_std() else { return rest };
+                while let Ok((stream, peer)) = listener.accept() {
+                    if let Ok(stream) = not_blocking(stream, TcpStream::from_std) {
+                        rest.push((Socket::Tcp(stream), Some(peer)));
+                    }
+                }
+            }
+            DoorListener::Unix(listener) => {
+                let Ok(listener) = listener.into_std() else { return rest };
+                drop(self.path);
+                while let Ok((stream, _)) = listener.accept() {
+                    if let Ok(stream) = not_blocking(stream, UnixStream::from_std) {
+                        rest.push((Socket::Unix(stream), None));
+                    }
+                }
+            }
+        }
+        rest
+    }
 }
 
-impl Drop for Door {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            let _ = std::fs::remove_file(path);
+/// Connections that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
+
+fn not_blocking<S: AsFd, T>(socket: S, wrap: impl Fn(S) -> io::Result<T>) -> io::Result<T> {
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    wrap(socket)
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
         }
     }
 }
 
 impl Socket {
+    pub async fn connect(to: &Address) -> io::Result<Self> {
+        Ok(match to {
+            Address::Unix(path) => Self::Unix(UnixStream::connect(path).await?),
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
+                Self::Tcp(stream)
+            }
+        })
+    }
+
+    /// Bytes that can be read now.
+    pub fn unread(&self) -> u64 {
+        rustix::io::ioctl_fionread(self).unwrap_or(0)
+    }
+
+    /// Lets a sender on this machine know that nothing more is taken. What it had sent can still be
+    /// read. False for TCP, which has no word for that.
+    pub fn refuse_more(&self) -> bool {
+        matches!(self, Self::Unix(_))
+            && rustix::net::shutdown(self, rustix::net::Shutdown::Read).is_ok()
+    }
+
+    pub async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.writable().await,
+            Self::Unix(stream) => stream.writable().await,
+        }
+    }
+
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            Self::Unix(stream) => stream.try_write(bytes),
+        }
+    }
+
     pub async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.readable().await,
@@ -110,6 +208,16 @@ impl Socket {
             Self::Unix(stream) => stream.try_read(into),
         }
     }
+}
+
+/// Lets the system find out that a peer is gone without a word, within two minutes.
+pub(super) fn keep_alive(socket: impl AsFd) -> io::Result<()> {
+    let socket = socket.as_fd();
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(15))?;
+    sockopt::set_tcp_keepcnt(socket, 4)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    Ok(())
 }
 
 /// Removes a socket that nobody listens to any more: what a program that was killed left.

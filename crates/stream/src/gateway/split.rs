@@ -10,6 +10,9 @@ pub struct Split {
     pub framing: Framing,
     /// Bytes of the longest message, marks not included; of [`Framing::Raw`], of the longest piece.
     pub limit: usize,
+    /// Whether a last line without a newline is a message once the input has ended. It is in a
+    /// file; a connection may have been cut there.
+    pub bare_last: bool,
 }
 
 /// Whole messages at the start of what came in.
@@ -29,7 +32,7 @@ impl Split {
 
     /// The whole messages at the start of `bytes`, the first `scanned` of which are known to hold
     /// no end of a line. Several go together, up to [`Split::BATCH`]: they came together. If the input has
-    /// `ended`, what is left of a line is one.
+    /// `ended`, what is left of a line is one where [`Split::bare_last`] says so.
     ///
     /// # Errors
     /// [`Error::TooLong`].
@@ -68,7 +71,7 @@ impl Split {
         if messages == 0 && rest > self.limit {
             return Err(too_long(rest));
         }
-        if messages == 0 && ended && rest > 0 {
+        if messages == 0 && ended && rest > 0 && self.bare_last {
             return Ok(Whole { len: rest, messages: 1, needed: rest + 1 });
         }
         Ok(Whole { len, messages, needed: bytes.len() + 1 })
@@ -103,7 +106,7 @@ mod tests {
     use super::*;
 
     fn split(framing: Framing) -> Split {
-        Split { framing, limit: 10 }
+        Split { framing, limit: 10, bare_last: true }
     }
 
     fn whole(framing: Framing, bytes: &[u8], ended: bool) -> Result<(usize, u64), Error> {
@@ -121,6 +124,13 @@ mod tests {
         assert_eq!(whole(Lines, b"ten bytes.\n", false).unwrap(), (11, 1));
         assert_eq!(whole(Length, b"\0\0\0\0\0\0\0\x02ab\0\0\0\x03ab", false).unwrap(), (10, 2));
         assert_eq!(whole(Length, b"\0\0\0", true).unwrap(), (0, 0));
+    }
+
+    #[test]
+    fn half_a_line_at_the_end_of_a_connection_is_no_message() {
+        let split = Split { bare_last: false, ..split(Framing::Lines) };
+        let found = split.whole(b"half", 0, true).unwrap();
+        assert_eq!((found.len, found.messages), (0, 0));
     }
 
     #[test]

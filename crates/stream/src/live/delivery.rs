@@ -140,6 +140,15 @@ impl Delivery {
         }
     }
 
+    /// Lets the sink finish, after the last message.
+    pub fn finish(&self, deadline: Option<Instant>) {
+        let sink = self.lock().sink.take();
+        let Some(mut sink) = sink.filter(|_| !self.has_failed()) else { return };
+        if let Err(error) = sink.finish(deadline) {
+            self.fail(Error::Sink(error));
+        }
+    }
+
     fn hand_on(&self, sink: &mut dyn Sink, finished: &mut Vec<Finished>) -> Result<(), Error> {
         for mut one in finished.drain(..) {
             let bytes = one.done.message.bytes();

@@ -1,7 +1,8 @@
 //! Where workers get their batches, and where it is decided how many of them work.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use super::{Setter, Shared};
 use crate::bell::Bell;
@@ -15,6 +16,11 @@ pub(super) struct Desk {
     /// True if a rung is a number of workers.
     by_workers: bool,
     rung: AtomicUsize,
+    started: Instant,
+    /// Until when no clock is lowered, in nanoseconds since the start.
+    holds_until: AtomicU64,
+    /// True if the rung that was chosen last may have been lower but for this.
+    holds: AtomicBool,
     crew: Mutex<Working>,
     /// Rings when more may work, and at the end.
     raised: Bell,
@@ -36,6 +42,12 @@ enum Turn {
     End,
 }
 
+/// How long a clock is not lowered after a sender had to wait.
+const HOLD: Duration = Duration::from_millis(250);
+
+/// A moment after that.
+const TICK: Duration = Duration::from_millis(1);
+
 /// The share of the window that a batch is at most.
 const BATCHES: u64 = 16;
 
@@ -48,6 +60,9 @@ impl Desk {
             workers,
             by_workers,
             rung: AtomicUsize::new(0),
+            started: Instant::now(),
+            holds_until: AtomicU64::new(0),
+            holds: AtomicBool::new(false),
             crew: Mutex::new(Working { now: 0, most }),
             raised: Bell::default(),
         }
@@ -71,12 +86,36 @@ impl Desk {
             size: window.size(),
             rung: self.rung(),
         };
-        let rung = self.velocity.rung(&sense, &self.ladder);
-        self.rung.store(rung, Ordering::Relaxed);
+        let mut rung = self.velocity.rung(&sense, &self.ladder);
         if !self.by_workers {
+            rung = self.not_lowered(rung, window.has_blocked_senders());
             setter.want(rung);
         }
+        self.rung.store(rung, Ordering::Relaxed);
         rung
+    }
+
+    /// The rung to set in place of `rung`. A window that is empty says nothing while senders wait
+    /// in front of it: what reads them may be the bottleneck. So the clock is the highest then, and
+    /// is lowered only once nobody has waited for [`HOLD`].
+    fn not_lowered(&self, rung: usize, blocked: bool) -> usize {
+        let now = self.started.elapsed();
+        if blocked {
+            let until = u64::try_from((now + HOLD).as_nanos()).unwrap_or(u64::MAX);
+            self.holds_until.store(until, Ordering::Relaxed);
+            self.holds.store(true, Ordering::Relaxed);
+            return self.ladder.top();
+        }
+        let holds = Duration::from_nanos(self.holds_until.load(Ordering::Relaxed)) > now;
+        self.holds.store(holds, Ordering::Relaxed);
+        if holds { rung.max(self.rung()) } else { rung }
+    }
+
+    /// When a rung has to be chosen again even if nothing happens.
+    pub fn recheck(&self) -> Option<Instant> {
+        let until = Duration::from_nanos(self.holds_until.load(Ordering::Relaxed));
+        let deadline = self.started + until;
+        self.holds.load(Ordering::Relaxed).then(|| deadline.max(Instant::now()) + TICK)
     }
 
     /// Workers that may work at a rung.
@@ -111,7 +150,7 @@ impl Desk {
                     match turn {
                         Turn::Idle => {
                             drop(raise);
-                            arrival.wait(None);
+                            arrival.wait(self.recheck());
                         }
                         Turn::Spare => {
                             drop(arrival);

@@ -19,7 +19,7 @@ impl Shared {
                 if self.window.is_exhausted() {
                     return;
                 }
-                arrival.wait(None);
+                arrival.wait(self.desk.recheck());
                 continue;
             }
             drop(arrival);

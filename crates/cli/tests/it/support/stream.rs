@@ -146,6 +146,11 @@ impl Gateway {
         self.end()
     }
 
+    /// Waits until it has ended, without reading its output.
+    pub fn wait_for_exit(&mut self) {
+        self.child.as_mut().unwrap().wait().unwrap();
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Output {
         let mut output = self.child.take().unwrap().wait_with_output().unwrap();
@@ -167,4 +172,25 @@ impl Drop for Gateway {
 /// A port that nobody had a moment ago.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The JSON that a program with --json ended with.
+#[track_caller]
+pub fn json_summary(output: &Output) -> serde_json::Value {
+    let said = super::stderr(output);
+    let line = said.lines().rfind(|line| line.starts_with('{')).expect("a summary");
+    serde_json::from_str(line).unwrap()
+}
+
+/// Where the units of a stream for a recipient start and end, the header first.
+pub fn units(stream: &[u8]) -> Vec<Vec<u8>> {
+    let number = |at: usize| u32::from_be_bytes(stream[at..at + 4].try_into().unwrap()) as usize;
+    let mut units = vec![stream[..19 + 4 + number(19) + 56].to_vec()];
+    let mut at = units[0].len();
+    while at < stream.len() {
+        let end = at + 12 + number(at);
+        units.push(stream[at..end].to_vec());
+        at = end;
+    }
+    units
 }

@@ -1,0 +1,81 @@
+//! How `wattlock stream` ends: what senders had written is read and delivered, or counted.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+use std::thread::{self, JoinHandle};
+
+use crate::support::stream::{Gateway, json_summary, opened};
+use crate::support::{Place, assert_exit, stderr};
+
+const LINE: usize = 1000;
+
+/// A gateway whose standard output nobody reads, and senders that have written all that they could.
+/// Returns how many bytes they have, and threads that finish their last lines.
+fn blocked(place: &Place, drain: &str) -> (Gateway, u64, Vec<JoinHandle<TcpStream>>) {
+    let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "1M", "--json"];
+    let args = [&args[..], &["--listen", "tcp:127.0.0.1:0", "--drain", drain]].concat();
+    let gateway = Gateway::start(place, &args);
+    let address = gateway.address();
+    let (mut written, mut finish) = (0, Vec::new());
+    for sender in 0..4u8 {
+        let mut stream = TcpStream::connect(address.trim_start_matches("tcp:")).unwrap();
+        let mut line = vec![b'a' + sender; LINE];
+        line[LINE - 1] = b'\n';
+        stream.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        loop {
+            match stream.write(&line[sent % LINE..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    // With a full window nothing moves any more.
+                    let [waits, in_flight] = ["buffered", "in_flight"]
+                        .map(|what| gateway.value(&format!("wattlock_stream_{what}_bytes")));
+                    if waits + in_flight > 900_000.0 {
+                        break;
+                    }
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        stream.set_nonblocking(false).unwrap();
+        written += sent.next_multiple_of(LINE) as u64;
+        finish.push(thread::spawn(move || {
+            // It may be too late for this: then the gateway has to say so.
+            let _ = stream.write_all(&line[sent % LINE..][..(LINE - sent % LINE) % LINE]);
+            stream
+        }));
+    }
+    (gateway, written, finish)
+}
+
+#[test]
+fn at_sigterm_what_senders_had_written_is_read_to_the_last_line() {
+    let place = Place::new();
+    let (gateway, written, finish) = blocked(&place, "60");
+    // From now on its output is read.
+    let output = gateway.stop();
+    let _open: Vec<_> = finish.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_exit(&output, 0);
+    let lines = opened(&place, &output.stdout);
+    assert_eq!(lines.len() as u64, written);
+    let summary = json_summary(&output);
+    assert_eq!(summary["in_bytes"], written);
+    assert_eq!((&summary["bytes_unread"], &summary["units_undelivered"]), (&0.into(), &0.into()));
+}
+
+#[test]
+fn at_sigterm_what_could_not_be_read_in_time_is_counted() {
+    let place = Place::new();
+    let (mut gateway, written, finish) = blocked(&place, "1");
+    gateway.signal("-TERM");
+    gateway.wait_for_exit();
+    let output = gateway.end();
+    drop(finish);
+    assert_exit(&output, 1);
+    let summary = json_summary(&output);
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert!(number("bytes_unread") > 0 && number("units_undelivered") > 0, "{summary}");
+    assert!(number("in_bytes") + number("bytes_unread") <= written, "{summary}");
+    assert!(stderr(&output).contains("were not read"), "{}", stderr(&output));
+}

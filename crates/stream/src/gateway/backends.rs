@@ -1,0 +1,371 @@
+//! A connection to a backend for each connection that was sealed.
+//!
+//! Each has an outbox of its own that a task empties, so a backend that is slow, away or stuck holds
+//! up no other. Only a full outbox holds the stream back, and only while its backend takes
+//! anything at all: one that takes nothing for [`Patience::stall`] loses what is queued for it, and
+//! is hardly waited for again before it has taken a good deal.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+use super::{Address, Counters, Exit, Notice};
+use crate::bell::Bell;
+use crate::frame::{End, Framing};
+
+mod task;
+
+/// What backends may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Bytes of all outboxes together.
+    pub queued: u64,
+    /// How long a backend may take nothing while the stream waits for it.
+    pub stall: Duration,
+    /// Connections to backends at once.
+    pub connections: usize,
+}
+
+/// An [`Exit`] that connects to a backend for each connection.
+pub struct PerConnection {
+    open: HashMap<(u64, u64), Arc<Outbox>>,
+    /// Of connections that have ended, until they are empty.
+    ended: Vec<Arc<Outbox>>,
+    shared: Arc<Shared>,
+    tasks: Handle,
+    /// Ends the thread of the tasks when it is dropped.
+    _runs: oneshot::Sender<()>,
+}
+
+/// What all outboxes share.
+pub(super) struct Shared {
+    pub to: Address,
+    pub patience: Patience,
+    pub counters: Arc<Counters>,
+    pub descriptors: Semaphore,
+    notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    queued: AtomicU64,
+    /// True while the backend refuses connections.
+    refuses: AtomicBool,
+    /// Rings when an outbox has room again or is done.
+    room: Bell,
+}
+
+/// What is queued for one backend.
+pub(super) struct Outbox {
+    pub name: String,
+    pub framing: Framing,
+    pub shared: Arc<Shared>,
+    /// Rings when the task has something to do.
+    pub work: Notify,
+    state: Mutex<State>,
+}
+
+struct State {
+    units: VecDeque<Vec<u8>>,
+    /// Bytes that are queued, the unit that is being written included.
+    bytes: u64,
+    count: u64,
+    ended: bool,
+    /// Bytes that the backend took since something was dropped for it; before it took [`TRUSTED`] it
+    /// is waited for no longer than [`MOMENT`].
+    taken: u64,
+    /// How often what was queued was dropped, the unit that was being written included.
+    given_up: u64,
+    done: bool,
+    /// When it last took anything, or had nothing to take.
+    progress: Instant,
+}
+
+/// A unit that a task writes.
+pub(super) struct Unit {
+    pub bytes: Vec<u8>,
+    pub written: usize,
+    /// The number of times that the outbox had been given up.
+    given_up: u64,
+}
+
+/// What a task does next.
+pub(super) enum Next {
+    /// Writes a unit.
+    Write(Unit),
+    /// Waits for work.
+    Wait,
+    /// Ends the connection.
+    End,
+}
+
+impl PerConnection {
+    /// Connects to `to` whenever a connection begins, on a thread of its own.
+    ///
+    /// # Errors
+    /// That the thread cannot be started.
+    pub fn new(
+        to: Address,
+        patience: Patience,
+        counters: Arc<Counters>,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let tasks = runtime.handle().clone();
+        let (runs, ended) = oneshot::channel::<()>();
+        let work = move || drop(runtime.block_on(ended));
+        thread::Builder::new().name("backends".into()).spawn(work)?;
+        let descriptors = Semaphore::new(patience.connections.max(1));
+        let (notify, queued) = (Arc::new(notify), AtomicU64::new(0));
+        let (refuses, room) = (AtomicBool::new(false), Bell::default());
+        let shared = Shared { to, patience, counters, descriptors, notify, queued, refuses, room };
+        let (open, ended) = (HashMap::new(), Vec::new());
+        Ok(Self { open, ended, shared: Arc::new(shared), tasks, _runs: runs })
+    }
+
+    /// Drops what is queued for backends that take nothing, if they stand in the way of `wanted`
+    /// bytes for `outbox`. Returns when to look again, or `None` if there is room.
+    fn make_room(&self, outbox: &Outbox, wanted: u64) -> Option<Instant> {
+        let Patience { queued, stall, .. } = self.shared.patience;
+        let is_full = |bytes: u64, most: u64| bytes > 0 && bytes + wanted > most;
+        if is_full(outbox.lock().bytes, queued / SHARES) {
+            return outbox.give_up_after(stall);
+        }
+        if !is_full(self.shared.queued.load(Ordering::SeqCst), queued) {
+            return None;
+        }
+        let all = self.open.values().chain(&self.ended);
+        // One that was given up has left room: look again at once.
+        let look = all.filter(|outbox| outbox.lock().bytes > 0);
+        look.map(|outbox| outbox.give_up_after(stall).unwrap_or_else(Instant::now)).min()
+    }
+}
+
+impl Exit for PerConnection {
+    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
+        let outbox = Arc::new(Outbox::new(source, connection, framing, &self.shared));
+        self.tasks.spawn(task::deliver(Arc::clone(&outbox)));
+        self.open.insert((source, connection), outbox);
+        Ok(())
+    }
+
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
+        let Some(outbox) = self.open.get(&(source, connection)) else { return Ok(()) };
+        loop {
+            let room = self.shared.room.listen();
+            let Some(deadline) = self.make_room(outbox, messages.len() as u64) else { break };
+            room.wait(Some(deadline));
+        }
+        outbox.put(messages);
+        Ok(())
+    }
+
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
+        if end != End::Continued
+            && let Some(outbox) = self.open.remove(&(source, connection))
+        {
+            self.ended.retain(|outbox| !outbox.lock().done);
+            outbox.end();
+            self.ended.push(outbox);
+        }
+        Ok(())
+    }
+
+    fn broke_off(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        self.ended.extend(self.open.drain().map(|(_, outbox)| outbox));
+        self.ended.iter().for_each(|outbox| outbox.end());
+        loop {
+            let room = self.shared.room.listen();
+            if self.ended.iter().all(|outbox| outbox.lock().done) {
+                return Ok(());
+            }
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late || !room.wait(deadline) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Notes whether the backend accepts connections; a change is reported.
+    fn note_connection(&self, connected: Result<(), &io::Error>) {
+        let output = self.to.to_string();
+        let refused = self.refuses.swap(connected.is_err(), Ordering::Relaxed);
+        self.counters.waiting.store(connected.is_err().into(), Ordering::Relaxed);
+        match connected {
+            Err(error) if !refused => {
+                Counters::add(&self.counters.waits, 1);
+                (self.notify)(Notice::Waits { output, why: error.to_string() });
+            }
+            Ok(()) if refused => (self.notify)(Notice::GoesOn { output }),
+            _ => {}
+        }
+    }
+}
+
+impl Outbox {
+    fn new(source: u64, connection: u64, framing: Framing, shared: &Arc<Shared>) -> Self {
+        let state = State {
+            units: VecDeque::new(),
+            bytes: 0,
+            count: 0,
+            ended: false,
+            taken: TRUSTED,
+            given_up: 0,
+            done: false,
+            progress: Instant::now(),
+        };
+        Self {
+            name: format!("{} for connection {source}.{connection}", shared.to),
+            framing,
+            shared: Arc::clone(shared),
+            work: Notify::new(),
+            state: Mutex::new(state),
+        }
+    }
+
+    fn put(&self, unit: &[u8]) {
+        let mut state = self.lock();
+        if state.bytes == 0 {
+            state.progress = Instant::now();
+        }
+        state.bytes += unit.len() as u64;
+        state.count += 1;
+        state.units.push_back(unit.to_vec());
+        self.shared.queued.fetch_add(unit.len() as u64, Ordering::SeqCst);
+        self.note_kept(1, true);
+        drop(state);
+        self.work.notify_one();
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.work.notify_one();
+    }
+
+    /// Drops what is queued if the backend took nothing for `stall`; else says when that will be.
+    fn give_up_after(&self, stall: Duration) -> Option<Instant> {
+        let state = self.lock();
+        let patience = if state.taken >= TRUSTED { stall } else { stall.min(MOMENT) };
+        let deadline = state.progress + patience;
+        if Instant::now() < deadline {
+            return Some(deadline);
+        }
+        drop(state);
+        self.give_up(&format!("it took nothing for {} s", stall.as_secs_f64()));
+        None
+    }
+
+    /// Drops what is queued, and counts it.
+    pub fn give_up(&self, why: &str) {
+        let mut state = self.lock();
+        let (units, bytes) = (std::mem::take(&mut state.count), std::mem::take(&mut state.bytes));
+        state.units.clear();
+        state.given_up += 1;
+        state.taken = 0;
+        drop(state);
+        self.shared.queued.fetch_sub(bytes, Ordering::SeqCst);
+        self.note_kept(units, false);
+        Counters::add(&self.shared.counters.dropped, units);
+        let (who, why) = (self.name.clone(), why.to_owned());
+        (self.shared.notify)(Notice::Dropped { who, why, units });
+        self.work.notify_one();
+        self.shared.room.ring_all();
+    }
+
+    /// A connection to the backend broke, and with it perhaps `units` that it had taken.
+    pub fn lost(&self, why: &io::Error, units: u64) {
+        Counters::add(&self.shared.counters.peer_failures, 1);
+        Counters::add(&self.shared.counters.maybe_lost, units);
+        let (who, why) = (self.name.clone(), why.to_string());
+        (self.shared.notify)(Notice::PeerLost { who, why, units });
+    }
+
+    /// What there is to do.
+    pub fn next(&self) -> Next {
+        let mut state = self.lock();
+        match state.units.pop_front() {
+            Some(bytes) => Next::Write(Unit { bytes, written: 0, given_up: state.given_up }),
+            None if state.ended => Next::End,
+            None => Next::Wait,
+        }
+    }
+
+    /// The backend took bytes of a unit. True if it has all of it.
+    pub fn took(&self, bytes: usize, unit: &mut Unit) -> bool {
+        unit.written += bytes;
+        let whole = unit.written == unit.bytes.len();
+        let mut state = self.lock();
+        state.progress = Instant::now();
+        state.taken = state.taken.saturating_add(bytes as u64);
+        if state.given_up != unit.given_up {
+            // It is counted as dropped.
+            return whole;
+        }
+        let bytes = (bytes as u64).min(state.bytes);
+        state.bytes -= bytes;
+        state.count -= u64::from(whole).min(state.count);
+        drop(state);
+        self.shared.queued.fetch_sub(bytes, Ordering::SeqCst);
+        if whole {
+            self.note_kept(1, false);
+        }
+        self.shared.room.ring_all();
+        whole
+    }
+
+    /// True if a unit was dropped since its task took it.
+    pub fn was_given_up(&self, unit: &Unit) -> bool {
+        self.lock().given_up != unit.given_up
+    }
+
+    /// True if nothing is queued and nothing follows.
+    pub fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.ended && state.units.is_empty()
+    }
+
+    /// True if nothing follows and the backend took nothing for too long.
+    pub fn is_late(&self) -> bool {
+        let state = self.lock();
+        state.ended && state.progress.elapsed() >= self.shared.patience.stall
+    }
+
+    /// The task is done.
+    pub fn done(&self) {
+        self.lock().done = true;
+        self.shared.room.ring_all();
+    }
+
+    fn note_kept(&self, units: u64, more: bool) {
+        let kept = &self.shared.counters.kept;
+        match more {
+            true => kept.fetch_add(units, Ordering::Relaxed),
+            false => kept.fetch_sub(units, Ordering::Relaxed),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// More than the system keeps of a connection whose backend does not read.
+const TRUSTED: u64 = 32 << 20;
+
+/// How long a backend that had taken nothing before may take nothing again.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// The share of all queued bytes that one outbox may have.
+const SHARES: u64 = 8;

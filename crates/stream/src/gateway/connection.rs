@@ -1,0 +1,313 @@
+//! Reads one connection to its end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::budget::{Lease, READ, SMALL};
+use super::intake::Intake;
+use super::listener::{HeldBack, Phase, Served};
+use super::socket::Socket;
+use super::{Counters, Error, Lane, Next, Notice};
+use crate::frame::End;
+
+/// Serves one connection to its end.
+pub(super) async fn serve(served: Arc<Served>, socket: Socket, lane: Box<dyn Lane>, who: String) {
+    let mut connection = Connection {
+        served: &served,
+        socket: &socket,
+        lane: Some(lane),
+        intake: Intake::default(),
+        lease: Lease::Small,
+        phase: served.phase.subscribe(),
+        since: Instant::now(),
+        last: Instant::now(),
+        held_back: HeldBack::new(&served.window),
+    };
+    let read = connection.read().await;
+    let ended = connection.end(&read).await;
+    drop(connection);
+    let counters = &served.counters;
+    counters.open.fetch_sub(1, Ordering::Relaxed);
+    let (why, counter) = match (read, ended) {
+        // Everything ended, and that is told elsewhere.
+        (Err(Error::Ended | Error::Window(_) | Error::Unread(_)), _) => return,
+        (Err(error @ Error::Silent(_)), _) => (error, &counters.idle),
+        (Err(error), _) => (error, &counters.cut),
+        (Ok(End::Cut), _) => (Error::Cut, &counters.cut),
+        (Ok(_), _) => return,
+    };
+    Counters::add(counter, 1);
+    let why = match std::error::Error::source(&why) {
+        Some(source) => format!("{why}: {source}"),
+        None => why.to_string(),
+    };
+    (served.notify)(Notice::Cut { who, why });
+}
+
+struct Connection<'a> {
+    served: &'a Served,
+    socket: &'a Socket,
+    /// Away while it looks for keys.
+    lane: Option<Box<dyn Lane>>,
+    intake: Intake,
+    lease: Lease,
+    phase: watch::Receiver<Phase>,
+    /// When the message that is coming began, or the last one ended.
+    since: Instant,
+    /// When anything came last.
+    last: Instant,
+    held_back: HeldBack<'a>,
+}
+
+impl Connection<'_> {
+    async fn read(&mut self) -> Result<End, Error> {
+        let (mut ended, mut is_shut) = (false, false);
+        loop {
+            let needed = self.take(ended).await?;
+            let held = self.intake.held().len();
+            let phase = *self.phase.borrow();
+            if phase == Phase::Halted {
+                return Err(self.unread());
+            }
+            if ended {
+                let end = if is_shut { End::Stopped } else { End::Complete };
+                return Ok(if held == 0 { end } else { End::Cut });
+            }
+            if phase == Phase::Draining && !is_shut {
+                // Senders of a Unix socket learn at once that nothing more is taken.
+                is_shut = self.socket.refuse_more();
+            }
+            self.shrink().await?;
+            self.held_back.check(|| self.socket.unread() > 0);
+            if !self.readable().await? {
+                return Ok(if held == 0 { End::Stopped } else { End::Cut });
+            }
+            if *self.phase.borrow() == Phase::Halted {
+                return Err(self.unread());
+            }
+            self.grow(needed).await?;
+            let space = self.intake.space();
+            let room = space.len();
+            match self.socket.try_read(space) {
+                Ok(0) => ended = true,
+                Ok(count) => {
+                    self.last = Instant::now();
+                    if held == 0 {
+                        self.since = self.last;
+                    }
+                    self.intake.came(count);
+                    // As long as more is there than is read, senders wait for this.
+                    let is_behind = count == room && self.socket.unread() > 0;
+                    self.held_back.note(is_behind);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(Error::Read(error)),
+            }
+        }
+    }
+
+    /// Hands on all that is whole. Returns how many bytes the next unit needs.
+    async fn take(&mut self, ended: bool) -> Result<usize, Error> {
+        loop {
+            let Some(lane) = &mut self.lane else { return Err(Error::Ended) };
+            let held = self.intake.held();
+            match lane.next(held, ended)? {
+                Next::More(needed) => return Ok(needed),
+                Next::Aside(len) => {
+                    let unit = held[..len].to_vec();
+                    self.aside(unit).await?;
+                    self.intake.take(len);
+                }
+                Next::Unit { len, needs } => {
+                    // Waiting here is what slows a peer down that others are waiting behind.
+                    let reserved = self.served.window.reserve(needs);
+                    let room = tokio::select! {
+                        biased;
+                        room = self.served.hold_back(&mut self.held_back, reserved) => Some(room),
+                        () = halted(&mut self.phase) => None,
+                    };
+                    let room = match room {
+                        Some(Ok(room)) => room,
+                        None => return Err(self.unread()),
+                        Some(Err(error)) => {
+                            // Nothing more goes out, so what is there is lost.
+                            self.unread();
+                            return Err(error.into());
+                        }
+                    };
+                    lane.put(&held[..len], room)?;
+                    self.intake.take(len);
+                }
+            }
+            self.since = Instant::now();
+        }
+    }
+
+    /// Lets the lane look for keys, on another thread.
+    async fn aside(&mut self, unit: Vec<u8>) -> Result<(), Error> {
+        let Ok(_turn) = self.served.unlocks.acquire().await else { return Err(Error::Ended) };
+        let Some(mut lane) = self.lane.take() else { return Err(Error::Ended) };
+        let looked = tokio::task::spawn_blocking(move || {
+            let taken = lane.aside(&unit);
+            (lane, taken)
+        });
+        let (lane, taken) = looked.await.map_err(|_| Error::Ended)?;
+        self.lane = Some(lane);
+        taken
+    }
+
+    /// Keeps no more memory than what is held needs: one that sends nothing now holds as little as
+    /// can be, and no buffer that others wait for.
+    async fn shrink(&mut self) -> Result<(), Error> {
+        let held = self.intake.held().len();
+        if held <= SMALL {
+            if self.intake.capacity() > SMALL || held == 0 {
+                self.intake.resize(held);
+            }
+            self.lease = Lease::Small;
+        } else if matches!(self.lease, Lease::Read(_)) {
+            self.hold(self.intake.capacity()).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes space for more.
+    async fn grow(&mut self, needed: usize) -> Result<(), Error> {
+        let held = self.intake.held().len();
+        if held <= SMALL {
+            // Much may come at once.
+            let buffer = self.served.budget.read();
+            self.lease = self.served.hold_back(&mut self.held_back, buffer).await;
+            self.intake.resize(READ);
+        } else if !self.intake.make_space() {
+            // Four times as much at most: what a message says of its length is not yet true.
+            let capacity = needed.clamp(2 * held, (4 * held).max(READ));
+            self.hold(capacity).await?;
+            self.intake.resize(capacity);
+        }
+        Ok(())
+    }
+
+    /// Waits for leave to hold as many bytes.
+    async fn hold(&mut self, bytes: usize) -> Result<(), Error> {
+        let lease = std::mem::take(&mut self.lease);
+        let (deadline, late) = self.deadline();
+        let wanted = self.served.budget.hold(lease, bytes);
+        let held = self.served.hold_back(&mut self.held_back, wanted);
+        let lease = tokio::select! {
+            biased;
+            lease = until(deadline, held) => Some(lease.ok_or(late)??),
+            () = halted(&mut self.phase) => None,
+        };
+        self.lease = lease.ok_or_else(|| self.unread())?;
+        Ok(())
+    }
+
+    /// Waits until something can be read. False if nothing is to be waited for: the connection is
+    /// quiet, and nothing more is accepted.
+    async fn readable(&mut self) -> Result<bool, Error> {
+        loop {
+            let (deadline, late) = self.deadline();
+            let quiet = self.last + if self.intake.held().is_empty() { QUIET } else { STALLED };
+            let phase = *self.phase.borrow_and_update();
+            let is_quiet = async {
+                match phase {
+                    Phase::Open => std::future::pending().await,
+                    Phase::Draining => sleep_until(quiet).await,
+                    Phase::Halted => {}
+                }
+            };
+            tokio::select! {
+                biased;
+                ready = until(deadline, self.socket.readable()) => {
+                    ready.ok_or(late)?.map_err(Error::Read)?;
+                    return Ok(true);
+                }
+                () = is_quiet => return Ok(self.socket.unread() > 0),
+                _ = self.phase.changed() => {}
+            }
+        }
+    }
+
+    /// When the peer is too slow, and what it is then told to have done.
+    fn deadline(&self) -> (Option<Instant>, Error) {
+        let limits = &self.served.limits;
+        let held = self.intake.held().len();
+        let is_header = self.lane.as_ref().is_some_and(|lane| lane.expects_header());
+        let (limit, late): (_, fn(Duration) -> Error) = match (held, is_header) {
+            (0, _) => (limits.idle, Error::Silent),
+            (_, true) => (HEADER, Error::SlowHeader),
+            (_, false) => (limits.message, Error::Idle),
+        };
+        ((!limit.is_zero()).then(|| self.since + limit), late(limit))
+    }
+
+    /// Counts what is not read.
+    fn unread(&self) -> Error {
+        let bytes = self.intake.held().len() as u64 + self.socket.unread();
+        Counters::add(&self.served.counters.unread_bytes, bytes);
+        Error::Unread(bytes)
+    }
+
+    /// Ends the lane.
+    async fn end(&mut self, read: &Result<End, Error>) -> Result<(), Error> {
+        let left = self.intake.held().len();
+        let end = match read {
+            Ok(end) => *end,
+            // Nothing of it is missing.
+            Err(Error::Silent(_)) => End::Stopped,
+            Err(Error::Unread(_)) if left == 0 => End::Stopped,
+            Err(_) => End::Cut,
+        };
+        if end == End::Cut && !matches!(read, Err(Error::Unread(_))) {
+            Counters::add(&self.served.counters.incomplete_bytes, left as u64);
+        }
+        self.intake = Intake::default();
+        self.lease = Lease::Small;
+        let Some(lane) = &mut self.lane else { return Err(Error::Ended) };
+        let needs = lane.end_needs();
+        let room = if needs == 0 {
+            None
+        } else if matches!(read, Err(Error::Unread(_))) {
+            // There is no time to wait for it.
+            self.served.window.try_reserve(needs).ok()
+        } else {
+            let reserved = self.served.window.reserve(needs);
+            tokio::select! {
+                biased;
+                room = reserved => room.ok(),
+                () = halted(&mut self.phase) => None,
+            }
+        };
+        lane.end(end, left, room)
+    }
+}
+
+/// Waits until nothing more is to be read.
+async fn halted(phase: &mut watch::Receiver<Phase>) {
+    // It is never closed: the sender lives as long as what is shared.
+    let _ = phase.wait_for(|phase| *phase == Phase::Halted).await;
+}
+
+/// What is waited for, unless it is late.
+async fn until<T>(deadline: Option<Instant>, waited: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, waited).await.ok(),
+        None => Some(waited.await),
+    }
+}
+
+/// How long the header of a stream may take from its first byte to its last.
+const HEADER: Duration = Duration::from_secs(5);
+
+/// A connection on which nothing came for so long is quiet: what its sender had written before is
+/// there by then.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// The same in the middle of a message.
+const STALLED: Duration = Duration::from_secs(2);

@@ -1,0 +1,118 @@
+//! Where opened messages go: to one output, or to a peer for each connection.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Counters, Outlet};
+use crate::frame::{End, Framing};
+
+/// Where opened messages go. Connections are numbered from 1 within their source.
+pub trait Exit: Send {
+    /// A connection begins, whose messages were told apart by `framing`.
+    ///
+    /// # Errors
+    /// That nothing can be written there: everything is over.
+    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()>;
+
+    /// Whole messages of a connection, with their marks.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()>;
+
+    /// A connection ends.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
+
+    /// A source broke off in the middle of a stream.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn broke_off(&mut self) -> io::Result<()>;
+
+    /// Nothing else is ready.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Nothing follows. Waits until what is kept was written, or until `deadline`.
+    ///
+    /// # Errors
+    /// As [`Exit::begin`].
+    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()>;
+}
+
+/// All connections to one place, message after message.
+pub struct Merged {
+    outlet: Box<dyn Outlet>,
+    counters: Arc<Counters>,
+    /// Connections whose messages are lines.
+    lines: HashSet<(u64, u64)>,
+    /// The one that wrote last, and left its line without an end.
+    dangling: Option<(u64, u64)>,
+}
+
+impl Merged {
+    /// Writes to `outlet`, and counts what it keeps.
+    pub fn new(outlet: Box<dyn Outlet>, counters: Arc<Counters>) -> Self {
+        Self { outlet, counters, lines: HashSet::new(), dangling: None }
+    }
+
+    fn note_kept(&self) {
+        self.counters.kept.store(self.outlet.kept(), Ordering::Relaxed);
+    }
+}
+
+impl Exit for Merged {
+    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
+        if framing == Framing::Lines {
+            self.lines.insert((source, connection));
+        }
+        Ok(())
+    }
+
+    /// A last line without an end is ended before another connection's: nobody may put words into
+    /// the messages of others.
+    fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
+        let whose = (source, connection);
+        if self.dangling.take().is_some_and(|before| before != whose) {
+            self.outlet.write(b"\n")?;
+        }
+        let ended = messages.ends_with(b"\n");
+        self.dangling = (self.lines.contains(&whose) && !ended).then_some(whose);
+        self.outlet.write(messages)?;
+        self.note_kept();
+        Ok(())
+    }
+
+    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()> {
+        if end != End::Continued {
+            self.lines.remove(&(source, connection));
+        }
+        Ok(())
+    }
+
+    /// What follows goes into a file of its own.
+    fn broke_off(&mut self) -> io::Result<()> {
+        self.dangling = None;
+        self.outlet.turn()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outlet.flush()?;
+        self.note_kept();
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
+        self.outlet.finish()?;
+        self.note_kept();
+        Ok(())
+    }
+}

@@ -1,0 +1,409 @@
+//! Sends sealed streams to a peer, and connects again when the peer goes away.
+//!
+//! After a connection broke, nobody knows how much of it arrived. So what follows is a new stream
+//! with keys of its own; frames of the broken one that were not sent are opened and sealed again
+//! for it. What was sent may be lost, and is counted.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use wattlock_engine::crypto::TAG_LEN;
+use zeroize::Zeroizing;
+
+use super::peer::Peer;
+use super::retry::{Episode, named};
+use super::sealing::{After, Piece, Queued, Restart, What};
+use super::{Address, Counters, Notice, Retry, Sealing};
+use crate::frame::{End, Frame, Previous, Writer};
+use crate::{Cipher, Done, Message, Sink};
+
+/// The sink of a sealing gateway that sends to a peer.
+pub(super) struct Link {
+    sealing: Arc<Sealing>,
+    to: Address,
+    name: String,
+    retry: Retry,
+    peer: Option<Peer>,
+    connected: Instant,
+    /// What was not sent yet, in order, and how much of the first of it was.
+    pending: VecDeque<Pending>,
+    pending_bytes: usize,
+    first_sent: usize,
+    /// The last part of each open lane that was sent.
+    sent: BTreeMap<u64, Previous>,
+    /// Messages that are pending.
+    kept: u64,
+    /// Messages that were sent over this connection. Nothing proves that they arrived.
+    unconfirmed: u64,
+    resealing: Option<Resealing>,
+    failures: Episode,
+}
+
+/// A sealed frame or header on its way to the peer.
+struct Pending {
+    kind: PendingKind,
+    bytes: Zeroizing<Vec<u8>>,
+    /// Where its body is and what opens it; `None` for what is never resealed.
+    seal: Option<(Cipher, Range<usize>)>,
+}
+
+impl Pending {
+    fn new(kind: PendingKind, message: Message) -> Self {
+        let Message { cipher, buffer, payload, .. } = message;
+        Self { kind, bytes: buffer, seal: Some((cipher, payload)) }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum PendingKind {
+    Header { stream: u64 },
+    Open { lane: u64, part: Previous },
+    Data { lane: u64 },
+    Rekey,
+    End { lane: u64, end: End },
+    Close { last: bool },
+}
+
+/// Moves frames of a broken stream to a new one.
+struct Resealing {
+    writer: Writer,
+    /// The numbers of lanes in the new stream.
+    numbers: BTreeMap<u64, u64>,
+    /// The stream that follows the new one and needs no change.
+    until: u64,
+}
+
+impl Link {
+    /// Connects to the peer.
+    ///
+    /// # Errors
+    /// That it cannot be reached now.
+    pub fn connect(sealing: Arc<Sealing>, to: Address, retry: Retry) -> io::Result<Self> {
+        let peer = Peer::connect(&to)?;
+        Ok(Self {
+            sealing,
+            name: to.to_string(),
+            to,
+            retry,
+            peer: Some(peer),
+            connected: Instant::now(),
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            first_sent: 0,
+            sent: BTreeMap::new(),
+            kept: 0,
+            unconfirmed: 0,
+            resealing: None,
+            failures: Episode::default(),
+        })
+    }
+
+    /// Adds a frame behind those that are pending, resealed if its stream is broken.
+    fn push(&mut self, pending: Pending) -> io::Result<()> {
+        if self.resealing.is_none() {
+            self.append(pending);
+            return Ok(());
+        }
+        self.reseal(pending).map_err(io::Error::other)
+    }
+
+    fn append(&mut self, pending: Pending) {
+        self.kept += u64::from(matches!(pending.kind, PendingKind::Data { .. }));
+        self.pending_bytes += pending.bytes.len();
+        self.pending.push_back(pending);
+    }
+
+    /// Appends a frame that was made here.
+    fn append_frame(&mut self, kind: PendingKind, mut frame: Frame) -> Result<(), Failed> {
+        frame.seal()?;
+        self.append(Pending::new(kind, frame.to_seal()));
+        Ok(())
+    }
+
+    /// Sends what is pending. Returns once all of it was taken by the system, however often the
+    /// peer has to be reached again for that.
+    fn flush(&mut self) -> io::Result<()> {
+        while !self.pending.is_empty() {
+            if let Err(error) = self.send() {
+                self.replace(error)?;
+            }
+        }
+        self.retry.end(&mut self.failures, &self.name, self.connected.elapsed() >= STEADY);
+        Ok(())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let Some(peer) = &mut self.peer else { return Err(io::ErrorKind::NotConnected.into()) };
+        peer.check()?;
+        let pool = self.sealing.pool();
+        while !self.pending.is_empty() {
+            let mut slices = Vec::with_capacity(SLICES);
+            for (index, pending) in self.pending.iter().take(SLICES).enumerate() {
+                let from = if index == 0 { self.first_sent } else { 0 };
+                slices.push(IoSlice::new(&pending.bytes[from..]));
+            }
+            let sent = peer.write(&slices)?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            Counters::add(&self.sealing.counters().bytes_out, sent as u64);
+            self.first_sent += sent;
+            while let Some(first) = self.pending.front()
+                && self.first_sent >= first.bytes.len()
+            {
+                self.first_sent -= first.bytes.len();
+                self.pending_bytes -= first.bytes.len();
+                let Some(Pending { kind, bytes, .. }) = self.pending.pop_front() else { break };
+                self.kept -= u64::from(matches!(kind, PendingKind::Data { .. }));
+                note_sent(kind, &mut self.sent, &mut self.unconfirmed);
+                if let Some(pool) = &pool {
+                    pool.give(bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects anew after `error`, and prepares the stream that replaces the broken one.
+    fn replace(&mut self, mut error: io::Error) -> io::Result<()> {
+        self.give_up_connection(&error);
+        // A peer that accepts connections and drops them at once would swallow a piece of the
+        // stream each time.
+        let mut waits = self.connected.elapsed() < STEADY;
+        loop {
+            if waits {
+                self.retry.wait(&mut self.failures, &self.name, &error)?;
+            }
+            match Peer::connect(&self.to) {
+                Ok(peer) => {
+                    self.peer = Some(peer);
+                    self.connected = Instant::now();
+                    break;
+                }
+                Err(refused) => {
+                    error = refused;
+                    waits = true;
+                }
+            }
+        }
+        self.restart().map_err(io::Error::other)
+    }
+
+    /// Notes that the connection is gone, and with it perhaps what was sent.
+    fn give_up_connection(&mut self, error: &io::Error) {
+        self.peer = None;
+        self.first_sent = 0;
+        let counters = self.sealing.counters();
+        let units = std::mem::take(&mut self.unconfirmed);
+        Counters::add(&counters.peer_failures, 1);
+        Counters::add(&counters.maybe_lost, units);
+        let (who, why) = (self.name.clone(), error.to_string());
+        self.retry.notify(Notice::PeerLost { who, why, units });
+    }
+
+    fn restart(&mut self) -> Result<(), Failed> {
+        let Restart { writer, header, opened, until } = self.sealing.restart(&self.sent)?;
+        let broken = std::mem::take(&mut self.pending);
+        self.pending_bytes = 0;
+        self.kept = 0;
+        let kind = PendingKind::Header { stream: 0 };
+        self.append(Pending { kind, bytes: header.into(), seal: None });
+        let mut numbers = BTreeMap::new();
+        let mut opens = Vec::new();
+        for (lane, number, frame) in opened {
+            numbers.insert(lane, number);
+            opens.push((lane, writer.part(number), frame));
+        }
+        for (lane, part, frame) in opens {
+            self.append_frame(PendingKind::Open { lane, part }, frame)?;
+        }
+        self.resealing = Some(Resealing { writer, numbers, until });
+        broken.into_iter().try_for_each(|pending| match self.resealing {
+            Some(_) => self.reseal(pending),
+            None => {
+                self.append(pending);
+                Ok(())
+            }
+        })
+    }
+
+    /// Moves a frame of a broken stream to the one that replaces it.
+    fn reseal(&mut self, pending: Pending) -> Result<(), Failed> {
+        let kind = pending.kind;
+        match kind {
+            PendingKind::Header { stream } => {
+                if self.resealing.as_ref().is_some_and(|resealing| resealing.until == stream) {
+                    self.end_resealing(false)?;
+                    self.append(pending);
+                }
+            }
+            PendingKind::Open { lane, .. } => drop(self.number(lane)?),
+            PendingKind::Data { lane } => {
+                let number = self.number(lane)?;
+                let buffer = open_again(pending)?;
+                let Some(resealing) = &mut self.resealing else { return Ok(()) };
+                let (rekey, data) = resealing.writer.data(number, buffer);
+                if let Some(rekey) = rekey {
+                    self.append_frame(PendingKind::Rekey, rekey)?;
+                }
+                self.append_frame(kind, data)?;
+            }
+            PendingKind::Rekey | PendingKind::End { end: End::Continued, .. } => {}
+            PendingKind::End { lane, end } => {
+                let number = self.number(lane)?;
+                let Some(resealing) = &mut self.resealing else { return Ok(()) };
+                let (frame, _) = resealing.writer.end(number, end);
+                resealing.numbers.remove(&lane);
+                self.append_frame(kind, frame)?;
+            }
+            PendingKind::Close { last: false } => {}
+            PendingKind::Close { last: true } => self.end_resealing(true)?,
+        }
+        Ok(())
+    }
+
+    /// The number of a lane in the stream that replaces the broken one, which it enters if it has
+    /// not.
+    fn number(&mut self, lane: u64) -> Result<u64, Failed> {
+        let framing = self.sealing.framing();
+        let previous = self.sent.get(&lane).copied();
+        let Some(resealing) = &mut self.resealing else { return Ok(0) };
+        if let Some(number) = resealing.numbers.get(&lane) {
+            return Ok(*number);
+        }
+        let (number, frame) = resealing.writer.open(framing, previous)?;
+        resealing.numbers.insert(lane, number);
+        let part = resealing.writer.part(number);
+        self.append_frame(PendingKind::Open { lane, part }, frame)?;
+        Ok(number)
+    }
+
+    /// Closes the stream that replaced the broken one.
+    fn end_resealing(&mut self, last: bool) -> Result<(), Failed> {
+        let Some(Resealing { mut writer, numbers, .. }) = self.resealing.take() else {
+            return Ok(());
+        };
+        for (lane, number) in numbers {
+            let (frame, _) = writer.end(number, End::Continued);
+            self.append_frame(PendingKind::End { lane, end: End::Continued }, frame)?;
+        }
+        self.append_frame(PendingKind::Close { last }, writer.close())
+    }
+
+    /// Says that nothing follows, and waits a little for the peer to close its end: one that resets
+    /// the connection instead may have lost what was sent.
+    fn end(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let Some(peer) = &mut self.peer else { return Ok(()) };
+        let closed = peer.shutdown(Shutdown::Write).and_then(|()| peer.wait_for_end(FAREWELL));
+        if let Err(error) = closed {
+            let error = named(&self.name, &error);
+            self.give_up_connection(&error);
+        }
+        Ok(())
+    }
+
+    fn note_kept(&self) {
+        self.sealing.counters().kept.store(self.kept, Ordering::Relaxed);
+    }
+}
+
+impl Sink for Link {
+    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        let queue = Arc::clone(self.sealing.queue());
+        let queued = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(Queued { before, what, after }) = queued else { return Ok(()) };
+        for piece in before {
+            if let Some(pending) = pending_of(piece) {
+                self.push(pending)?;
+            }
+        }
+        if let Err(error) = &done.outcome {
+            return Err(io::Error::other(error.to_string()));
+        }
+        let last = matches!(after, After::Nothing);
+        let kind = match what {
+            What::Data { lane } => PendingKind::Data { lane },
+            What::End { lane, end } => PendingKind::End { lane, end },
+            What::Close => PendingKind::Close { last },
+        };
+        let Message { cipher, buffer, payload, .. } = &mut done.message;
+        let seal = Some((cipher.clone(), payload.clone()));
+        self.push(Pending { kind, bytes: std::mem::take(buffer), seal })?;
+        if self.pending_bytes >= BATCH {
+            self.flush()?;
+        }
+        self.note_kept();
+        if last { self.end() } else { Ok(()) }
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.note_kept();
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
+        self.rest()
+    }
+}
+
+/// Why frames cannot be moved to a new stream.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Frame(#[from] crate::frame::Error),
+    #[error(transparent)]
+    Crypto(#[from] wattlock_engine::crypto::Error),
+}
+
+/// Notes a frame that was sent to its end.
+fn note_sent(kind: PendingKind, sent: &mut BTreeMap<u64, Previous>, unconfirmed: &mut u64) {
+    match kind {
+        PendingKind::Open { lane, part } => drop(sent.insert(lane, part)),
+        PendingKind::End { end: End::Continued, .. } => {}
+        PendingKind::End { lane, .. } => drop(sent.remove(&lane)),
+        PendingKind::Data { .. } => *unconfirmed += 1,
+        PendingKind::Header { .. } | PendingKind::Rekey | PendingKind::Close { .. } => {}
+    }
+}
+
+fn pending_of(piece: Piece) -> Option<Pending> {
+    let (kind, bytes) = match piece {
+        Piece::Header { stream, bytes } => (PendingKind::Header { stream }, bytes),
+        Piece::Open { lane, part, bytes } => (PendingKind::Open { lane, part }, bytes),
+        Piece::Rekey { bytes } => (PendingKind::Rekey, bytes),
+        Piece::End { lane, end, bytes } => (PendingKind::End { lane, end }, bytes),
+        Piece::Close { bytes } => (PendingKind::Close { last: false }, bytes),
+        Piece::Turn => return None,
+    };
+    Some(Pending { kind, bytes: bytes.into(), seal: None })
+}
+
+/// Opens a sealed frame of data, for a buffer as [`Writer::data`] takes it.
+fn open_again(pending: Pending) -> Result<Zeroizing<Vec<u8>>, Failed> {
+    let Pending { mut bytes, seal, .. } = pending;
+    let Some((Cipher::Seal { key, nonce, .. }, payload)) = seal else { return Ok(bytes) };
+    let (front, tag) = bytes.split_at_mut(payload.end);
+    let tag = tag.first_chunk::<TAG_LEN>().ok_or(crate::frame::Error::Malformed("no tag"))?;
+    key.open(nonce, b"", &mut front[payload.start..], tag)?;
+    bytes.truncate(payload.end);
+    Ok(bytes)
+}
+
+/// Pending bytes that are sent without waiting for a pause.
+const BATCH: usize = 64 << 10;
+
+/// Frames that are sent at once.
+const SLICES: usize = 128;
+
+/// How long a connection has to hold before its loss is answered at once.
+const STEADY: Duration = Duration::from_secs(1);
+
+/// How long the peer may take to close its end after the last frame.
+const FAREWELL: Duration = Duration::from_secs(2);

@@ -1,0 +1,129 @@
+//! A connection to a peer, over TCP or a Unix socket.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use super::{Address, socket};
+
+/// A peer that bytes are written to.
+pub(super) enum Peer {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Peer {
+    /// Connects.
+    ///
+    /// # Errors
+    /// That the peer cannot be reached.
+    pub fn connect(to: &Address) -> io::Result<Self> {
+        Ok(match to {
+            Address::Unix(path) => Self::Unix(UnixStream::connect(path)?),
+            Address::Tcp(address) => {
+                let stream = connect(address)?;
+                // Pieces are joined before they are written.
+                stream.set_nodelay(true)?;
+                socket::keep_alive(&stream)?;
+                Self::Tcp(stream)
+            }
+        })
+    }
+
+    /// Fails if the peer has gone away. What it sends is read and ignored.
+    pub fn check(&self) -> io::Result<()> {
+        let mut ignored = [0; 512];
+        loop {
+            match recv(self.descriptor(), &mut ignored, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Err(closed()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes some of the bytes; blocks until the system takes any.
+    pub fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        loop {
+            let written = match self {
+                Self::Tcp(stream) => stream.write_vectored(slices),
+                Self::Unix(stream) => stream.write_vectored(slices),
+            };
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
+    }
+
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(how),
+            Self::Unix(stream) => stream.shutdown(how),
+        }
+    }
+
+    /// Waits until the peer has closed its end, or for `patience`.
+    ///
+    /// # Errors
+    /// That the peer reset the connection.
+    pub fn wait_for_end(&mut self, patience: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + patience;
+        let mut ignored = [0; 512];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            let read = match self {
+                Self::Tcp(stream) => {
+                    stream.set_read_timeout(Some(left))?;
+                    stream.read(&mut ignored)
+                }
+                Self::Unix(stream) => {
+                    stream.set_read_timeout(Some(left))?;
+                    stream.read(&mut ignored)
+                }
+            };
+            match read {
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the peer closed the connection")
+}
+
+/// Tries every address of the name.
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// How long a peer may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);

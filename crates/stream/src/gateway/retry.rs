@@ -1,0 +1,94 @@
+//! Retries what fails for now: a peer that restarts, a disk that is full.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Counters, Notice};
+
+/// Whether and for how long an output is tried again, and who is told of it.
+#[derive(Clone)]
+pub struct Retry {
+    limit: Option<Duration>,
+    counters: Arc<Counters>,
+    notify: Arc<dyn Fn(Notice) + Send + Sync>,
+}
+
+/// Consecutive failures of one output.
+#[derive(Default)]
+pub(super) struct Episode {
+    since: Option<Instant>,
+    delay: Duration,
+}
+
+impl Retry {
+    /// Retries for `limit`, or without end.
+    pub fn new(
+        limit: Option<Duration>,
+        counters: Arc<Counters>,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Self {
+        Self { limit, counters, notify: Arc::new(notify) }
+    }
+
+    /// Waits before the next attempt after `error`, which the first of an episode reports.
+    ///
+    /// # Errors
+    /// `error`, with the name of the output, once the limit is reached.
+    pub(super) fn wait(
+        &self,
+        episode: &mut Episode,
+        output: &str,
+        error: &io::Error,
+    ) -> io::Result<()> {
+        let now = Instant::now();
+        let since = *episode.since.get_or_insert(now);
+        let waited = now.duration_since(since);
+        if self.limit.is_some_and(|limit| waited >= limit) {
+            return Err(named(output, error));
+        }
+        if self.counters.waiting.swap(1, Ordering::Relaxed) == 0 {
+            Counters::add(&self.counters.waits, 1);
+            (self.notify)(Notice::Waits { output: output.to_owned(), why: error.to_string() });
+        }
+        episode.delay = (episode.delay * 2).clamp(SHORTEST, LONGEST);
+        let left = self.limit.map_or(LONGEST, |limit| limit - waited);
+        thread::sleep(episode.delay.min(left));
+        Ok(())
+    }
+
+    /// Ends an episode: the output takes bytes again. Unless it is `steady`, the delay before the
+    /// next retry goes on growing.
+    pub(super) fn end(&self, episode: &mut Episode, output: &str, steady: bool) {
+        if steady {
+            episode.delay = Duration::ZERO;
+        }
+        if episode.since.take().is_none() {
+            return;
+        }
+        if self.counters.waiting.swap(0, Ordering::Relaxed) == 1 {
+            (self.notify)(Notice::GoesOn { output: output.to_owned() });
+        }
+    }
+
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    pub(super) fn notify(&self, notice: Notice) {
+        (self.notify)(notice);
+    }
+}
+
+/// An error of an output, with its name.
+pub(super) fn named(output: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{output}: {error}"))
+}
+
+/// The delay before the first retry; each further one is twice as long.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// The longest delay between retries.
+const LONGEST: Duration = Duration::from_secs(1);
