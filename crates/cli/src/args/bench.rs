@@ -154,7 +154,7 @@ pub struct BenchStream {
     pub window: u64,
     /// Check every output, within the time that is measured, and not a sample afterwards
     #[arg(long)]
-    pub verify: bool,
+    pub check_all: bool,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,

@@ -49,7 +49,7 @@ pub fn run(args: &args::BenchStream) -> Ended {
         algorithms,
         threads,
         window: args.window,
-        verify: args.verify,
+        verify: args.check_all,
         clocks: gpu_of(&gpu, args),
         gpu: gpu.map(Arc::new),
         saturation: Saturation::new(threads, args.window, args.quick)?,

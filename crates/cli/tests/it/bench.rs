@@ -69,7 +69,7 @@ fn every_algorithm_of_sefps_is_measured_or_skipped() {
 
 #[test]
 fn every_algorithm_of_a_stream_is_measured_or_skipped() {
-    let results = json(&["stream", "--quick", "--users", "30", "--verify"]);
+    let results = json(&["stream", "--quick", "--users", "30", "--check-all"]);
     assert_eq!(results["kind"], "stream");
     let rows = results["rows"].as_array().unwrap();
     let mut measured = Vec::new();

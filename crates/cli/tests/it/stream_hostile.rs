@@ -27,7 +27,7 @@ fn connect_to(gateway: &Gateway) -> TcpStream {
 /// The beginning of a stream whose key header has as many recipients.
 fn header_of(recipients: usize) -> Vec<u8> {
     let stanza = format!("-> X25519 {}\n{}\n", "A".repeat(43), "A".repeat(43));
-    let text = format!("wattlock/v1\n{}---\n", stanza.repeat(recipients));
+    let text = format!("wattlock/v1\n{}--- {}\n", stanza.repeat(recipients), "A".repeat(43));
     let len = (text.len() as u32).to_be_bytes();
     [b"wattlock-stream/v1\n", &len[..], text.as_bytes(), &[7; 56]].concat()
 }
@@ -53,7 +53,7 @@ fn headers_with_too_many_recipients_are_refused_before_a_key_is_tried() {
     assert_exit(&output, 3);
     let said = stderr(&output);
     assert!(
-        said.contains("129 recipients, above the limit of 128; see --max-recipients"),
+        said.contains("129 recipients, and the limit is 128: raise it with --max-recipients"),
         "{said}"
     );
     assert!(said.contains("bytes is longer than the limit of"), "{said}");
