@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,28 +29,55 @@ pub fn clean_up_and_remove(directory: PathBuf) -> anyhow::Result<()> {
 /// The command that a program runs for somebody else, as the thread that hears signals sees it.
 #[derive(Default)]
 pub struct Ward {
-    /// Its number; 0 before it is started, and [`Ward::ENDED`] after its end.
-    child: AtomicI32,
+    state: Mutex<State>,
+    started: Condvar,
     /// True if a signal came after its end.
     hurried: AtomicBool,
 }
 
+/// How far the command has come.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Before,
+    /// It may run, and its number is not known yet.
+    Starting,
+    Running(Option<Pid>),
+    Ended,
+}
+
 impl Ward {
-    const ENDED: i32 = -1;
+    /// It is about to be started: signals wait until its number is known.
+    pub fn starts(&self) {
+        self.set(State::Starting);
+    }
 
     /// It runs.
     pub fn is(&self, child: u32) {
-        self.child.store(i32::try_from(child).unwrap_or(0), Ordering::SeqCst);
+        let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+        self.set(State::Running(child));
     }
 
-    /// It has ended, and what is left is to tell of it.
+    /// It has ended, or could not be started, and what is left is to tell of it.
     pub fn has_ended(&self) {
-        self.child.store(Self::ENDED, Ordering::SeqCst);
+        self.set(State::Ended);
     }
 
     /// True if somebody wants the program to end, and only its report is missing.
     pub fn is_hurried(&self) -> bool {
         self.hurried.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, state: State) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.started.notify_all();
+    }
+
+    /// The state, once the command is not about to start.
+    fn state(&self) -> State {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let starts = |state: &mut State| *state == State::Starting;
+        *self.started.wait_while(state, starts).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,12 +110,12 @@ pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
                     SIGQUIT if matches!(cause, Cause::Sent(_)) => Some(Signal::QUIT),
                     _ => None,
                 };
-                match heard.child.load(Ordering::SeqCst) {
-                    0 => std::process::exit(128 + number),
-                    Ward::ENDED if matches!(number, SIGUSR1 | SIGUSR2 | SIGALRM) => {}
-                    Ward::ENDED => heard.hurried.store(true, Ordering::SeqCst),
-                    child => {
-                        if let (Some(pid), Some(signal)) = (Pid::from_raw(child), passed_on) {
+                match heard.state() {
+                    State::Before | State::Starting => std::process::exit(128 + number),
+                    State::Ended if matches!(number, SIGUSR1 | SIGUSR2 | SIGALRM) => {}
+                    State::Ended => heard.hurried.store(true, Ordering::SeqCst),
+                    State::Running(child) => {
+                        if let Some((pid, signal)) = child.zip(passed_on) {
                             // It may be gone by now.
                             let _ = kill_process(pid, signal);
                         }

@@ -153,9 +153,13 @@ fn once(
 
 fn to_its_end(command: &[OsString], ward: &Ward) -> anyhow::Result<std::io::Result<Done>> {
     let started = Instant::now();
+    ward.starts();
     let child = match Command::new(&command[0]).args(&command[1..]).spawn() {
         Ok(child) => child,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => {
+            ward.has_ended();
+            return Ok(Err(error));
+        }
     };
     ward.is(child.id());
     let used = child.wait4();
