@@ -127,9 +127,9 @@ pub fn check_stdout() -> anyhow::Result<()> {
             anyhow::bail!("cannot write to standard output: it is open for reading only")
         }
         Some(OFlags::RDWR) if is_null(&stdout) => anyhow::bail!(
-            "standard output is closed, or is /dev/null open for reading and writing as Python's \
-             subprocess.DEVNULL is: the data would be lost; to discard it, use -o /dev/null or \
-             >/dev/null"
+            "cannot write to standard output: it is closed, or is /dev/null opened for reading and \
+             writing (as Python's subprocess.DEVNULL is), and the data would be lost; to discard \
+             it, use -o /dev/null or >/dev/null"
         ),
         _ => Ok(()),
     }
@@ -170,7 +170,7 @@ pub fn say_file_error(name: &Path, error: &file::Error) {
 
 /// Says that a device failed, and that the output is right all the same.
 pub fn say_fault(device: &str, fault: &str) {
-    tell!("wattlock: warning: {device} failed, and the CPU did its part: {fault}");
+    tell!("wattlock: warning: {device} failed: {fault}; the CPU did its work");
 }
 
 /// Ends the program with `code`: at once if a driver does not answer, whose clean-up would wait for

@@ -20,7 +20,9 @@ pub fn run(args: &args::Restore) -> Ended {
     }
     if args.discard {
         let text = match restore::discard(&root)? {
-            Some(path) => format!("the journal was not obeyed, and is {} now\n", path.display()),
+            Some(path) => {
+                format!("set the journal aside as {}; nothing was restored\n", path.display())
+            }
             None => "there is no journal\n".into(),
         };
         print(&text)?;

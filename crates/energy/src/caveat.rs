@@ -71,8 +71,7 @@ impl Caveat {
                 "the run is too short for the counter; measure one of 2 s or longer"
             }
             Self::DomainMissing => {
-                "a domain could not be read: the sum, if there is one, is without it; see wattlock \
-                 doctor"
+                "a domain could not be read, and a sum does not include it; see wattlock doctor"
             }
             Self::AcceleratorMissing => {
                 "a GPU is here whose energy cannot be read, and the sum is without it"
@@ -101,7 +100,7 @@ impl Caveat {
                  measure on the host itself"
             }
             Self::Silent => {
-                "a meter did not answer in time; see wattlock doctor, and what the kernel says: dmesg"
+                "a meter did not answer in time; see wattlock doctor, and look for errors in dmesg"
             }
         }
     }

@@ -88,7 +88,7 @@ pub enum Error {
     },
     /// Something else than the setting limits the clock, so that the setting cannot be known.
     #[error(
-        "the clock of {knob} is held down by {by}, so it was not leased; wait until that limit is gone"
+        "cannot set the clock {knob}: it is held down by {by}; try again when that limit is gone"
     )]
     Limited {
         /// The knob.
@@ -114,8 +114,8 @@ pub enum Error {
     },
     /// A journal that no lease wrote like this; nothing was restored from it.
     #[error(
-        "the journal {path} was damaged or edited: {why}; nothing was changed, and it stays; \
-         `wattlock restore --show` prints it, and `--discard` sets it aside"
+        "the journal {path} was damaged or edited: {why}; nothing was restored; print \
+         it with `wattlock restore --show`, or set it aside with `wattlock restore --discard`"
     )]
     Journal {
         /// Which.

@@ -137,8 +137,8 @@ impl Lease {
                 // Nothing shows what it was; the kernel starts with the highest clock.
                 knob.write(&highest)?;
                 let by = format!(
-                    "a limit of {old} kHz that no cooling device and no bios_limit shows; the \
-                     setting behind it cannot be read and is {highest} kHz now"
+                    "an unknown limit of {old} kHz (no cooling device, no bios_limit); the setting \
+                     that it hides cannot be read and is {highest} kHz now"
                 );
                 Err(Error::Limited { knob: knob.id().to_owned(), by })
             }

@@ -217,8 +217,11 @@ fn zones(directory: &Path) -> Vec<Zone> {
 /// What is said where there is no zone at all.
 fn nothing(root: &Root) -> Candidate {
     let obstacle = match crate::is_virtual(root) {
-        true => Obstacle::unavailable("a virtual machine, whose host shows it no counters").fix(
-            "measure on the host itself, or let it show a share: QEMU's -accel kvm,rapl=true, or \
+        true => Obstacle::unavailable(
+            "this is a virtual machine, and its host passes no energy counters to it",
+        )
+        .fix(
+            "measure on the host itself, or let it pass a share: QEMU's -accel kvm,rapl=true, or \
              Scaphandre's folder mounted on /var/scaphandre",
         ),
         false => Obstacle::unavailable("the kernel shows no RAPL zones").fix(

@@ -196,8 +196,8 @@ impl fmt::Display for End {
             }
             Self::Held { old, found } => write!(
                 f,
-                "set back to {old}, and held at {found} by another limit, such as heat; \
-                 `wattlock restore` checks it again"
+                "restored to {old}, but another limit, such as heat, holds it at {found}; \
+                 run `wattlock restore` later to check it"
             ),
             Self::Foreign { found, old } => {
                 write!(f, "changed to {found} by somebody else, left alone (it was {old})")

@@ -203,7 +203,7 @@ fn looked(
     let found = started.ok().and_then(|_| answered.recv_timeout(PATIENCE).ok());
     found.unwrap_or_else(|| {
         let why = format!("its files did not answer within {} s", PATIENCE.as_secs());
-        vec![Candidate::absent(source, "unknown", &why, "see what the kernel says: dmesg")]
+        vec![Candidate::absent(source, "unknown", &why, "look for driver errors in dmesg")]
     })
 }
 

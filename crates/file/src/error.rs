@@ -41,7 +41,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The original has other names, which `--replace` would leave.
-    #[error("--replace refuses {}: it has {links} names (hard links)", Shown(path))]
+    #[error("cannot replace {}: it has {links} hard links", Shown(path))]
     HardLinked {
         /// The original.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// The original has a mode that the new file would not get.
     #[error(
-        "--replace refuses {}: its mode {mode:04o} has a setuid, setgid or sticky bit",
+        "cannot replace {}: its mode {mode:04o} has a setuid, setgid or sticky bit",
         Shown(path)
     )]
     SpecialMode {
@@ -60,7 +60,7 @@ pub enum Error {
         mode: u32,
     },
     /// The new file cannot get an attribute that the original has.
-    #[error("cannot give {} the attribute {name} of its original: {source}", Shown(path))]
+    #[error("cannot copy the attribute {name} of the original to {}: {source}", Shown(path))]
     NotGiven {
         /// The new file.
         path: PathBuf,
@@ -76,10 +76,10 @@ pub enum Error {
     #[error("{} exists already, and is not what this file would become", Shown(.0))]
     Stale(PathBuf),
     /// The output is there already, and may be for other recipients.
-    #[error("{} exists already, and is not proven to be for these recipients", Shown(.0))]
+    #[error("{} exists already, and the keys given do not prove that it is for these recipients", Shown(.0))]
     Unproven(PathBuf),
     /// The name of a container does not tell that of its output.
-    #[error("{} ends neither with .wlk nor with .age, so its output has no name", Shown(.0))]
+    #[error("cannot name the output of {}: it ends neither with .wlk nor with .age", Shown(.0))]
     NoName(PathBuf),
     /// The container's sealed name was asked for, and there is none.
     #[error("no name is sealed in this container")]
@@ -88,7 +88,7 @@ pub enum Error {
     #[error("the sealed name {} starts with a dot", Shown(Path::new(.0)))]
     HiddenName(OsString),
     /// A passphrase stanza that asks for more work than the limit.
-    #[error("its passphrase has a work factor of 2^{0}, which is above the limit")]
+    #[error("the work factor {0} of its passphrase is above the limit")]
     TooMuchWork(u8),
     /// More stanzas than the limit.
     #[error(
@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// The output's name would be longer than file systems allow.
     #[error(
-        "{} would get a name of {len} bytes with .{suffix}, and file systems allow 255",
+        "cannot name the output of {}: with .{suffix}, the name has {len} bytes, and 255 are allowed",
         Shown(path)
     )]
     NameTooLong {
@@ -310,14 +310,14 @@ impl Error {
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
             Self::NotRemoved { .. } => "remove the original yourself",
             Self::HardLinked { .. } => {
-                "the other names would keep the plaintext; remove them first, or leave out --replace"
+                "the other links would keep the old content; remove them first, or leave out --replace"
             }
             Self::SpecialMode { .. } => {
                 "clear the bit with chmod u-s,g-s,-t, or leave out --replace, which keeps the original"
             }
             Self::NotGiven { .. } => {
-                "the original was kept; write to a file system that has such attributes, or leave out \
-                 --replace"
+                "the original was kept; write to a file system that supports the attribute, or leave \
+                 out --replace"
             }
             Self::Differs(_) | Self::Stale(_) => "overwrite it with --force, or move it away",
             Self::Unproven(_) => {
@@ -331,8 +331,8 @@ impl Error {
             Self::NoSealedName => "name the output with -o",
             Self::HiddenName(_) => "name the output with -o, or allow it with --dot-files",
             Self::TooMuchWork(_) => {
-                "2^N takes 2^N KiB of memory; if you trust its source, raise the limit with \
-                 --max-work-factor"
+                "a work factor of N takes 2^N KiB of memory; if you trust the source, raise the limit \
+                 with --max-work-factor N"
             }
             Self::TooManyRecipients { .. } => {
                 "each may cost a key operation; raise it only if you trust the container's source"

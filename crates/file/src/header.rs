@@ -107,7 +107,7 @@ impl Header {
         out.push('\n');
         if out.len() > MAX_HEADER_LEN {
             return Err(Error::usage(format!(
-                "the header for {} recipients would have {} bytes, and {MAX_HEADER_LEN} are allowed; \
+                "the header for {} recipients has {} bytes, and {MAX_HEADER_LEN} are allowed; \
                  give fewer recipients",
                 stanzas.len(),
                 out.len()

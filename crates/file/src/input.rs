@@ -113,7 +113,7 @@ impl Opened {
             Err(Error::NotGiven {
                 path: other.name.clone(),
                 name: name.to_string_lossy().into_owned(),
-                source: std::io::Error::other("--resume does not change it"),
+                source: std::io::Error::other("--resume changes no existing output"),
             })
         })
     }

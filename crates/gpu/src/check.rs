@@ -184,13 +184,13 @@ impl Expected {
         };
         for (found, sent, arrived) in [(found.piece, input, result), (found.beside, beside, tags)] {
             if found.input != sent.pair() {
-                return Err("what it read is not what was sent to it");
+                return Err("the input it read differs from what was sent");
             }
             if found.equal != sent.blocks {
-                return Err("it computed two different results");
+                return Err("it computed two different results for one input");
             }
             if found.result != arrived.pair() {
-                return Err("what arrived is not what it computed");
+                return Err("the output that arrived differs from what it computed");
             }
         }
         Ok(())

@@ -204,7 +204,7 @@ fn landed<S: Slot>(
     }
     let what = wrong.err().unwrap_or("it computed a wrong tag");
     slot.distrust(what);
-    Err(Stop::Wrong(Fault(format!("it erred and was left: {what}"))))
+    Err(Stop::Wrong(Fault(format!("it failed a check and is no longer used: {what}"))))
 }
 
 /// Puts what a device made where the job wants it; false, with `slots` untouched, if a tag does
@@ -243,7 +243,7 @@ fn fault<S: Slot>(error: &S::Error) -> Stop {
     Stop::Fault(Fault(error.to_string()))
 }
 
-const NO_RANDOM: &str = "the system gives no random numbers, without which nothing can be checked";
+const NO_RANDOM: &str = "cannot check GPU results: the system gave no random numbers";
 
 #[cfg(test)]
 mod tests {
@@ -455,7 +455,7 @@ mod tests {
             said = said.or(report.devices().find_map(|device| device.fault.clone()));
         }
         let said = said.unwrap();
-        assert_eq!(said.0, "it erred and was left: it computed a wrong tag");
+        assert_eq!(said.0, "it failed a check and is no longer used: it computed a wrong tag");
         // A message that is damaged is.
         let last = LEN - 1;
         sealed[last] ^= 1;

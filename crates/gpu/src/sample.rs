@@ -25,7 +25,7 @@ pub(crate) fn check(
         Cipher::CbcEncrypt { .. } => chain(job, first, input, made),
         _ => blocks(job, first, input, made),
     };
-    if same { Ok(()) } else { Err("the CPU computes something else") }
+    if same { Ok(()) } else { Err("the CPU computed a different result") }
 }
 
 /// One whole chunk, and its tag.

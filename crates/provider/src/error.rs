@@ -81,7 +81,7 @@ reasons! {
     /// libssl used the multiblock protocol otherwise than this provider knows it.
     Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
     /// The setting `statistics` names neither a service nor a table.
-    Statistics = 22, "the setting statistics is neither the name of a service, of at most 200 bytes, nor a table's /proc/PID/fd/N";
+    Statistics = 22, "the setting statistics must be a service name of 1 to 200 bytes, or /proc/PID/fd/N of a table";
     /// The setting `accelerator` names none.
     Accelerator = 23, "the setting accelerator is neither none nor opencl[:DEVICE], cuda[:NUMBER] or simulated[:NAME=VALUE,...]";
     /// The setting `threshold` is no number.

@@ -152,7 +152,7 @@ pub struct BenchStream {
     /// Bytes of the window, with K, M or G for powers of 1024
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     pub window: u64,
-    /// Check every output, within the time that is measured, and not a sample afterwards
+    /// Verify all outputs within the measured time, not a sample afterwards
     #[arg(long)]
     pub check_all: bool,
     /// CPU threads [default: all]

@@ -113,16 +113,16 @@ pub struct Doctor {
 
 /// Put back clocks that a killed program had set.
 ///
-/// A program that sets clocks keeps a journal of what they were and puts them back at its end. After
-/// a kill, its guardian does so, and else the next program that sets clocks, or this command. Clocks
-/// that somebody else has set meanwhile are left alone. While heat or the firmware hold a clock
-/// lower, the journal stays; run this again later (exit code 1 until then).
+/// A program that sets clocks keeps a journal of the old values and puts them back when it ends. If
+/// it is killed, its guardian process does that, else the next program that sets clocks, or this
+/// command. Clocks that another program has changed since are not touched. While heat or the firmware
+/// holds a clock down, the journal is kept: run this again later (exit code 1 until then).
 #[derive(Debug, Args)]
 pub struct Restore {
     /// Print the journal and change nothing
     #[arg(long, conflicts_with = "discard")]
     pub show: bool,
-    /// Set the journal aside without obeying it, for one that is damaged
+    /// Set a damaged journal aside without restoring from it
     #[arg(long)]
     pub discard: bool,
     /// Wait for the end of the program that holds the other end of standard input

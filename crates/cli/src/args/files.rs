@@ -17,7 +17,7 @@ use super::{DEVICES, EXIT_CODES, KEYS, SEFPS};
 pub struct Protect {
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Also protect for the recipient of this identity; with --resume, check outputs with it
+    /// Also encrypt to this identity's recipient; --resume verifies outputs with it
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
     #[command(flatten)]
@@ -42,11 +42,11 @@ pub struct Protect {
     pub run: Run,
 }
 
-/// Open containers that wattlock or age made; the format is found out.
+/// Decrypt Wattlock or age files (the format is detected).
 ///
 /// FILE.wlk or FILE.age becomes FILE, with the mode (less the umask) and time it had. A container
-/// with another name needs -o, --out-dir or --restore-name. Without FILE, standard input is opened
-/// to standard output, where only authentic bytes come out.
+/// with another name needs -o, --out-dir or --restore-name. Without FILE, standard input is decrypted
+/// to standard output; only authentic bytes are written.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Unprotect {
@@ -61,7 +61,7 @@ pub struct Unprotect {
     /// Open only these bytes: "A..B", "A.." or "..B"; only the chunks that hold them are read
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
-    /// Name the output as sealed in the container, in the folder it goes to anyway
+    /// Give the output the name sealed in the container; its folder stays the same
     #[arg(short = 'N', long, conflicts_with = "output")]
     pub restore_name: bool,
     /// With --restore-name, also use names that start with a dot
@@ -193,11 +193,11 @@ pub struct Identities {
 /// How much work a container may cause before it is known to be for these keys.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limits {
-    /// Refuse a container for more than N recipients [default: 1024; 128 from the network]
+    /// Refuse more than N recipients [default: 1024; 128 from the network]
     #[arg(long, value_name = "N", help_heading = KEYS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_recipients: Option<u32>,
-    /// Refuse a passphrase's work factor above 2^N, which takes 2^N KiB of memory
+    /// Refuse passphrase work factors above N; N takes 2^N KiB of memory
     #[arg(long, value_name = "N", default_value_t = Self::MAX_WORK_FACTOR, help_heading = KEYS)]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=30))]
     pub max_work_factor: u8,
@@ -268,8 +268,8 @@ pub struct Batch {
     /// Resume: verify existing outputs and keep the good ones
     ///
     /// protect keeps a container only if the identities given with -i, or the passphrase, prove
-    /// that it is for these recipients and no others. It reports any other as an error and makes
-    /// it again only with --force.
+    /// that it is for these recipients and no others. It reports any other as an error, and
+    /// replaces it only with --force.
     #[arg(long)]
     pub resume: bool,
 }
@@ -305,11 +305,13 @@ pub struct Spread {
     /// What --policy auto seeks the least of
     #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
     pub goal: GoalName,
-    /// How to check what a GPU computes; use none for measurements only
+    /// Check GPU results; use none for benchmarks only
     #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
     pub verify: VerifyName,
-    /// Seconds that a GPU may take to open or to finish a piece, before the CPU takes over [default:
-    /// 60 to open; 16 times the measured time plus 2, or 10 plus 1 for each 50 MB in flight]
+    /// Give up on a GPU that is silent for N seconds; the CPU takes over
+    ///
+    /// Default: 60 to open the GPU. To finish a piece of work: 2 plus 16 times what `wattlock
+    /// calibrate` measured, or, if nothing was measured, 10 plus 1 for each 50 MB in flight.
     #[arg(long, value_name = "SECONDS", help_heading = DEVICES)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub device_timeout: Option<u32>,
@@ -382,10 +384,10 @@ pub enum GoalName {
 /// What of a GPU's work is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum VerifyName {
-    /// Compute each piece twice, check both copies, and compare a sample with the CPU
+    /// Compute each piece twice, check transfers, compare a sample with the CPU
     #[default]
     Full,
-    /// Check nothing: a GPU that errs makes wrong output
+    /// Check nothing: a faulty GPU makes wrong output
     None,
 }
 

@@ -12,11 +12,11 @@ pub enum Provider {
     Stats(ProviderStats),
 }
 
-/// Print an openssl.cnf that makes one service use Wattlock's ciphers, or settings for nginx.
+/// Print an openssl.cnf that loads Wattlock's ciphers, or nginx settings.
 ///
-/// Set OPENSSL_CONF=FILE in the environment of that service only. nginx gains with the settings of
-/// `--nginx`, and so do programs that write 64 KiB or more at once in TLS 1.2. Apache, HAProxy, stunnel
-/// and openssl s_server do not, and single messages are slower than with OpenSSL's own ciphers.
+/// Set OPENSSL_CONF=FILE in the environment of one service only. Faster: nginx with the settings of
+/// `--nginx`, and programs that write 64 KiB or more at once in TLS 1.2. Not faster: Apache, HAProxy,
+/// stunnel and openssl s_server. Slower than OpenSSL's own ciphers: single messages.
 #[derive(Debug, Args)]
 pub struct ProviderConfig {
     /// Print settings of nginx instead, with which several records are sealed in one call
@@ -25,7 +25,7 @@ pub struct ProviderConfig {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
-    /// Count what each process does, under NAME, for `wattlock provider stats`
+    /// Count operations under NAME, for `wattlock provider stats`
     #[arg(long, value_name = "NAME")]
     pub statistics: Option<String>,
     /// Give requests above the threshold to this accelerator: `opencl` or `cuda`, with `:N` for the
@@ -39,8 +39,7 @@ pub struct ProviderConfig {
     /// When a waiting request changes lanes [default: sooner, in paper mode paper]
     #[arg(long, value_enum, value_name = "RULE")]
     pub migration: Option<ProviderMigration>,
-    /// Offer libssl to seal several records in one call [default: on for OpenSSL 3.0 and 4.0, which
-    /// are tested]
+    /// Let libssl seal several records in one call [default: on for OpenSSL 3.0, 4.0]
     #[arg(long, value_enum, value_name = "SWITCH")]
     pub multiblock: Option<Switch>,
     /// Take the suite of the paper, ECDHE-RSA-AES256-SHA384, through the same path; server and
@@ -67,12 +66,12 @@ pub struct ProviderCheck {
     pub json: bool,
 }
 
-/// Show what running processes have counted that use the provider.
+/// Show the counters of running processes that use the provider.
 ///
-/// They need a configuration with `statistics = NAME`. Processes of other users are for root to see.
+/// Requires `statistics = NAME` in their configuration, and root for processes of other users.
 #[derive(Debug, Args)]
 pub struct ProviderStats {
-    /// Show this service only: the NAME of `provider config --statistics`
+    /// Show only this service (the NAME of `provider config --statistics`)
     #[arg(value_name = "NAME")]
     pub service: Option<String>,
     /// Print JSON
@@ -94,7 +93,7 @@ pub enum ProviderMigration {
 /// On or off.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Switch {
-    /// For every version, also those that are not tested
+    /// For every version of OpenSSL, tested or not
     On,
     /// Never
     Off,

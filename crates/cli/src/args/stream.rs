@@ -52,13 +52,13 @@ pub struct Stream {
     #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
     #[arg(requires = "listen", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,
-    /// Close a connection that sends nothing for N seconds, or needs longer for one message;
-    /// 0 closes no quiet one, and allows 300 s for a message
+    /// Close connections that are idle for N seconds, or take longer for one message
+    ///
+    /// With 0, idle connections stay open, and a message may take 300 s.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = INPUT)]
     #[arg(requires = "listen")]
     pub idle_timeout: u32,
-    /// Allow --listen and --metrics on addresses that other machines reach: without encryption and
-    /// authentication
+    /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
     /// Write to FILE, rather than to standard output
@@ -80,12 +80,13 @@ pub struct Stream {
     /// was sealed
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
-    /// Retry a peer that is away or a full disk for N seconds; 0 never does [default: no limit with
-    /// --listen, 30 from standard input]
+    /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
+    /// --listen, else 30]
     #[arg(long, value_name = "SECONDS", help_heading = OUTPUT)]
     pub retry: Option<u32>,
-    /// With --open --connect: drop what is queued for a backend that takes nothing for N seconds
-    /// while others wait for it
+    /// With --open --connect: drop the queue of a backend that accepts nothing for N seconds
+    ///
+    /// This happens only while other connections wait for that backend.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub peer_timeout: u32,
@@ -102,7 +103,7 @@ pub struct Stream {
     /// set is told. The clock is put back at the end
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
-    /// At SIGTERM or SIGINT: read what senders have written and deliver it, within N seconds
+    /// At SIGTERM or SIGINT, deliver what senders have written, within N seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub drain: u32,
     /// Serve metrics for Prometheus at HOST:PORT
@@ -162,5 +163,5 @@ where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/uran
 A file that was cut, or that a killed program left, opens as far as it is whole, and the exit code
 is 3. Files that follow each other may be opened one by one, or together: cat log.wls.* | ...
 
-Exit codes: 0 all was delivered, 1 something was lost or may be: it is counted; or a connection had
-been cut when it was sealed, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";
+Exit codes: 0 all delivered, 1 messages lost or perhaps lost (the summary counts them), or a sealed
+connection was cut, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";

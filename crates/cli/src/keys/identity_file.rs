@@ -77,7 +77,7 @@ impl Lines {
     pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
         if let Some(line) = self.post_quantum.first() {
             bail!(
-                "line {line} is a post-quantum identity, whose recipient this version lacks; {HELP}"
+                "line {line} is a post-quantum identity, which this version cannot encrypt to; {HELP}"
             );
         }
         Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
@@ -118,7 +118,7 @@ fn decrypt(
     max_work_factor: u8,
 ) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     if !decryptor.is_scrypt() {
-        bail!("it is protected, but not by a passphrase; unprotect it first");
+        bail!("it is encrypted, but not with a passphrase; decrypt it first");
     }
     let prompt = format!("Passphrase of the identity file {}", shown(path));
     let passphrase =
@@ -128,7 +128,7 @@ fn decrypt(
     let reader = match decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity)) {
         Err(age::DecryptError::DecryptionFailed) => bail!("its passphrase is wrong"),
         Err(age::DecryptError::ExcessiveWork { required, .. }) => bail!(
-            "its passphrase has a work factor of 2^{required}; raise the limit with \
+            "the work factor {required} of its passphrase is above the limit; raise it with \
              --max-work-factor {required}"
         ),
         decrypted => decrypted?,

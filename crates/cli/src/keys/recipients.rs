@@ -69,7 +69,7 @@ fn parse(lines: &[String]) -> Result<Found, String> {
     read_recipients(lines.to_vec(), Vec::new(), Vec::new(), None, &mut StdinGuard::new(true))
         .map_err(|error| match error {
             ReadError::InvalidRecipient(_) => {
-                "it is not a recipient: age1…, ssh-ed25519 … or ssh-rsa …".to_owned()
+                "a recipient is age1…, ssh-ed25519 … or ssh-rsa …".to_owned()
             }
             ReadError::UnsupportedKey(..) => match lines {
                 [line] => match unsupported_ssh_key(line) {
@@ -97,8 +97,8 @@ fn lines(file: &str) -> Result<Vec<String>, String> {
         }
         if let Some(kind) = unsupported_ssh_key(line) {
             tell!(
-                "wattlock: {}, line {number}: skipped an SSH key of type {kind}, which cannot be \
-                 encrypted for; its owner will not be able to open the output with it",
+                "wattlock: {}, line {number}: skipped an SSH key of type {kind}, which is not \
+                 supported; its owner cannot decrypt the output with it",
                 shown(file)
             );
             continue;

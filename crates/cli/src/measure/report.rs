@@ -206,7 +206,7 @@ impl Told<'_> {
         let missing = self.sum.missing().map(|name| Shown(Path::new(name)).to_string());
         let missing: Vec<_> = missing.collect();
         if !missing.is_empty() {
-            row("  in part, without", missing.join(", "));
+            row("  missing", missing.join(", "));
         }
         if let Some(net) = &self.net {
             row("  net of idle", net.sum().to_string());

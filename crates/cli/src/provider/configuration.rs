@@ -48,14 +48,14 @@ fn value(path: &Path) -> Result<String, String> {
 }
 
 const HEAD: &str = "\
-# Makes OpenSSL 3 use Wattlock's ciphers, for one service at a time: save it, and set
-# OPENSSL_CONF=FILE in the environment of that service only, never for the whole system.
+# Makes OpenSSL use Wattlock's ciphers. Save this file and set OPENSSL_CONF=FILE in the environment
+# of one service only, never for the whole system.
 #
 # Who gains: nginx with the settings of `wattlock provider config --nginx`, and programs that write
 # 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
-# Who does not: Apache, HAProxy, stunnel and openssl s_server, which never write that much at once or
-# negotiate Encrypt-then-MAC, and TLS 1.3. Single messages (openssl enc, ssh, databases) are slower
-# than with OpenSSL's own ciphers.
+# Who does not: TLS 1.3, and Apache, HAProxy, stunnel and openssl s_server, which write less at once
+# or negotiate Encrypt-then-MAC. Single messages (openssl enc, ssh, databases) are slower than with
+# OpenSSL's own ciphers.
 openssl_conf = wattlock_openssl
 
 [wattlock_openssl]

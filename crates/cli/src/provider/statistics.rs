@@ -37,11 +37,11 @@ pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
         Multiblock::Offered => "offered".into(),
         Multiblock::Off => "off, by the setting multiblock = 0".into(),
         Multiblock::Untested => format!(
-            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); multiblock = 1 offers \
-             them all the same"
+            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); to offer them anyway, set \
+             multiblock = 1"
         ),
         Multiblock::Disagreed => {
-            "off, because the self-check at load FAILED; please report it".into()
+            "off, because the self-check at load failed; please report it".into()
         }
     }
 }

@@ -65,12 +65,11 @@ impl Findings {
         match notice {
             Notice::Cut { who, why } => self.tell(&format!("{who} was cut: {why}")),
             Notice::Waits { output, why } => self.tell_always(&format!(
-                "cannot write to {output}: {why}; trying again, and holding senders back"
+                "cannot write to {output}: {why}; retrying, and senders wait"
             )),
             Notice::GoesOn { output } => self.tell(&format!("writing to {output} again")),
             Notice::PeerLost { who, why, units } => self.tell_always(&format!(
-                "lost the connection to {who}: {why}; {units} units that were sent over it may be \
-                 lost"
+                "lost the connection to {who}: {why}; {units} units sent over it may be lost"
             )),
             Notice::Dropped { who, why, units } => {
                 self.note(FAILURE);
@@ -122,7 +121,7 @@ impl Findings {
         found.printed += 1;
         match found.printed {
             ..MOST_TOLD => tell!("wattlock: {text}"),
-            MOST_TOLD => tell!("wattlock: more messages follow within a minute and are not shown"),
+            MOST_TOLD => tell!("wattlock: too many messages; no more are shown in this minute"),
             _ => {}
         }
     }
@@ -192,7 +191,7 @@ pub fn outlet(
                 && segments(args) == Segments::Continue
                 && segment != shown.to_string()
             {
-                findings.tell(&format!("{shown} exists and is kept; writing {segment}"));
+                findings.tell(&format!("{shown} exists and is kept; writing to {segment}"));
             }
             Ok(Box::new(files))
         }

@@ -30,25 +30,21 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         ("connections", "Connections since the beginning", &counters.connections),
         ("connections_cut", "Connections that were ended before they were through", &counters.cut),
         ("connections_refused", "Connections that were turned away", &counters.refused),
-        ("connections_idle", "Connections that were closed for being idle", &counters.idle),
-        (
-            "incomplete_bytes",
-            "Bytes of messages that did not come whole",
-            &counters.incomplete_bytes,
-        ),
-        ("unread_bytes", "Bytes that were left unread at the end", &counters.unread_bytes),
+        ("connections_idle", "Connections closed by the idle timeout", &counters.idle),
+        ("incomplete_bytes", "Bytes of incomplete messages", &counters.incomplete_bytes),
+        ("unread_bytes", "Bytes left unread at the end", &counters.unread_bytes),
         ("messages", "Messages that were taken in, or opened", &counters.messages),
         ("in_bytes", "Bytes that were taken in", &counters.bytes_in),
         ("out_bytes", "Bytes that went out", &counters.bytes_out),
         ("files", "Files that were finished", &counters.files),
-        ("peer_failures", "Connections to peers that broke", &counters.peer_failures),
+        ("peer_failures", "Broken connections to peers", &counters.peer_failures),
         (
             "units_maybe_lost",
-            "Units that were sent over connections that broke",
+            "Units sent over broken connections, perhaps lost",
             &counters.maybe_lost,
         ),
-        ("units_dropped", "Units that were dropped for a stuck backend", &counters.dropped),
-        ("output_waits", "Times that an output could not be written", &counters.waits),
+        ("units_dropped", "Units dropped because a backend accepted nothing", &counters.dropped),
+        ("output_waits", "Times an output could not be written", &counters.waits),
     ] {
         metric("counter", &stem(name), help, load(counter));
     }
@@ -64,7 +60,7 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     for (name, help, value) in [
         ("connections_open", "Connections that are open", load(&counters.open)),
         ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
-        ("kept_units", "Units behind the window that are not written yet", load(&counters.kept)),
+        ("kept_units", "Units that left the window and are not written yet", load(&counters.kept)),
         ("window_bytes", "Bytes that the window holds at most", stats.window as f64),
         ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered as f64),
         ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight as f64),
@@ -82,7 +78,7 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         energy.figure(("stream_energy", "joules"), labels, total.as_ref());
     }
     if let Some(uncounted) = joules.uncounted() {
-        let help = "Time in which no meter could be read, and whose joules are missing";
+        let help = "Seconds in which no meter could be read; their joules are missing";
         let name = "wattlock_stream_energy_uncounted_seconds";
         energy.gauge(name, help, &[], uncounted.as_secs_f64());
     }

@@ -198,7 +198,7 @@ impl Service<'_> {
         }
         if matches!(over, Over::Stopped) && !args.quiet {
             tell!(
-                "wattlock: stopping; what senders have written is delivered within {} s",
+                "wattlock: stopping; delivering what senders have written, for at most {} s",
                 args.drain
             );
         }
@@ -325,14 +325,12 @@ fn conclude(
     }
     let maybe_lost = load(&counters.maybe_lost);
     if maybe_lost > 0 {
-        tell!(
-            "wattlock: {maybe_lost} units may be lost: connections broke that they were sent over"
-        );
+        tell!("wattlock: {maybe_lost} units may be lost: their connections broke after sending");
         findings.note(FAILURE);
     }
     let unread = load(&counters.unread_bytes);
     if unread > 0 {
-        tell!("wattlock: {unread} bytes that senders had written were not read");
+        tell!("wattlock: {unread} bytes from senders were not read");
         findings.note(FAILURE);
     }
     if args.json {

@@ -47,7 +47,7 @@ fn input(place: &Place, words: &[OsString]) -> File {
 fn assert_refused(ran: &Output, words: &[OsString]) {
     assert_exit(ran, 1);
     let said = stderr(ran);
-    assert!(said.contains("standard output is closed"), "{words:?}: {said}");
+    assert!(said.contains("cannot write to standard output: it is closed"), "{words:?}: {said}");
     assert!(said.contains("-o /dev/null"), "{words:?}: {said}");
 }
 

@@ -88,7 +88,7 @@ fn a_container_is_right_and_the_program_ends_whatever_the_driver_does() {
         (format!("async {launch} 700"), "lost"),
         (format!("async {launch} 214"), "lost"),
         (format!("error cuLaunchKernel {launch} 719"), "lost"),
-        (format!("flip-kernel {launch} 70000"), "erred"),
+        (format!("flip-kernel {launch} 70000"), "failed a check"),
     ] {
         machine.fails(&faults);
         let fault = machine.protects();
@@ -112,7 +112,7 @@ fn plaintext_of_a_gpu_is_checked_too() {
         let ran = machine.run(&[&args[..], more].concat());
         assert_exit(&ran, 0);
         let fault = machine.fault(&ran).unwrap_or_else(|| panic!("{command}: nothing was noticed"));
-        assert!(fault.contains("erred"), "{command}: {fault}");
+        assert!(fault.contains("failed a check"), "{command}: {fault}");
         assert!(more.is_empty() || fs::read(machine.path("again")).unwrap() == plain());
     }
 }

@@ -191,12 +191,16 @@ fn heat_that_comes_during_a_lease_and_stays_leaves_no_cap() {
     assert_exit(&ran, 0);
     assert!(rows(&ran).1.contains("2000 MHz was set, and 1500 MHz were seen"));
     assert_eq!(machine.bounds(), (LOWEST, HIGHEST), "{}", stderr(&ran));
-    assert!(stderr(&ran).contains("held at 1500000 by another limit"), "{}", stderr(&ran));
+    assert!(
+        stderr(&ran).contains("another limit, such as heat, holds it at 1500000"),
+        "{}",
+        stderr(&ran)
+    );
     // The journal stays until the clock is seen to be back, and no lease begins before.
     assert!(machine.journal().exists());
     let still = machine.restore();
     assert_eq!(still.status.code(), Some(1));
-    assert!(stdout(&still).contains("held at 1500000"), "{}", stdout(&still));
+    assert!(stdout(&still).contains("holds it at 1500000"), "{}", stdout(&still));
     assert_exit(&machine.bench("2000"), 1);
     assert!(machine.journal().exists());
     machine.change(|requests| requests.heat = HIGHEST);
@@ -218,7 +222,7 @@ fn after_a_kill_the_guardian_restores_behind_the_heat() {
     child.kill().unwrap();
     machine.until(|requests| requests.maximum == HIGHEST);
     let said = stderr(&child.wait_with_output().unwrap());
-    assert!(said.contains("held at 1500000 by another limit"), "{said}");
+    assert!(said.contains("another limit, such as heat, holds it at 1500000"), "{said}");
     let probe = machine.change(|requests| requests.writes.clone());
     assert_eq!(probe, [(1_500_000, 1_600_000), (1_500_000, HIGHEST)]);
     machine.change(|requests| requests.heat = HIGHEST);
@@ -289,7 +293,7 @@ fn a_limit_that_no_file_names_is_found_by_one_step() {
     let Some(machine) = Machine::with(|requests| requests.heat = 2_400_000) else { return };
     let ran = machine.bench("2000");
     assert_exit(&ran, 1);
-    assert!(stderr(&ran).contains("a limit of 2400000 kHz"), "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("an unknown limit of 2400000 kHz"), "{}", stderr(&ran));
     let writes = machine.change(|requests| requests.writes.clone());
     assert_eq!(writes[0], (2_400_000, 2_500_000));
     machine.change(|requests| requests.heat = HIGHEST);

@@ -100,7 +100,7 @@ fn a_hard_link_is_refused_and_named() {
     let made = place.protect(&args);
     assert_exit(&made, 1);
     let said = stderr(&made);
-    assert!(said.contains("d/linked") && said.contains("2 names (hard links)"), "{said}");
+    assert!(said.contains("d/linked") && said.contains("2 hard links"), "{said}");
     // The other file is done; of this one nothing was made and nothing removed.
     assert_eq!(place.names(), ["linked", "other.wlk"]);
     // A container may have two names: the other one keeps no plaintext.

@@ -69,7 +69,7 @@ fn a_header_that_does_not_come_whole_is_not_waited_for() {
     receiver.wait_for("wattlock_stream_connections_cut_total 1");
     let output = receiver.stop();
     let said = stderr(&output);
-    assert!(said.contains("the header of its stream did not come"), "{said}");
+    assert!(said.contains("its stream header did not arrive"), "{said}");
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn an_application_that_does_not_read_stops_only_its_own_connection() {
     assert_exit(&gateway.stop(), 0);
     let received = receiver.stop();
     assert_exit(&received, 1);
-    assert!(stderr(&received).contains("it took nothing for 1 s"), "{}", stderr(&received));
+    assert!(stderr(&received).contains("it accepted nothing for 1 s"), "{}", stderr(&received));
 }
 
 /// A small file system that is unmounted at the end.

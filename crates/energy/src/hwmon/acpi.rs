@@ -40,11 +40,11 @@ pub(super) fn classify(channels: &mut [Channel]) {
         let channel = &mut channels[*at];
         match role {
             Role::Module if whole => channel.is_part = true,
-            Role::Module => channel.ignore("it meters the modules of some sockets only"),
+            Role::Module => channel.ignore("not every socket has a module meter"),
             Role::Socket => (channel.extent, channel.is_part) = (Some(Extent::Package), true),
             Role::Rail => channel.ignore("it meters a part of a socket"),
             Role::Unknown if named.len() > unknown || unknown > 1 => {
-                channel.ignore("one of several meters: what it meters is not known");
+                channel.ignore("one of several meters, and it does not say what it measures");
             }
             // The one meter of a machine meters the machine.
             Role::Unknown => {}

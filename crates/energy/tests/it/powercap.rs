@@ -256,7 +256,10 @@ fn a_machine_without_zones_says_why() {
     assert_eq!(why(&machine), "the kernel shows no RAPL zones");
     fs::create_dir(machine.0.path().join("proc")).unwrap();
     fs::write(machine.0.path().join("proc/cpuinfo"), "flags\t\t: fpu hypervisor aes\n").unwrap();
-    assert_eq!(why(&machine), "a virtual machine, whose host shows it no counters");
+    assert_eq!(
+        why(&machine),
+        "this is a virtual machine, and its host passes no energy counters to it"
+    );
     assert_eq!(machine.measure(&[]).sum().class(), Class::Unavailable);
     let sources = machine.sources();
     let found =

@@ -334,7 +334,9 @@ fn attend_library<R: Send + 'static>(
     work: impl FnOnce() -> Result<R, Error> + Send + 'static,
 ) -> Result<R, Error> {
     if silent().iter().any(|known| known == path) {
-        return Err(Error::Unanswered("an earlier call of it did not return".to_owned()));
+        return Err(Error::Unanswered(
+            "an earlier call of the CUDA driver did not return".to_owned(),
+        ));
     }
     attend(limit, work).unwrap_or_else(|why| {
         does_not_answer(path);

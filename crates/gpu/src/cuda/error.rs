@@ -92,7 +92,7 @@ pub enum Error {
     #[error("the GPU does not answer: {0}")]
     Unanswered(String),
     /// It passed its self-test, and erred later.
-    #[error("the GPU erred: {0}")]
+    #[error("the GPU failed a check: {0}")]
     Wrong(&'static str),
     /// Any other call that failed.
     #[error("{call} failed: {reason}")]

@@ -122,7 +122,7 @@ impl Keyed {
         if arrived {
             Ok(())
         } else {
-            Err(Error::Wrong("the key that it holds is not what was sent"))
+            Err(Error::Wrong("its copy of the key differs from what was sent"))
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Error {
     #[error("the device does not answer: {0}")]
     Unanswered(String),
     /// It passed its self-test, and erred later.
-    #[error("the device erred: {0}")]
+    #[error("the device failed a check: {0}")]
     Wrong(&'static str),
     /// It failed, and is not asked again.
     #[error("{0}")]

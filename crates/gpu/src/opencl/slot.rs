@@ -183,7 +183,7 @@ impl OpenClSlot {
             let mut back = Zeroizing::new(vec![0; bytes.len()]);
             self.queue.read(buffer, &mut back)?;
             if !bool::from(subtle::ConstantTimeEq::ct_eq(&back[..], &bytes[..])) {
-                return Err(Error::Wrong("the key that it holds is not what was sent"));
+                return Err(Error::Wrong("its copy of the key differs from what was sent"));
             }
         }
         Ok(())

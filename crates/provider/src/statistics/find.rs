@@ -140,7 +140,7 @@ impl Mapped {
                 }
             }
         }
-        let why = why.unwrap_or_else(|| "no process has it any more".into());
+        let why = why.unwrap_or_else(|| "its processes have ended".into());
         Err(format!("{}: {why}", self.name))
     }
 }

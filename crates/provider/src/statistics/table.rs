@@ -185,7 +185,10 @@ fn reopened(path: &FilePath, flags: OFlags) -> io::Result<OwnedFd> {
     let own = format!("/proc/self/fd/{}", looked_at.as_raw_fd());
     let target = rustix::fs::readlink(own.as_str(), Vec::new())?;
     if !target.to_bytes().starts_with(format!("/memfd:{PREFIX}").as_bytes()) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no memory file of Wattlock"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is not a memory file of Wattlock",
+        ));
     }
     let file = rustix::fs::open(own.as_str(), flags | OFlags::CLOEXEC, Mode::empty())?;
     let wrong = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
@@ -197,9 +200,9 @@ fn reopened(path: &FilePath, flags: OFlags) -> io::Result<OwnedFd> {
     match magic == MAGIC && rustix::fs::fstat(&file)?.st_size == size_of::<Table>() as i64 {
         true => Ok(file),
         false if magic != MAGIC && magic.starts_with(ANY_VERSION) => {
-            wrong("it is of another version of the provider")
+            wrong("it was made by another version of the provider")
         }
-        false => wrong("it is no table of statistics"),
+        false => wrong("it is not a table of statistics"),
     }
 }
 

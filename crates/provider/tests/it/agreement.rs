@@ -237,10 +237,7 @@ fn a_setting_that_cannot_be_kept_is_an_error_with_a_reason(openssl: OpenSsl) {
     std::fs::write(&config, text).unwrap();
     evp.configure(&config);
     let error = evp.provider(c"wattlock").unwrap_err();
-    assert!(
-        error.starts_with("the setting statistics is neither the name of a service"),
-        "{error}"
-    );
+    assert!(error.starts_with("the setting statistics must be a service name"), "{error}");
 }
 
 const SET_IV_LEN: i32 = 0x9;

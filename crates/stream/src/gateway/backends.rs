@@ -263,7 +263,7 @@ impl Outbox {
             return Some(deadline);
         }
         drop(state);
-        self.give_up(&format!("it took nothing for {} s", stall.as_secs_f64()));
+        self.give_up(&format!("it accepted nothing for {} s", stall.as_secs_f64()));
         None
     }
 

@@ -27,13 +27,13 @@ pub enum Error {
     #[error("timeout: it did not complete a message within {} s", _0.as_secs_f64())]
     Idle(Duration),
     /// A peer did not send the whole header of its stream.
-    #[error("the header of its stream did not come within {} s", _0.as_secs_f64())]
+    #[error("timeout: its stream header did not arrive within {} s", _0.as_secs_f64())]
     SlowHeader(Duration),
     /// Nothing more is read: the drain time is over.
     #[error("it was stopped with {0} bytes unread")]
     Unread(u64),
     /// Too many messages have begun and not come whole.
-    #[error("there is no memory for one more message that does not come whole")]
+    #[error("too many incomplete messages")]
     Crowded,
     /// The stream itself has ended, or failed.
     #[error("the stream has ended")]

@@ -65,7 +65,7 @@ fn run(seed: u64) -> bool {
     assert_eq!(report.bytes(), expected.len() as u64, "{case}");
     let fault = report.devices().find_map(|device| device.fault.clone());
     if let Some(fault) = &fault {
-        assert!(fault.0.contains("erred"), "{case}");
+        assert!(fault.0.contains("failed a check"), "{case}");
         // A key is compared before anything is done under it.
         let done = by(&report, "cuda:0");
         assert!(done == 0 || fault.0.contains("the key"), "it had stored {done} bytes: {case}");
@@ -139,10 +139,10 @@ fn what_went_wrong_is_said() {
         Some(fault.map(|fault| fault.0).unwrap_or_default())
     };
     for (faults, expected) in [
-        ("flip-in 1 40", "the key that it holds is not what was sent"),
-        ("flip-in 4 5000", "what it read is not what was sent to it"),
+        ("flip-in 1 40", "its copy of the key differs from what was sent"),
+        ("flip-in 4 5000", "the input it read differs from what was sent"),
         ("flip-kernel 4 5000", "two different results"),
-        ("flip-out 4 5000", "is not what"),
+        ("flip-out 4 5000", "differs from what"),
     ] {
         let Some(said) = said(faults) else { return };
         assert!(said.contains(expected), "{faults}: {said:?}");
@@ -166,5 +166,5 @@ fn a_systematic_fault_is_found_by_the_cpu() {
     key.ctr(&[1; 16], 0, &mut expected);
     assert!(*file.output.lock().unwrap() == expected);
     let fault = report.devices().find_map(|device| device.fault.clone()).unwrap();
-    assert!(fault.0.contains("the CPU computes something else"), "{fault}");
+    assert!(fault.0.contains("the CPU computed a different result"), "{fault}");
 }

@@ -127,7 +127,7 @@ async fn write(
             }
             () = outbox.work.notified() => {}
             () = sleep(outbox.shared.patience.stall) => if outbox.is_late() {
-                outbox.give_up("it took nothing to the end");
+                outbox.give_up("it accepted nothing until the end");
             },
         }
     }
