@@ -108,7 +108,8 @@ pub(crate) use on_every_openssl;
 /// Runs a test in a process of its own: two libcryptos in one would share the module, and with it
 /// what the provider counts and switches for the whole process.
 pub fn alone(module: &str, function: &str, test: impl FnOnce()) {
-    if std::env::var_os(ALONE).is_some() {
+    // nextest gives each test a process of its own.
+    if std::env::var_os(ALONE).is_some() || std::env::var_os("NEXTEST").is_some() {
         return test();
     }
     // The harness leaves the name of the program out.
