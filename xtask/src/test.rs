@@ -14,7 +14,10 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
     fs::create_dir_all("target")?;
     fs::write(&skips, "")?;
     let profile = profile(options);
-    let passed = nextest(options, &skips)?;
+    // Two for each core: many tests wait for other programs.
+    let threads = 2 * std::thread::available_parallelism()?.get();
+    let threads = [format!("--test-threads={threads}")];
+    let passed = nextest(&[&threads, options].concat(), &skips)?;
     let failed = failed_tests(&Path::new("target/nextest").join(&profile).join("junit.xml"))?;
     if !passed && failed.is_empty() {
         bail!("the tests did not run");
