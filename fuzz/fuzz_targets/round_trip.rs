@@ -47,7 +47,7 @@ fuzz_target!(|data: &[u8]| {
             engine: &engine,
             identities: &KEYS.1,
             range: range.clone(),
-            sealed_name: false,
+            sealed_name: None,
             overwrite: false,
             replace: false,
             progress: &progress,
