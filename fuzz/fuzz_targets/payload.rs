@@ -70,7 +70,7 @@ fuzz_target!(|data: &[u8]| {
         engine: &Engine::new(1),
         identities: &SEALED.identities,
         range: None,
-        sealed_name: false,
+        sealed_name: None,
         overwrite: false,
         replace: false,
         progress: &Progress::default(),
