@@ -11,6 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::input::State;
+use crate::shown::Shown;
 
 /// Puts the file at `temporary`, whose state is `own`, in the place of `expected` at `target`, which
 /// is removed; returns false if something else was there, which then stays. Either way there is no
@@ -19,7 +20,8 @@ use crate::input::State;
 /// A file system that cannot exchange names gets a rename, which replaces what came just before.
 ///
 /// # Errors
-/// Those of the system. A file of somebody else that could not be put back stays at `temporary`.
+/// Those of the system. A file of somebody else that could not be put back stays at `temporary`,
+/// which the error then names.
 pub(crate) fn take_place(
     temporary: &Path,
     target: &Path,
@@ -47,8 +49,12 @@ pub(crate) fn take_place(
     };
     if taken.is_ok() || is_own() {
         let _ = fs::remove_file(temporary);
+        return taken;
     }
-    taken
+    taken.map_err(|error| {
+        let path = Shown(temporary);
+        io::Error::new(error.kind(), format!("{error}; the file that was there is now {path}"))
+    })
 }
 
 /// Puts the file `own` into a place by swaps, each of which returns the file that came out. Unless

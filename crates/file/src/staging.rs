@@ -270,13 +270,17 @@ impl Temporary {
     }
 
     /// As [`exchange::take_place`].
+    ///
+    /// The file gets a name first that [`sweep`] never removes: after an exchange, the name may
+    /// lead to somebody else's file, and a process that is killed then cannot put it back.
     fn take_place(self, target: &Path, own: &State, expected: &State) -> io::Result<bool> {
         let mut live = live();
-        let taken = exchange::take_place(&self.0, target, own, expected);
+        let kept = self.0.with_extension(KEPT);
+        fs::rename(&self.0, &kept)?;
         live.remove(&self.0);
-        drop(live);
         std::mem::forget(self);
-        taken
+        // The lock is held until the end, so that a signal ends the program only after the exchange.
+        exchange::take_place(&kept, target, own, expected)
     }
 }
 
@@ -290,6 +294,9 @@ impl Drop for Temporary {
 
 const PREFIX: &str = ".wattlock-";
 const SUFFIX: &str = ".tmp";
+/// Ends the name of a file that is exchanged with another, which may be somebody else's; no run
+/// removes what another run left under such a name.
+const KEPT: &str = "replaced";
 
 /// The temporary names that are in use.
 fn live() -> MutexGuard<'static, HashSet<PathBuf>> {
@@ -466,5 +473,17 @@ mod tests {
         assert!(directory.path().join(".wattlock-notes.tmp").exists());
         in_use.publish().unwrap();
         assert_eq!(names(directory.path()), [".wattlock-notes.tmp", "out"]);
+    }
+
+    /// A process that is killed right after an exchange leaves the file that came out.
+    #[test]
+    fn what_came_out_of_an_exchange_is_never_swept() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = format!("{PREFIX}{}-0123456789abcdef.{KEPT}", 1 << 23);
+        fs::write(directory.path().join(&kept), b"newer").unwrap();
+        sweep(directory.path());
+        // It may be the only copy of somebody's file, so that trees are protected with it.
+        assert!(!is_temporary(OsStr::new(&kept)));
+        assert_eq!(names(directory.path()), [kept]);
     }
 }

@@ -8,6 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+use wattlock_testing::{has_program, skip, wait_until};
+
 use crate::support::{Place, Plugin, assert_exit, installed, pattern, stderr, wattlock};
 
 /// Writes one byte and sets the time of the last change back: length and time are as before.
@@ -182,4 +185,44 @@ fn rekey_and_a_rename_at_any_time() {
         assert!(end.ends_with(&newest[newest.len() - 100..]), "round {round}");
         assert_eq!(place.names().iter().filter(|name| name.starts_with('.')).count(), 0);
     }
+}
+
+/// Killed when the two files have changed places: the newer container has only its temporary name.
+#[test]
+fn rekey_killed_in_the_exchange_loses_no_newer_container() {
+    if !has_program("strace") {
+        return;
+    }
+    let traced = Command::new("strace").args(["-o", "/dev/null", "true"]).output().unwrap();
+    if !traced.status.success() {
+        return skip("ptrace", stderr(&traced));
+    }
+    let place = Place::new();
+    let all = containers(&place, &[&place.recipient], 3);
+    let newer = fs::read(&all[1]).unwrap();
+    // It stops once its file has a name, and once more after the exchange.
+    let mut strace = Command::new("strace");
+    strace.args(["-fqq", "-e", "trace=linkat,renameat2", "-o"]).arg(place.path("trace"));
+    strace.args(["-e", "inject=linkat:signal=STOP", "-e", "inject=renameat2:signal=STOP"]);
+    strace.arg(wattlock().get_program()).args(["rekey", "-r", &place.recipient, "-i"]);
+    let mut rekey = strace.arg(place.path("key.txt")).arg(&all[0]).spawn().unwrap();
+    let own = || place.names().into_iter().find(|name| name.starts_with(".wattlock-"));
+    wait_until("its file has a name", || own().is_some());
+    let process = own().unwrap().split('-').nth(1).unwrap().parse().unwrap();
+    let process = Pid::from_raw(process).unwrap();
+    fs::rename(&all[1], &all[0]).unwrap();
+    kill_process(process, Signal::CONT).unwrap();
+    wait_until("they have changed places", || fs::read(&all[0]).unwrap() != newer);
+    kill_process(process, Signal::KILL).unwrap();
+    rekey.wait().unwrap();
+    let has_newer = || {
+        let mut files = place.names().into_iter().map(|name| fs::read(place.path("d").join(name)));
+        files.any(|bytes| bytes.unwrap() == newer)
+    };
+    assert!(has_newer());
+    // The next run removes what it takes for abandoned.
+    let plain = place.path("plain");
+    let out = place.path("d/next.wlk");
+    assert_exit(&place.protect(&[plain.as_os_str(), OsStr::new("-o"), out.as_os_str()]), 0);
+    assert!(has_newer(), "{:?}", place.names());
 }
