@@ -97,7 +97,11 @@ fn stats(args: &args::ProviderStats) -> Ended {
             which.unwrap_or_default()
         );
         if found.hidden > 0 {
-            tell!("wattlock: {} processes of other users were not read; try as root", found.hidden);
+            let processes = if found.hidden == 1 { "process" } else { "processes" };
+            tell!(
+                "wattlock: {} {processes} of other users could not be read; try as root",
+                found.hidden
+            );
         }
     }
     print(&found.services.iter().map(statistics::service).collect::<Vec<_>>().join("\n"))?;
