@@ -108,12 +108,22 @@ fn a_passphrase_typed_on_a_terminal() {
     let wait_for = |what: &str| {
         wattlock_testing::wait_until(what, || screen().contains(what));
     };
-    wait_for("Passphrase:");
-    tmux(&["send-keys", "typed secret", "Enter"]);
-    wait_for("Once more:");
-    tmux(&["send-keys", "typed secret", "Enter"]);
+    // The prompt is on the screen before the terminal stops to echo.
+    let terminal = stdout(&tmux(&["display-message", "-p", "#{pane_tty}"])).trim().to_owned();
+    let is_silent = || {
+        let settings = Command::new("stty").args(["-F", &terminal, "-a"]).output().unwrap();
+        stdout(&settings).split_whitespace().any(|setting| setting == "-echo")
+    };
+    let answer = |prompt: &str, times: usize| {
+        wattlock_testing::wait_until(prompt, || {
+            screen().matches(prompt).count() == times && is_silent()
+        });
+        tmux(&["send-keys", "typed secret", "Enter"]);
+    };
+    answer("Passphrase:", 1);
+    answer("Once more:", 1);
     wait_for("f.wlk: done");
-    tmux(&["send-keys", "typed secret", "Enter"]);
+    answer("Passphrase:", 2);
     wait_for("again: done");
     assert!(!screen().contains("typed secret"), "a passphrase is not echoed");
     tmux(&["kill-server"]);
