@@ -19,7 +19,7 @@ test-fast: prepare
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
 test-all: test sanitize constant-time
-	$(signals) cargo xtask test --profile soak --run-ignored only
+	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.
 signals = env --default-signal=HUP,INT,TERM
@@ -30,7 +30,7 @@ check: prepare
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask structure
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
-	cargo check --manifest-path fuzz/Cargo.toml --target-dir target --locked --quiet
+	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
 
 # The newest OpenSSL and an nginx with it, built once for each version into the user's cache: some
 # minutes. Tests that need them are skipped and listed where they cannot be built.

@@ -5,7 +5,9 @@
 mod library;
 mod skips;
 mod wait;
+mod watch;
 
 pub use library::rust_library;
 pub use skips::{has_program, skip};
-pub use wait::wait_until;
+pub use wait::{exits_within, wait_for, wait_until};
+pub use watch::Watched;

@@ -105,8 +105,6 @@ const SPIN: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
     use crate::fake::FakeMeter;
     use crate::{Meter, Microjoules};
@@ -125,7 +123,7 @@ mod tests {
             meter: Ok(MeterThread::new(meter)),
         }];
         let nowhere = Root::new("/nowhere");
-        probe(&mut candidates, &nowhere, |_| thread::sleep(Duration::from_millis(20)));
+        probe(&mut candidates, &nowhere, |_| spin(Duration::from_millis(20)));
         let [candidate] = candidates;
         candidate.meter.err().map(|obstacle| obstacle.why)
     }

@@ -225,7 +225,11 @@ fn model(counted: bool) -> Found {
 }
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+
+    use wattlock_testing::wait_until;
 
     use super::*;
     use crate::fake::FakeMeter;
@@ -246,10 +250,12 @@ mod tests {
             extent: Extent::Package,
             kind: Kind::Counter(small),
         };
-        let counting = Counting { info, start: Instant::now() };
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counting = Counting { info, start: Instant::now(), reads: Arc::clone(&reads) };
         let mut sources = Sources::of_meters(vec![Box::new(counting)]);
-        // 50 W for 0.4 s go through 8 J twice and a half.
-        let (_, window) = sources.measure(|| thread::sleep(Duration::from_millis(400))).unwrap();
+        // In forty periods 50 W go through 8 J twice and a half.
+        let work = || wait_until("it was read", || reads.load(Ordering::Relaxed) > 40);
+        let (_, window) = sources.measure(work).unwrap();
         let (lo, hi) = match window.sum().interval() {
             Some(interval) => interval,
             None => {
@@ -279,6 +285,7 @@ mod tests {
     struct Counting {
         info: crate::Info,
         start: Instant,
+        reads: Arc<AtomicUsize>,
     }
 
     impl Meter for Counting {
@@ -287,6 +294,7 @@ mod tests {
         }
 
         fn sample(&mut self) -> crate::Sample {
+            self.reads.fetch_add(1, Ordering::Relaxed);
             let counted = Watts(50.0).during(self.start.elapsed());
             crate::Sample::take(|| Ok(Reading::Energy(Microjoules(counted.0 % 8_000_000))))
         }

@@ -197,6 +197,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
+    use wattlock_testing::Watched;
+
     use super::*;
 
     fn why<T>(result: Result<T, Error>) -> String {
@@ -269,9 +271,11 @@ mod tests {
         let root = Root::new(machine.path());
         let restorer = State::create(&root).unwrap().lock(Role::Restorer).unwrap();
         let (held, waited) = (State::create(&root).unwrap(), State::create(&root).unwrap());
+        let opened = Watched::opens_of(&machine.path().join("run/wattlock/lock"));
         thread::scope(|scope| {
             let waiting = scope.spawn(|| waited.lock(Role::Lease).map(drop));
-            thread::sleep(Duration::from_millis(50));
+            // It has looked, and found the lock taken.
+            opened.wait_for(2);
             drop(restorer);
             waiting.join().unwrap().unwrap();
         });

@@ -12,23 +12,32 @@ use crate::pipeline::{Slot, land};
 use crate::sample;
 use crate::task::Task;
 
+/// How many cases there are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cases {
+    /// Lengths up to some hundred groups of lanes.
+    Short,
+    /// Those of a mebibyte too, which take most of the time.
+    All,
+}
+
 /// Panics where `slot` computes something else than `aes_soft`.
-pub(crate) fn check<S: Slot>(slot: &mut S) {
+pub(crate) fn check<S: Slot>(slot: &mut S, cases: Cases) {
     for key_len in [16, 24, 32] {
         let key: Vec<u8> = (0..key_len).map(|i| (7 * i + 1) as u8).collect();
         let key = AesKey::new(AesKernel::Soft, &key).unwrap();
-        ctr(slot, &key);
-        blocks(slot, &key);
+        ctr(slot, &key, cases);
+        blocks(slot, &key, cases);
     }
     for (algorithm, key_len) in [(AeadAlgorithm::Aes128Gcm, 16), (AeadAlgorithm::Aes256Gcm, 32)] {
-        gcm(slot, &AeadKey::new(algorithm, &vec![0x3c; key_len]).unwrap());
+        gcm(slot, &AeadKey::new(algorithm, &vec![0x3c; key_len]).unwrap(), cases);
     }
-    cuts(slot);
+    cuts(slot, cases);
 }
 
-fn ctr<S: Slot>(slot: &mut S, key: &AesKey) {
+fn ctr<S: Slot>(slot: &mut S, key: &AesKey, cases: Cases) {
     for iv in IVS {
-        for len in LENGTHS {
+        for len in lengths(cases) {
             compare(slot, &job(Cipher::Ctr { key, iv }, 4096), 0, len);
         }
         // Chunks that begin in the middle of a block of the key stream.
@@ -39,9 +48,9 @@ fn ctr<S: Slot>(slot: &mut S, key: &AesKey) {
     }
 }
 
-fn blocks<S: Slot>(slot: &mut S, key: &AesKey) {
+fn blocks<S: Slot>(slot: &mut S, key: &AesKey, cases: Cases) {
     let ivs: Vec<[u8; 16]> = (0..66_000_u32).map(|i| [(i % 249) as u8; 16]).collect();
-    for len in LENGTHS.map(|len| len / 16 * 16) {
+    for len in lengths(cases).map(|len| len / 16 * 16) {
         compare(slot, &job(Cipher::EcbEncrypt(key), 4096), 0, len);
         compare(slot, &job(Cipher::EcbDecrypt(key), 4096), 2, len);
         for chunk_len in [16, 48, 4096, 1 << 21] {
@@ -51,9 +60,10 @@ fn blocks<S: Slot>(slot: &mut S, key: &AesKey) {
     }
 }
 
-fn gcm<S: Slot>(slot: &mut S, key: &AeadKey) {
+fn gcm<S: Slot>(slot: &mut S, key: &AeadKey, cases: Cases) {
+    let many = if cases == Cases::All { 70 } else { 6 };
     let xor = Nonces::XorIndex { base: [0xc3; 12] };
-    for (chunk_len, chunks) in [(512, 1), (512, 3), (4064, 5), (4080, 2), (16 << 10, 70)] {
+    for (chunk_len, chunks) in [(512, 1), (512, 3), (4064, 5), (4080, 2), (16 << 10, many)] {
         for last_len in [0, 1, 15, 16, 17, 496, chunk_len - 1, chunk_len] {
             if last_len == 0 && chunks > 1 {
                 continue;
@@ -83,7 +93,8 @@ fn gcm<S: Slot>(slot: &mut S, key: &AeadKey) {
 }
 
 /// Any part of a message is the same as in the whole.
-fn cuts<S: Slot>(slot: &mut S) {
+fn cuts<S: Slot>(slot: &mut S, cases: Cases) {
+    let times = if cases == Cases::All { 24 } else { 6 };
     let key = AesKey::new(AesKernel::best(), &[9; 32]).unwrap();
     let cipher = Cipher::Ctr { key: &key, iv: IVS[1] };
     let mut whole = pattern(24 << 20);
@@ -96,7 +107,7 @@ fn cuts<S: Slot>(slot: &mut S) {
         state ^= state << 17;
         (state % below as u64) as usize
     };
-    for _ in 0..24 {
+    for _ in 0..times {
         let first = random(whole.len());
         let len = random(whole.len() - first).min(3 << 20);
         let mut cut = input[first..][..len].to_vec();
@@ -146,6 +157,11 @@ fn job(cipher: Cipher<'_>, chunk_len: usize) -> Job<'_> {
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
+}
+
+fn lengths(cases: Cases) -> impl Iterator<Item = usize> {
+    let longest = if cases == Cases::All { usize::MAX } else { 100_000 };
+    LENGTHS.into_iter().filter(move |len| *len <= longest)
 }
 
 /// Nothing, blocks, the lanes of a group, the counters that share a cache, and many of them.

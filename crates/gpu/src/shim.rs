@@ -9,7 +9,7 @@ use libloading::{Library, Symbol};
 use wattlock_engine::Operation;
 use wattlock_engine::crypto::{AesKernel, AesKey, TAG_LEN};
 
-use crate::agreement;
+use crate::agreement::{self, Cases};
 use crate::check::{Extent, Found, ROW, Salt, Sums};
 use crate::kernels::{Tables, round_key_words};
 use crate::pipeline::{Made, Slot};
@@ -35,14 +35,24 @@ const GROUP: u32 = 96;
 #[test]
 fn one_table_agrees_with_aes_soft() {
     if let Some(mut shim) = Shim::compile(Tables::T0, "one_table_agrees_with_aes_soft") {
-        agreement::check(&mut shim);
+        agreement::check(&mut shim, Cases::Short);
     }
 }
 
 #[test]
 fn four_tables_agree_with_aes_soft() {
     if let Some(mut shim) = Shim::compile(Tables::T4, "four_tables_agree_with_aes_soft") {
-        agreement::check(&mut shim);
+        agreement::check(&mut shim, Cases::Short);
+    }
+}
+
+#[test]
+#[ignore = "takes long; `make test-all` runs it"]
+fn soak_of_all_operations_in_c() {
+    for tables in [Tables::T0, Tables::T4] {
+        if let Some(mut shim) = Shim::compile(tables, "soak_of_all_operations_in_c") {
+            agreement::check(&mut shim, Cases::All);
+        }
     }
 }
 

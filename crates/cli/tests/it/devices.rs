@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::support::{assert_exit, names, stderr, stdout, wattlock};
@@ -245,22 +245,22 @@ fn joules_from_files_in_place_of_sensors_are_not_kept() {
     fs::write(zone.join("name"), "package-0\n").unwrap();
     fs::write(zone.join("max_energy_range_uj"), "262143328850\n").unwrap();
     fs::write(zone.join("energy_uj"), "0\n").unwrap();
-    let done = AtomicBool::new(false);
+    let (done, ended) = mpsc::channel::<()>();
     let ran = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for ms in 0u64.. {
-                if done.load(Ordering::Relaxed) {
-                    return;
-                }
+        let zone = &zone;
+        scope.spawn(move || {
+            // A new value each 10 ms, until the sender is dropped.
+            let next = || ended.recv_timeout(Duration::from_millis(10));
+            for ms in (0u64..).step_by(10).take_while(|_| next() == Err(RecvTimeoutError::Timeout))
+            {
                 // 20 W, renamed into place so that no read finds half of it.
-                fs::write(zone.join("next"), format!("{}\n", ms * 200_000)).unwrap();
+                fs::write(zone.join("next"), format!("{}\n", ms * 20_000)).unwrap();
                 fs::rename(zone.join("next"), zone.join("energy_uj")).unwrap();
-                std::thread::sleep(Duration::from_millis(10));
             }
         });
         let args = ["calibrate", "--json", "--only=aes-256-gcm seal"];
         let ran = cache.command(&args).env("WATTLOCK_ROOT", root.path()).output().unwrap();
-        done.store(true, Ordering::Relaxed);
+        drop(done);
         ran
     });
     assert_exit(&ran, 0);

@@ -5,10 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::support::{Place, assert_exit, installed, stderr, stdout, wattlock};
 use serde_json::Value;
+use wattlock_testing::wait_until;
 
 const SUITE: &str = "ECDHE-RSA-AES256-GCM-SHA384";
 
@@ -25,16 +25,6 @@ fn processes_in(directory: &Path) -> Vec<String> {
         Some(String::from_utf8_lossy(&line).replace('\0', " "))
     });
     all.filter(|line| line.contains(directory.to_str().unwrap())).collect()
-}
-
-/// Waits until something is so, for longer than any machine takes.
-#[track_caller]
-fn wait_for(what: &str, mut so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !so() {
-        assert!(started.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]
@@ -82,7 +72,7 @@ fn pages_are_served_and_told_and_nothing_is_left() {
     let missing = "no nginx with OpenSSL at /nowhere/bin/nginx; `make openssl` builds it";
     assert!(skipped.any(|why| why.as_str().unwrap().contains(missing)), "{results}");
     assert_eq!(place.names(), [""; 0]);
-    wait_for("nginx is left", || processes_in(&place.path("d")).is_empty());
+    wait_until("nginx is gone", || processes_in(&place.path("d")).is_empty());
 }
 
 /// What `cargo xtask openssl` built; else says why the test is skipped.
@@ -152,12 +142,12 @@ fn an_ended_bench_leaves_no_server() {
             let all = processes_in(&place.path("d"));
             all.iter().any(|line| line.contains("wrk"))
         };
-        wait_for("no page is asked for", || is_serving() || bench.try_wait().unwrap().is_some());
+        wait_until("a page is asked for", || is_serving() || bench.try_wait().unwrap().is_some());
         let sent = Command::new("kill").args([signal, &bench.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let ended = bench.wait().unwrap();
         assert!(!ended.success(), "{signal}");
-        wait_for("a process is left", || processes_in(&place.path("d")).is_empty());
+        wait_until("no process is left", || processes_in(&place.path("d")).is_empty());
         if signal != "-KILL" {
             assert_eq!(place.names(), [""; 0], "{signal}");
         }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{
-    Place, assert_exit, in_the_middle_of_replacing, install, is_root, names, pattern, stderr,
+    Place, assert_exit, install, is_root, names, pattern, signal, stderr, stopped_in_the_middle,
     wattlock,
 };
 
@@ -151,30 +151,11 @@ fn a_full_disk_leaves_nothing() {
 fn a_file_that_changes_while_it_is_read_is_not_taken_for_a_whole() {
     let place = Place::new();
     let file = place.path("d/log");
-    fs::File::create(&file).unwrap().set_len(3 << 30).unwrap();
-    let mut child = wattlock()
-        .args(["protect", "--threads=1", "-r", &place.recipient])
-        .arg(&file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let Some(child) = stopped_in_the_middle(&place, &[], &file) else { return };
     // Once it reads the file, the file grows.
-    let io = format!("/proc/{}/io", child.id());
-    let started = |text: String| {
-        text.lines().find_map(|l| l.strip_prefix("rchar: ")?.parse::<u64>().ok()) > Some(100 << 20)
-    };
-    while !fs::read_to_string(&io).is_ok_and(started) {
-        if child.try_wait().unwrap().is_some() {
-            wattlock_testing::skip(
-                "timing",
-                "the program ended before the test could interrupt it",
-            );
-            return;
-        }
-        std::thread::yield_now();
-    }
     use std::io::Write;
     fs::File::options().append(true).open(&file).unwrap().write_all(b"one more line").unwrap();
+    signal(&child, "-CONT");
     let output = child.wait_with_output().unwrap();
     assert_exit(&output, 1);
     assert!(stderr(&output).contains("changed meanwhile"), "{}", stderr(&output));
@@ -241,10 +222,11 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
 fn a_file_put_in_the_place_of_the_original_is_not_removed() {
     let place = Place::new();
     let file = place.path("d/f");
-    let Some(child) = in_the_middle_of_replacing(&place, &file, 2 << 30) else { return };
+    let Some(child) = stopped_in_the_middle(&place, &["--replace"], &file) else { return };
     // As an editor saves: another file, renamed over the name.
     let new = place.write("new", b"new text");
     fs::rename(new, &file).unwrap();
+    signal(&child, "-CONT");
     let output = child.wait_with_output().unwrap();
     assert_exit(&output, 1);
     assert_eq!(fs::read(&file).unwrap(), b"new text");

@@ -9,6 +9,7 @@ use std::process::Command;
 use crate::support::{
     Place, assert_exit, installed, pattern, stderr, stdout, wattlock, with_input,
 };
+use wattlock_testing::wait_for;
 
 /// Lengths around the chunks of both formats.
 const LENGTHS: [usize; 8] = [0, 1, 65535, 65536, 65537, 131_072, 1_000_000, 3 << 20];
@@ -106,19 +107,16 @@ fn passphrases_both_ways_on_a_terminal() {
     // age asks on the terminal and takes a passphrase from nowhere else.
     tmux(&["new-session", "-d", "-x", "200", "-y", "50", &line]);
     let mut answered = String::new();
-    for _ in 0..600 {
+    let screen = wait_for(|| {
         let screen = stdout(&tmux(&["capture-pane", "-p"]));
         let prompt = screen.trim_end().lines().last().unwrap_or_default().to_owned();
         if prompt.contains("passphrase") && prompt.ends_with(':') && prompt != answered {
             tmux(&["send-keys", "correct horse", "Enter"]);
             answered = prompt;
         }
-        if theirs.exists() && fs::metadata(&theirs).unwrap().len() > 100_000 {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    let screen = stdout(&tmux(&["capture-pane", "-p"]));
+        let made = fs::metadata(&theirs).is_ok_and(|theirs| theirs.len() > 100_000);
+        if made { Ok(screen) } else { Err(format!("age has not finished:\n{screen}")) }
+    });
     tmux(&["kill-server"]);
     assert!(fs::read(&opened).is_ok_and(|bytes| bytes == pattern(100_000)), "{screen}");
     let back = wattlock()

@@ -8,12 +8,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Place, assert_exit, in_the_middle_of_replacing, pattern, stderr, wattlock};
-
-fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
+use crate::support::{
+    Place, SPARSE_LEN, assert_exit, pattern, signal, stderr, stopped_in_the_middle, wattlock,
+};
 
 /// A `protect` of a stream that has taken a few megabytes and waits for more.
 fn in_the_middle_of_a_stream(place: &Place, output: &Path) -> (Child, std::process::ChildStdin) {
@@ -70,12 +67,13 @@ fn an_interrupted_replace_keeps_the_original() {
     let place = Place::new();
     for name in ["-INT", "-KILL"] {
         let file = place.path("d/big");
-        let Some(mut child) = in_the_middle_of_replacing(&place, &file, 6 << 30) else { return };
+        let Some(mut child) = stopped_in_the_middle(&place, &["--replace"], &file) else { return };
         signal(&child, name);
+        signal(&child, "-CONT");
         let status = child.wait().unwrap();
         assert!(status.code() == Some(130) || status.signal() == Some(9), "{status}");
         assert_eq!(place.names(), ["big"], "{name}");
-        assert_eq!(fs::metadata(&file).unwrap().len(), 6 << 30);
+        assert_eq!(fs::metadata(&file).unwrap().len(), SPARSE_LEN);
     }
 }
 

@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use crate::support::stream::{Gateway, PATIENCE, open, opened, sealed, stream, units};
+use crate::support::stream::{Gateway, open, opened, sealed, stream, units};
 use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with_input};
+use wattlock_testing::{wait_for, wait_until};
 
 #[test]
 fn whatever_is_done_to_a_sealed_stream_nothing_forged_comes_out() {
@@ -143,14 +143,13 @@ fn senders_that_never_finish_a_message_stop_nobody_and_are_ended() {
         quick.write_all(b"\0\0\0\x04ping").unwrap();
     }
     gateway.wait_for("wattlock_stream_messages_total 1000");
-    let started = Instant::now();
-    while gateway.value("wattlock_stream_connections_cut_total") < 400.0 {
-        assert!(started.elapsed() < PATIENCE, "{}", gateway.metrics());
+    wait_for(|| {
         // Those that were ended take no more.
         slow.retain_mut(|stream| stream.write_all(b"x").is_ok());
         quick.write_all(b"\0\0\0\x04ping").unwrap();
-        thread::sleep(Duration::from_millis(100));
-    }
+        let all = gateway.value("wattlock_stream_connections_cut_total") >= 400.0;
+        if all { Ok(()) } else { Err(gateway.metrics()) }
+    });
     assert!(gateway.peak_memory() < 200 << 20, "{}", gateway.peak_memory());
     drop(quick);
     assert_exit(&gateway.stop(), 0);
@@ -179,14 +178,13 @@ fn a_stalled_consumer_stops_the_producer_and_costs_no_memory() {
         });
         // It goes on until the window and the pipes are full, and then not.
         let now = || pushed.load(std::sync::atomic::Ordering::SeqCst);
-        let (mut last, mut since) = (now(), Instant::now());
-        let started = Instant::now();
-        while since.elapsed() < Duration::from_secs(2) && started.elapsed() < PATIENCE {
-            thread::sleep(Duration::from_millis(50));
-            if now() != last {
-                (last, since) = (now(), Instant::now());
-            }
-        }
+        let (mut last, mut looks) = (0, 0);
+        wait_until("nothing more is taken in", || {
+            let pushed = now();
+            looks = if pushed == last && pushed > 0 { looks + 1 } else { 0 };
+            last = pushed;
+            looks == 100
+        });
         assert!(now() < 64 << 20, "{} bytes were taken in", now());
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

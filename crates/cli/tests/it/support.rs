@@ -127,12 +127,13 @@ impl Plugin {
     }
 }
 
-/// A `protect --replace` of a sparse file of `len` bytes, in the middle of its work; `None`, with the
-/// reason said, if this machine was done with it already.
-pub fn in_the_middle_of_replacing(place: &Place, file: &Path, len: u64) -> Option<Child> {
-    fs::File::create(file).unwrap().set_len(len).unwrap();
+/// A `protect` with `args` of a sparse file, stopped in the middle of its work, until it is told
+/// `-CONT`; `None`, with the reason said, if this machine was done with it already.
+pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Option<Child> {
+    fs::File::create(file).unwrap().set_len(SPARSE_LEN).unwrap();
     let mut child = wattlock()
-        .args(["protect", "--replace", "--threads=1", "-r", &place.recipient])
+        .args(["protect", "--threads=1", "-r", &place.recipient])
+        .args(args)
         .arg(file)
         .stderr(Stdio::piped())
         .spawn()
@@ -149,8 +150,18 @@ pub fn in_the_middle_of_replacing(place: &Place, file: &Path, len: u64) -> Optio
         wattlock_testing::skip("timing", "the program ended before the test could interrupt it");
         return None;
     }
+    signal(&child, "-STOP");
     Some(child)
 }
+
+/// Sends a signal.
+pub fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Long enough that no machine has read all of it before a test sees that it has begun.
+pub const SPARSE_LEN: u64 = 1 << 30;
 
 /// The program.
 pub fn wattlock() -> Command {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Status, Window};
 
@@ -47,21 +47,31 @@ impl Machine {
     }
 
     fn measure(&self, work: impl FnOnce()) -> Window {
-        let work = || {
-            std::thread::sleep(Duration::from_millis(200));
-            work();
-        };
         self.sources().measure(work).unwrap().1
+    }
+
+    /// Measures some work; also how long that took.
+    fn work(&self) -> (Window, Duration) {
+        let mut took = Duration::ZERO;
+        let window = self.measure(|| {
+            let start = Instant::now();
+            (0..20).for_each(|_| drop(self.told()));
+            took = start.elapsed();
+        });
+        (window, took)
     }
 }
 
-/// The energy of a steady power is time times power; the window is a little longer than what is
-/// between its samples.
-fn is_steady(energy: &Energy, watts: f64, window: &Window) -> bool {
+/// The energy of a steady power is time times power. The first and the last sample are taken within
+/// the window, and outside of the work.
+fn is_steady(energy: &Energy, watts: f64, window: &Window, work: Duration) -> bool {
     let truth = watts * window.wall.as_secs_f64();
     let best = energy.best().unwrap().joules();
     let (lo, hi) = energy.interval().unwrap();
-    best <= truth && best > 0.3 * truth && lo.joules() <= truth && truth <= hi.joules()
+    watts * work.as_secs_f64() <= best
+        && best <= truth
+        && lo.joules() <= truth
+        && truth <= hi.joules()
 }
 
 #[test]
@@ -69,11 +79,11 @@ fn power_is_read_whatever_its_sign() {
     for power in ["12000000", "-12000000"] {
         let machine = Machine::new().battery("BAT0", "Discharging", &[("power_now", power)]);
         assert_eq!(machine.told()[0].1, Status::Used);
-        let window = machine.measure(|| ());
+        let (window, work) = machine.work();
         let sum = window.sum();
         assert_eq!(sum.class(), Class::Integrated);
-        assert!(is_steady(&sum, 12.0, &window), "{sum:?}");
-        // Two tenths of a second of a value that is up to 30 s old say little, and that is said.
+        assert!(is_steady(&sum, 12.0, &window, work), "{sum:?}");
+        // A moment of a value that is up to 30 s old say little, and that is said.
         assert!(sum.caveats().any(|caveat| caveat == Caveat::BelowResolution));
     }
 }
@@ -83,12 +93,12 @@ fn current_and_voltage_are_power() {
     for current in ["1500000", "-1500000"] {
         let files = [("current_now", current), ("voltage_now", "12000000")];
         let machine = Machine::new().battery("BAT0", "Discharging", &files);
-        let window = machine.measure(|| ());
-        assert!(is_steady(&window.sum(), 18.0, &window));
+        let (window, work) = machine.work();
+        assert!(is_steady(&window.sum(), 18.0, &window, work));
         // Power that cannot be read is no reason to give up.
         let machine = machine.supply("BAT0", &[("power_now", "garbage")]);
-        let window = machine.measure(|| ());
-        assert!(is_steady(&window.sum(), 18.0, &window));
+        let (window, work) = machine.work();
+        assert!(is_steady(&window.sum(), 18.0, &window, work));
     }
 }
 
@@ -152,20 +162,21 @@ fn several_batteries_are_several_domains() {
     let machine = Machine::new()
         .battery("BAT0", "Discharging", &[("power_now", "7000000")])
         .battery("BAT1", "Discharging", &[("power_now", "5000000")]);
-    let window = machine.measure(|| ());
+    let (window, work) = machine.work();
     assert_eq!(window.domains.len(), 2);
-    assert!(is_steady(&window.sum(), 12.0, &window));
+    assert!(is_steady(&window.sum(), 12.0, &window, work));
     // One that rests adds nothing, and is not missed.
     fs::write(machine.file("BAT1/status"), "Not charging").unwrap();
     let statuses: Vec<_> = machine.told().into_iter().map(|(_, status, _)| status).collect();
     assert_eq!(statuses, [Status::Used, Status::Ignored]);
-    let window = machine.measure(|| ());
-    assert!(is_steady(&window.sum(), 7.0, &window));
+    let (window, work) = machine.work();
+    assert!(is_steady(&window.sum(), 7.0, &window, work));
     // One that cannot be read is missed.
     fs::write(machine.file("BAT1/status"), "Discharging").unwrap();
     fs::write(machine.file("BAT1/power_now"), "garbage").unwrap();
-    let window = machine.measure(|| ());
-    assert!(is_steady(&window.sum(), 7.0, &window) && window.sum().missing().eq(["BAT1"]));
+    let (window, work) = machine.work();
+    assert!(is_steady(&window.sum(), 7.0, &window, work));
+    assert!(window.sum().missing().eq(["BAT1"]));
 }
 
 #[test]

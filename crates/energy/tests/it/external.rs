@@ -5,11 +5,14 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use wattlock_energy::{Caveat, Class, External, Found, Root, Sources, Status, Window};
-use wattlock_testing::wait_until;
+use wattlock_testing::{wait_for, wait_until};
 
 /// A machine without any other meter.
 struct Machine(tempfile::TempDir);
@@ -44,8 +47,8 @@ impl Machine {
     }
 }
 
-fn measure(sources: &mut Sources, time: Duration) -> Window {
-    sources.measure(|| thread::sleep(time)).unwrap().1
+fn measure(sources: &mut Sources, work: impl FnOnce()) -> Window {
+    sources.measure(work).unwrap().1
 }
 
 /// The energy of a steady power is time times power; the window is a little longer than what is
@@ -81,11 +84,13 @@ fn one_runs(path: &str) -> bool {
 #[test]
 fn a_command_that_goes_on_is_listened_to() {
     let machine = Machine::new();
-    let mut sources =
-        machine.sources("echo '# watts of the wall'; while :; do echo 50 W; sleep 0.05; done");
+    let told = machine.path("told");
+    let mut sources = machine.sources(&format!(
+        "echo '# watts of the wall'; while :; do echo 50 W; printf x >> {told}; sleep 0.05; done"
+    ));
     assert_eq!(sources.found()[0].status, Status::Used);
     assert_eq!(sources.found()[0].why, "all that the mains deliver");
-    let window = measure(&mut sources, Duration::from_millis(500));
+    let window = measure(&mut sources, || more_readings(10, &told));
     assert!(is_steady(&window, 50.0), "{:?}", window.sum());
     assert_eq!(window.sum().class(), Class::Integrated);
     assert!(window.sum().covers().eq(["wall"]));
@@ -94,15 +99,12 @@ fn a_command_that_goes_on_is_listened_to() {
 #[test]
 fn a_command_that_ends_is_run_again() {
     let machine = Machine::new();
-    let count = machine.path("count");
-    let mut sources = machine.sources(&format!("printf x >> {count}; printf '120.5 W ± 1%%'"));
-    let runs = || fs::read(machine.path("count")).unwrap().len();
+    let runs = machine.path("runs");
+    let mut sources = machine.sources(&format!("printf x >> {runs}; printf '120.5 W ± 1%%'"));
     // Its interval is known by its second run.
-    assert!(runs() >= 2);
-    let window = measure(&mut sources, Duration::from_millis(200));
+    assert!(count(&runs) >= 2);
+    let window = measure(&mut sources, || more_readings(2, &runs));
     assert!(is_steady(&window, 120.5), "{:?}", window.sum());
-    let before = runs();
-    wait_until("it runs again", || runs() > before);
 }
 
 #[test]
@@ -240,13 +242,23 @@ fn a_reading_that_is_old_is_a_gap() {
     let machine = Machine::new();
     let mut sources = machine.sources("echo 5 W; sleep 0.1; echo 5 W; sleep 1000");
     assert_eq!(sources.found()[0].status, Status::Used);
-    let sum = measure(&mut sources, Duration::from_millis(5500)).sum();
+    let sum = wait_for(|| {
+        let sum = measure(&mut sources, || ()).sum();
+        let is_old = sum.gaps().iter().any(|gap| gap.contains("s old"));
+        if is_old { Ok(sum) } else { Err(format!("the reading is no gap: {sum:?}")) }
+    });
     assert_eq!(sum.interval(), None);
-    assert!(sum.gaps().iter().any(|gap| gap.contains("s old")), "{:?}", sum.gaps());
 }
 
 /// A web server that answers each request so; where it is.
 fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> String {
+    serve_counted(answer).0
+}
+
+/// The same, and how many requests it has answered.
+fn serve_counted(answer: impl Fn(&mut TcpStream) + Send + 'static) -> (String, Arc<AtomicUsize>) {
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&answered);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/meter?id=0", listener.local_addr().unwrap());
     // It ends with the test.
@@ -255,9 +267,10 @@ fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> String {
             let mut stream = stream.unwrap();
             let _ = stream.read(&mut [0; 4096]);
             answer(&mut stream);
+            count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    url
+    (url, answered)
 }
 
 fn body(text: &'static str) -> impl Fn(&mut TcpStream) + Send + 'static {
@@ -273,12 +286,16 @@ fn body(text: &'static str) -> impl Fn(&mut TcpStream) + Send + 'static {
 #[test]
 fn a_url_is_asked() {
     let machine = Machine::new();
-    let plain = serve(body("# plug\n42.5 W +- 1%\n"));
-    let json = serve(body(r#"{"id":0,"apower":42.5,"aenergy":{"total":10.25}}"#));
-    for meter in [plain, format!("{json}#/apower=W")] {
+    let (plain, plain_asked) = serve_counted(body("# plug\n42.5 W +- 1%\n"));
+    let (json, json_asked) =
+        serve_counted(body(r#"{"id":0,"apower":42.5,"aenergy":{"total":10.25}}"#));
+    for (meter, asked) in [(plain, plain_asked), (format!("{json}#/apower=W"), json_asked)] {
         let mut sources = machine.sources(&meter);
         assert_eq!(sources.found()[0].status, Status::Used, "{}", sources.found()[0].why);
-        let window = measure(&mut sources, Duration::from_millis(200));
+        let window = measure(&mut sources, || {
+            let before = asked.load(Ordering::Relaxed);
+            wait_until("it is asked again", || asked.load(Ordering::Relaxed) > before);
+        });
         assert!(is_steady(&window, 42.5), "{:?}", window.sum());
     }
     assert!(machine.sources(&format!("{json}#/aenergy/total=Wh")).can_measure());
@@ -299,9 +316,9 @@ fn a_url_that_does_not_answer_says_why() {
     let slow = serve(|stream| drop(stream.read_to_end(&mut Vec::new())));
     let drips = serve(|stream| {
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
-        while write!(stream, "5").is_ok() {
-            thread::sleep(Duration::from_millis(100));
-        }
+        // A byte each tenth of a second, until the other end gives up.
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        while write!(stream, "5").is_ok() && !matches!(stream.read(&mut [0]), Ok(0)) {}
     });
     let giant = serve(|stream| {
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
@@ -338,15 +355,18 @@ fn a_url_that_does_not_answer_says_why() {
 #[test]
 fn a_url_that_goes_away_is_a_gap() {
     let machine = Machine::new();
-    let answers = std::sync::atomic::AtomicUsize::new(0);
-    let url = serve(move |stream| {
-        if answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < 2 {
+    let answers = AtomicUsize::new(0);
+    let (url, asked) = serve_counted(move |stream| {
+        if answers.fetch_add(1, Ordering::Relaxed) < 2 {
             body("5 W")(stream);
         }
     });
     let mut sources = machine.sources(&url);
     assert_eq!(sources.found()[0].status, Status::Used);
-    let sum = measure(&mut sources, Duration::from_millis(1800)).sum();
+    let sum = measure(&mut sources, || {
+        wait_until("it is asked in vain", || asked.load(Ordering::Relaxed) > 3);
+    })
+    .sum();
     assert_eq!(sum.interval(), None);
     assert!(sum.gaps().iter().any(|gap| gap.contains("did not answer")), "{:?}", sum.gaps());
 }
@@ -395,9 +415,15 @@ fn a_count_that_goes_back_is_seen_between_two_looks() {
 fn the_age_of_the_last_reading_is_in_the_interval() {
     let machine = Machine::new();
     // 10 W, and silent for a second before the window ends.
-    let meter = "i=0; while [ $i -lt 9 ]; do i=$((i+1)); echo $i J; sleep 0.1; done; sleep 100";
-    let mut sources = machine.sources(meter);
-    let window = measure(&mut sources, Duration::from_secs(2));
+    let silent = machine.path("silent");
+    let meter = format!(
+        "i=0; while [ $i -lt 9 ]; do i=$((i+1)); echo $i J; sleep 0.1; done; sleep 1; : > {silent}; \
+         sleep 100"
+    );
+    let mut sources = machine.sources(&meter);
+    let window = measure(&mut sources, || {
+        wait_until("the meter was silent", || Path::new(&silent).exists());
+    });
     let (_, hi) = window.sum().interval().unwrap();
     let best = window.sum().best().unwrap();
     assert!(hi.joules() > best.joules() + 5.0, "{window:?}");

@@ -7,13 +7,11 @@ mod machine;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use machine::{Holder, MAX_0, MAX_1, Machine, guardian, process, runs, send};
 use rustix::process::Signal;
 use wattlock_energy::{Error, Lease, Replay, restore};
-use wattlock_testing::wait_until;
+use wattlock_testing::{Watched, wait_until};
 
 /// The processes that the tests start: this program once more, told by its environment what to do.
 #[test]
@@ -59,9 +57,10 @@ fn sigkill_at_any_moment_leaves_nothing_changed() {
     for moment in 0..12 {
         let machine = Machine::new();
         let mut holder = Holder::start(&machine);
+        let writes = Watched::writes_of(&machine.file(moment % 2, "scaling_max_freq"));
         holder.tell("spin");
         assert_eq!(holder.hear(), "spinning");
-        thread::sleep(Duration::from_micros(700 * moment));
+        writes.wait_for(5 * moment as usize);
         send(holder.pid(), Signal::KILL);
         machine.eventually_restored();
         let stderr = holder.end();

@@ -6,10 +6,11 @@ mod knobs;
 mod machine;
 mod refusals;
 
-use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wattlock_energy::{Caveat, Class, Domain, Gpu, Knob, Root, Sources, Status, Watts, Window};
+
+use wattlock_testing::wait_until;
 
 use machine::{Machine, UUID};
 
@@ -29,16 +30,12 @@ fn a_gpu_is_added_to_the_packages() {
     let mut sources = machine.sources();
     assert!(sources.can_measure());
     let from = machine.log().len();
-    let work = || {
-        sleep(Duration::from_millis(50));
-        machine.joules(7);
-    };
-    let (_, window) = sources.measure(work).unwrap();
+    let (_, window) = sources.measure(|| machine.joules(0.7)).unwrap();
     let counted = machine.counted(0, from);
-    assert!(counted >= 250 * 50_000, "{counted}");
+    assert!(counted >= 250_000, "{counted}");
     assert_eq!(gpu(&window).energy.best().unwrap().0, counted);
     assert_eq!(gpu(&window).energy.class(), Class::Measured);
-    assert_eq!(window.sum().best().unwrap().0, 7_000_000 + counted);
+    assert_eq!(window.sum().best().unwrap().0, 700_000 + counted);
     assert!(window.is_measured() && has(&window, Caveat::OtherRoot));
     assert!(window.sum().covers().eq(["gpu-0 NVIDIA H200", "package-0"]));
 }
@@ -48,15 +45,14 @@ fn every_gpu_is_a_domain() {
     let machine =
         Machine::new().package().gpu(0, &[("energy_mj", "5")]).gpu(1, &[("energy_mj", "7")]);
     let window = machine.measure(|| {
-        sleep(Duration::from_millis(50));
-        machine.joules(1);
-        machine.says("gpu0/energy_mj", "2005");
-        machine.says("gpu1/energy_mj", "3007");
+        machine.joules(0.1);
+        machine.says("gpu0/energy_mj", "25");
+        machine.says("gpu1/energy_mj", "37");
     });
     let domains = window.domains.iter().filter(|domain| domain.source == "nvml");
     let told = domains.map(|domain| (domain.name.as_str(), domain.energy.best().unwrap().0));
-    assert!(told.eq([("gpu-0 NVIDIA H200", 2_000_000), ("gpu-1 NVIDIA H200", 3_000_000)]));
-    assert_eq!(window.sum().best().unwrap().0, 6_000_000);
+    assert!(told.eq([("gpu-0 NVIDIA H200", 20_000), ("gpu-1 NVIDIA H200", 30_000)]));
+    assert_eq!(window.sum().best().unwrap().0, 150_000);
 }
 
 #[test]
@@ -64,10 +60,9 @@ fn without_the_packages_a_gpu_is_measured_and_the_sum_is_not() {
     let machine = Machine::new().gpu(0, &[("energy_mj", "1000")]);
     assert!(!machine.sources().can_measure());
     let window = machine.measure(|| {
-        sleep(Duration::from_millis(50));
-        machine.says("gpu0/energy_mj", "6000");
+        machine.says("gpu0/energy_mj", "1050");
     });
-    assert_eq!(gpu(&window).energy.best().unwrap().0, 5_000_000);
+    assert_eq!(gpu(&window).energy.best().unwrap().0, 50_000);
     assert_eq!(gpu(&window).energy.class(), Class::Measured);
     assert_eq!((window.sum().class(), window.sum().interval()), (Class::Unavailable, None));
     assert!(has(&window, Caveat::DomainMissing));
@@ -76,9 +71,12 @@ fn without_the_packages_a_gpu_is_measured_and_the_sum_is_not() {
 #[test]
 fn without_a_counter_power_is_sampled() {
     let machine = Machine::new().package().gpu(0, &[("power_mw", "250000")]);
+    let mut inside = Duration::ZERO;
     let window = machine.measure(|| {
-        sleep(Duration::from_millis(120));
-        machine.joules(7);
+        let start = Instant::now();
+        machine.wait_for_reads(2);
+        machine.joules(0.7);
+        inside = start.elapsed();
     });
     if gpu(&window).energy.caveats().any(|caveat| caveat == Caveat::Ambiguous) {
         wattlock_testing::skip("timing", "the guard did not run for 2 s");
@@ -88,8 +86,7 @@ fn without_a_counter_power_is_sampled() {
     assert_eq!((energy.class(), window.sum().class()), (Class::Integrated, Class::Integrated));
     assert!(energy.caveats().any(|caveat| caveat == Caveat::Sampled));
     let told = energy.best().unwrap();
-    let (least, most) =
-        (Watts(250.0).during(Duration::from_millis(120)), Watts(250.0).during(window.wall));
+    let (least, most) = (Watts(250.0).during(inside), Watts(250.0).during(window.wall));
     assert!(least <= told && told <= most, "{told:?} {most:?}");
     assert!(!machine.sources().can_measure());
 }
@@ -101,8 +98,7 @@ fn a_gpu_that_is_lost_meanwhile_is_a_gap() {
     {
         let machine = Machine::new().package().gpu(0, &[(kind, before)]);
         let window = machine.measure(|| {
-            sleep(Duration::from_millis(50));
-            machine.joules(7);
+            machine.joules(0.7);
             machine.says(&format!("gpu0/{kind}"), after);
         });
         let energy = &gpu(&window).energy;
@@ -111,7 +107,7 @@ fn a_gpu_that_is_lost_meanwhile_is_a_gap() {
         assert!(energy.gaps()[0].contains(UUID) && energy.gaps()[0].contains("bus"));
         // The package's joules are left, and are not the whole.
         let sum = window.sum();
-        assert_eq!(sum.best().unwrap().0, 7_000_000);
+        assert_eq!(sum.best().unwrap().0, 700_000);
         assert!(sum.missing().eq(["gpu-0 NVIDIA H200"]) && !window.is_measured());
     }
 }
@@ -121,7 +117,7 @@ fn a_counter_that_jumps_or_goes_back_is_not_believed() {
     for (after, why) in [("999999999", Caveat::Implausible), ("3", Caveat::Reset)] {
         let machine = Machine::new().package().gpu(0, &[("energy_mj", "1000")]);
         let window = machine.measure(|| {
-            machine.joules(7);
+            machine.joules(0.7);
             machine.says("gpu0/energy_mj", after);
         });
         assert_eq!(gpu(&window).energy.interval(), None);
@@ -173,7 +169,15 @@ fn a_real_gpu_is_read() {
         sources.found().iter().filter(|found| found.source == "nvml").cloned().collect();
     println!("{found:#?}");
     assert!(found.len() >= gpus.len());
-    let (_, window) = sources.measure(|| sleep(Duration::from_secs(2))).unwrap();
+    // Reading its clocks is work too, and the window is long enough to tell its power.
+    let start = Instant::now();
+    let work = || {
+        wait_until("two seconds of readings are over", || {
+            gpus.iter().for_each(|gpu| drop(gpu.observed_clock()));
+            start.elapsed() > Duration::from_secs(2)
+        });
+    };
+    let (_, window) = sources.measure(work).unwrap();
     for found in found.iter().filter(|found| found.status == Status::Used) {
         let domain = window.domains.iter().find(|domain| domain.name == found.domain).unwrap();
         println!("{}: {} in {:?}", domain.name, domain.energy, window.wall);

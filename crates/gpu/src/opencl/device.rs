@@ -212,7 +212,7 @@ const GROUP_LANES: usize = 256;
 mod tests {
     use super::super::{choose, devices};
     use super::*;
-    use crate::agreement;
+    use crate::agreement::{self, Cases};
 
     /// PoCL with these tables; `None`, and a line, where it is missing.
     fn pocl(tables: Tables, test: &str) -> Option<OpenCl> {
@@ -227,14 +227,24 @@ mod tests {
     #[test]
     fn agrees_with_aes_soft_with_one_table() {
         if let Some(device) = pocl(Tables::T0, "agrees_with_aes_soft_with_one_table") {
-            agreement::check(&mut device.slots.lock().unwrap()[0]);
+            agreement::check(&mut device.slots.lock().unwrap()[0], Cases::Short);
         }
     }
 
     #[test]
     fn agrees_with_aes_soft_with_four_tables() {
         if let Some(device) = pocl(Tables::T4, "agrees_with_aes_soft_with_four_tables") {
-            agreement::check(&mut device.slots.lock().unwrap()[0]);
+            agreement::check(&mut device.slots.lock().unwrap()[0], Cases::Short);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes long; `make test-all` runs it"]
+    fn soak_of_all_operations_on_pocl() {
+        for tables in [Tables::T0, Tables::T4] {
+            if let Some(device) = pocl(tables, "soak_of_all_operations_on_pocl") {
+                agreement::check(&mut device.slots.lock().unwrap()[0], Cases::All);
+            }
         }
     }
 

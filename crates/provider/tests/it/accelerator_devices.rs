@@ -8,7 +8,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use crate::support::evp::Evp;
 use crate::support::installation::OpenSsl;
@@ -18,6 +17,7 @@ use crate::support::{Modules, Numbers};
 use wattlock_engine::Lane;
 use wattlock_gpu::opencl::{choose, devices};
 use wattlock_provider::statistics::{self, Event, HeldTable, Statistics};
+use wattlock_testing::{wait_for, wait_until};
 
 const POCL: &str = "accelerator = opencl:portable";
 
@@ -66,17 +66,15 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
 /// Until then T is what no device is worth a request for.
 fn auto_measures_the_device_when_it_is_open(table: &Rc<HeldTable>) {
     let all = Everything::with(table, "threshold = auto").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
     let mut context = all.evp.cipher("AES-256-CTR", "wattlock");
     assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
     // The process counts already, and notes T when that is found.
     let before = own(table).threshold();
     assert_eq!(before, Some(0));
-    while own(table).threshold() == before {
+    wait_until("T is measured", || {
         assert!(context.update(&[0; 4096]).is_some());
-        assert!(Instant::now() < deadline, "T is not measured");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        own(table).threshold() != before
+    });
     assert!(own(table).threshold() >= Some(1024));
 }
 
@@ -103,20 +101,18 @@ impl Everything {
 
     /// Asks until the device is open, and returns what was counted until then.
     fn open(&self) -> Statistics {
-        let deadline = Instant::now() + Duration::from_secs(120);
         let mut context = self.evp.cipher("AES-256-CTR", "wattlock");
         assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
-        loop {
+        wait_for(|| {
             assert!(context.update(&[0; 4096]).is_some());
             let counted = own(&self.table);
             if counted.lane(Lane::Accelerator).calls > 0 {
                 assert!(counted.times(Event::Absent) > 0, "the first request waited for a driver");
-                return counted;
+                return Ok(counted);
             }
             assert_eq!(counted.times(Event::Fault), 0, "the device cannot be opened");
-            assert!(Instant::now() < deadline, "the device is not opened");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            Err("the device is not open")
+        })
     }
 
     fn agrees(&self) {
@@ -267,13 +263,12 @@ fn workers_of_nginx_open_the_device_for_themselves() {
             let workers = all.iter().filter(|one| one.process != master);
             workers.map(|one| one.lane(Lane::Accelerator).calls).sum::<u64>()
         };
-        let deadline = Instant::now() + Duration::from_secs(180);
-        while accelerated() == 0 {
-            assert!(Instant::now() < deadline, "{suite}: no worker uses the device");
+        wait_until(&format!("a worker uses the device for {suite}"), || {
             for page in PAGES {
                 site.fetch(&server, false, page, TLS_1_2);
             }
-        }
+            accelerated() > 0
+        });
         let before = accelerated();
         for page in PAGES {
             site.fetch(&server, false, page, TLS_1_2);

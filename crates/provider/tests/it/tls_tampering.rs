@@ -54,7 +54,13 @@ const TLS_1_2: [(&[&str], &str, Path); 9] = [
 ];
 
 fn a_changed_record_of_tls_1_2_is_refused_as_by_openssl(openssl: OpenSsl) {
+    // Beside the installed version, one suite for each path through the provider.
+    let mut tried = Vec::new();
     for (suite, settings, path) in TLS_1_2 {
+        if openssl == OpenSsl::Newest && tried.contains(&path) {
+            continue;
+        }
+        tried.push(path);
         let options = [&["-quiet", "-tls1_2", "-cipher"], suite].concat();
         refused_alike(openssl, &options, settings, path);
     }

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use wattlock_testing::wait_for;
 
 use super::{Place, assert_exit, wattlock, with_input};
 
@@ -107,15 +109,10 @@ impl Gateway {
     /// Waits until the metrics are as `wanted`.
     #[track_caller]
     pub fn wait_until(&self, what: &str, wanted: impl Fn(&str) -> bool) {
-        let started = Instant::now();
-        loop {
+        wait_for(|| {
             let text = self.metrics();
-            if wanted(&text) {
-                return;
-            }
-            assert!(started.elapsed() < PATIENCE, "{what} never came; {text}");
-            thread::sleep(Duration::from_millis(20));
-        }
+            if wanted(&text) { Ok(()) } else { Err(format!("{what} did not come; {text}")) }
+        });
     }
 
     /// A metric's value.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wattlock_energy::{Found, Root, Sources, Status, Window};
-use wattlock_testing::rust_library;
+use wattlock_testing::{rust_library, wait_until};
 
 pub const UUID: &str = "GPU-01234567-89ab-cdef-0123-456789abcdef";
 pub const OTHER_UUID: &str = "GPU-76543210-ba98-fedc-3210-fedcba987654";
@@ -51,13 +51,13 @@ impl Machine {
     pub fn package(self) -> Self {
         self.file("sys/class/powercap/intel-rapl:0/name", "package-0");
         self.file("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "262143328850");
-        self.joules(0);
+        self.joules(0.0);
         self
     }
 
     /// What the packages' counter shows.
-    pub fn joules(&self, joules: u64) {
-        let uj = (joules * 1_000_000).to_string();
+    pub fn joules(&self, joules: f64) {
+        let uj = ((joules * 1e6) as u64).to_string();
         self.file("sys/class/powercap/intel-rapl:0/energy_uj", &uj);
     }
 
@@ -84,6 +84,13 @@ impl Machine {
     pub fn log(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("usr/lib/nvml/log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until a GPU's sensor has been read so many times more.
+    pub fn wait_for_reads(&self, times: usize) {
+        let reads = || self.log().iter().filter(|line| line.starts_with("power ")).count();
+        let before = reads();
+        wait_until("the GPU is read", || reads() >= before + times);
     }
 
     /// What was set.

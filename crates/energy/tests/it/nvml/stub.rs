@@ -2,8 +2,8 @@
 //!
 //! Beside the library lies a folder `nvml`; every folder `gpu0`, `gpu1`, … in it is a GPU, and every
 //! file in that an answer: a number, numbers or text; `error 15` is an error of NVML, and a file
-//! that is missing is one that the GPU does not support. `energy_mj` may be `rises 250`: at so many
-//! W, from when it was first read. What was called and matters is written to the file `log`.
+//! that is missing is one that the GPU does not support. `energy_mj` may be `rises 250`: by so many
+//! mJ at each read. What was called and matters is written to the file `log`.
 //! Each copy of this library is loaded by itself and has its own state.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SUCCESS: c_uint = 0;
 const UNINITIALIZED: c_uint = 1;
@@ -23,8 +23,8 @@ const INSUFFICIENT_SIZE: c_uint = 7;
 /// How often it was initialised more than shut down.
 static USERS: Mutex<u32> = Mutex::new(0);
 
-/// When energy was first read.
-static BEGINNING: OnceLock<Instant> = OnceLock::new();
+/// By how much energy that rises has risen.
+static COUNTED: AtomicU64 = AtomicU64::new(0);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> c_uint {
@@ -104,10 +104,9 @@ pub extern "C" fn nvmlDeviceGetTotalEnergyConsumption(
 ) -> c_uint {
     status(of(gpu, "energy_mj").and_then(|text| {
         let counted = match text.strip_prefix("rises ") {
-            Some(watts) => {
-                let since = BEGINNING.get_or_init(Instant::now).elapsed();
-                // A watt for a millisecond is a millijoule.
-                1_000_000 + number::<u64>(watts)? * since.as_millis() as u64
+            Some(step) => {
+                let step = number::<u64>(step)?;
+                1_000_000 + COUNTED.fetch_add(step, Ordering::Relaxed)
             }
             None => number(&text)?,
         };
@@ -118,7 +117,7 @@ pub extern "C" fn nvmlDeviceGetTotalEnergyConsumption(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceGetPowerUsage(gpu: *mut c_void, power: *mut c_uint) -> c_uint {
-    status(put_number(gpu, "power_mw", power))
+    status(put_number(gpu, "power_mw", power).inspect(|()| log(&format!("power {}", index(gpu)))))
 }
 
 #[unsafe(no_mangle)]

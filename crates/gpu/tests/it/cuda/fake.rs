@@ -372,6 +372,7 @@ fn enter(name: &str) -> Result<(), c_int> {
         drop(std::fs::File::open(folder().join("release")).unwrap());
     }
     if let Some(milliseconds) = slow {
+        // Such is the device; no test waits by it.
         std::thread::sleep(std::time::Duration::from_millis(milliseconds));
     }
     match error {

@@ -5,9 +5,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wattlock_provider::statistics::{self, Counts, HeldTable, Statistics};
+use wattlock_testing::{exits_within, wait_for};
 
 use super::installation::OpenSsl;
 use super::{Modules, Numbers};
@@ -151,14 +152,15 @@ impl Server {
         let process =
             command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it was found");
         let mut server = Self { process, port };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        wait_for(|| {
+            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Ok(());
+            }
+            let log = fs::read_to_string(log).unwrap_or_default();
             let ended = server.process.try_wait().unwrap();
-            let log = || fs::read_to_string(log).unwrap_or_default();
-            assert!(ended.is_none(), "the server ended: {}", log());
-            assert!(Instant::now() < deadline, "the server does not listen: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            assert!(ended.is_none(), "the server ended: {log}");
+            Err(format!("the server does not listen: {log}"))
+        });
         server
     }
 }
@@ -167,12 +169,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         // A signal that nginx's master passes on to its workers.
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while matches!(self.process.try_wait(), Ok(None)) {
-            if Instant::now() > deadline {
-                let _ = self.process.kill();
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        if exits_within(&mut self.process, Duration::from_secs(20)).is_none() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
         }
     }
 }

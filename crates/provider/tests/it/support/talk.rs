@@ -5,6 +5,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use wattlock_testing::{exits_within, wait_for};
+
 use super::site::{Site, free_port};
 
 /// A busy machine may need it; nothing waits so long that goes well.
@@ -136,16 +138,11 @@ impl Talk {
     /// The same while its input stays open.
     #[track_caller]
     pub fn wait(&mut self) -> (ExitStatus, Vec<u8>, String) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                let out = self.out.ended();
-                self.error.ended();
-                return (status, out, self.error.so_far());
-            }
-            assert!(Instant::now() < deadline, "it does not end: {}", self.error.so_far());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        let status = exits_within(&mut self.process, PATIENCE);
+        let status = status.unwrap_or_else(|| panic!("it does not end: {}", self.error.so_far()));
+        let out = self.out.ended();
+        self.error.ended();
+        (status, out, self.error.so_far())
     }
 }
 
@@ -164,14 +161,15 @@ pub fn s_server(site: &Site, with: bool, arguments: &[&str]) -> (Talk, u16) {
     command.arg("-cert").arg(site.path("cert.pem")).args(arguments);
     command.current_dir(site.path("pages"));
     let mut server = Talk::start(command);
-    let deadline = Instant::now() + PATIENCE;
-    while !is_bound(port) {
+    wait_for(|| {
+        if is_bound(port) {
+            return Ok(());
+        }
         if let Some(status) = server.process.try_wait().unwrap() {
             panic!("s_server {arguments:?} ended with {status}: {}", server.errors());
         }
-        assert!(Instant::now() < deadline, "s_server does not listen: {}", server.errors());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        Err(format!("s_server does not listen: {}", server.errors()))
+    });
     (server, port)
 }
 
