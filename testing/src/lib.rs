@@ -1,12 +1,14 @@
-//! What tests of all crates share: skips that are counted, waits for events, libraries that are
-//! built once.
+//! What tests of all crates share: skips that are counted, waits for events, libraries and a
+//! certificate that are made once.
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod library;
 mod skips;
 mod wait;
 mod watch;
 
+pub use certificate::certificate;
 pub use library::rust_library;
 pub use skips::{has_program, skip};
 pub use wait::{exits_within, wait_for, wait_until};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Use Wattlock's ciphers in OpenSSL 3, and see that they are used.
+/// Use Wattlock's ciphers in OpenSSL 3.0 and newer, and see that they are used.
 #[derive(Debug, Subcommand)]
 pub enum Provider {
     Config(ProviderConfig),

@@ -155,7 +155,7 @@ fn a_clock_that_is_not_kept_is_not_measured() {
 #[test]
 fn a_clock_that_was_changed_meanwhile_was_measured_in_vain() {
     let machine = Machine::new();
-    let args = ["bench", "ciphers", "--only", "rc4a", "--rounds", "300", "--json", "-"];
+    let args = ["bench", "ciphers", "--only", "rc4a", "--rounds", "100", "--json", "-"];
     let mut command = machine.wattlock(&args);
     command.args(["--clocks", "low", "--set-clocks"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -315,18 +315,10 @@ fn nginx_reads_its_settings() {
     let place = Place::new();
     let text = format!(
         "pid {0}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{settings}\n\
-         server {{ listen 127.0.0.1:1 ssl; ssl_certificate {0}/cert; ssl_certificate_key {0}/key; }}\n}}\n",
-        place.path("d").display()
+         server {{ listen 127.0.0.1:1 ssl; ssl_certificate {1}/cert.pem; ssl_certificate_key {1}/key.pem; }}\n}}\n",
+        place.path("d").display(),
+        wattlock_testing::certificate().display()
     );
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"])
-        .arg("-keyout")
-        .arg(place.path("d/key"))
-        .arg("-out")
-        .arg(place.path("d/cert"))
-        .output()
-        .unwrap();
-    assert_exit(&made, 0);
     let conf = place.write("d/nginx.conf", text.as_bytes());
     let mut path = std::env::var_os("PATH").unwrap();
     path.push(":/usr/sbin");

@@ -170,13 +170,7 @@ struct Nginx {
 impl Nginx {
     fn start(place: &Place, configuration: PathBuf) -> Self {
         let (folder, port) = (place.path("d"), free_port());
-        let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
-            .args(["-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
-            .current_dir(&folder)
-            .output()
-            .unwrap();
-        assert!(made.status.success());
+        let certificate = wattlock_testing::certificate();
         fs::write(folder.join("page"), vec![7; PAGE]).unwrap();
         let text = format!(
             "worker_processes 2; pid {0}/pid; error_log {0}/error;\nevents {{}}\n\
@@ -184,9 +178,10 @@ impl Nginx {
              fastcgi_temp_path {0}/3; uwsgi_temp_path {0}/4; scgi_temp_path {0}/5;\n\
              server {{ listen 127.0.0.1:{port} ssl; root {0};\n\
              ssl_protocols TLSv1.2; ssl_ciphers ECDHE-RSA-AES256-GCM-SHA384;\n\
-             ssl_certificate {0}/cert.pem; ssl_certificate_key {0}/key.pem;\n\
+             ssl_certificate {1}/cert.pem; ssl_certificate_key {1}/key.pem;\n\
              ssl_buffer_size 124k; output_buffers 1 124k; }} }}\n",
-            folder.display()
+            folder.display(),
+            certificate.display()
         );
         fs::write(folder.join("nginx.conf"), text).unwrap();
         let nginx = Self { folder, port, environment: configuration };

@@ -13,7 +13,7 @@ use device::{Argument, Device};
 
 /// Lengths around blocks, a unit of 256 counters and a group of lanes, and many of all.
 const LENGTHS: [usize; 14] =
-    [0, 1, 15, 16, 17, 511, 512, 513, 4095, 4096, 4097, 32 * 1024 - 1, 32 * 1024, (1 << 18) + 3];
+    [0, 1, 15, 16, 17, 511, 512, 513, 4095, 4096, 4097, 32 * 1024 - 1, 32 * 1024, (1 << 16) + 3];
 
 const KINDS: [(&str, usize); 2] = [("t0", 32 * 1024), ("t4", 128 * 1024)];
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use wattlock_provider::statistics::{self, Counts, HeldTable, Statistics};
-use wattlock_testing::{exits_within, wait_for};
+use wattlock_testing::{certificate, exits_within, wait_for};
 
 use super::installation::OpenSsl;
 use super::{Modules, Numbers};
@@ -48,7 +48,7 @@ impl Site {
         for len in PAGES {
             fs::write(path.join("pages").join(len.to_string()), numbers.bytes(len)).unwrap();
         }
-        let made = certificate(openssl);
+        let made = certificate();
         for name in ["key.pem", "cert.pem"] {
             fs::copy(made.join(name), path.join(name)).unwrap();
         }
@@ -178,27 +178,4 @@ impl Drop for Server {
 
 pub fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
-
-/// The folder of a key and a certificate, which all tests of a day share: making an RSA key takes as
-/// long as a test.
-fn certificate(openssl: OpenSsl) -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let folder = program.with_file_name("test-certificate");
-    fs::create_dir_all(&folder).unwrap();
-    let lock = fs::File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let made = fs::metadata(folder.join("cert.pem")).and_then(|made| made.modified());
-    if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age.as_secs() < 86_400)) {
-        return folder;
-    }
-    let made = openssl
-        .command("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
-        .current_dir(&folder)
-        .stderr(Stdio::null())
-        .status();
-    assert!(made.unwrap().success());
-    folder
 }
