@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::guardian::Guardian;
 use crate::journal::{Entry, Journal};
-use crate::limit::{self, Holder};
+use crate::limit::{self, HeldBy};
 use crate::restore::{self, Replay, Restored};
 use crate::state::{Lock, Role, State};
 use crate::{Error, Knob, Root, Setting, knob};
@@ -132,8 +132,8 @@ impl Lease {
         let highest = knob.highest().filter(|_| knob.step_above(old).is_some());
         let Some(highest) = highest else { return Ok(()) };
         match limit::holder(&mut self.journal, entry, &self.lock, knob, old) {
-            Ok(Holder::Setting) => Ok(()),
-            Ok(Holder::Other) => {
+            Ok(HeldBy::Setting) => Ok(()),
+            Ok(HeldBy::Other) => {
                 // Nothing shows what it was; the kernel starts with the highest clock.
                 knob.write(&highest)?;
                 let by = format!(
@@ -156,7 +156,7 @@ impl Lease {
         if !self.journal.entries[entry].is_ours(&current) {
             let hidden = limit::is_below(knob, &self.journal.entries[entry], &current)
                 && limit::holder(&mut self.journal, entry, &self.lock, knob, &current)?
-                    == Holder::Other;
+                    == HeldBy::Other;
             if !hidden {
                 return Err(Error::Foreign { knob: knob.id().to_owned(), found: current });
             }

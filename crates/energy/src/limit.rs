@@ -13,7 +13,7 @@ use crate::{Error, Knob, Setting, attribute, knob};
 
 /// What holds a limit at its reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub(crate) enum HeldBy {
     /// The setting itself.
     Setting,
     /// A request that does not come from the setting.
@@ -35,20 +35,20 @@ pub(crate) fn holder(
     lock: &Lock,
     knob: &dyn Knob,
     reading: &Setting,
-) -> Result<Holder, Error> {
+) -> Result<HeldBy, Error> {
     // Where nothing is above the reading, nothing holds it down.
-    let Some(step) = knob.step_above(reading) else { return Ok(Holder::Setting) };
+    let Some(step) = knob.step_above(reading) else { return Ok(HeldBy::Setting) };
     let before = journal.entries[index].clone();
     let entry = &mut journal.entries[index];
     entry.read_back = Some(std::mem::replace(&mut entry.new, step.clone()));
     journal.save(lock)?;
     if knob::write_and_read(knob, reading, &step)? == *reading {
-        return Ok(Holder::Other);
+        return Ok(HeldBy::Other);
     }
     knob.write(reading)?;
     journal.entries[index] = before;
     journal.save(lock)?;
-    Ok(Holder::Setting)
+    Ok(HeldBy::Setting)
 }
 
 /// The cooling device that holds the clocks of CPUs down, if one does.

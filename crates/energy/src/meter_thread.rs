@@ -35,7 +35,7 @@ enum Order {
     /// Read once: whether that worked.
     Sample(Sender<bool>),
     /// Open an account and say so, keep it until `end` is dropped, and close it.
-    Watch(Orders),
+    OpenAccount(Orders),
 }
 
 /// What a watch is told and tells.
@@ -55,7 +55,7 @@ enum Late {
 
 /// An account that is open, or that a silent meter could not open.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct OpenAccount {
     /// Dropped to close it.
     end: Option<Sender<()>>,
     opened: Option<Receiver<()>>,
@@ -103,21 +103,21 @@ impl MeterThread {
     ///
     /// # Errors
     /// [`Error::Guard`]: the system has no more threads.
-    pub fn open(&mut self, moves: Moves, eager: bool) -> Result<Watch, Error> {
+    pub fn open(&mut self, moves: Moves, eager: bool) -> Result<OpenAccount, Error> {
         let (opened, has_opened) = mpsc::channel();
         let (end, ends) = mpsc::channel();
         let (closed, has_closed) = mpsc::channel();
         let moved = eager.then(Arc::<AtomicBool>::default);
         let orders = Orders { moves, opened, end: ends, closed, moved: moved.clone() };
-        if !self.order(Order::Watch(orders))? {
-            return Ok(Watch::default());
+        if !self.order(Order::OpenAccount(orders))? {
+            return Ok(OpenAccount::default());
         }
         let (opened, closed) = (Some(has_opened), Some(has_closed));
-        Ok(Watch { end: Some(end), opened, closed, moved })
+        Ok(OpenAccount { end: Some(end), opened, closed, moved })
     }
 
     /// Waits until the account is open. One that is not by `deadline` is given up.
-    pub fn opened(&mut self, watch: &mut Watch, deadline: Instant) {
+    pub fn opened(&mut self, watch: &mut OpenAccount, deadline: Instant) {
         let Some(opened) = watch.opened.take() else { return };
         if opened.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
             watch.end = None;
@@ -129,7 +129,7 @@ impl MeterThread {
     /// `hurries` says that somebody wants no more of it.
     pub fn closed(
         &mut self,
-        watch: Watch,
+        watch: OpenAccount,
         deadline: Instant,
         hurries: &dyn Fn() -> bool,
     ) -> Domain {
@@ -194,7 +194,7 @@ impl Drop for MeterThread {
     }
 }
 
-impl Watch {
+impl OpenAccount {
     /// Tells the meter to read a last time.
     pub fn end(&mut self) {
         self.end = None;
@@ -228,7 +228,7 @@ fn serve(mut meter: Box<dyn Meter>, orders: &Receiver<Order>) {
             Order::Sample(answer) => {
                 let _ = answer.send(meter.sample().value.is_ok());
             }
-            Order::Watch(orders) => {
+            Order::OpenAccount(orders) => {
                 let account = Account::open(meter.as_mut(), true, orders.moves);
                 let _ = orders.opened.send(());
                 let _ = orders.closed.send(watch(account, &orders));

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::journal::{self, Entry, Journal};
-use crate::limit::{self, Holder};
+use crate::limit::{self, HeldBy};
 use crate::state::{Lock, Role, State};
 use crate::{Error, Knob, Root, Setting, cpufreq, knob};
 
@@ -284,7 +284,7 @@ fn put_one_back(
     }
     if !entry.is_ours(&current) {
         let hidden = limit::is_below(knob, &entry, &current)
-            && limit::holder(journal, index, lock, knob, &current)? == Holder::Other;
+            && limit::holder(journal, index, lock, knob, &current)? == HeldBy::Other;
         if !hidden {
             return Ok(End::Foreign { found: current, old });
         }

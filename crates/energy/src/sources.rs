@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::candidate::{Candidate, Chosen, choose};
 use crate::external::External;
-use crate::meter_thread::{MeterThread, PATIENCE, Watch};
+use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
 use crate::window::{Coverage, Moves};
 use crate::{
@@ -156,14 +156,14 @@ impl Sources {
         let moves = self.moves();
         let started = Instant::now();
         let watches = self.meters.iter_mut().map(|(meter, _)| meter.open(moves, false));
-        let mut watches: Vec<Watch> = watches.collect::<Result<_, Error>>()?;
+        let mut watches: Vec<OpenAccount> = watches.collect::<Result<_, Error>>()?;
         let deadline = started + PATIENCE;
         for ((meter, _), watch) in self.meters.iter_mut().zip(&mut watches) {
             meter.opened(watch, deadline);
         }
         // Dropped by a panic in the work, the watches end.
         let done = work();
-        watches.iter_mut().for_each(Watch::end);
+        watches.iter_mut().for_each(OpenAccount::end);
         let deadline = Instant::now() + PATIENCE;
         let closed = self.meters.iter_mut().zip(watches).map(|((meter, in_sum), watch)| {
             let mut domain = meter.closed(watch, deadline, hurries);

@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// The new file cannot get an attribute that the original has.
     #[error("cannot copy the attribute {name} of the original to {}: {source}", Shown(path))]
-    NotGiven {
+    AttributeNotCopied {
         /// The new file.
         path: PathBuf,
         /// The attribute, as the system calls it.
@@ -263,7 +263,7 @@ impl Error {
             | Self::NotRemoved { .. }
             | Self::HardLinked { .. }
             | Self::SpecialMode { .. }
-            | Self::NotGiven { .. }
+            | Self::AttributeNotCopied { .. }
             | Self::Differs(_)
             | Self::Stale(_)
             | Self::Unproven(_)
@@ -315,7 +315,7 @@ impl Error {
             Self::SpecialMode { .. } => {
                 "clear the bit with chmod u-s,g-s,-t, or leave out --replace, which keeps the original"
             }
-            Self::NotGiven { .. } => {
+            Self::AttributeNotCopied { .. } => {
                 "the original was kept; write to a file system that supports the attribute, or leave \
                  out --replace"
             }

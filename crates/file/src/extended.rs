@@ -11,16 +11,16 @@ use rustix::io::Errno;
 
 /// The extended attributes of a file. POSIX ACLs are among them.
 #[derive(Clone, Default)]
-pub struct Extended(Vec<(CString, Vec<u8>)>);
+pub struct ExtendedAttributes(Vec<(CString, Vec<u8>)>);
 
 /// Why a file could not be given one of its attributes.
 #[derive(Debug)]
-pub(crate) struct NotGiven {
+pub(crate) struct AttributeNotCopied {
     pub name: CString,
     pub source: io::Error,
 }
 
-impl Extended {
+impl ExtendedAttributes {
     /// Reads those of `file`. A file system that has none is no error.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         let mut attributes = Vec::new();
@@ -40,13 +40,13 @@ impl Extended {
 
     /// Gives `file` these attributes, and takes away others, such as an ACL that it inherited from
     /// its folder.
-    pub(crate) fn give(&self, file: &File) -> Result<(), NotGiven> {
+    pub(crate) fn give(&self, file: &File) -> Result<(), AttributeNotCopied> {
         let failed = |name: &CStr| {
             let name = name.to_owned();
-            |error: Errno| NotGiven { name, source: error.into() }
+            |error: Errno| AttributeNotCopied { name, source: error.into() }
         };
-        let present =
-            names(file).map_err(|source| NotGiven { name: CString::default(), source })?;
+        let present = names(file)
+            .map_err(|source| AttributeNotCopied { name: CString::default(), source })?;
         for name in present.iter().filter(|name| !self.has(name)) {
             fremovexattr(file, &**name).map_err(failed(name))?;
         }
@@ -109,7 +109,7 @@ const ACL: &CStr = c"system.posix_acl_access";
 const GROUP_OBJ: u16 = 4;
 const MASK: u16 = 0x10;
 
-impl std::fmt::Debug for Extended {
+impl std::fmt::Debug for ExtendedAttributes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::extended::Extended;
+use crate::extended::ExtendedAttributes;
 use crate::staging::{directory_of, sync_directory};
 
 /// The input of an operation.
@@ -110,7 +110,7 @@ impl Opened {
         self.check_mode_is_plain()?;
         let (own, others) = (self.extended()?, other.extended()?);
         own.missing_in(&others).map_or(Ok(()), |name| {
-            Err(Error::NotGiven {
+            Err(Error::AttributeNotCopied {
                 path: other.name.clone(),
                 name: name.to_string_lossy().into_owned(),
                 source: std::io::Error::other("--resume changes no existing output"),
@@ -119,8 +119,8 @@ impl Opened {
     }
 
     /// The ACL and the extended attributes of the file.
-    pub fn extended(&self) -> Result<Extended, Error> {
-        Extended::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
+    pub fn extended(&self) -> Result<ExtendedAttributes, Error> {
+        ExtendedAttributes::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
     }
 
     /// Removes the file, if it is still the one that was opened, and as it was then: somebody may

@@ -38,7 +38,7 @@ mod wattlock_v1;
 pub use batch::{Batch, Direction, Found, Outcome, Plan, Skip, Task, expect_all};
 pub use digest::{DIGEST_LEN, DigestAlgorithm, digests};
 pub use error::{Damage, Error, Kind};
-pub use extended::Extended;
+pub use extended::ExtendedAttributes;
 pub use folders::Folders;
 pub use format::Format;
 pub use header::{Header, MAX_HEADER_LEN, MAX_RECIPIENTS, Stanza};

@@ -21,7 +21,7 @@ use wattlock_engine::crypto::random;
 
 use crate::error::Error;
 use crate::exchange;
-use crate::extended::{Acl, Extended, NotGiven};
+use crate::extended::{Acl, AttributeNotCopied, ExtendedAttributes};
 use crate::input::State;
 use crate::shown::Shown;
 
@@ -35,7 +35,7 @@ pub struct Attributes {
     /// User and group, if the process may set them.
     pub owner: Option<(u32, u32)>,
     /// ACL and extended attributes; `None` leaves what the folder gives a new file.
-    pub extended: Option<Extended>,
+    pub extended: Option<ExtendedAttributes>,
 }
 
 impl Attributes {
@@ -121,14 +121,16 @@ impl Staged {
         }
         // After the owner, whose change takes capabilities away, and before the mode.
         if let Some(extended) = &attributes.extended {
-            extended.give(&self.file).map_err(|NotGiven { name, source }| Error::NotGiven {
-                path: self.target.clone(),
-                name: name.to_string_lossy().into_owned(),
-                source,
+            extended.give(&self.file).map_err(|AttributeNotCopied { name, source }| {
+                Error::AttributeNotCopied {
+                    path: self.target.clone(),
+                    name: name.to_string_lossy().into_owned(),
+                    source,
+                }
             })?;
         }
         if let Some(mode) = attributes.mode {
-            let acl = attributes.extended.as_ref().and_then(Extended::acl);
+            let acl = attributes.extended.as_ref().and_then(ExtendedAttributes::acl);
             let mode = acl.map_or(mode, |acl| mode & 0o707 | acl.mask << 3);
             let permissions = Permissions::from_mode(mode & 0o777);
             self.file.set_permissions(permissions).map_err(failed("set the mode of"))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
 use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
 
-use crate::check::{Expected, Salt};
+use crate::check::{ChecksumSeed, Expected};
 use crate::pipeline::{Slot, land};
 use crate::sample;
 use crate::task::Task;
@@ -132,7 +132,7 @@ fn apply<S: Slot>(slot: &mut S, job: &Job<'_>, first: u64, bytes: &mut [u8]) -> 
     let said = |error: S::Error| -> ! { panic!("the device failed: {error}") };
     // To check takes as long again, so a third is checked, of all lengths.
     let checked = (bytes.len() / 16 + first as usize).is_multiple_of(3);
-    let salt = Salt::random().filter(|_| checked);
+    let salt = ChecksumSeed::random().filter(|_| checked);
     let expected = salt.map(|salt| Expected::new(salt, &batch, bytes));
     assert!(slot.load_key(&task).unwrap_or_else(|error| said(error)));
     slot.start(&batch, bytes, salt).unwrap_or_else(|error| said(error));

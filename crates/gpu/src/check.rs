@@ -9,7 +9,7 @@ use crate::task::{BLOCK, Batch};
 
 /// Random numbers that sums of one piece are made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Salt {
+pub(crate) struct ChecksumSeed {
     salt: [u32; 4],
     /// Odd, so that different blocks have different numbers.
     step: [u32; 4],
@@ -41,7 +41,7 @@ pub(crate) struct Sums {
 
 /// The bytes of a piece that are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct ByteRange {
     pub start: u64,
     pub end: u64,
     /// Blocks of which the last is room for a tag, and not summed; 0 where there is none.
@@ -50,7 +50,7 @@ pub(crate) struct Extent {
 
 /// What the sums of a piece have to be, as far as it is known before the device has worked.
 pub(crate) struct Expected {
-    pub salt: Salt,
+    pub salt: ChecksumSeed,
     input: Sum,
     beside: Sum,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Expected {
 /// Words of a row of the kernel's: [`Found`].
 pub(crate) const ROW: usize = 5;
 
-impl Salt {
+impl ChecksumSeed {
     /// A new one; `None` if the system has no random numbers.
     pub fn random() -> Option<Self> {
         let bytes = random::array::<32>().ok()?;
@@ -108,7 +108,7 @@ impl Salt {
     }
 
     /// The sum of a piece's `bytes`, which begin `extent.start` bytes into the first block.
-    pub fn sum(&self, extent: Extent, bytes: &[u8]) -> Sum {
+    pub fn sum(&self, extent: ByteRange, bytes: &[u8]) -> Sum {
         let mut sum = Sum::default();
         let bytes = &bytes[..((extent.end - extent.start) as usize).min(bytes.len())];
         if extent.stride > 0 {
@@ -133,7 +133,7 @@ impl Salt {
     }
 }
 
-impl Extent {
+impl ByteRange {
     /// Of a piece of `len` bytes that is worked on as `batch`.
     pub fn of(batch: &Batch, len: usize) -> Self {
         let start = batch.start() as u64;
@@ -156,11 +156,11 @@ impl Extent {
 
 impl Expected {
     /// Of a piece of `input`, before it is sent.
-    pub fn new(salt: Salt, batch: &Batch, input: &[u8]) -> Self {
+    pub fn new(salt: ChecksumSeed, batch: &Batch, input: &[u8]) -> Self {
         Self {
             salt,
-            input: salt.sum(Extent::of(batch, input.len()), input),
-            beside: salt.sum(Extent::beside(batch), batch.beside()),
+            input: salt.sum(ByteRange::of(batch, input.len()), input),
+            beside: salt.sum(ByteRange::beside(batch), batch.beside()),
         }
     }
 
@@ -176,11 +176,11 @@ impl Expected {
         tags: &[u8],
     ) -> Result<(), &'static str> {
         let Self { salt, input, beside } = self;
-        let result = salt.sum(Extent::of(batch, made.len()), made);
+        let result = salt.sum(ByteRange::of(batch, made.len()), made);
         let tags = match batch.tags() {
             // Without tags, IVs stand in their place.
             0 => *beside,
-            _ => salt.sum(Extent::beside(batch), tags),
+            _ => salt.sum(ByteRange::beside(batch), tags),
         };
         for (found, sent, arrived) in [(found.piece, input, result), (found.beside, beside, tags)] {
             if found.input != sent.pair() {
@@ -223,12 +223,12 @@ impl Found {
 mod tests {
     use super::*;
 
-    fn salt() -> Salt {
-        Salt::random().unwrap()
+    fn salt() -> ChecksumSeed {
+        ChecksumSeed::random().unwrap()
     }
 
-    fn whole(len: usize) -> Extent {
-        Extent { start: 0, end: len as u64, stride: 0 }
+    fn whole(len: usize) -> ByteRange {
+        ByteRange { start: 0, end: len as u64, stride: 0 }
     }
 
     #[test]
@@ -264,7 +264,7 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|n| n as u8 + 1).collect();
             let mut padded = vec![0; start];
             padded.extend(&bytes);
-            let extent = Extent { start: start as u64, end: (start + len) as u64, stride: 0 };
+            let extent = ByteRange { start: start as u64, end: (start + len) as u64, stride: 0 };
             assert_eq!(salt.sum(extent, &bytes), salt.sum(whole(start + len), &padded));
         }
     }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn room_for_tags_is_left_out() {
         let salt = salt();
-        let extent = Extent { start: 0, end: 3 * 48 - 48 + 21, stride: 3 };
+        let extent = ByteRange { start: 0, end: 3 * 48 - 48 + 21, stride: 3 };
         let mut slots = vec![7; 2 * 48 + 21 + 16];
         let sum = salt.sum(extent, &slots);
         assert_eq!(sum.blocks, 2 + 2 + 2);

@@ -6,21 +6,21 @@
 
 #[cfg(test)]
 mod agreement;
-mod attendant;
 mod check;
 pub mod cuda;
+mod driver_thread;
 mod kernels;
 pub mod opencl;
-mod patience;
 mod pipeline;
 mod sample;
 mod self_test;
 #[cfg(test)]
 mod shim;
 mod task;
+mod timeouts;
 mod window;
 
-pub use attendant::left_behind;
+pub use driver_thread::left_behind;
 
 /// Ends this process at once, without what libraries do at its end: for a process of which
 /// [`left_behind`] is true, where a driver would wait for its device. Buffers of standard output

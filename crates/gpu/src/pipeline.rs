@@ -10,10 +10,10 @@ use wattlock_engine::crypto::TAG_LEN;
 use wattlock_engine::{Fault, Operation, Piece, Run, Stop, Tally};
 use zeroize::Zeroizing;
 
-use crate::check::{Expected, Salt, Sums};
-use crate::patience::Patience;
+use crate::check::{ChecksumSeed, Expected, Sums};
 use crate::sample;
 use crate::task::{Batch, Task};
+use crate::timeouts::Timeouts;
 
 /// Memory and a queue of a device for one piece at a time.
 pub(crate) trait Slot {
@@ -33,18 +33,18 @@ pub(crate) trait Slot {
         &mut self,
         batch: &Arc<Batch>,
         input: &[u8],
-        salt: Option<Salt>,
+        salt: Option<ChecksumSeed>,
     ) -> Result<(), Self::Error>;
 
     /// Waits for what was started, at most `limit`, and lends what was made.
-    fn wait(&mut self, limit: Duration) -> Result<Made<'_>, Self::Error>;
+    fn wait(&mut self, limit: Duration) -> Result<PieceOutput<'_>, Self::Error>;
 
     /// Notes that the device computed something wrong, and is to be used no more.
     fn distrust(&self, what: &'static str);
 }
 
 /// What a device made of a piece.
-pub(crate) struct Made<'a> {
+pub(crate) struct PieceOutput<'a> {
     /// As many bytes as were put in.
     pub bytes: &'a [u8],
     pub tags: &'a [[u8; TAG_LEN]],
@@ -53,21 +53,21 @@ pub(crate) struct Made<'a> {
 }
 
 /// How a device works through a run.
-pub(crate) struct Terms<'a> {
+pub(crate) struct RunOptions<'a> {
     /// The accelerator's name.
     pub name: &'a str,
     /// Bytes of a piece at most, but of one chunk at least.
     pub piece_bytes: usize,
     /// Pieces that all workers of the device have in flight.
     pub in_flight: usize,
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// True if each piece is checked.
     pub checked: bool,
 }
 
 /// Works through `run` with all `slots`.
 pub(crate) fn work<S: Slot>(
-    terms: &Terms<'_>,
+    terms: &RunOptions<'_>,
     slots: &mut [S],
     task: &Task<'_>,
     run: &Run<'_, '_>,
@@ -105,7 +105,7 @@ struct Flying<'s, 'j, S> {
 }
 
 fn turn<'s, 'j, S: Slot>(
-    terms: &Terms<'_>,
+    terms: &RunOptions<'_>,
     task: &Task<'_>,
     run: &Run<'j, '_>,
     tally: &mut Tally,
@@ -152,7 +152,7 @@ fn turn<'s, 'j, S: Slot>(
 
 /// Starts one piece.
 fn start<'s, 'j, S: Slot>(
-    terms: &Terms<'_>,
+    terms: &RunOptions<'_>,
     run: &Run<'j, '_>,
     slot: &'s mut S,
     mut piece: Piece<'j>,
@@ -160,8 +160,8 @@ fn start<'s, 'j, S: Slot>(
 ) -> Result<Flying<'s, 'j, S>, Stop> {
     let input = piece.slots();
     let bytes = (input.len() * terms.in_flight.max(1)) as u64;
-    let limit = terms.patience.for_piece(run, terms.name, bytes);
-    let salt = if terms.checked { Salt::random() } else { None };
+    let limit = terms.timeouts.for_piece(run, terms.name, bytes);
+    let salt = if terms.checked { ChecksumSeed::random() } else { None };
     let started = match terms.checked && salt.is_none() {
         true => Err(Stop::Fault(Fault(NO_RANDOM.to_owned()))),
         false => slot.start(&batch, input, salt).map_err(|error| fault::<S>(&error)),
@@ -308,7 +308,7 @@ mod tests {
             &mut self,
             batch: &Arc<Batch>,
             input: &[u8],
-            _salt: Option<Salt>,
+            _salt: Option<ChecksumSeed>,
         ) -> Result<(), &'static str> {
             assert!(self.keyed && !self.running);
             self.call("launch failed")?;
@@ -342,10 +342,10 @@ mod tests {
             Ok(())
         }
 
-        fn wait(&mut self, _limit: Duration) -> Result<Made<'_>, &'static str> {
+        fn wait(&mut self, _limit: Duration) -> Result<PieceOutput<'_>, &'static str> {
             self.running = false;
             self.call("device lost")?;
-            Ok(Made { bytes: &self.bytes, tags: &self.tags, sums: Sums::default() })
+            Ok(PieceOutput { bytes: &self.bytes, tags: &self.tags, sums: Sums::default() })
         }
 
         fn distrust(&self, _what: &'static str) {}
@@ -366,11 +366,11 @@ mod tests {
 
         fn work(&self, run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Stop> {
             let task = Task::of(run.job()).unwrap();
-            let terms = Terms {
+            let terms = RunOptions {
                 name: "faulty",
                 piece_bytes: 64 << 10,
                 in_flight: 3,
-                patience: Patience::new(None),
+                timeouts: Timeouts::new(None),
                 checked: false,
             };
             work(&terms, &mut self.slots.lock().unwrap(), &task, run, tally)

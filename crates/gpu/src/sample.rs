@@ -5,7 +5,7 @@ use wattlock_engine::crypto::{TAG_LEN, random};
 use wattlock_engine::{Cipher, Job, Operation};
 use zeroize::Zeroizing;
 
-use crate::pipeline::Made;
+use crate::pipeline::PieceOutput;
 use crate::task::BLOCK;
 
 /// Compares a part of what was `made` of `input`, the chunks from `first` on, with what the CPU makes
@@ -18,7 +18,7 @@ pub(crate) fn check(
     first: u64,
     last: bool,
     input: &[u8],
-    made: &Made<'_>,
+    made: &PieceOutput<'_>,
 ) -> Result<(), &'static str> {
     let same = match job.cipher {
         Cipher::Aead { operation, .. } => aead(job, operation, first, last, input, made),
@@ -35,7 +35,7 @@ fn aead(
     first: u64,
     last: bool,
     input: &[u8],
-    made: &Made<'_>,
+    made: &PieceOutput<'_>,
 ) -> bool {
     let slot_len = job.slot_len();
     let count = input.len().div_ceil(slot_len);
@@ -56,7 +56,7 @@ fn aead(
 }
 
 /// The beginning of a chain.
-fn chain(job: &Job<'_>, first: u64, input: &[u8], made: &Made<'_>) -> bool {
+fn chain(job: &Job<'_>, first: u64, input: &[u8], made: &PieceOutput<'_>) -> bool {
     let chunk = below(input.len().div_ceil(job.chunk_len));
     let at = chunk * job.chunk_len;
     let end = (at + job.chunk_len.min(SAMPLE)).min(input.len());
@@ -65,7 +65,7 @@ fn chain(job: &Job<'_>, first: u64, input: &[u8], made: &Made<'_>) -> bool {
 }
 
 /// Some blocks of what has no chains.
-fn blocks(job: &Job<'_>, first: u64, input: &[u8], made: &Made<'_>) -> bool {
+fn blocks(job: &Job<'_>, first: u64, input: &[u8], made: &PieceOutput<'_>) -> bool {
     let count = input.len().div_ceil(BLOCK);
     let at = below(count) * BLOCK;
     let (chunk, within) = (at / job.chunk_len, at % job.chunk_len);

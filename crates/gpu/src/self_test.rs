@@ -6,7 +6,7 @@ use std::time::Duration;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
 use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
 
-use crate::check::{Expected, Salt};
+use crate::check::{ChecksumSeed, Expected};
 use crate::pipeline::{Slot, land};
 use crate::task::Task;
 
@@ -107,7 +107,7 @@ impl<S: Slot> Test<'_, S> {
         let task = Task::of(job).ok_or(Failure::Wrong(what))?;
         let batch = task.batch(first, true, bytes.len()).ok_or(Failure::Wrong(what))?;
         let batch = Arc::new(batch);
-        let salt = Salt::random().filter(|_| *checked);
+        let salt = ChecksumSeed::random().filter(|_| *checked);
         let expected = salt.map(|salt| Expected::new(salt, &batch, bytes));
         slot.load_key(&task).map_err(Failure::Device)?;
         slot.start(&batch, bytes, salt).map_err(Failure::Device)?;

@@ -10,9 +10,9 @@ use wattlock_engine::Operation;
 use wattlock_engine::crypto::{AesKernel, AesKey, TAG_LEN};
 
 use crate::agreement::{self, Cases};
-use crate::check::{Extent, Found, ROW, Salt, Sums};
+use crate::check::{ByteRange, ChecksumSeed, Found, ROW, Sums};
 use crate::kernels::{Tables, round_key_words};
-use crate::pipeline::{Made, Slot};
+use crate::pipeline::{PieceOutput, Slot};
 use crate::task::{Batch, Keys, Task};
 
 /// Runs the shim, compiled from `tests/it/shim.c`, in the place of a GPU.
@@ -186,10 +186,10 @@ impl Slot for Shim {
         &mut self,
         batch: &Arc<Batch>,
         input: &[u8],
-        salt: Option<Salt>,
+        salt: Option<ChecksumSeed>,
     ) -> Result<(), String> {
         (self.start, self.len) = (batch.start(), input.len());
-        let extent = Extent::of(batch, input.len());
+        let extent = ByteRange::of(batch, input.len());
         let input = blocks_of(input, self.start);
         let (output, tags) = self.compute(batch, &input, 0)?;
         if let Some(salt) = salt {
@@ -201,16 +201,16 @@ impl Slot for Shim {
             });
             self.sums = Sums {
                 piece: self.compare(salt, extent, &input, &output, &again),
-                beside: self.compare(salt, Extent::beside(batch), &beside, &first, &second),
+                beside: self.compare(salt, ByteRange::beside(batch), &beside, &first, &second),
             };
         }
         (self.output, self.tags) = (output, tags);
         Ok(())
     }
 
-    fn wait(&mut self, _: Duration) -> Result<Made<'_>, String> {
+    fn wait(&mut self, _: Duration) -> Result<PieceOutput<'_>, String> {
         let bytes = &bytes_of(&self.output)[self.start..][..self.len];
-        Ok(Made { bytes, tags: &self.tags, sums: self.sums })
+        Ok(PieceOutput { bytes, tags: &self.tags, sums: self.sums })
     }
 
     fn distrust(&self, _: &'static str) {}
@@ -219,13 +219,13 @@ impl Slot for Shim {
 impl Shim {
     fn compare(
         &self,
-        salt: Salt,
-        extent: Extent,
+        salt: ChecksumSeed,
+        extent: ByteRange,
         input: &[u128],
         first: &[u128],
         second: &[u128],
     ) -> Found {
-        let Extent { start, end, stride } = extent;
+        let ByteRange { start, end, stride } = extent;
         let [a, b, c, d] = salt.words();
         let mut sums = vec![0_u64; GROUPS as usize * ROW];
         let [input, first, second] = [input, first, second].map(<[u128]>::as_ptr);

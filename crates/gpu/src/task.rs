@@ -87,14 +87,14 @@ pub(crate) enum Batch {
 
 /// Whether a piece is computed once or twice, and which time this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Pass {
     Only,
     First,
     /// Each group of lanes does what another did the first time.
     Second,
 }
 
-impl Turn {
+impl Pass {
     /// How far the work of `groups` groups is shifted.
     pub fn shift(self, groups: usize) -> usize {
         if self == Self::Second { groups / 2 } else { 0 }

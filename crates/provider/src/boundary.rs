@@ -60,7 +60,7 @@ static TRAITS: &[Param] = &[
 ];
 
 /// Runs `body` on the context behind `context`. An error or a panic is raised in OpenSSL's way,
-/// but for [`Error::Unsaid`], and gives `None`.
+/// but for [`Error::Unspecified`], and gives `None`.
 ///
 /// # Safety
 /// `context` must be null or from [`newctx`] or [`dupctx`], not freed, and in no other call.
@@ -81,7 +81,7 @@ unsafe fn within<T>(
         })
     };
     if let Err(error) = &result
-        && *error != Error::Unsaid
+        && *error != Error::Unspecified
     {
         host.raise(*error, function);
     }

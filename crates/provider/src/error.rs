@@ -92,7 +92,7 @@ reasons! {
     Length = 30, "a length is below zero";
     /// The call failed, and no reason is put into the queue, as by OpenSSL's own cipher:
     /// `SSL_get_error` would later take it for an error of the connection.
-    Unsaid = 32, "the call failed";
+    Unspecified = 32, "the call failed";
     /// The setting `self_check` is none.
     SelfCheck = 31, "the setting self_check is neither 1 nor fail-at-load nor fail-in-write";
 }
@@ -102,7 +102,7 @@ impl Error {
     pub(crate) fn unsaid(self) -> Self {
         match self {
             Self::Internal | Self::Random | Self::OutputTooSmall | Self::Length => self,
-            _ => Self::Unsaid,
+            _ => Self::Unspecified,
         }
     }
 

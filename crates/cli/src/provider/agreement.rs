@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use wattlock_provider::statistics::{Counts, HeldTable, Multiblock, Path as Way};
+use wattlock_provider::statistics::{Counts, Multiblock, Path as Way, SharedTable};
 
 use super::configuration::Configuration;
 use crate::exit::unavailable;
@@ -20,7 +20,7 @@ pub struct OpenSsl {
     pub version: String,
     program: PathBuf,
     configuration: PathBuf,
-    statistics: HeldTable,
+    statistics: SharedTable,
     /// What was counted when it was asked the last time.
     before: Cell<Counts>,
     /// Whether a process found its own records of many at once to be wrong.
@@ -86,7 +86,7 @@ impl OpenSsl {
                 unavailable(format!("no program at {program}: {error}; --openssl names its file"))
             })?,
         };
-        let statistics = HeldTable::new().context("cannot make a memory file")?;
+        let statistics = SharedTable::new().context("cannot make a memory file")?;
         let configuration = directory.join("openssl.cnf");
         let setting = statistics.setting();
         let told = Configuration { module, statistics: Some(&setting), settings: &[] };

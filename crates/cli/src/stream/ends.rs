@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wattlock_file::Shown;
 use wattlock_stream::gateway::{
-    Counters, Exit, Files, Merged, Notice, Outlet, Patience, PerConnection, Retry, Segments, Stdout,
+    BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
+    Segments, Stdout,
 };
 
 use crate::args;
@@ -148,12 +149,12 @@ pub fn exit(
     args: &args::Stream,
     counters: &Arc<Counters>,
     findings: &Findings,
-) -> anyhow::Result<Box<dyn Exit>> {
+) -> anyhow::Result<Box<dyn MessageOutput>> {
     let Some(address) = &args.connect else {
         let outlet = outlet(args, counters, findings)?;
         return Ok(Box::new(Merged::new(outlet, Arc::clone(counters))));
     };
-    let patience = Patience {
+    let patience = BackendLimits {
         queued: args.window,
         stall: Duration::from_secs(args.peer_timeout.into()),
         connections: descriptors::for_connections(args),

@@ -13,15 +13,15 @@ use crate::fit::Fit;
 use crate::job::{Data, Job, Stores, Transfer};
 use crate::outlet::{Finished, Outlet};
 use crate::policy::Terms;
-use doubts::{Doubts, Stored};
 use left::{Left, Quota};
 use piece::Slots;
+use redo_queue::{RedoQueue, Stored};
 
 pub use piece::Piece;
 
-mod doubts;
 mod left;
 mod piece;
+mod redo_queue;
 
 /// One job on its way through the devices.
 ///
@@ -70,7 +70,7 @@ struct State<'a> {
     quota: Quota,
     seats: Vec<Seat>,
     handed_back: BTreeMap<u64, Piece<'a>>,
-    doubts: Doubts,
+    redo_queue: RedoQueue,
     failure: Option<(u64, Error)>,
 }
 
@@ -103,8 +103,8 @@ impl<'j, 'd> Run<'j, 'd> {
             true => Quota::default(),
             false => Quota::new(cpu_chunks, left.count(job.slot_len())),
         };
-        let (handed_back, doubts, failure) = (BTreeMap::new(), Doubts::default(), None);
-        let state = Mutex::new(State { left, quota, seats, handed_back, doubts, failure });
+        let (handed_back, redo_queue, failure) = (BTreeMap::new(), RedoQueue::default(), None);
+        let state = Mutex::new(State { left, quota, seats, handed_back, redo_queue, failure });
         let outlet = outlet(&job.data);
         Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet, until: None }
     }
@@ -201,7 +201,7 @@ impl<'j, 'd> Run<'j, 'd> {
             if let Some((_, piece)) = state.handed_back.pop_first() {
                 return Ok(Some(piece));
             }
-            let again = state.doubts.take(self.piece_chunks as u64);
+            let again = state.redo_queue.take(self.piece_chunks as u64);
             if let Some((wanted, transfer)) = again.zip(transfer) {
                 drop(state);
                 return self.load(transfer, wanted, None, buffer);
@@ -261,10 +261,10 @@ impl<'j, 'd> Run<'j, 'd> {
     /// CPU, as far as the transfer permits it: it was found to compute something wrong.
     pub(crate) fn distrust(&self, name: &str) {
         let mut state = lock(&self.state);
-        let State { seats, doubts, .. } = &mut *state;
+        let State { seats, redo_queue, .. } = &mut *state;
         let Some(seat) = seats.iter().position(|seat| seat.name == name) else { return };
         if let Data::Moved(transfer) = &self.job.data {
-            doubts.distrust(seat, *transfer);
+            redo_queue.distrust(seat, *transfer);
         }
     }
 
@@ -272,13 +272,14 @@ impl<'j, 'd> Run<'j, 'd> {
     pub(crate) fn redone(&self, name: &str) -> Tally {
         let state = lock(&self.state);
         let seat = state.seats.iter().position(|seat| seat.name == name);
-        seat.map_or_else(Tally::default, |seat| state.doubts.redone(seat))
+        seat.map_or_else(Tally::default, |seat| state.redo_queue.redone(seat))
     }
 
     /// True while a piece waits for a taker.
     pub(crate) fn pending(&self) -> bool {
         let state = lock(&self.state);
-        let more = !state.handed_back.is_empty() || state.doubts.any() || !state.left.is_empty();
+        let more =
+            !state.handed_back.is_empty() || state.redo_queue.any() || !state.left.is_empty();
         state.failure.is_none() && more
     }
 
@@ -327,7 +328,7 @@ impl<'j, 'd> Run<'j, 'd> {
             .map_err(|source| Error::Store { chunk: finished.first, source })?;
         if let Some(seat) = finished.seat {
             let stored = Stored { chunks: finished.first..finished.end, len: finished.len };
-            lock(&self.state).doubts.stored(seat, stored, *transfer);
+            lock(&self.state).redo_queue.stored(seat, stored, *transfer);
         }
         Ok(())
     }

@@ -20,12 +20,12 @@ use super::keys::Keyring;
 use super::module::KERNELS_NEED;
 use super::slot::CudaSlot;
 use super::{Error, Version};
-use crate::attendant::attend;
+use crate::driver_thread::attend;
 use crate::kernels::Tables;
-use crate::patience::Patience;
-use crate::pipeline::{self, Terms};
+use crate::pipeline::{self, RunOptions};
 use crate::self_test::{self, Failure};
 use crate::task::{self, Task};
+use crate::timeouts::Timeouts;
 
 /// A GPU that has passed its self-test.
 pub struct Cuda {
@@ -35,16 +35,16 @@ pub struct Cuda {
     driver_version: Version,
     slots: Mutex<Vec<CudaHandle>>,
     /// There until the device is dropped.
-    driven: Option<Driven>,
+    driven: Option<DriverHandle>,
     health: Arc<Health>,
-    patience: Patience,
+    timeouts: Timeouts,
     /// The process that opened it; the driver does not work in a child of it.
     owner: u32,
 }
 
 /// What the driver has to be called for when it goes: not by a worker.
 #[derive(Clone)]
-pub(super) struct Driven {
+pub(super) struct DriverHandle {
     pub keyring: Arc<Keyring>,
     pub context: Arc<Context>,
 }
@@ -90,7 +90,7 @@ impl Cuda {
     /// # Errors
     /// Why it cannot be used.
     pub fn open(name: &str, options: Options) -> Result<Self, Error> {
-        let driver = Driver::load_as(None, Patience::new(options.timeout))?;
+        let driver = Driver::load_as(None, Timeouts::new(options.timeout))?;
         Self::open_with(&driver, name, options)
     }
 
@@ -99,7 +99,7 @@ impl Cuda {
     /// # Errors
     /// As [`Cuda::open`].
     pub fn open_from(path: &Path, name: &str, options: Options) -> Result<Self, Error> {
-        let driver = Driver::load_as(Some(path), Patience::new(options.timeout))?;
+        let driver = Driver::load_as(Some(path), Timeouts::new(options.timeout))?;
         Self::open_with(&driver, name, options)
     }
 
@@ -109,12 +109,12 @@ impl Cuda {
     /// As [`Cuda::open`].
     pub fn open_with(driver: &Arc<Driver>, name: &str, options: Options) -> Result<Self, Error> {
         let index = index_of(name)?;
-        let patience = Patience::new(options.timeout);
+        let timeouts = Timeouts::new(options.timeout);
         let parts =
-            driver.attend(patience.to_open(), move |driver| Parts::open(driver, index, options))?;
+            driver.attend(timeouts.to_open(), move |driver| Parts::open(driver, index, options))?;
         let Parts { info, options, context, keyring, slots } = parts;
         let health = context.health().clone();
-        let driven = Some(Driven { keyring, context });
+        let driven = Some(DriverHandle { keyring, context });
         let mut device = Self {
             name: format!("cuda:{index}"),
             info,
@@ -123,12 +123,12 @@ impl Cuda {
             slots: Mutex::default(),
             driven,
             health,
-            patience,
+            timeouts,
             owner: process::id(),
         };
-        let handles = slots.into_iter().map(|slot| CudaHandle::new(slot, &device.health, patience));
+        let handles = slots.into_iter().map(|slot| CudaHandle::new(slot, &device.health, timeouts));
         let mut handles = handles.collect::<Result<Vec<_>, _>>()?;
-        let tested = self_test::run(&mut handles[0], patience.to_open(), options.verify);
+        let tested = self_test::run(&mut handles[0], timeouts.to_open(), options.verify);
         *device.slots.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()) = handles;
         tested.map_err(|failure| match failure {
             Failure::Wrong(what) => Error::SelfTest(what),
@@ -157,7 +157,7 @@ impl Cuda {
     }
 
     /// What threads need that call the driver.
-    fn driven(&self) -> Result<Driven, Error> {
+    fn driven(&self) -> Result<DriverHandle, Error> {
         self.health.loss()?;
         let closed = Error::Unsupported("a device that is closed");
         self.driven.clone().ok_or(closed)
@@ -167,14 +167,14 @@ impl Cuda {
     pub(super) fn attend<R: Send + 'static>(
         &self,
         limit: Duration,
-        work: impl FnOnce(Driven) -> Result<R, Error> + Send + 'static,
+        work: impl FnOnce(DriverHandle) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let driven = self.driven()?;
         attend(limit, move || work(driven)).unwrap_or_else(|why| Err(self.health.leave(why)))
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        self.patience
+    pub(super) fn timeouts(&self) -> Timeouts {
+        self.timeouts
     }
 
     /// A slot that nobody uses.
@@ -204,11 +204,11 @@ impl Device for Cuda {
         let piece_bytes = CudaSlot::most_bytes(&task.keys, task.slot_len, most);
         // Another job may have all slots; the CPU then does this one.
         let Some(mut slot) = self.slot().filter(|_| piece_bytes > 0) else { return Ok(()) };
-        let terms = Terms {
+        let terms = RunOptions {
             name: &self.name,
             piece_bytes,
             in_flight: self.options.slots,
-            patience: self.patience,
+            timeouts: self.timeouts,
             checked: self.options.verify,
         };
         pipeline::work(&terms, std::slice::from_mut(&mut *slot), &task, run, tally)
@@ -233,7 +233,7 @@ impl Drop for Cuda {
             return;
         }
         // The last owner of the context is `driven`, or a `Resident`, which has a thread, too.
-        if let Err(why) = attend(self.patience.to_close(), move || drop(driven)) {
+        if let Err(why) = attend(self.timeouts.to_close(), move || drop(driven)) {
             self.health.leave(why);
         }
     }

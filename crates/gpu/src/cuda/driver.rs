@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::api::{Api, Code, Handle};
 use super::{Error, Version};
-use crate::attendant::{Unanswered, attend, note};
-use crate::patience::Patience;
+use crate::driver_thread::{Unanswered, attend, note};
+use crate::timeouts::Timeouts;
 
 /// The CUDA driver of this machine, loaded.
 ///
@@ -46,7 +46,7 @@ impl Driver {
     /// [`Error::Library`], [`Error::Symbol`], [`Error::NoDevice`], or what the driver says when it
     /// starts.
     pub fn load() -> Result<Arc<Self>, Error> {
-        Self::load_as(None, Patience::new(None))
+        Self::load_as(None, Timeouts::new(None))
     }
 
     /// As [`Driver::load`], from the library at `path`.
@@ -54,19 +54,19 @@ impl Driver {
     /// # Errors
     /// As [`Driver::load`].
     pub fn load_from(path: &Path) -> Result<Arc<Self>, Error> {
-        Self::load_within(path, Patience::new(None))
+        Self::load_within(path, Timeouts::new(None))
     }
 
     /// As [`Driver::load_from`], from the library at `path` or the usual one, with these limits.
-    pub(super) fn load_as(path: Option<&Path>, patience: Patience) -> Result<Arc<Self>, Error> {
+    pub(super) fn load_as(path: Option<&Path>, timeouts: Timeouts) -> Result<Arc<Self>, Error> {
         let named = std::env::var_os("WATTLOCK_LIBCUDA").filter(|path| !path.is_empty());
         let usual = || named.map_or_else(|| PathBuf::from(LIBRARY), PathBuf::from);
-        Self::load_within(&path.map_or_else(usual, Path::to_owned), patience)
+        Self::load_within(&path.map_or_else(usual, Path::to_owned), timeouts)
     }
 
-    fn load_within(path: &Path, patience: Patience) -> Result<Arc<Self>, Error> {
+    fn load_within(path: &Path, timeouts: Timeouts) -> Result<Arc<Self>, Error> {
         let path = path.to_owned();
-        attend_library(&path.clone(), patience.to_list(), move || {
+        attend_library(&path.clone(), timeouts.to_list(), move || {
             note("loading the CUDA driver");
             let api = Api::open(&path)?;
             let mut driver = Self { api, path, version: Version(0) };
@@ -103,7 +103,7 @@ impl Driver {
     /// # Errors
     /// What the driver says.
     pub fn devices(self: &Arc<Self>) -> Result<Vec<Info>, Error> {
-        self.attend(Patience::new(None).to_list(), |driver| driver.listed())
+        self.attend(Timeouts::new(None).to_list(), |driver| driver.listed())
     }
 
     /// As [`Driver::devices`], on this thread.

@@ -11,18 +11,18 @@ use super::driver::Health;
 use super::launch::Side;
 use super::memory::PinnedMemory;
 use super::slot::{CudaSlot, MARGIN, Order, Rows, SIDE_SHARE, SUMS_LEN};
-use crate::attendant::{Answer, Attendant};
-use crate::check::{Found, ROW, Salt, Sums};
-use crate::patience::Patience;
-use crate::pipeline::{Made, Slot};
+use crate::check::{ChecksumSeed, Found, ROW, Sums};
+use crate::driver_thread::{Answer, DriverThread};
+use crate::pipeline::{PieceOutput, Slot};
 use crate::task::{BLOCK, Batch, Keys, Task};
+use crate::timeouts::Timeouts;
 use crate::window::Window;
 
 /// One slot of a GPU.
 pub(super) struct CudaHandle {
-    thread: Attendant<CudaSlot>,
+    thread: DriverThread<CudaSlot>,
     health: Arc<Health>,
-    patience: Patience,
+    timeouts: Timeouts,
     staging: Window,
     side_staging: Window,
     sums: Option<Window>,
@@ -43,18 +43,18 @@ impl CudaHandle {
     pub fn new(
         mut slot: CudaSlot,
         health: &Arc<Health>,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<Self, Error> {
         let none = || Error::OutOfMemory { call: "cuMemHostAlloc", bytes: 0 };
         let staging = window_of(&mut slot.staging).ok_or_else(none)?;
         let side_staging = window_of(&mut slot.side_staging).ok_or_else(none)?;
         let sums = slot.sums_staging().and_then(window_of);
         debug_assert!(sums.as_ref().is_none_or(|sums| sums.len() == SUMS_LEN));
-        let thread = Attendant::start(slot, patience.to_close())
+        let thread = DriverThread::start(slot, timeouts.to_close())
             .map_err(|why| Error::Unanswered(why.to_string()))?;
         let health = health.clone();
         let (keys, started) = (None, None);
-        Ok(Self { thread, health, patience, staging, side_staging, sums, keys, started })
+        Ok(Self { thread, health, timeouts, staging, side_staging, sums, keys, started })
     }
 
     /// Leaves the thread behind, with its slot.
@@ -91,7 +91,7 @@ impl Slot for CudaHandle {
         self.keys = Some(keys.clone());
         let answer = self.thread.ask(move |slot| slot.load(&keys));
         // The driver may compile the kernels once more.
-        self.answered(answer, self.patience.to_open())?.inspect_err(|error| {
+        self.answered(answer, self.timeouts.to_open())?.inspect_err(|error| {
             if let Error::Wrong(what) = error {
                 self.health.distrust(what);
             }
@@ -105,10 +105,15 @@ impl Slot for CudaHandle {
         }
         let answer = self.thread.ask(CudaSlot::unload);
         // Without an answer the GPU is given up, and others find out.
-        let _ = self.answered(answer, self.patience.to_close());
+        let _ = self.answered(answer, self.timeouts.to_close());
     }
 
-    fn start(&mut self, batch: &Arc<Batch>, input: &[u8], salt: Option<Salt>) -> Result<(), Error> {
+    fn start(
+        &mut self,
+        batch: &Arc<Batch>,
+        input: &[u8],
+        salt: Option<ChecksumSeed>,
+    ) -> Result<(), Error> {
         self.usable()?;
         if self.started.is_some() {
             return Err(Error::Unsupported("a slot that is at work"));
@@ -140,9 +145,9 @@ impl Slot for CudaHandle {
         Ok(())
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<Made<'_>, Error> {
+    fn wait(&mut self, limit: Duration) -> Result<PieceOutput<'_>, Error> {
         let Some(Started { skip, len, tags, answer }) = self.started.take() else {
-            return Ok(Made { bytes: &[], tags: &[], sums: Sums::default() });
+            return Ok(PieceOutput { bytes: &[], tags: &[], sums: Sums::default() });
         };
         let rows = self.answered(answer, limit)??;
         // SAFETY: the stream has passed everything that was started.
@@ -160,7 +165,7 @@ impl Slot for CudaHandle {
             beside: table(sums, SUMS_LEN / 2, rows.beside),
         });
         let tags: &[[u8; TAG_LEN]] = &sides.as_chunks().0[..tags];
-        Ok(Made { bytes: &bytes[skip..][..len], tags, sums })
+        Ok(PieceOutput { bytes: &bytes[skip..][..len], tags, sums })
     }
 
     fn distrust(&self, what: &'static str) {

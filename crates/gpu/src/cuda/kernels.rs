@@ -9,7 +9,7 @@ use super::module::{Function, Grid, Module};
 use super::stream::Stream;
 use crate::check::ROW;
 use crate::kernels::Tables;
-use crate::task::Turn;
+use crate::task::Pass;
 
 /// The committed kernels, for every GPU from sm_75 on.
 pub(super) const PTX: &str = include_str!("../../kernels/aes.sm_75.ptx");
@@ -144,7 +144,7 @@ impl Kernels {
         stream: &Stream,
         lanes: u64,
         arguments: &mut [Argument],
-        turn: Turn,
+        turn: Pass,
     ) -> Result<usize, Error> {
         let (blocks, shift) = self.blocks(kernel, lanes, turn);
         let (threads, shared_bytes) = (kernel.threads(), kernel.shared_bytes(self.tables));
@@ -164,7 +164,7 @@ impl Kernels {
     }
 
     /// How many blocks of threads do so many `lanes`, and how far their work is shifted.
-    fn blocks(&self, kernel: Kernel, lanes: u64, turn: Turn) -> (u32, u32) {
+    fn blocks(&self, kernel: Kernel, lanes: u64, turn: Pass) -> (u32, u32) {
         let most = match kernel {
             Kernel::Check => (2 * self.multiprocessors).min(MOST_ROWS as u32),
             _ => self.multiprocessors * blocks_beside(self.tables),

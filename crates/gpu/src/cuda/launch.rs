@@ -6,8 +6,8 @@ use super::Error;
 use super::kernels::{Argument, Kernel};
 use super::keys::Lease;
 use super::stream::Stream;
-use crate::check::{Extent, Salt};
-use crate::task::{BLOCK, Batch, Keys, Turn};
+use crate::check::{ByteRange, ChecksumSeed};
+use crate::task::{BLOCK, Batch, Keys, Pass};
 
 /// Where a piece is on the device.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Placed {
         lease: &Lease,
         stream: &Stream,
         batch: &Batch,
-        turn: Turn,
+        turn: Pass,
     ) -> Result<(), Error> {
         use Argument::{Long, Word};
         let rounds = lease.rounds;
@@ -110,7 +110,7 @@ impl Placed {
         lease: &Lease,
         stream: &Stream,
         common: &[Argument],
-        turn: Turn,
+        turn: Pass,
     ) -> Result<(), Error> {
         use Argument::{Long, Word};
         let side = |side: Side| Long(self.side + side.at(chunks as usize) as u64);
@@ -143,16 +143,16 @@ impl Placed {
 }
 
 /// What is compared, and summed, once a piece was worked on twice.
-pub(super) struct Compared {
+pub(super) struct Comparison {
     pub input: u64,
     pub first: u64,
     pub second: u64,
     /// Room for [`MOST_ROWS`](super::kernels::MOST_ROWS) rows.
     pub sums: u64,
-    pub extent: Extent,
+    pub extent: ByteRange,
 }
 
-impl Compared {
+impl Comparison {
     /// Starts the comparison on `stream`, and returns the rows of sums that it will write.
     ///
     /// # Safety
@@ -161,10 +161,10 @@ impl Compared {
         &self,
         lease: &Lease,
         stream: &Stream,
-        salt: Salt,
+        salt: ChecksumSeed,
     ) -> Result<usize, Error> {
         use Argument::{Long, Word};
-        let Extent { start, end, stride } = self.extent;
+        let ByteRange { start, end, stride } = self.extent;
         let [a, b, c, d] = salt.words().map(Long);
         let [input, first, second, sums] =
             [self.input, self.first, self.second, self.sums].map(Long);
@@ -173,6 +173,6 @@ impl Compared {
         let kernels = &lease.keyed.kernels;
         // SAFETY: the arguments are those of `kernels/README.md`, and the caller answers for what
         // they name.
-        unsafe { kernels.launch(Kernel::Check, stream, blocks, &mut arguments, Turn::Only) }
+        unsafe { kernels.launch(Kernel::Check, stream, blocks, &mut arguments, Pass::Only) }
     }
 }

@@ -40,7 +40,7 @@ impl Cuda {
     /// # Errors
     /// What the driver says.
     pub fn copy_rates(&self, bytes: usize, times: usize) -> Result<CopyRates, Error> {
-        let limit = self.patience().for_bytes((8 * bytes * times) as u64);
+        let limit = self.timeouts().for_bytes((8 * bytes * times) as u64);
         self.attend(limit, move |driven| copy_rates(&driven.context, bytes, times))
     }
 
@@ -51,7 +51,7 @@ impl Cuda {
     /// What the driver says.
     pub fn instruction_rates(&self, turns: u32) -> Result<Vec<InstructionRate>, Error> {
         let info = self.info().clone();
-        self.attend(self.patience().to_open(), move |driven| {
+        self.attend(self.timeouts().to_open(), move |driven| {
             instruction_rates(&driven.context, &info, turns)
         })
     }

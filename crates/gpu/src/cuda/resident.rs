@@ -7,20 +7,20 @@ use wattlock_engine::{Cipher, Data, Job};
 use zeroize::Zeroizing;
 
 use super::Error;
-use super::device::{Cuda, Driven};
+use super::device::{Cuda, DriverHandle};
 use super::driver::Health;
 use super::launch::{Placed, Side};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::{Event, Stream};
-use crate::attendant::Attendant;
-use crate::patience::Patience;
-use crate::task::{BLOCK, Batch, Keys, Task, Turn};
+use crate::driver_thread::DriverThread;
+use crate::task::{BLOCK, Batch, Keys, Pass, Task};
+use crate::timeouts::Timeouts;
 
 /// Bytes in the memory of a GPU, worked on where they are, once: nothing is checked.
 pub struct Resident {
-    thread: Attendant<Memory>,
+    thread: DriverThread<Memory>,
     health: Arc<Health>,
-    patience: Patience,
+    timeouts: Timeouts,
     len: usize,
 }
 
@@ -29,7 +29,7 @@ struct Memory {
     stream: Stream,
     begin: Event,
     end: Event,
-    driven: Driven,
+    driven: DriverHandle,
     data: DeviceMemory,
     /// For CBC, which does not work in place.
     output: Option<DeviceMemory>,
@@ -45,11 +45,11 @@ impl Cuda {
     /// [`Error::OutOfMemory`], and whatever else the driver says.
     pub fn resident(&self, len: usize) -> Result<Resident, Error> {
         let memory =
-            self.attend(self.patience().to_open(), move |driven| Memory::new(driven, len))?;
-        let (health, patience) = (self.health().clone(), self.patience());
-        let thread = Attendant::start(memory, patience.to_close())
+            self.attend(self.timeouts().to_open(), move |driven| Memory::new(driven, len))?;
+        let (health, timeouts) = (self.health().clone(), self.timeouts());
+        let thread = DriverThread::start(memory, timeouts.to_close())
             .map_err(|why| Error::Unanswered(why.to_string()))?;
-        Ok(Resident { thread, health, patience, len })
+        Ok(Resident { thread, health, timeouts, len })
     }
 }
 
@@ -140,7 +140,7 @@ impl Resident {
         order: impl FnOnce(&mut Memory) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         self.health.loss()?;
-        let limit = self.patience.for_bytes(self.len as u64);
+        let limit = self.timeouts.for_bytes(self.len as u64);
         self.thread.ask(order).within(limit, || self.health.is_silent()).unwrap_or_else(|why| {
             self.thread.leave();
             Err(self.health.leave(why))
@@ -157,7 +157,7 @@ impl Drop for Resident {
 }
 
 impl Memory {
-    fn new(driven: Driven, len: usize) -> Result<Self, Error> {
+    fn new(driven: DriverHandle, len: usize) -> Result<Self, Error> {
         let context = &driven.context;
         Ok(Self {
             stream: Stream::new(context)?,
@@ -224,7 +224,7 @@ impl Memory {
         self.begin.record(&self.stream)?;
         // SAFETY: everything named is this value's, with room for whole blocks and all sides of the
         // chunks, and is waited for below.
-        let launched = unsafe { placed.launch(&lease, &self.stream, batch, Turn::Only) };
+        let launched = unsafe { placed.launch(&lease, &self.stream, batch, Pass::Only) };
         self.settled(launched.and_then(|()| self.end.record(&self.stream)))?;
         let seconds = self.end.seconds_since(&self.begin)?;
         if replaces && let Some(output) = &mut self.output {

@@ -6,11 +6,11 @@ use super::Error;
 use super::driver::Context;
 use super::kernels::MOST_ROWS;
 use super::keys::{Keyring, Lease};
-use super::launch::{Compared, Placed, Side};
+use super::launch::{Comparison, Placed, Side};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::{Event, Stream};
-use crate::check::{Extent, ROW, Salt};
-use crate::task::{BLOCK, Batch, Keys, Turn};
+use crate::check::{ByteRange, ChecksumSeed, ROW};
+use crate::task::{BLOCK, Batch, Keys, Pass};
 
 /// A stream of its own, and memory for one piece on either side.
 pub(super) struct CudaSlot {
@@ -57,7 +57,7 @@ pub(super) struct Order {
     pub skip: usize,
     pub len: usize,
     /// With it, the piece is computed twice, and compared.
-    pub salt: Option<Salt>,
+    pub salt: Option<ChecksumSeed>,
 }
 
 /// A stream that is waited for before it goes.
@@ -193,7 +193,7 @@ impl CudaSlot {
             side: self.side.address(),
             end: skip + len,
         };
-        let turn = if salt.is_some() { Turn::First } else { Turn::Only };
+        let turn = if salt.is_some() { Pass::First } else { Pass::Only };
         // SAFETY: everything named is this slot's, large enough as seen above, and stays.
         unsafe { placed.launch(lease, stream, batch, turn) }?;
         if let (Some(salt), Some(checks)) = (salt, &self.checks) {
@@ -218,7 +218,7 @@ impl Checks {
     fn begin(
         &self,
         first: Placed,
-        salt: Salt,
+        salt: ChecksumSeed,
         order: &Order,
         lease: &Lease,
         stream: &Stream,
@@ -227,10 +227,10 @@ impl Checks {
         let (second, side) = (self.second.address(), self.second_side.address());
         let again = Placed { output: second, side, ..first };
         // SAFETY: these buffers are as large as those of the first time, and stay.
-        unsafe { again.launch(lease, stream, batch, Turn::Second) }?;
+        unsafe { again.launch(lease, stream, batch, Pass::Second) }?;
         let sums = self.sums.address();
-        let extent = Extent::of(batch, order.len);
-        let piece = Compared { input: first.input, first: first.output, second, sums, extent };
+        let extent = ByteRange::of(batch, order.len);
+        let piece = Comparison { input: first.input, first: first.output, second, sums, extent };
         // SAFETY: as above, and there is room for the sums.
         let piece_rows = unsafe { piece.launch(lease, stream, salt) }?;
         let chunks = batch.beside().len() / BLOCK;
@@ -241,12 +241,12 @@ impl Checks {
                 again.side + Side::Tags.at(chunks) as u64,
             ),
         };
-        let beside = Compared {
+        let beside = Comparison {
             input: first.beside,
             first: tags,
             second: again,
             sums: sums + (SUMS_LEN / 2) as u64,
-            extent: Extent::beside(batch),
+            extent: ByteRange::beside(batch),
         };
         let beside_rows = match chunks {
             0 => 0,

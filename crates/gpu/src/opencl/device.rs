@@ -11,11 +11,11 @@ use super::list::{Kind, Listed, attended, one_at_a_time};
 use super::slot::{Grid, OpenClSlot, Phases};
 use super::worker::{Health, OpenClHandle};
 use super::{Error, Tables};
-use crate::attendant::Attendant;
-use crate::patience::Patience;
-use crate::pipeline::{self, Slot, Terms, land};
+use crate::driver_thread::DriverThread;
+use crate::pipeline::{self, RunOptions, Slot, land};
 use crate::self_test::{self, Failure};
 use crate::task::{self, Task};
+use crate::timeouts::Timeouts;
 
 /// A device that was opened, compiled the kernels and passed its self-test.
 ///
@@ -27,7 +27,7 @@ pub struct OpenCl {
     in_flight: usize,
     slots: Mutex<Vec<OpenClHandle>>,
     health: Arc<Health>,
-    patience: Patience,
+    timeouts: Timeouts,
     checked: bool,
 }
 
@@ -81,16 +81,16 @@ impl OpenCl {
         }
         let beside = if listed.kind == Kind::Cpu { 2 } else { 8 };
         let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * beside };
-        let patience = Patience::new(options.timeout);
+        let timeouts = Timeouts::new(options.timeout);
         let wanted = listed.clone();
-        let slots = attended(patience.to_open(), move || slots(&wanted, options, grid))?;
+        let slots = attended(timeouts.to_open(), move || slots(&wanted, options, grid))?;
         let in_flight = slots.len();
-        let thread = Attendant::start(slots, patience.to_close())
+        let thread = DriverThread::start(slots, timeouts.to_close())
             .map_err(|why| Error::Unanswered(why.to_string()))?;
         let (thread, health) = (Arc::new(thread), Arc::<Health>::default());
-        let slot = |index| OpenClHandle::new(&thread, index, &health, patience);
+        let slot = |index| OpenClHandle::new(&thread, index, &health, timeouts);
         let mut slots: Vec<_> = (0..in_flight).map(slot).collect();
-        self_test::run(&mut slots[0], patience.to_open(), options.verify).map_err(|failure| {
+        self_test::run(&mut slots[0], timeouts.to_open(), options.verify).map_err(|failure| {
             match failure {
                 Failure::Wrong(what) => Error::SelfTest { device: device(), what },
                 Failure::Device(error) => error,
@@ -103,7 +103,7 @@ impl OpenCl {
             in_flight,
             slots: Mutex::new(slots),
             health,
-            patience,
+            timeouts,
             checked: options.verify,
         })
     }
@@ -152,7 +152,7 @@ impl OpenCl {
         let slot = slots.first_mut().ok_or(Error::Busy)?;
         let batch = Arc::new(batch);
         let timed = slot.load_key(&task).and_then(|_| slot.start_timed(&batch, in_out));
-        let limit = self.patience.for_bytes(in_out.len() as u64);
+        let limit = self.timeouts.for_bytes(in_out.len() as u64);
         let landed = timed.and_then(|phases| {
             let made = slot.wait(limit)?;
             let landed = land(&task, &batch, made.bytes, made.tags, in_out);
@@ -186,11 +186,11 @@ impl Device for OpenCl {
             .map_err(|error| Stop::Fault(Fault(format!("it failed in an earlier job: {error}"))))?;
         let Some(task) = Task::of(run.job()) else { return Ok(()) };
         let Ok(mut slots) = self.slots.try_lock() else { return Ok(()) };
-        let terms = Terms {
+        let terms = RunOptions {
             name: &self.name,
             piece_bytes: self.piece_bytes,
             in_flight: self.in_flight,
-            patience: self.patience,
+            timeouts: self.timeouts,
             checked: self.checked,
         };
         pipeline::work(&terms, &mut slots, &task, run, tally).inspect_err(|stop| {

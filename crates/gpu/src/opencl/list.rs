@@ -9,8 +9,8 @@ use opencl3::platform::platform;
 use opencl3::types::{cl_device_id, cl_platform_id};
 
 use super::Error;
-use crate::attendant::{attend, note};
-use crate::patience::Patience;
+use crate::driver_thread::{attend, note};
+use crate::timeouts::Timeouts;
 
 /// A device that some driver offers.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Listed {
 /// # Errors
 /// [`Error::NoDevice`] where there is none, or no OpenCL; [`Error::Call`] if the loader fails.
 pub fn devices() -> Result<Vec<Listed>, Error> {
-    attended(Patience::new(None).to_list(), all)
+    attended(Timeouts::new(None).to_list(), all)
 }
 
 fn all() -> Result<Vec<Listed>, Error> {

@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use super::Error;
 use super::handle::{Argument, Buffer, Context, Event, Kernel, Pinned, Program, Queue, wait};
-use crate::check::{Extent, Found, ROW, Salt, Sums};
+use crate::check::{ByteRange, ChecksumSeed, Found, ROW, Sums};
 use crate::kernels::{HASH_KEY_WORDS, ROUND_KEY_WORDS, Tables};
-use crate::task::{BLOCK, Batch, Keys, Turn};
+use crate::task::{BLOCK, Batch, Keys, Pass};
 use crate::window::Window;
 
 /// The sizes that a device wants its kernels launched with.
@@ -43,7 +43,7 @@ pub(super) struct Order {
     pub keys: Arc<Keys>,
     pub len: usize,
     /// With it, the piece is computed twice, and compared.
-    pub salt: Option<Salt>,
+    pub salt: Option<ChecksumSeed>,
 }
 
 /// What came of it, beside the bytes in the staging memory.
@@ -200,7 +200,7 @@ impl OpenClSlot {
     /// Starts everything for a piece in the staging memory.
     pub fn start(&mut self, order: &Order) {
         let started = self.upload(order).and_then(|()| {
-            self.launch(order, if order.salt.is_some() { Turn::First } else { Turn::Only })?;
+            self.launch(order, if order.salt.is_some() { Pass::First } else { Pass::Only })?;
             self.compare(order)?;
             self.download(order)?;
             self.queue.flush()
@@ -258,9 +258,9 @@ impl OpenClSlot {
     fn compare(&mut self, order: &Order) -> Result<(), Error> {
         self.rows = [0; 2];
         let Some(salt) = order.salt else { return Ok(()) };
-        self.launch(order, Turn::Second)?;
+        self.launch(order, Pass::Second)?;
         let batch = &*order.batch;
-        let extents = [Extent::of(batch, order.len), Extent::beside(batch)];
+        let extents = [ByteRange::of(batch, order.len), ByteRange::beside(batch)];
         let rows = extents.map(|extent| match extent.end {
             0 => 0,
             end => self.groups(end.div_ceil(BLOCK as u64) as usize),
@@ -273,7 +273,7 @@ impl OpenClSlot {
             _ => [&memory.beside, &first.tags, &second.tags],
         };
         let ranges = [[&memory.input, &first.output, &second.output], beside];
-        for (n, (buffers, Extent { start, end, stride })) in
+        for (n, (buffers, ByteRange { start, end, stride })) in
             ranges.into_iter().zip(extents).enumerate()
         {
             if rows[n] == 0 {
@@ -296,7 +296,7 @@ impl OpenClSlot {
     }
 
     /// Starts the kernels, the only, the first or the second time.
-    fn launch(&mut self, order: &Order, turn: Turn) -> Result<(), Error> {
+    fn launch(&mut self, order: &Order, turn: Pass) -> Result<(), Error> {
         let batch = &*order.batch;
         let (start, end) = (batch.start(), batch.start() + order.len);
         let blocks = end.div_ceil(BLOCK);
@@ -315,7 +315,7 @@ impl OpenClSlot {
         let (ghash_groups, tag_groups) =
             (self.groups(batch.tags() * 32), self.groups(batch.tags()));
         let Some(memory) = &self.memory else { return Ok(()) };
-        let made = &memory.made[usize::from(turn == Turn::Second)];
+        let made = &memory.made[usize::from(turn == Pass::Second)];
         let (input, output) = (Argument::Buffer(&memory.input), Argument::Buffer(&made.output));
         let (keys, rounds) = (Argument::Buffer(&self.round_keys), Argument::U32(order.keys.rounds));
         let kernels = &mut self.kernels;
@@ -404,7 +404,7 @@ impl OpenClSlot {
         self.queue.finish()?;
         phases.upload = started.elapsed();
         let started = Instant::now();
-        self.launch(order, Turn::Only)?;
+        self.launch(order, Pass::Only)?;
         self.queue.finish()?;
         phases.kernels = started.elapsed();
         let started = Instant::now();
@@ -431,7 +431,7 @@ impl Drop for OpenClSlot {
 struct Launcher<'a> {
     queue: &'a Queue,
     grid: Grid,
-    turn: Turn,
+    turn: Pass,
 }
 
 impl Launcher<'_> {

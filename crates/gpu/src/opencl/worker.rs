@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::Error;
 use super::list::does_not_answer;
 use super::slot::{Finished, OpenClSlot, Order, Phases};
-use crate::attendant::{Answer, Attendant, Unanswered};
-use crate::check::{Salt, Sums};
-use crate::patience::Patience;
-use crate::pipeline::{Made, Slot};
+use crate::check::{ChecksumSeed, Sums};
+use crate::driver_thread::{Answer, DriverThread, Unanswered};
+use crate::pipeline::{PieceOutput, Slot};
 use crate::task::{BLOCK, Batch, Keys, Task};
+use crate::timeouts::Timeouts;
 use crate::window::Window;
 
 /// One slot of a device, whose slots share a thread: PoCL 3.1 is not to be called by two.
 pub(super) struct OpenClHandle {
-    thread: Arc<Attendant<Vec<OpenClSlot>>>,
+    thread: Arc<DriverThread<Vec<OpenClSlot>>>,
     index: usize,
     health: Arc<Health>,
-    patience: Patience,
+    timeouts: Timeouts,
     staging: Option<Window>,
     /// Chunks that there is room for.
     chunks: usize,
@@ -53,16 +53,16 @@ impl Health {
 impl OpenClHandle {
     /// Slot `index` of `thread`.
     pub fn new(
-        thread: &Arc<Attendant<Vec<OpenClSlot>>>,
+        thread: &Arc<DriverThread<Vec<OpenClSlot>>>,
         index: usize,
         health: &Arc<Health>,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Self {
         Self {
             thread: thread.clone(),
             index,
             health: health.clone(),
-            patience,
+            timeouts,
             staging: None,
             chunks: 0,
             keys: None,
@@ -96,7 +96,7 @@ impl OpenClHandle {
         &mut self,
         batch: &Arc<Batch>,
         input: &[u8],
-        salt: Option<Salt>,
+        salt: Option<ChecksumSeed>,
     ) -> Result<Order, Error> {
         self.health.loss()?;
         if self.started.is_some() {
@@ -108,7 +108,7 @@ impl OpenClHandle {
             self.staging = None;
             let chunks = chunks.max(self.chunks);
             let answer = self.ask(move |slot| slot.make_room(end, chunks));
-            self.staging = Some(self.answered(answer, self.patience.to_open())??);
+            self.staging = Some(self.answered(answer, self.timeouts.to_open())??);
             self.chunks = chunks;
         }
         if let Some(staging) = &mut self.staging {
@@ -123,7 +123,7 @@ impl OpenClHandle {
         let own = order.clone();
         let answer = self.ask(move |slot| slot.start_timed(&own));
         // The driver may compile a kernel now.
-        let phases = self.answered(answer, self.patience.to_open())??;
+        let phases = self.answered(answer, self.timeouts.to_open())??;
         self.started = Some(Started { start: batch.start(), order });
         Ok(phases)
     }
@@ -137,7 +137,7 @@ impl Slot for OpenClHandle {
         let keys = task.keys.clone();
         self.keys = Some(keys.clone());
         let answer = self.ask(move |slot| slot.load(&keys));
-        self.answered(answer, self.patience.to_close())?.map(|()| true)
+        self.answered(answer, self.timeouts.to_close())?.map(|()| true)
     }
 
     fn wipe_key(&mut self) {
@@ -145,11 +145,16 @@ impl Slot for OpenClHandle {
         if !self.thread.is_left() {
             let answer = self.ask(OpenClSlot::unload);
             // Without an answer the device is given up, and others find out.
-            let _ = self.answered(answer, self.patience.to_close());
+            let _ = self.answered(answer, self.timeouts.to_close());
         }
     }
 
-    fn start(&mut self, batch: &Arc<Batch>, input: &[u8], salt: Option<Salt>) -> Result<(), Error> {
+    fn start(
+        &mut self,
+        batch: &Arc<Batch>,
+        input: &[u8],
+        salt: Option<ChecksumSeed>,
+    ) -> Result<(), Error> {
         if input.is_empty() {
             return Ok(());
         }
@@ -165,9 +170,9 @@ impl Slot for OpenClHandle {
         Ok(())
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<Made<'_>, Error> {
+    fn wait(&mut self, limit: Duration) -> Result<PieceOutput<'_>, Error> {
         let Some(Started { start, order }) = self.started.take() else {
-            return Ok(Made { bytes: &[], tags: &[], sums: Sums::default() });
+            return Ok(PieceOutput { bytes: &[], tags: &[], sums: Sums::default() });
         };
         let len = order.len;
         // Asked for now, as the thread is for other slots, too.
@@ -176,7 +181,7 @@ impl Slot for OpenClHandle {
         let Some(staging) = &self.staging else { return Err(Error::NotForGpus) };
         // SAFETY: the queue has passed everything that was started.
         let bytes = &unsafe { staging.bytes() }[start..][..len];
-        Ok(Made { bytes, tags: &self.finished.tags, sums: self.finished.sums })
+        Ok(PieceOutput { bytes, tags: &self.finished.tags, sums: self.finished.sums })
     }
 
     fn distrust(&self, what: &'static str) {

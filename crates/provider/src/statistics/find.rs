@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::row::Statistics;
-use super::table::{Copied, Multiblock, PREFIX};
+use super::table::{Multiblock, PREFIX, TableCopy};
 
 /// A program that loaded the provider with statistics, and the processes that it forked.
 #[derive(Clone, Debug)]
@@ -123,13 +123,13 @@ impl Mapped {
 
     /// Reads it through any of its processes: by its mapping, for which the kernel wants
     /// privileges, or by the descriptor that most still have.
-    fn copied(&self) -> Result<Copied, String> {
+    fn copied(&self) -> Result<TableCopy, String> {
         let mut why = None;
         for (process, range) in &self.processes {
             let folder = PathBuf::from(format!("/proc/{process}"));
             let ways = [folder.join("map_files").join(range)].into_iter();
             for path in ways.chain(descriptors(&folder, &self.name)) {
-                match Copied::read(&path) {
+                match TableCopy::read(&path) {
                     Ok(copied) => return Ok(copied),
                     Err(error) => {
                         // What is said of the table is worth more than that a way is closed.

@@ -12,7 +12,7 @@ mod table;
 
 pub use find::{Found, Service, services};
 pub use row::{LaneCounts, Statistics};
-pub use table::{HeldTable, Multiblock, is_name};
+pub use table::{Multiblock, SharedTable, is_name};
 pub(crate) use table::{
     count, count_event, count_lane, leave_row, note_device, note_multiblock, note_threshold, set_up,
 };

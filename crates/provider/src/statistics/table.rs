@@ -344,7 +344,7 @@ fn put_text<const N: usize>(places: &[AtomicU64], text: &str) {
 
 /// A copy of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Copied {
+pub(super) struct TableCopy {
     pub(super) multiblock: Option<Multiblock>,
     pub(super) openssl: String,
     /// What processes counted that have no row any more.
@@ -353,7 +353,7 @@ pub(super) struct Copied {
     pub(super) rows: Vec<Statistics>,
 }
 
-impl Copied {
+impl TableCopy {
     /// Reads the table behind a path in `/proc`.
     ///
     /// # Errors
@@ -398,9 +398,9 @@ impl Copied {
 
 /// A table for processes that this one starts: it has their counts when they have ended.
 #[derive(Debug)]
-pub struct HeldTable(OwnedFd);
+pub struct SharedTable(OwnedFd);
 
-impl HeldTable {
+impl SharedTable {
     /// Makes one.
     ///
     /// # Errors
@@ -420,7 +420,7 @@ impl HeldTable {
     /// # Errors
     /// That it cannot be read.
     pub fn read(&self) -> io::Result<Vec<Statistics>> {
-        let copied = Copied::of(&self.0)?;
+        let copied = TableCopy::of(&self.0)?;
         Ok(copied.rows.into_iter().chain([copied.earlier]).collect())
     }
 
@@ -430,7 +430,7 @@ impl HeldTable {
     /// # Errors
     /// That it cannot be read.
     pub fn multiblock(&self) -> io::Result<Option<(Multiblock, String)>> {
-        let copied = Copied::of(&self.0)?;
+        let copied = TableCopy::of(&self.0)?;
         Ok(copied.multiblock.filter(|_| !copied.openssl.is_empty()).map(|it| (it, copied.openssl)))
     }
 }

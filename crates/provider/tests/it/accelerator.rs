@@ -9,7 +9,7 @@ use crate::support::evp::{Context, Evp};
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use crate::support::{Modules, Numbers};
 use wattlock_engine::Lane;
-use wattlock_provider::statistics::{Event, HeldTable};
+use wattlock_provider::statistics::{Event, SharedTable};
 
 const FAST: &str = "simulated:rate=cpu,latency_us=0";
 const SET_IV_FIXED: i32 = 0x12;
@@ -29,7 +29,7 @@ struct Counted {
 
 impl Counted {
     /// What this process has counted until now; nothing before its first context.
-    fn of(table: &HeldTable) -> Self {
+    fn of(table: &SharedTable) -> Self {
         let all = table.read().unwrap();
         let own = all.iter().find(|one| one.process == u64::from(std::process::id()));
         let lane = |lane| own.map_or(0, |one| one.lane(lane).calls);
@@ -58,7 +58,7 @@ impl Counted {
 
 /// One after the other, since the counters are the whole process's.
 fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
-    let table = HeldTable::new().unwrap();
+    let table = SharedTable::new().unwrap();
     let run = |settings: &str| {
         let before = Counted::of(&table);
         let evp = configured(openssl, &table, settings)?;
@@ -95,7 +95,7 @@ fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
     waiting_requests_of_threads_migrate(openssl, &table);
 }
 
-fn configured(openssl: OpenSsl, table: &HeldTable, settings: &str) -> Option<Evp> {
+fn configured(openssl: OpenSsl, table: &SharedTable, settings: &str) -> Option<Evp> {
     let settings = format!("statistics = {}\n{settings}", table.setting());
     let modules = Modules::new(openssl, &settings);
     let mut evp = Evp::without_providers(&modules)?;
@@ -107,7 +107,7 @@ fn configured(openssl: OpenSsl, table: &HeldTable, settings: &str) -> Option<Evp
 }
 
 /// An accelerator with one slot, which is slow, and four threads that all want it.
-fn waiting_requests_of_threads_migrate(openssl: OpenSsl, table: &HeldTable) {
+fn waiting_requests_of_threads_migrate(openssl: OpenSsl, table: &SharedTable) {
     let slow = "accelerator = simulated:slots=1,rate=cpu,latency_us=5000";
     let evp =
         configured(openssl, table, &format!("{slow}\nthreshold = 0\nmigration = paper")).unwrap();
@@ -131,7 +131,7 @@ fn waiting_requests_of_threads_migrate(openssl: OpenSsl, table: &HeldTable) {
     });
 }
 
-fn migrations(table: &HeldTable) -> u64 {
+fn migrations(table: &SharedTable) -> u64 {
     let all = table.read().unwrap();
     all.iter().map(|one| one.times(Event::MigratedToCpu)).sum()
 }

@@ -16,7 +16,7 @@ use crate::support::site::{PAGES, Site, TLS_1_2};
 use crate::support::{Modules, Numbers};
 use wattlock_engine::Lane;
 use wattlock_gpu::opencl::{choose, devices};
-use wattlock_provider::statistics::{self, Event, HeldTable, Statistics};
+use wattlock_provider::statistics::{self, Event, SharedTable, Statistics};
 use wattlock_testing::{wait_for, wait_until};
 
 const POCL: &str = "accelerator = opencl:portable";
@@ -39,7 +39,7 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
     if !has_pocl("whatever_an_opencl_device_does") {
         return;
     }
-    let table = Rc::new(HeldTable::new().unwrap());
+    let table = Rc::new(SharedTable::new().unwrap());
     let all = Everything::with(&table, "threshold = 0");
     let Some(all) = all else { return };
     let before = all.open();
@@ -64,7 +64,7 @@ fn whatever_an_opencl_device_does_the_bytes_are_right() {
 }
 
 /// Until then T is what no device is worth a request for.
-fn auto_measures_the_device_when_it_is_open(table: &Rc<HeldTable>) {
+fn auto_measures_the_device_when_it_is_open(table: &Rc<SharedTable>) {
     let all = Everything::with(table, "threshold = auto").unwrap();
     let mut context = all.evp.cipher("AES-256-CTR", "wattlock");
     assert!(context.init(true, Some(&[1; 32]), Some(&[2; 16])));
@@ -81,12 +81,12 @@ fn auto_measures_the_device_when_it_is_open(table: &Rc<HeldTable>) {
 /// Both providers, with the device that the settings name.
 struct Everything {
     evp: Evp,
-    table: Rc<HeldTable>,
+    table: Rc<SharedTable>,
     _modules: Modules,
 }
 
 impl Everything {
-    fn with(table: &Rc<HeldTable>, settings: &str) -> Option<Self> {
+    fn with(table: &Rc<SharedTable>, settings: &str) -> Option<Self> {
         let modules = Modules::new(
             OpenSsl::System,
             &format!("statistics = {}\n{POCL}\n{settings}", table.setting()),
@@ -187,7 +187,7 @@ impl Everything {
 }
 
 /// What this process has counted.
-fn own(table: &HeldTable) -> Statistics {
+fn own(table: &SharedTable) -> Statistics {
     let all = table.read().unwrap();
     all.into_iter().find(|one| one.process == u64::from(std::process::id())).unwrap()
 }
@@ -212,7 +212,7 @@ fn a_process_may_end_while_its_device_is_opened() {
 
 /// `openssl enc` on so many bytes, with an empty cache of the driver's, and what it counted.
 fn encipher(folder: &Path, settings: &str, len: usize) -> (std::process::Output, Statistics) {
-    let table = HeldTable::new().unwrap();
+    let table = SharedTable::new().unwrap();
     let input = Numbers(5).bytes(len);
     fs::write(folder.join("in"), &input).unwrap();
     let modules = Modules::new(

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use crate::support::Modules;
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use tempfile::TempDir;
-use wattlock_provider::statistics::{HeldTable, Path, Statistics};
+use wattlock_provider::statistics::{Path, SharedTable, Statistics};
 
 /// The compiled program.
 struct Host {
@@ -110,7 +110,7 @@ fn valgrind_finds_nothing_but_the_control(openssl: OpenSsl) {
 /// cipher, for single and many records, for good ones and wrong ones, and to count all that.
 fn forked_processes_work_and_count_in_a_sandbox(openssl: OpenSsl) {
     let Some(host) = Host::compile(openssl) else { return };
-    let table = HeldTable::new().unwrap();
+    let table = SharedTable::new().unwrap();
     let settings = format!("paper_mode = 1\nstatistics = {}", table.setting());
     let control = run(&host, Command::new(host.program()), &settings, &["sandbox-control"]);
     assert_eq!(control.status.signal(), Some(libc::SIGSYS), "{control:?}");
@@ -134,7 +134,7 @@ fn processes_that_come_of_one_draw_different_random_numbers(openssl: OpenSsl) {
 /// 403 processes, 31 at a time, in a table that does not grow: nothing that they counted is lost.
 fn a_table_is_bounded_and_loses_nothing(openssl: OpenSsl) {
     let Some(host) = Host::compile(openssl) else { return };
-    let table = HeldTable::new().unwrap();
+    let table = SharedTable::new().unwrap();
     let settings = format!("statistics = {}", table.setting());
     succeeds(&run(&host, Command::new(host.program()), &settings, &["crowd", "403", "31"]));
     let counted = table.read().unwrap();

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 
 use libloading::Library;
-use wattlock_provider::statistics::{HeldTable, Multiblock};
+use wattlock_provider::statistics::{Multiblock, SharedTable};
 
 use crate::support::evp::Param;
 use crate::support::installation::alone;
@@ -123,7 +123,7 @@ fn many_records_are_offered_to_tested_versions_only() {
     alone(module_path!(), "many_records_are_offered_to_tested_versions_only", || {
         // SAFETY: its initialisers may run in any program.
         let library = unsafe { Library::new(module()) }.unwrap();
-        let table = HeldTable::new().unwrap();
+        let table = SharedTable::new().unwrap();
         let statistics = table.setting();
         for (version, multiblock, offer, noted) in [
             ("3.0.19", None, 1, Multiblock::Offered),

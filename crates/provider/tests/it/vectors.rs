@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::support::Modules;
 use crate::support::evp::{Context, Evp, Param};
 use crate::support::installation::{OpenSsl, on_every_openssl};
-use wattlock_provider::statistics::HeldTable;
+use wattlock_provider::statistics::SharedTable;
 
 const SET_IV_LEN: i32 = 0x9;
 const GET_TAG: i32 = 0x10;
@@ -72,7 +72,7 @@ enum Way {
 }
 
 fn openssl_s_own_vectors_come_out_right(openssl: OpenSsl) {
-    let table = HeldTable::new().unwrap();
+    let table = SharedTable::new().unwrap();
     let modules = Modules::new(openssl, &format!("statistics = {}", table.setting()));
     let Some(mut evp) = Evp::without_providers(&modules) else { return };
     evp.configure(&modules.path().join("openssl.cnf"));
@@ -82,7 +82,7 @@ fn openssl_s_own_vectors_come_out_right(openssl: OpenSsl) {
     come_out_right(&evp, &table);
 }
 
-fn come_out_right(evp: &Evp, statistics: &HeldTable) {
+fn come_out_right(evp: &Evp, statistics: &SharedTable) {
     let names = evp.ciphers_of("wattlock");
     let mut counts: BTreeMap<&str, usize> = names.iter().map(|name| (name.as_str(), 0)).collect();
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/openssl");
@@ -107,7 +107,7 @@ fn come_out_right(evp: &Evp, statistics: &HeldTable) {
 }
 
 /// Calls that the provider has counted in this process.
-fn calls(statistics: &HeldTable) -> u64 {
+fn calls(statistics: &SharedTable) -> u64 {
     let all = statistics.read().unwrap();
     all.iter().map(|one| one.sum().calls).sum()
 }

@@ -2,7 +2,7 @@
 //!
 //! Each has an outbox of its own that a task empties, so a backend that is slow, away or stuck holds
 //! up no other. Only a full outbox holds the stream back, and only while its backend takes
-//! anything at all: one that takes nothing for [`Patience::stall`] loses what is queued for it, and
+//! anything at all: one that takes nothing for [`BackendLimits::stall`] loses what is queued for it, and
 //! is hardly waited for again before it has taken a good deal.
 
 use std::collections::{HashMap, VecDeque};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::{Address, Counters, Exit, Notice};
+use super::{Address, Counters, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
 
@@ -23,7 +23,7 @@ mod task;
 
 /// What backends may ask for.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct BackendLimits {
     /// Bytes of all outboxes together.
     pub queued: u64,
     /// How long a backend may take nothing while the stream waits for it.
@@ -32,7 +32,7 @@ pub struct Patience {
     pub connections: usize,
 }
 
-/// An [`Exit`] that connects to a backend for each connection.
+/// An [`MessageOutput`] that connects to a backend for each connection.
 pub struct PerConnection {
     open: HashMap<(u64, u64), Arc<Outbox>>,
     /// Of connections that have ended, until they are empty.
@@ -46,7 +46,7 @@ pub struct PerConnection {
 /// What all outboxes share.
 pub(super) struct Shared {
     pub to: Address,
-    pub patience: Patience,
+    pub patience: BackendLimits,
     pub counters: Arc<Counters>,
     pub descriptors: Semaphore,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
@@ -108,7 +108,7 @@ impl PerConnection {
     /// That the thread cannot be started.
     pub fn new(
         to: Address,
-        patience: Patience,
+        patience: BackendLimits,
         counters: Arc<Counters>,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -128,7 +128,7 @@ impl PerConnection {
     /// Drops what is queued for backends that take nothing, if they stand in the way of `wanted`
     /// bytes for `outbox`. Returns when to look again, or `None` if there is room.
     fn make_room(&self, outbox: &Outbox, wanted: u64) -> Option<Instant> {
-        let Patience { queued, stall, .. } = self.shared.patience;
+        let BackendLimits { queued, stall, .. } = self.shared.patience;
         let is_full = |bytes: u64, most: u64| bytes > 0 && bytes + wanted > most;
         if is_full(outbox.lock().bytes, queued / SHARES) {
             return outbox.give_up_after(stall);
@@ -143,7 +143,7 @@ impl PerConnection {
     }
 }
 
-impl Exit for PerConnection {
+impl MessageOutput for PerConnection {
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
         let outbox = Arc::new(Outbox::new(source, connection, framing, &self.shared));
         self.tasks.spawn(task::deliver(Arc::clone(&outbox)));

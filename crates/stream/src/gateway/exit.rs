@@ -10,7 +10,7 @@ use super::{Counters, Outlet};
 use crate::frame::{End, Framing};
 
 /// Where opened messages go. Connections are numbered from 1 within their source.
-pub trait Exit: Send {
+pub trait MessageOutput: Send {
     /// A connection begins, whose messages were told apart by `framing`.
     ///
     /// # Errors
@@ -20,31 +20,31 @@ pub trait Exit: Send {
     /// Whole messages of a connection, with their marks.
     ///
     /// # Errors
-    /// As [`Exit::begin`].
+    /// As [`MessageOutput::begin`].
     fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()>;
 
     /// A connection ends.
     ///
     /// # Errors
-    /// As [`Exit::begin`].
+    /// As [`MessageOutput::begin`].
     fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
 
     /// A source broke off in the middle of a stream.
     ///
     /// # Errors
-    /// As [`Exit::begin`].
+    /// As [`MessageOutput::begin`].
     fn broke_off(&mut self) -> io::Result<()>;
 
     /// Nothing else is ready.
     ///
     /// # Errors
-    /// As [`Exit::begin`].
+    /// As [`MessageOutput::begin`].
     fn flush(&mut self) -> io::Result<()>;
 
     /// Nothing follows. Waits until what is kept was written, or until `deadline`.
     ///
     /// # Errors
-    /// As [`Exit::begin`].
+    /// As [`MessageOutput::begin`].
     fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()>;
 }
 
@@ -69,7 +69,7 @@ impl Merged {
     }
 }
 
-impl Exit for Merged {
+impl MessageOutput for Merged {
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()> {
         if framing == Framing::Lines {
             self.lines.insert((source, connection));

@@ -16,8 +16,8 @@ use wattlock_engine::crypto::TAG_LEN;
 use zeroize::Zeroizing;
 
 use super::peer::Peer;
-use super::retry::{Episode, named};
-use super::sealing::{After, Piece, Queued, Restart, What};
+use super::retry::{FailureStreak, named};
+use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
 use super::{Address, Counters, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
 use crate::{Cipher, Done, Message, Sink};
@@ -40,8 +40,8 @@ pub(super) struct Link {
     kept: u64,
     /// Messages that were sent over this connection. Nothing proves that they arrived.
     unconfirmed: u64,
-    resealing: Option<Resealing>,
-    failures: Episode,
+    resealing: Option<FrameMigration>,
+    failures: FailureStreak,
 }
 
 /// A sealed frame or header on its way to the peer.
@@ -70,7 +70,7 @@ enum PendingKind {
 }
 
 /// Moves frames of a broken stream to a new one.
-struct Resealing {
+struct FrameMigration {
     writer: Writer,
     /// The numbers of lanes in the new stream.
     numbers: BTreeMap<u64, u64>,
@@ -99,7 +99,7 @@ impl Link {
             kept: 0,
             unconfirmed: 0,
             resealing: None,
-            failures: Episode::default(),
+            failures: FailureStreak::default(),
         })
     }
 
@@ -222,7 +222,7 @@ impl Link {
         for (lane, part, frame) in opens {
             self.append_frame(PendingKind::Open { lane, part }, frame)?;
         }
-        self.resealing = Some(Resealing { writer, numbers, until });
+        self.resealing = Some(FrameMigration { writer, numbers, until });
         broken.into_iter().try_for_each(|pending| match self.resealing {
             Some(_) => self.reseal(pending),
             None => {
@@ -285,7 +285,7 @@ impl Link {
 
     /// Closes the stream that replaced the broken one.
     fn end_resealing(&mut self, last: bool) -> Result<(), Failed> {
-        let Some(Resealing { mut writer, numbers, .. }) = self.resealing.take() else {
+        let Some(FrameMigration { mut writer, numbers, .. }) = self.resealing.take() else {
             return Ok(());
         };
         for (lane, number) in numbers {
@@ -326,11 +326,11 @@ impl Sink for Link {
         if let Err(error) = &done.outcome {
             return Err(io::Error::other(error.to_string()));
         }
-        let last = matches!(after, After::Nothing);
+        let last = matches!(after, NextStep::Nothing);
         let kind = match what {
-            What::Data { lane } => PendingKind::Data { lane },
-            What::End { lane, end } => PendingKind::End { lane, end },
-            What::Close => PendingKind::Close { last },
+            MessageKind::Data { lane } => PendingKind::Data { lane },
+            MessageKind::End { lane, end } => PendingKind::End { lane, end },
+            MessageKind::Close => PendingKind::Close { last },
         };
         let Message { cipher, buffer, payload, .. } = &mut done.message;
         let seal = Some((cipher.clone(), payload.clone()));

@@ -3,7 +3,7 @@
 //! A [`Lane`] is one input: it cuts what came into whole units and puts them into the window of a
 //! [`Live`](crate::Live). [`Sealing`] makes lanes that seal, all into one stream, and [`Opening`]
 //! makes lanes that open, each a stream of its own. [`Listener`] serves thousands of connections on
-//! one thread, and [`pump`] serves one input that blocks. What leaves the window goes to an
+//! one thread, and [`pump`] serves one input that blocks. MessageKind leaves the window goes to an
 //! [`Outlet`]: standard output, files in turn, a peer.
 //!
 //! Memory is bounded by the window, by a budget of the same size for messages that have not come
@@ -32,9 +32,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::frame::End;
 use crate::{Message, Room};
 
-pub use backends::{Patience, PerConnection};
+pub use backends::{BackendLimits, PerConnection};
 pub use error::Error;
-pub use exit::{Exit, Merged};
+pub use exit::{Merged, MessageOutput};
 pub use listener::{Limits, Listener};
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};

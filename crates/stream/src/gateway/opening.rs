@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
 
-use super::{Counters, Error, Exit, Lane, Next, Notice};
+use super::{Counters, Error, Lane, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::{Done, Message, Pool, Room, Sink};
 
@@ -78,7 +78,7 @@ impl Opening {
     }
 
     /// The sink for a [`crate::Live`]: everything that is authentic goes to `exit`.
-    pub fn sink(&self, exit: Box<dyn Exit>) -> impl Sink + use<> {
+    pub fn sink(&self, exit: Box<dyn MessageOutput>) -> impl Sink + use<> {
         let (queue, counters) = (Arc::clone(&self.queue), Arc::clone(&self.counters));
         Opened { queue, exit, counters, broke_off: Arc::clone(&self.broke_off) }
     }
@@ -221,7 +221,7 @@ impl Lane for OpeningLane {
 /// Judges what was opened, and hands on what is authentic.
 struct Opened {
     queue: Arc<Mutex<VecDeque<Arc<Mutex<Source>>>>>,
-    exit: Box<dyn Exit>,
+    exit: Box<dyn MessageOutput>,
     counters: Arc<Counters>,
     broke_off: Arc<AtomicBool>,
 }

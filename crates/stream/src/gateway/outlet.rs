@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::retry::{Episode, named};
+use super::retry::{FailureStreak, named};
 use super::{Counters, Retry};
 
 /// Takes bytes, in order. Writing blocks; that is what fills the window.
@@ -85,7 +85,7 @@ impl Joined {
 
     /// Writes pieces that end at `ends`. While the disk is full the file holds whole pieces only.
     fn write_out(&mut self, bytes: &[u8], ends: &[usize]) -> io::Result<()> {
-        let mut episode = Episode::default();
+        let mut episode = FailureStreak::default();
         let mut done = 0;
         while done < bytes.len() {
             match self.file.write(&bytes[done..]) {
@@ -237,7 +237,7 @@ impl Files {
     fn file(&mut self) -> io::Result<&mut Joined> {
         if self.file.is_none() {
             let name = self.path.to_string_lossy().escape_debug().to_string();
-            let mut episode = Episode::default();
+            let mut episode = FailureStreak::default();
             let before = self.number;
             let opened = loop {
                 match self.open_next() {

@@ -18,7 +18,7 @@ pub struct Retry {
 
 /// Consecutive failures of one output.
 #[derive(Default)]
-pub(super) struct Episode {
+pub(super) struct FailureStreak {
     since: Option<Instant>,
     delay: Duration,
 }
@@ -39,7 +39,7 @@ impl Retry {
     /// `error`, with the name of the output, once the limit is reached.
     pub(super) fn wait(
         &self,
-        episode: &mut Episode,
+        episode: &mut FailureStreak,
         output: &str,
         error: &io::Error,
     ) -> io::Result<()> {
@@ -61,7 +61,7 @@ impl Retry {
 
     /// Ends an episode: the output takes bytes again. Unless it is `steady`, the delay before the
     /// next retry goes on growing.
-    pub(super) fn end(&self, episode: &mut Episode, output: &str, steady: bool) {
+    pub(super) fn end(&self, episode: &mut FailureStreak, output: &str, steady: bool) {
         if steady {
             episode.delay = Duration::ZERO;
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use super::sealing::{After, Piece, Queue, Queued};
+use super::sealing::{NextStep, Piece, Queue, Queued};
 use super::{Counters, Outlet};
 use crate::{Done, Sink};
 
@@ -58,9 +58,9 @@ impl Sink for Sealed {
         self.write(&done.message.buffer)?;
         self.unflushed += 1;
         match after {
-            After::More => {}
-            After::Turn => self.outlet.turn()?,
-            After::Nothing => self.outlet.finish()?,
+            NextStep::More => {}
+            NextStep::Turn => self.outlet.turn()?,
+            NextStep::Nothing => self.outlet.finish()?,
         }
         self.note_kept();
         Ok(())

@@ -85,13 +85,13 @@ pub(super) type Queue = Mutex<VecDeque<Queued>>;
 /// A message in the window, and what goes out before and after it.
 pub(super) struct Queued {
     pub before: Vec<Piece>,
-    pub what: What,
-    pub after: After,
+    pub what: MessageKind,
+    pub after: NextStep,
 }
 
 /// What a message in the window is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum MessageKind {
     /// Whole messages of a lane.
     Data { lane: u64 },
     /// The end of a lane.
@@ -102,7 +102,7 @@ pub(super) enum What {
 
 /// What follows a message.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum After {
+pub(super) enum NextStep {
     #[default]
     More,
     /// It was the last of its stream.
@@ -202,7 +202,7 @@ impl Sealing {
     pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(close) = state.leave()? else { return Ok(()) };
-        self.put(&mut state, close, What::Close, After::Turn, room);
+        self.put(&mut state, close, MessageKind::Close, NextStep::Turn, room);
         Ok(())
     }
 
@@ -224,7 +224,7 @@ impl Sealing {
         // An empty stream is one that can be opened, too.
         state.stream()?;
         if let Some(close) = state.leave()? {
-            self.put(&mut state, close, What::Close, After::Nothing, room);
+            self.put(&mut state, close, MessageKind::Close, NextStep::Nothing, room);
         }
         state.ended = true;
         Ok(())
@@ -269,7 +269,14 @@ impl Sealing {
         lock(&self.pool).clone()
     }
 
-    fn put(&self, state: &mut State, frame: Frame, what: What, after: After, room: Room<Message>) {
+    fn put(
+        &self,
+        state: &mut State,
+        frame: Frame,
+        what: MessageKind,
+        after: NextStep,
+        room: Room<Message>,
+    ) {
         if let Some(stream) = &mut state.stream {
             stream.bytes += frame.bytes().len() as u64;
         }
@@ -412,8 +419,8 @@ impl Lane for SealingLane {
             let bytes = state.seal(rekey)?;
             state.before.push(Piece::Rekey { bytes });
         }
-        let what = What::Data { lane: self.number };
-        sealing.put(&mut state, data, what, After::More, room);
+        let what = MessageKind::Data { lane: self.number };
+        sealing.put(&mut state, data, what, NextStep::More, room);
         drop(state);
         Counters::add(&sealing.counters.messages, self.messages);
         Counters::add(&sealing.counters.bytes_in, unit.len() as u64);
@@ -434,7 +441,13 @@ impl Lane for SealingLane {
         state.enter(self.number, self.sealing.split)?;
         let lane = self.number;
         if let Some(frame) = state.end(lane, end, self.sealing.split)? {
-            self.sealing.put(&mut state, frame, What::End { lane, end }, After::More, room);
+            self.sealing.put(
+                &mut state,
+                frame,
+                MessageKind::End { lane, end },
+                NextStep::More,
+                room,
+            );
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use wattlock_engine::Lane;
-use wattlock_provider::statistics::{HeldTable, Statistics};
+use wattlock_provider::statistics::{SharedTable, Statistics};
 
 use super::guarded::stock;
 use super::server::{KERNELS, Nginx, Place, Setup};
@@ -160,7 +160,7 @@ pub struct Running {
     pub contender: Contender,
     pub nginx: Nginx,
     /// Where the provider counts.
-    statistics: Option<HeldTable>,
+    statistics: Option<SharedTable>,
 }
 
 impl Running {
@@ -182,7 +182,7 @@ impl Running {
         let mut statistics = None;
         if contender.is_ours() {
             let module = provider.context("no provider")?;
-            let table = HeldTable::new().context("cannot make a memory file")?;
+            let table = SharedTable::new().context("cannot make a memory file")?;
             let file = place.directory.join(format!("{name}.cnf"));
             configure(&file, module, &table, &contender.settings(suite, accelerator))?;
             if contender.hardware() == Some(Hardware::OpenClOnTheCpu) {
@@ -305,7 +305,7 @@ fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
 fn configure(
     file: &Path,
     module: &Path,
-    statistics: &HeldTable,
+    statistics: &SharedTable,
     settings: &[(&'static str, String)],
 ) -> anyhow::Result<()> {
     let setting = statistics.setting();

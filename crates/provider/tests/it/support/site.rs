@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use wattlock_provider::statistics::{self, Counts, HeldTable, Statistics};
+use wattlock_provider::statistics::{self, Counts, SharedTable, Statistics};
 use wattlock_testing::{certificate, exits_within, wait_for};
 
 use super::installation::OpenSsl;
@@ -17,7 +17,7 @@ use super::{Modules, Numbers};
 pub struct Site {
     modules: Modules,
     folder: tempfile::TempDir,
-    table: HeldTable,
+    table: SharedTable,
 }
 
 /// A page of that many bytes has that name.
@@ -52,7 +52,7 @@ impl Site {
         for name in ["key.pem", "cert.pem"] {
             fs::copy(made.join(name), path.join(name)).unwrap();
         }
-        let table = HeldTable::new().unwrap();
+        let table = SharedTable::new().unwrap();
         let settings = format!("statistics = {}\n{settings}", table.setting());
         Self { modules: Modules::new(openssl, &settings), folder, table }
     }

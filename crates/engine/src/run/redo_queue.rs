@@ -8,7 +8,7 @@ use crate::job::Transfer;
 
 /// What each accelerator of a run has stored, and what of it waits to be done again.
 #[derive(Default)]
-pub(super) struct Doubts {
+pub(super) struct RedoQueue {
     seats: BTreeMap<usize, Record>,
     again: Vec<Range<u64>>,
 }
@@ -29,7 +29,7 @@ pub(super) struct Stored {
     pub len: usize,
 }
 
-impl Doubts {
+impl RedoQueue {
     /// Notes what the accelerator on `seat` has stored.
     pub fn stored(&mut self, seat: usize, stored: Stored, transfer: &dyn Transfer) {
         let record = self.seats.entry(seat).or_default();

@@ -6,12 +6,12 @@ use wattlock_engine::Run;
 
 /// The limits of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// The user's own limit, in place of all others.
     chosen: Option<Duration>,
 }
 
-impl Patience {
+impl Timeouts {
     /// Limits that are `chosen`, or follow from profiles.
     pub fn new(chosen: Option<Duration>) -> Self {
         Self { chosen }

@@ -1,7 +1,7 @@
 //! Threads that call drivers, and can be left behind: a call that does not return then keeps no one
 //! else.
 //!
-//! A call into a driver cannot be interrupted. So an [`Attendant`] owns what belongs to the driver
+//! A call into a driver cannot be interrupted. So an [`DriverThread`] owns what belongs to the driver
 //! and makes all calls; the rest of the program sends it orders and waits for each answer with a
 //! limit. When the limit has passed, the thread is *left behind* with everything that it owns:
 //! nothing is freed that the device may still write to, and the process ends without it.
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A thread, and the value whose calls it makes.
-pub(crate) struct Attendant<T> {
+pub(crate) struct DriverThread<T> {
     orders: Option<Sender<Order<T>>>,
     /// Disconnected once the thread has dropped the value.
     ended: Mutex<Receiver<()>>,
@@ -78,15 +78,15 @@ pub(crate) fn attend<R: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R, Unanswered> {
-    let attendant = Attendant::start((), limit)?;
-    let found = attendant.ask(move |()| work()).within(limit, || false);
+    let driver_thread = DriverThread::start((), limit)?;
+    let found = driver_thread.ask(move |()| work()).within(limit, || false);
     if found.is_err() {
-        attendant.leave();
+        driver_thread.leave();
     }
     found
 }
 
-impl<T: Send + 'static> Attendant<T> {
+impl<T: Send + 'static> DriverThread<T> {
     /// Starts the thread. When the attendant is dropped, the thread may take as long as `closing` to
     /// drop the value.
     ///
@@ -118,7 +118,7 @@ impl<T: Send + 'static> Attendant<T> {
         }
     }
 
-    /// As [`Attendant::send`], for an order with an answer.
+    /// As [`DriverThread::send`], for an order with an answer.
     pub fn ask<R: Send + 'static>(
         &self,
         order: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -132,7 +132,7 @@ impl<T: Send + 'static> Attendant<T> {
     }
 }
 
-impl<T> Attendant<T> {
+impl<T> DriverThread<T> {
     /// Leaves the thread behind, with the value: neither is used or freed any more.
     pub fn leave(&self) {
         self.state.left.store(true, Ordering::SeqCst);
@@ -145,7 +145,7 @@ impl<T> Attendant<T> {
     }
 }
 
-impl<T> Attendant<T> {
+impl<T> DriverThread<T> {
     /// Waits until the thread has dropped the value; true if it was left behind.
     pub fn close(mut self) -> bool {
         self.end();
@@ -164,7 +164,7 @@ impl<T> Attendant<T> {
     }
 }
 
-impl<T> Drop for Attendant<T> {
+impl<T> Drop for DriverThread<T> {
     fn drop(&mut self) {
         self.end();
     }
@@ -174,7 +174,7 @@ impl<R> Answer<R> {
     /// Waits for the answer, at most `limit` and no longer once `hopeless` says so.
     ///
     /// # Errors
-    /// [`Unanswered`]; the caller then leaves the attendant behind.
+    /// [`Unanswered`]; the caller then leaves the driver_thread behind.
     pub fn within(self, limit: Duration, hopeless: impl Fn() -> bool) -> Result<R, Unanswered> {
         wait(&self.answer, limit, &hopeless).map_err(|why| {
             let limit = (why == RecvTimeoutError::Timeout).then_some(limit);
@@ -256,12 +256,12 @@ mod tests {
             }
         }
         let (sender, dropped) = channel();
-        let attendant = Attendant::start(Dropped(Vec::new(), sender), LATE).unwrap();
+        let driver_thread = DriverThread::start(Dropped(Vec::new(), sender), LATE).unwrap();
         for n in 0..3 {
-            attendant.send(move |value| value.0.push(n));
+            driver_thread.send(move |value| value.0.push(n));
         }
-        assert_eq!(attendant.ask(|value| value.0.len()).within(LATE, || false), Ok(3));
-        drop(attendant);
+        assert_eq!(driver_thread.ask(|value| value.0.len()).within(LATE, || false), Ok(3));
+        drop(driver_thread);
         assert_eq!(dropped.try_recv(), Ok(vec![0, 1, 2]));
     }
 
@@ -274,33 +274,33 @@ mod tests {
             }
         }
         let release = Arc::new(Barrier::new(2));
-        let attendant = Attendant::start(Kept(Arc::clone(&release)), LATE).unwrap();
-        let stuck = attendant.ask(|value| {
+        let driver_thread = DriverThread::start(Kept(Arc::clone(&release)), LATE).unwrap();
+        let stuck = driver_thread.ask(|value| {
             note("cuStuck");
             value.0.wait();
         });
         let why = stuck.within(SOON, || false).unwrap_err();
         assert_eq!(why.to_string(), "cuStuck did not return within 0.0 s");
-        attendant.leave();
+        driver_thread.leave();
         assert!(left_behind());
         // The call returns after all: the thread ends, and frees nothing.
         release.wait();
-        assert!(lock(&attendant.ended).recv().is_err(), "nothing is sent, ever");
+        assert!(lock(&driver_thread.ended).recv().is_err(), "nothing is sent, ever");
     }
 
     #[test]
     fn a_thread_that_panicked_answers_nothing() {
-        let attendant = Attendant::start((), LATE).unwrap();
-        let broken = attendant.ask(|()| panic!("on purpose"));
+        let driver_thread = DriverThread::start((), LATE).unwrap();
+        let broken = driver_thread.ask(|()| panic!("on purpose"));
         assert_eq!(broken.within(LATE, || false).unwrap_err().limit, None);
     }
 
     #[test]
     fn a_device_that_is_given_up_is_not_waited_for() {
-        let attendant = Attendant::start((), LATE).unwrap();
+        let driver_thread = DriverThread::start((), LATE).unwrap();
         let (_never, blocked) = channel::<()>();
-        let stuck = attendant.ask(move |()| blocked.recv());
+        let stuck = driver_thread.ask(move |()| blocked.recv());
         assert!(stuck.within(LATE, || true).is_err());
-        attendant.leave();
+        driver_thread.leave();
     }
 }
