@@ -234,7 +234,7 @@ impl std::fmt::Display for Unanswered {
             Some(limit) => {
                 write!(f, "{call} did not return within {:.1} s", limit.as_secs_f64())
             }
-            None => write!(f, "{call} ended without an answer"),
+            None => write!(f, "{call} failed: the thread for it has ended"),
         }
     }
 }
