@@ -2,7 +2,7 @@
 //! connections that end in the middle or say nothing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -11,8 +11,9 @@ use std::process::Command;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::support::stream::{Gateway, open, sealed, stream};
-use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
+use crate::support::stream::{Gateway, open, sealed, stream, units};
+use crate::support::{Place, Plugin, assert_exit, installed, stderr, wattlock, with_input};
+use wattlock_testing::wait_until;
 
 fn opening(place: &Place, args: &[&str]) -> Gateway {
     let mut command = wattlock();
@@ -58,6 +59,59 @@ fn headers_with_too_many_recipients_are_refused_before_a_key_is_tried() {
     );
     assert!(said.contains("bytes is longer than the limit of"), "{said}");
     assert_eq!(fs::read(out).unwrap(), b"authentic");
+}
+
+#[test]
+fn while_keys_are_looked_for_other_connections_go_on() {
+    if !installed("python3") {
+        return;
+    }
+    let place = Place::new();
+    let plugin = Plugin::new(&place);
+    let slow = ["first\n", "second\n"].map(|text| {
+        let mut sealing = plugin.wattlock();
+        let sealed = with_input(sealing.args(["stream", "-r", &plugin.recipient]), text.as_bytes());
+        assert_exit(&sealed, 0);
+        sealed.stdout
+    });
+    let quick = units(&sealed(&place, &["--chunk", "6"], b"quick\nagain\n"));
+    // The plugin says that it was asked, and answers once nobody holds this pipe open any more.
+    let held = place.path("held");
+    assert!(Command::new("mkfifo").arg(&held).status().unwrap().success());
+    let held = File::options().read(true).write(true).open(held).unwrap();
+    let mut opening = plugin.wattlock_and("exec 3< held; echo >> asked; cat <&3");
+    opening.args(["stream", "--open", "--listen", "tcp:127.0.0.1:0", "-i"]);
+    opening.arg(place.path("key.txt")).arg("-i").arg(&plugin.identity);
+    let out = place.path("out");
+    let receiver = Gateway::start_with(opening.arg("-o").arg(&out));
+
+    let text = || fs::read_to_string(&out).unwrap_or_default();
+    let asked = || fs::read(place.path("asked")).map_or(0, |lines| lines.len());
+    let mut slow = slow.iter().map(|stream| {
+        let mut connection = connect_to(&receiver);
+        connection.write_all(stream).unwrap();
+        connection
+    });
+    let first = slow.next().unwrap();
+    wait_until("the plugin is asked for the first", || asked() == 1);
+    // The header of another is opened meanwhile: the header, the beginning, one message.
+    let mut other = connect_to(&receiver);
+    other.write_all(&quick[..3].concat()).unwrap();
+    wait_until("a connection that came later is served", || text() == "quick\n");
+    // As many headers as are looked at together stop none that is open already.
+    let second = slow.next().unwrap();
+    wait_until("the plugin is asked for the second", || asked() == 2);
+    other.write_all(&quick[3..].concat()).unwrap();
+    wait_until("a connection that is open is served", || text() == "quick\nagain\n");
+
+    drop((held, first, second, other));
+    let whole = "quick\nagain\nfirst\nsecond\n".len();
+    wait_until("all of them are opened", || text().len() == whole);
+    receiver.wait_for("wattlock_stream_connections_open 0");
+    assert_exit(&receiver.stop(), 0);
+    let mut last: Vec<_> = text().lines().skip(2).map(str::to_owned).collect();
+    last.sort();
+    assert_eq!(last, ["first", "second"]);
 }
 
 #[test]
