@@ -3,7 +3,11 @@
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
+use std::process::ChildStdin;
 use std::thread::{self, JoinHandle};
+
+use rustix::io::ioctl_fionread;
+use wattlock_testing::wait_until;
 
 use crate::support::stream::{Gateway, json_summary, opened};
 use crate::support::{Place, assert_exit, stderr};
@@ -77,5 +81,64 @@ fn at_sigterm_what_could_not_be_read_in_time_is_counted() {
     let number = |name: &str| summary[name].as_u64().unwrap();
     assert!(number("bytes_unread") > 0 && number("units_undelivered") > 0, "{summary}");
     assert!(number("in_bytes") + number("bytes_unread") <= written, "{summary}");
+    assert!(stderr(&output).contains("were not read"), "{}", stderr(&output));
+}
+
+/// Lines of `len` bytes, each of which is another.
+fn lines(count: usize, len: usize) -> Vec<u8> {
+    (0..count)
+        .flat_map(|number| format!("{number:0width$}\n", width = len - 1).into_bytes())
+        .collect()
+}
+
+/// A gateway that was told to stop. Nobody has read its standard output so far, and its standard
+/// input is a pipe that stays open and still holds what was written last. Returns that pipe, and all
+/// that was written to it.
+fn stopped_on_pipe(place: &Place, drain: &str) -> (Gateway, ChildStdin, Vec<u8>) {
+    let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "128K", "--json"];
+    let args = [&args[..], &["--drain", drain]].concat();
+    let (gateway, mut pipe) = Gateway::start_on_pipe(place, &args);
+    // One goes out, three fill the window, and the fifth waits for room: nothing moves any more.
+    let [first, last] = [lines(5, LONG), lines(60, LINE)];
+    pipe.write_all(&first).unwrap();
+    gateway.wait_for("wattlock_stream_messages_total 4");
+    wait_until("the fifth line is read", || ioctl_fionread(&pipe).unwrap() == 0);
+    pipe.write_all(&last).unwrap();
+    gateway.signal("-TERM");
+    gateway.wait_until("the end of the metrics", str::is_empty);
+    assert_eq!(ioctl_fionread(&pipe).unwrap(), last.len() as u64);
+    (gateway, pipe, [first, last].concat())
+}
+
+/// A line that is sealed by itself, and of which a pipe holds one.
+const LONG: usize = 40_000;
+
+#[test]
+fn at_sigterm_what_a_pipe_holds_is_read_to_the_last_line() {
+    let place = Place::new();
+    let (gateway, _open, written) = stopped_on_pipe(&place, "60");
+    // From now on its output is read.
+    let output = gateway.end();
+    assert_exit(&output, 0);
+    assert!(opened(&place, &output.stdout) == written);
+    let summary = json_summary(&output);
+    assert_eq!(summary["in_bytes"], written.len());
+    for lost in ["bytes_unread", "bytes_incomplete", "units_undelivered"] {
+        assert_eq!(summary[lost], 0, "{lost}");
+    }
+}
+
+#[test]
+fn at_sigterm_what_a_pipe_still_holds_when_time_is_up_is_counted() {
+    let place = Place::new();
+    let (mut gateway, _open, written) = stopped_on_pipe(&place, "1");
+    gateway.wait_for_exit();
+    let output = gateway.end();
+    assert_exit(&output, 1);
+    let summary = json_summary(&output);
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert_eq!(number("bytes_unread"), (LONG + 60 * LINE) as u64, "{summary}");
+    assert_eq!(number("in_bytes") + number("bytes_unread"), written.len() as u64, "{summary}");
+    assert!(number("units_undelivered") > 0, "{summary}");
     assert!(stderr(&output).contains("were not read"), "{}", stderr(&output));
 }

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub fn opened(place: &Place, stream: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// A program that listens.
+/// A program that listens, or reads a pipe.
 pub struct Gateway {
     child: Option<Child>,
     address: String,
@@ -60,6 +60,20 @@ impl Gateway {
 
     /// Starts a program that has --listen, and waits until it listens.
     pub fn start_with(command: &mut Command) -> Self {
+        let (mut gateway, listens) = Self::spawn(command);
+        gateway.address = listens.recv_timeout(PATIENCE).expect("it listens");
+        gateway
+    }
+
+    /// Starts one that seals what comes through a pipe, and gives the end that is written to.
+    pub fn start_on_pipe(place: &Place, args: &[&str]) -> (Self, ChildStdin) {
+        let (mut gateway, _) = Self::spawn(stream(place).args(args).stdin(Stdio::piped()));
+        let pipe = gateway.child.as_mut().unwrap().stdin.take().unwrap();
+        (gateway, pipe)
+    }
+
+    /// Starts a program, which tells its address once it listens.
+    fn spawn(command: &mut Command) -> (Self, Receiver<String>) {
         let port = free_port();
         let metrics = format!("127.0.0.1:{port}");
         let mut child = command
@@ -82,8 +96,8 @@ impl Gateway {
             }
             said
         });
-        let address = receiver.recv_timeout(PATIENCE).expect("it listens");
-        Self { child: Some(child), address, metrics, said }
+        let gateway = Self { child: Some(child), address: String::new(), metrics, said };
+        (gateway, receiver)
     }
 
     /// Where it listens.
