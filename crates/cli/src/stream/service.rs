@@ -268,7 +268,7 @@ impl Input {
                 listener.stop(deadline.into(), |who| way.lane(who)).await;
             }
             Self::Stdin(ended, stop) if !ended.is_terminated() => {
-                stop.now();
+                stop.now(deadline);
                 let left = deadline.saturating_duration_since(Instant::now());
                 let _ = timeout(left, ended).await;
             }

@@ -1,7 +1,7 @@
 //! How `wattlock stream` ends: what senders had written is read and delivered, or counted.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::ChildStdin;
 use std::thread::{self, JoinHandle};
@@ -92,22 +92,22 @@ fn lines(count: usize, len: usize) -> Vec<u8> {
 }
 
 /// A gateway that was told to stop. Nobody has read its standard output so far, and its standard
-/// input is a pipe that stays open and still holds what was written last. Returns that pipe, and all
-/// that was written to it.
-fn stopped_on_pipe(place: &Place, drain: &str) -> (Gateway, ChildStdin, Vec<u8>) {
+/// input is a pipe that stays open and still holds `last`. Returns that pipe, and all that was
+/// written to it.
+fn stopped_on_pipe(place: &Place, drain: &str, last: &[u8]) -> (Gateway, ChildStdin, Vec<u8>) {
     let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "128K", "--json"];
     let args = [&args[..], &["--drain", drain]].concat();
     let (gateway, mut pipe) = Gateway::start_on_pipe(place, &args);
     // One goes out, three fill the window, and the fifth waits for room: nothing moves any more.
-    let [first, last] = [lines(5, LONG), lines(60, LINE)];
+    let first = lines(5, LONG);
     pipe.write_all(&first).unwrap();
     gateway.wait_for("wattlock_stream_messages_total 4");
     wait_until("the fifth line is read", || ioctl_fionread(&pipe).unwrap() == 0);
-    pipe.write_all(&last).unwrap();
+    pipe.write_all(last).unwrap();
     gateway.signal("-TERM");
     gateway.wait_until("the end of the metrics", str::is_empty);
     assert_eq!(ioctl_fionread(&pipe).unwrap(), last.len() as u64);
-    (gateway, pipe, [first, last].concat())
+    (gateway, pipe, [&first, last].concat())
 }
 
 /// A line that is sealed by itself, and of which a pipe holds one.
@@ -116,7 +116,7 @@ const LONG: usize = 40_000;
 #[test]
 fn at_sigterm_what_a_pipe_holds_is_read_to_the_last_line() {
     let place = Place::new();
-    let (gateway, _open, written) = stopped_on_pipe(&place, "60");
+    let (gateway, _open, written) = stopped_on_pipe(&place, "60", &lines(60, LINE));
     // From now on its output is read.
     let output = gateway.end();
     assert_exit(&output, 0);
@@ -129,9 +129,28 @@ fn at_sigterm_what_a_pipe_holds_is_read_to_the_last_line() {
 }
 
 #[test]
+fn at_sigterm_a_line_that_is_being_written_to_a_pipe_is_waited_for() {
+    let place = Place::new();
+    let last = lines(60, LINE);
+    let (begun, rest) = last.split_at(last.len() - LINE / 2);
+    let (mut gateway, mut pipe, written) = stopped_on_pipe(&place, "60", begun);
+    let mut stdout = gateway.take_output();
+    // All whole lines have gone out, so the pipe was read to its end, and nothing is left to do.
+    let mut sealed = vec![0; written.len() - LINE / 2];
+    stdout.read_exact(&mut sealed).unwrap();
+    pipe.write_all(rest).unwrap();
+    stdout.read_to_end(&mut sealed).unwrap();
+    let output = gateway.end();
+    assert_exit(&output, 0);
+    assert!(opened(&place, &sealed) == [&written, rest].concat());
+    let summary = json_summary(&output);
+    assert_eq!((&summary["bytes_unread"], &summary["bytes_incomplete"]), (&0.into(), &0.into()));
+}
+
+#[test]
 fn at_sigterm_what_a_pipe_still_holds_when_time_is_up_is_counted() {
     let place = Place::new();
-    let (mut gateway, _open, written) = stopped_on_pipe(&place, "1");
+    let (mut gateway, _open, written) = stopped_on_pipe(&place, "1", &lines(60, LINE));
     gateway.wait_for_exit();
     let output = gateway.end();
     assert_exit(&output, 1);

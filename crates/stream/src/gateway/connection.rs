@@ -305,9 +305,9 @@ async fn until<T>(deadline: Option<Instant>, waited: impl Future<Output = T>) ->
 /// How long the header of a stream may take from its first byte to its last.
 const HEADER: Duration = Duration::from_secs(5);
 
-/// A connection on which nothing came for so long is quiet: what its sender had written before is
+/// An input on which nothing came for so long is quiet: what its sender had written before is
 /// there by then.
-const QUIET: Duration = Duration::from_millis(400);
+pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// The same in the middle of a message.
-const STALLED: Duration = Duration::from_secs(2);
+pub(super) const STALLED: Duration = Duration::from_secs(2);

@@ -2,12 +2,14 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{FileType, fstat};
 
+use super::connection::{QUIET, STALLED};
 use super::intake::Intake;
 use super::listener::HeldBack;
 use super::{Counters, Error, Lane, Next};
@@ -20,6 +22,10 @@ pub struct Stop {
     state: Arc<AtomicU8>,
     /// Readable once the state has changed.
     changed: Arc<OwnedFd>,
+    /// Readable once nothing more is to be read.
+    halted: Arc<OwnedFd>,
+    /// When all has to be over after a stop.
+    deadline: Arc<OnceLock<Instant>>,
 }
 
 impl Stop {
@@ -28,24 +34,28 @@ impl Stop {
     /// # Errors
     /// That there is no descriptor for it.
     pub fn new() -> io::Result<Self> {
-        let changed = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        Ok(Self { state: Arc::default(), changed })
+        let event = || eventfd(0, EventfdFlags::CLOEXEC).map(Arc::new);
+        let (changed, halted) = (event()?, event()?);
+        Ok(Self { state: Arc::default(), changed, halted, deadline: Arc::default() })
     }
 
-    /// Reads what a pipe or socket holds, and nothing more.
-    pub fn now(&self) {
-        self.say(STOPPED);
+    /// Reads a pipe or socket until its writers are quiet, and nothing more. They are not waited for
+    /// until `deadline`: what was read has to go out before that.
+    pub fn now(&self, deadline: Instant) {
+        self.deadline.get_or_init(|| deadline);
+        self.say(STOPPED, &self.changed);
     }
 
     /// Reads nothing more.
     pub fn halt(&self) {
-        self.say(HALTED);
+        self.say(HALTED, &self.changed);
+        self.say(HALTED, &self.halted);
     }
 
-    fn say(&self, state: u8) {
+    fn say(&self, state: u8, event: &OwnedFd) {
         self.state.fetch_max(state, Ordering::SeqCst);
         // It is full only if it is readable.
-        let _ = rustix::io::write(&*self.changed, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(event, &1u64.to_ne_bytes());
     }
 
     fn has_come_to(&self, state: u8) -> bool {
@@ -54,14 +64,28 @@ impl Stop {
 
     /// Waits until `input` can be read, or a stop is said.
     fn wait(&self, input: &impl AsFd) {
-        let readable = PollFlags::IN;
-        let mut both = [
-            PollFd::new(input, readable),
-            PollFd::from_borrowed_fd(self.changed.as_fd(), readable),
-        ];
-        // One that cannot be waited for is read, which tells why.
-        while matches!(poll(&mut both, None), Err(rustix::io::Errno::INTR)) {}
+        is_readable(input, &self.changed, None);
     }
+
+    /// After a stop: waits until `input` can be read. False if its writers are quiet for so long, or
+    /// nothing more is to be read.
+    fn wait_for_more(&self, input: &impl AsFd, quiet: Duration) -> bool {
+        let left = self.deadline.get().map(|at| at.saturating_duration_since(Instant::now()) / 2);
+        let limit = Timespec::try_from(left.unwrap_or_default().min(quiet)).ok();
+        is_transient(input)
+            && is_readable(input, &self.halted, limit.as_ref())
+            && !self.has_come_to(HALTED)
+    }
+}
+
+/// Waits until `input` or `event` can be read, or time is up. True if `input` can.
+fn is_readable(input: &impl AsFd, event: &OwnedFd, limit: Option<&Timespec>) -> bool {
+    let readable = PollFlags::IN;
+    let mut both =
+        [PollFd::new(input, readable), PollFd::from_borrowed_fd(event.as_fd(), readable)];
+    // One that cannot be waited for is read, which tells why.
+    while matches!(poll(&mut both, limit), Err(rustix::io::Errno::INTR)) {}
+    !both[0].revents().is_empty()
 }
 
 const STOPPED: u8 = 1;
@@ -139,7 +163,9 @@ fn read(
         if !stop.has_come_to(STOPPED) {
             stop.wait(input);
         }
-        if stop.has_come_to(STOPPED) && (stop.has_come_to(HALTED) || !holds_bytes(input)) {
+        // What a writer is about to write comes soon, the rest of a message somewhat later.
+        let quiet = if is_partial { STALLED } else { QUIET };
+        if stop.has_come_to(STOPPED) && !stop.wait_for_more(input, quiet) {
             return Ok(if is_partial { End::Cut } else { End::Stopped });
         }
         if !intake.make_space() {
@@ -164,10 +190,6 @@ fn read(
 fn is_transient(input: &impl AsFd) -> bool {
     let kind = fstat(input).map(|status| FileType::from_raw_mode(status.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::Socket))
-}
-
-fn holds_bytes(input: &impl AsFd) -> bool {
-    is_transient(input) && rustix::io::ioctl_fionread(input).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Bytes that are read at once: what a pipe holds, and more of a file.

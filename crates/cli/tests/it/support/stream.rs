@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -155,6 +155,11 @@ impl Gateway {
     pub fn stop(self) -> Output {
         self.signal("-TERM");
         self.end()
+    }
+
+    /// What it writes to standard output, which is then not in [`Gateway::end`].
+    pub fn take_output(&mut self) -> ChildStdout {
+        self.child.as_mut().unwrap().stdout.take().unwrap()
     }
 
     /// Waits until it has ended, without reading its output.
