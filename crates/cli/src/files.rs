@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,9 +59,26 @@ pub fn protect(args: &args::Protect) -> Ended {
         }
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
+            if args.batch.replace {
+                keep_identities(&args.identities, &found)?;
+            }
             let resume = args.batch.resume.then_some(&identities);
             invocation.many("protect", found, |task| task.protect(&how, resume))
         }
+    }
+}
+
+/// Refuses to replace an identity of this run: nothing else might open the container.
+fn keep_identities(identities: &[String], found: &Found) -> anyhow::Result<()> {
+    let file = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
+    let identities: Vec<_> = identities.iter().filter_map(|path| file(path.as_ref())).collect();
+    let is_identity = |task: &&Task| file(&task.input).is_some_and(|id| identities.contains(&id));
+    match found.tasks.iter().find(is_identity) {
+        Some(task) => Err(usage(format!(
+            "--replace would remove {}, an identity of this run; move it out of the inputs",
+            Shown(&task.input)
+        ))),
+        None => Ok(()),
     }
 }
 

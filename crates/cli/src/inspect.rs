@@ -110,7 +110,10 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
     match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
         (Some(plain), Some(payload), Some(chunks)) => {
             row("plaintext", format!("{plain} bytes ({})", human(plain as f64)));
-            row("payload", format!("{payload} bytes in {chunks} chunks"));
+            row(
+                "payload",
+                format!("{payload} bytes in {chunks} chunk{}", if chunks == 1 { "" } else { "s" }),
+            );
         }
         _ => row("plaintext", "unknown: the input is a stream".into()),
     }

@@ -10,6 +10,7 @@ use std::path::Path;
 use age::secrecy::SecretString;
 use age::{Callbacks, scrypt};
 use anyhow::Context;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wattlock_file::{Identities, Shown};
 use zeroize::Zeroizing;
 
@@ -26,6 +27,7 @@ pub fn identities(
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
+    without_core_files();
     let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
     for file in files {
         if file == "-" && stdin_is_data {
@@ -72,8 +74,16 @@ pub fn some_identities(
     identities(files, passphrase, stdin_is_data, limits)
 }
 
+/// Keeps secrets out of core files: a program that runs out of memory is ended by the system.
+fn without_core_files() {
+    let limit = getrlimit(Resource::Core);
+    // A system that refuses leaves things as they were.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), ..limit });
+}
+
 /// The passphrase that the flags name, if they do. A new one is asked for twice.
 pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Option<SecretString>> {
+    without_core_files();
     if given.ask {
         return ask(is_new).map(Some);
     }

@@ -3,10 +3,12 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::fs::{fstat, stat};
 use wattlock_file::Shown;
 use wattlock_stream::gateway::{
     BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
@@ -186,6 +188,9 @@ pub fn outlet(
         let file = File::options().write(true).open(path).with_context(failed)?;
         return Ok(Box::new(Stdout::new(file, shown.to_string(), retry)));
     }
+    if args.listen.is_none() && segments(args) == Segments::Replace && is_stdin(path) {
+        return Err(usage(format!("{shown} is the input; --force would empty it")));
+    }
     match Files::create(path, segments(args), retry) {
         Ok(files) => {
             if let Some(segment) = files.current()
@@ -201,6 +206,14 @@ pub fn outlet(
         }
         Err(error) => Err(error).with_context(failed),
     }
+}
+
+/// True if `path` is the file that is read.
+fn is_stdin(path: &Path) -> bool {
+    let stdin = fstat(io::stdin());
+    stdin.ok().zip(stat(path).ok()).is_some_and(|(stdin, output)| {
+        (stdin.st_dev, stdin.st_ino) == (output.st_dev, output.st_ino)
+    })
 }
 
 /// How output files are named. What a stream is sealed to, and what a service opens, goes on in a

@@ -1,5 +1,6 @@
 //! From the first connection to the last byte: what is listened to meanwhile, and how it ends.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -204,15 +205,19 @@ impl Service<'_> {
         }
         let window = Arc::clone(live.window());
         let until = started + patience;
-        let draining = async {
-            input.stop(until, &way).await;
-            if let Way::Seal(sealing) = &way
-                && let Ok(room) = live.reserve(Sealing::NEEDS).await
-                && let Err(error) = sealing.finish(room)
-            {
+        let is_ended = Cell::new(false);
+        let end_stream = async || {
+            let Way::Seal(sealing) = &way else { return };
+            let Ok(room) = live.reserve(Sealing::NEEDS).await else { return };
+            is_ended.set(true);
+            if let Err(error) = sealing.finish(room) {
                 tell!("wattlock: the stream could not be ended: {error}");
                 findings.note(FAILURE);
             }
+        };
+        let draining = async {
+            input.stop(until, &way).await;
+            end_stream().await;
             live.close();
             loop {
                 let window = Arc::clone(&window);
@@ -243,19 +248,32 @@ impl Service<'_> {
             tokio::select! {
                 _ = waited => break,
                 () = signals.next() => match deadline {
-                    // Somebody cannot wait any longer.
-                    Some(_) => break,
+                    Some(_) => {
+                        tell!("wattlock: stopped by a second signal; senders may have written more");
+                        findings.note(FAILURE);
+                        break;
+                    }
                     None => deadline = Some(Instant::now() + patience),
                 },
             }
         }
         drop(draining);
         input.halt(&live).await;
-        let left = deadline.unwrap_or_else(|| Instant::now() + patience);
+        // What was read is a whole stream, if its sink takes the last frames.
+        let last = Instant::now() + LAST_FRAMES;
+        if !is_ended.get() {
+            let _ = timeout(LAST_FRAMES, end_stream()).await;
+        }
+        live.close();
+        let left =
+            deadline.map_or_else(|| Instant::now() + patience, |deadline| deadline.max(last));
         let summary = live.finish(Some(left));
         Ok(conclude(args, &way, &findings, summary, is_read))
     }
 }
+
+/// How long the last frames may take after `--drain` has ended.
+const LAST_FRAMES: Duration = Duration::from_millis(500);
 
 /// How long a message may take, unless --idle-timeout says otherwise.
 const MESSAGE_SECONDS: u64 = 300;
@@ -276,12 +294,11 @@ impl Input {
         }
     }
 
-    /// Reads nothing more, and closes the window. What is left is counted.
+    /// Reads nothing more. What is left is counted.
     async fn halt(&mut self, live: &Live) {
         match self {
             Self::Listener(listener) => {
                 listener.halt().await;
-                live.close();
             }
             Self::Stdin(ended, stop) => {
                 stop.halt();

@@ -194,6 +194,26 @@ fn flags_that_make_no_sense_are_refused_before_anything_happens() {
 }
 
 #[test]
+fn an_identity_of_the_run_is_not_replaced() {
+    let place = Place::new();
+    let key = place.path("d/key.txt");
+    fs::rename(place.path("key.txt"), &key).unwrap();
+    place.write("d/f", b"text");
+    symlink(&key, place.path("link")).unwrap();
+    for identity in [&key, &place.path("link")] {
+        let made = wattlock()
+            .args(["protect", "--recursive", "--replace", "-i"])
+            .arg(identity)
+            .arg(place.path("d"))
+            .output()
+            .unwrap();
+        assert_exit(&made, 2);
+        assert!(stderr(&made).contains("an identity of this run"), "{}", stderr(&made));
+        assert_eq!(place.names(), ["f", "key.txt"]);
+    }
+}
+
+#[test]
 fn devices_and_pipes_are_written_to_and_never_replaced() {
     let place = Place::new();
     let file = place.write("d/f", b"text");

@@ -1,15 +1,17 @@
 //! How `wattlock stream` ends: what senders had written is read and delivered, or counted.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::ChildStdin;
 use std::thread::{self, JoinHandle};
 
 use rustix::io::ioctl_fionread;
 use wattlock_testing::wait_until;
 
-use crate::support::stream::{Gateway, json_summary, opened};
+use crate::support::stream::{Gateway, json_summary, open, opened};
 use crate::support::{Place, assert_exit, stderr};
 
 const LINE: usize = 1000;
@@ -82,6 +84,33 @@ fn at_sigterm_what_could_not_be_read_in_time_is_counted() {
     assert!(number("bytes_unread") > 0 && number("units_undelivered") > 0, "{summary}");
     assert!(number("in_bytes") + number("bytes_unread") <= written, "{summary}");
     assert!(stderr(&output).contains("were not read"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_stream_has_its_last_frame_when_time_is_up_or_a_second_signal_comes() {
+    for (drain, signals) in [("0", 1), ("1", 1), ("60", 2)] {
+        let place = Place::new();
+        let (socket, file) = (place.path("s"), place.path("out"));
+        let listen = format!("unix:{}", socket.display());
+        let args = ["--framing", "ndjson", "--listen", &listen, "--drain", drain, "-o"];
+        let gateway = Gateway::start(&place, &[&args[..], &[file.to_str().unwrap()]].concat());
+        let mut sender = UnixStream::connect(&socket).unwrap();
+        sender.write_all(b"one\nhalf").unwrap();
+        gateway.wait_for("wattlock_stream_messages_total 1");
+        gateway.signal("-TERM");
+        if signals == 2 {
+            // The first was heard.
+            wait_until("nobody can connect any more", || !socket.exists());
+            gateway.signal("-TERM");
+        }
+        let output = gateway.end();
+        assert_eq!(output.status.code(), Some(i32::from(signals == 2)), "{}", stderr(&output));
+        // A line was cut, which is not a stream that was.
+        let opened = open(&place, &fs::read(&file).unwrap());
+        assert_exit(&opened, 1);
+        assert!(opened.stdout.starts_with(b"one\n"), "{}", stderr(&opened));
+        drop(sender);
+    }
 }
 
 /// Lines of `len` bytes, each of which is another.

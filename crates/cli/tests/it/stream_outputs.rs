@@ -366,3 +366,18 @@ fn a_restart_with_the_same_output_goes_on_in_the_next_file() {
         assert_eq!(opened(&place, &file), text.as_bytes());
     }
 }
+
+#[test]
+fn an_output_that_is_the_input_is_refused() {
+    let place = Place::new();
+    let file = place.write("d/data", b"one\ntwo\n");
+    let link = place.path("d/link");
+    fs::hard_link(&file, &link).unwrap();
+    for output in [&file, &link] {
+        let input = fs::File::open(&file).unwrap();
+        let made = stream(&place).args(["-f", "-o"]).arg(output).stdin(input).output().unwrap();
+        assert_exit(&made, 2);
+        assert!(stderr(&made).contains("is the input"), "{}", stderr(&made));
+        assert_eq!(fs::read(&file).unwrap(), b"one\ntwo\n");
+    }
+}
