@@ -16,7 +16,8 @@ fuzz_target!(|data: &[u8]| {
         let len = bytes.len() - reader.len();
         assert_eq!(header.len(), len as u64);
         let key = Secret::init_with(|bytes| bytes.fill(1));
-        let again = Header::encode(header.format(), header.stanzas(), header.fields(), &key).unwrap();
+        let again =
+            Header::encode(header.format(), header.stanzas(), header.fields(), &key).unwrap();
         // The grammar has one spelling: all but the MAC comes out as it went in.
         let signed = len - 45;
         assert_eq!(again[..signed], bytes[..signed]);

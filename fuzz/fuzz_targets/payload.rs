@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, Wrapping, protect,
-    unprotect,
+    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
+    Wrapping, protect, unprotect,
 };
 
 struct Sealed {
@@ -71,6 +71,7 @@ fuzz_target!(|data: &[u8]| {
         identities: &SEALED.identities,
         range: None,
         sealed_name: None,
+        used_names: &UsedNames::default(),
         overwrite: false,
         replace: false,
         progress: &Progress::default(),

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, Wrapping, protect,
-    unprotect,
+    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
+    Wrapping, protect, unprotect,
 };
 
 static KEYS: LazyLock<(Wrapping, Identities)> = LazyLock::new(|| {
@@ -48,6 +48,7 @@ fuzz_target!(|data: &[u8]| {
             identities: &KEYS.1,
             range: range.clone(),
             sealed_name: None,
+            used_names: &UsedNames::default(),
             overwrite: false,
             replace: false,
             progress: &progress,

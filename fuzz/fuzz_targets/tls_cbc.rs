@@ -33,7 +33,9 @@ fuzz_target!(|data: &[u8]| {
     })();
     assert_eq!(tls_cbc::verify(&key, HEADER, &record).ok(), expected);
     let mut found = vec![0; algorithm.tag_len()];
-    if let (Ok(len), Some(expected)) = (tls_cbc::unpad(&record, &mut found, &[0x3c; HmacAlgorithm::MOST_TAG_LEN]), expected) {
+    if let (Ok(len), Some(expected)) =
+        (tls_cbc::unpad(&record, &mut found, &[0x3c; HmacAlgorithm::MOST_TAG_LEN]), expected)
+    {
         assert_eq!(len, expected);
         assert_eq!(found, record[len..][..found.len()]);
     }

@@ -1,5 +1,6 @@
 //! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -11,7 +12,7 @@ use anyhow::Context;
 use wattlock_engine::Engine;
 use wattlock_file::{
     Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Progress, Shown, Target,
-    Task, Wrapping, expect_all,
+    Task, UsedNames, Wrapping, expect_all,
 };
 
 use crate::args::{self, ContainerFormat, UntoldFormat};
@@ -62,9 +63,25 @@ pub fn protect(args: &args::Protect) -> Ended {
             if args.batch.replace {
                 keep_identities(&args.identities, &found)?;
             }
+            if args.places.force {
+                keep_inputs(&found)?;
+            }
             let resume = args.batch.resume.then_some(&identities);
             invocation.many("protect", found, |task| task.protect(&how, resume))
         }
+    }
+}
+
+/// Refuses to overwrite an input of this run with the output of another.
+fn keep_inputs(found: &Found) -> anyhow::Result<()> {
+    let inputs: HashSet<&Path> = found.tasks.iter().map(|task| &*task.input).collect();
+    match found.tasks.iter().find(|task| inputs.contains(&*task.output)) {
+        Some(task) => Err(usage(format!(
+            "{} would become {}, which is another input; protect it without --force",
+            Shown(&task.input),
+            Shown(&task.output)
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -117,6 +134,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         identities: &identities,
         range: args.range.map(|(start, end)| start..end),
         sealed_name: args.sealed_name(),
+        used_names: &UsedNames::taken(args.places.files.iter().cloned()),
         overwrite: args.places.force,
         replace: args.batch.replace,
         progress: &invocation.progress,
@@ -151,6 +169,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         identities: &identities,
         range: None,
         sealed_name: None,
+        used_names: &UsedNames::default(),
         overwrite: false,
         replace: false,
         progress: &invocation.progress,

@@ -87,6 +87,9 @@ pub enum Error {
     /// The container's sealed name is one that most programs do not show.
     #[error("the sealed name {} starts with a dot", Shown(Path::new(.0)))]
     HiddenName(OsString),
+    /// Another container of the run seals the same name, or an input has it.
+    #[error("the sealed name {} is that of another output or input of this run", Shown(.0))]
+    NameTaken(PathBuf),
     /// A passphrase stanza that asks for more work than the limit.
     #[error("the work factor {0} of its passphrase is above the limit")]
     TooMuchWork(u8),
@@ -269,6 +272,7 @@ impl Error {
             | Self::Unproven(_)
             | Self::NoSealedName
             | Self::HiddenName(_)
+            | Self::NameTaken(_)
             | Self::TooMuchWork(_)
             | Self::TooManyRecipients { .. }
             | Self::NameTooLong { .. }
@@ -329,6 +333,7 @@ impl Error {
                  name with --restore-name"
             }
             Self::NoSealedName => "name the output with -o",
+            Self::NameTaken(_) => "open it by itself, with -o",
             Self::HiddenName(_) => "name the output with -o, or allow it with --dot-files",
             Self::TooMuchWork(_) => {
                 "a work factor of N takes 2^N KiB of memory; if you trust the source, raise the limit \

@@ -54,7 +54,7 @@ pub use rekey::{Rekey, rekey};
 pub use shown::Shown;
 pub use staging::{Attributes, Staged, abandon_all};
 pub use transfer::Progress;
-pub use unprotect::{SealedName, Target, Unprotect, data_key, unprotect};
+pub use unprotect::{SealedName, Target, Unprotect, UsedNames, data_key, unprotect};
 pub use wattlock_v1::PAYLOAD_CONTEXT;
 
 /// What became of one file.

@@ -9,7 +9,9 @@ use crate::error::{Error, Kind};
 use crate::input::Input;
 use crate::keys::Identities;
 use crate::protect::{Protect, protect};
-use crate::unprotect::{MatchedPair, Target, Unprotect, compare, output_path, unprotect};
+use crate::unprotect::{
+    MatchedPair, Target, Unprotect, UsedNames, compare, output_path, unprotect,
+};
 
 impl Task {
     /// Protects this task's file. With `resume`, an existing output is checked first with its
@@ -103,6 +105,7 @@ impl Task {
             identities,
             range: None,
             sealed_name: None,
+            used_names: &UsedNames::default(),
             overwrite: false,
             replace: how.replace,
             progress: how.progress,

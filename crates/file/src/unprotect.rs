@@ -1,8 +1,11 @@
 //! From a container to a file, to a stream, to a comparison, or to nothing but a verdict.
 
+use std::collections::HashSet;
+use std::fs;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use wattlock_engine::crypto::Secret;
 use wattlock_engine::{Engine, Report};
@@ -38,6 +41,34 @@ pub enum SealedName {
     Any,
 }
 
+/// The outputs that a run has named by sealed names. Containers that seal the same name would
+/// otherwise replace each other's output.
+#[derive(Debug, Default)]
+pub struct UsedNames(Mutex<HashSet<PathBuf>>);
+
+impl UsedNames {
+    /// Names that are taken before the run begins, as those of its inputs are.
+    pub fn taken(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(Mutex::new(paths.into_iter().map(|path| resolved(&path)).collect()))
+    }
+
+    /// Takes `path`.
+    ///
+    /// # Errors
+    /// [`Error::NameTaken`] if it is taken.
+    fn take(&self, path: &Path) -> Result<(), Error> {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.insert(resolved(path)) { Ok(()) } else { Err(Error::NameTaken(path.to_owned())) }
+    }
+}
+
+/// The path, with the links of its folder followed.
+fn resolved(path: &Path) -> PathBuf {
+    let folder = path.parent().map(|folder| if folder == "" { Path::new(".") } else { folder });
+    let folder = folder.and_then(|folder| fs::canonicalize(folder).ok());
+    folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
+}
+
 /// How containers are to be opened: the same for all files of a run.
 pub struct Unprotect<'a> {
     /// Does the work.
@@ -48,6 +79,8 @@ pub struct Unprotect<'a> {
     pub range: Option<Range<u64>>,
     /// Whether the output gets the name that is sealed in the container, in its target's folder.
     pub sealed_name: Option<SealedName>,
+    /// The sealed names that this run has used, which it never uses twice.
+    pub used_names: &'a UsedNames,
     /// Whether outputs that exist are replaced.
     pub overwrite: bool,
     /// Whether the container is removed once the output is on the disk and verified.
@@ -176,6 +209,9 @@ fn to_file(
 ) -> Result<(Moved, PathBuf), Error> {
     let path = output_path(how, container, path)?;
     container.opened.check_is_not(&path)?;
+    if how.sealed_name.is_some() {
+        how.used_names.take(&path)?;
+    }
     let staged = Staged::create(&path, how.overwrite)?;
     let sink = Sink::File { file: staged.file(), offset: 0 };
     let moved = container.run(how.engine, window, sink, &path, how.progress)?;

@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::support::{
@@ -191,6 +192,40 @@ fn flags_that_make_no_sense_are_refused_before_anything_happens() {
     }
     assert_eq!(place.names(), ["a", "b"]);
     assert!(!place.path("out").exists());
+}
+
+#[test]
+fn outputs_of_a_run_replace_neither_each_other_nor_inputs() {
+    let place = Place::new();
+    // Two containers that seal one name.
+    for (folder, text) in [("a", "first"), ("b", "second")] {
+        fs::create_dir(place.path(folder)).unwrap();
+        let file = place.write(Path::new(folder).join("r.txt"), text.as_bytes());
+        let sealed = place.path(format!("d/{folder}.wlk"));
+        assert_exit(&place.protect(&[OsStr::new("-o"), sealed.as_os_str(), file.as_os_str()]), 0);
+    }
+    let (first, second) = (place.path("d/a.wlk"), place.path("d/b.wlk"));
+    let run = [OsStr::new("-Nf"), OsStr::new("--replace"), first.as_os_str(), second.as_os_str()];
+    let opened = place.open("unprotect", &run);
+    assert_exit(&opened, 1);
+    assert!(stderr(&opened).contains("another output or input"), "{}", stderr(&opened));
+    // One of them is open, and the other still a container.
+    let left = place.names();
+    assert!(left == ["a.wlk", "r.txt"] || left == ["b.wlk", "r.txt"], "{left:?}");
+    // An output that would be an input.
+    fs::remove_dir_all(place.path("d")).unwrap();
+    fs::create_dir(place.path("d")).unwrap();
+    place.write("d/f", b"one");
+    place.write("d/f.wlk", b"two");
+    let made = place.protect(&[
+        OsStr::new("-f"),
+        OsStr::new("--replace"),
+        OsStr::new("--recursive"),
+        place.path("d").as_os_str(),
+    ]);
+    assert_exit(&made, 2);
+    assert_eq!(fs::read(place.path("d/f.wlk")).unwrap(), b"two");
+    assert_eq!(place.names(), ["f", "f.wlk"]);
 }
 
 #[test]

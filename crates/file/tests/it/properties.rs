@@ -8,8 +8,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Error, Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, Wrapping,
-    protect, unprotect,
+    Error, Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
+    Wrapping, protect, unprotect,
 };
 
 struct Keys {
@@ -50,6 +50,7 @@ impl Keys {
             identities: &self.identities,
             range,
             sealed_name: None,
+            used_names: &UsedNames::default(),
             overwrite: false,
             replace: false,
             progress: &Progress::default(),

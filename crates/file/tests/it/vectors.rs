@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 
 use age::secrecy::SecretString;
 use wattlock_engine::Engine;
-use wattlock_file::{Damage, Error, Identities, Input, Progress, Target, Unprotect, unprotect};
+use wattlock_file::{
+    Damage, Error, Identities, Input, Progress, Target, Unprotect, UsedNames, unprotect,
+};
 use wattlock_vectors::{Vector, containers, sha256};
 
 /// The identities of a vector, or why it has to be skipped.
@@ -35,6 +37,7 @@ fn open(vector: &Vector, input: &Input, threads: usize) -> Result<Vec<u8>, Error
         identities: &identities,
         range: None,
         sealed_name: None,
+        used_names: &UsedNames::default(),
         overwrite: false,
         replace: false,
         progress: &Progress::default(),
