@@ -4,12 +4,14 @@
 
 mod certificate;
 mod library;
+mod port;
 mod skips;
 mod wait;
 mod watch;
 
 pub use certificate::certificate;
 pub use library::rust_library;
+pub use port::free_port;
 pub use skips::{has_program, skip};
 pub use wait::{exits_within, wait_for, wait_until};
 pub use watch::Watched;

@@ -156,13 +156,13 @@ pub fn exit(
         let outlet = outlet(args, counters, findings)?;
         return Ok(Box::new(Merged::new(outlet, Arc::clone(counters))));
     };
-    let patience = BackendLimits {
+    let limits = BackendLimits {
         queued: args.window,
         stall: Duration::from_secs(args.peer_timeout.into()),
         connections: descriptors::for_connections(args),
     };
     let counters = Arc::clone(counters);
-    let backends = PerConnection::new(address.clone(), patience, counters, findings.listener());
+    let backends = PerConnection::new(address.clone(), limits, counters, findings.listener());
     Ok(Box::new(backends.context("cannot start a thread")?))
 }
 

@@ -4,12 +4,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
-use wattlock_testing::{has_program, skip, wait_until};
+use wattlock_testing::{free_port, has_program, skip, wait_until};
 
 use crate::support::{Place, assert_exit, is_root, stderr, stdout, wattlock};
 
@@ -45,10 +44,6 @@ fn stats(name: &str) -> Value {
 fn processes(document: &Value) -> Vec<&Value> {
     let services = document["services"].as_array().unwrap().iter();
     services.flat_map(|service| service["processes"].as_array().unwrap()).collect()
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A server of this test's, ended on drop.

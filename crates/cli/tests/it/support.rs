@@ -127,8 +127,8 @@ impl Plugin {
     }
 }
 
-/// A `protect` with `args` of a sparse file, stopped in the middle of its work, until it is told
-/// `-CONT`; `None`, with the reason said, if this machine was done with it already.
+/// A `protect` with `args` of a sparse file, stopped in the middle of its work, until it gets
+/// SIGCONT; `None`, with the reason said, if this machine was done with it already.
 pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Option<Child> {
     fs::File::create(file).unwrap().set_len(SPARSE_LEN).unwrap();
     let mut child = wattlock()

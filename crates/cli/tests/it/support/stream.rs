@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use wattlock_testing::wait_for;
+use wattlock_testing::{free_port, wait_for};
 
 use super::{Place, assert_exit, wattlock, with_input};
 
@@ -183,11 +183,6 @@ impl Drop for Gateway {
             let _ = child.wait();
         }
     }
-}
-
-/// A port that nobody had a moment ago.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The JSON that a program with --json ended with.

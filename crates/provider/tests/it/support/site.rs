@@ -1,15 +1,13 @@
 //! A place to serve pages from by TLS, with the provider on one side or both.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::time::Duration;
 
 use wattlock_provider::statistics::{self, Counts, SharedTable, Statistics};
-use wattlock_testing::{certificate, exits_within, wait_for};
+use wattlock_testing::{certificate, exits_within, free_port, wait_for};
 
 use super::installation::OpenSsl;
 use super::{Modules, Numbers};
@@ -175,22 +173,4 @@ impl Drop for Server {
             let _ = self.process.wait();
         }
     }
-}
-
-/// A port that no other test gets while this process runs. It lies below those that the system gives
-/// to clients, one of which might take it before the server does.
-pub fn free_port() -> u16 {
-    static LOCKS: Mutex<Vec<fs::File>> = Mutex::new(Vec::new());
-    let folder = std::env::current_exe().unwrap().with_file_name("test-ports");
-    fs::create_dir_all(&folder).unwrap();
-    let start = std::process::id().wrapping_mul(7);
-    for n in 0..12_000 {
-        let port = 20_000 + (start.wrapping_add(n) % 12_000) as u16;
-        let lock = fs::File::create(folder.join(port.to_string())).unwrap();
-        if lock.try_lock().is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            LOCKS.lock().unwrap().push(lock);
-            return port;
-        }
-    }
-    panic!("no port is free");
 }

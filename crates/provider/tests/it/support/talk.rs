@@ -5,9 +5,9 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use wattlock_testing::{exits_within, wait_for};
+use wattlock_testing::{exits_within, free_port, wait_for};
 
-use super::site::{Site, free_port};
+use super::site::Site;
 
 /// A busy machine may need it; nothing waits so long that goes well.
 const PATIENCE: Duration = Duration::from_secs(60);
