@@ -19,16 +19,35 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-engine", "wattlock-gpu"]),
+    ("wattlock-report", &["wattlock-file"]),
+    (
+        "wattlock-host",
+        &["wattlock-energy", "wattlock-engine", "wattlock-gpu", "wattlock-file", "wattlock-report"],
+    ),
     (
         "wattlock",
         &[
-            "wattlock-crypto",
             "wattlock-energy",
             "wattlock-engine",
             "wattlock-gpu",
             "wattlock-file",
             "wattlock-stream",
             "wattlock-provider",
+            "wattlock-host",
+            "wattlock-report",
+        ],
+    ),
+    (
+        "wattlock-lab",
+        &[
+            "wattlock-energy",
+            "wattlock-engine",
+            "wattlock-gpu",
+            "wattlock-file",
+            "wattlock-stream",
+            "wattlock-provider",
+            "wattlock-host",
+            "wattlock-report",
             "wattlock-peers",
         ],
     ),

@@ -9,11 +9,11 @@ use wattlock_energy::Sources;
 use wattlock_engine::{Calibration, Case, Engine, Step, Store};
 use wattlock_file::Shown;
 
-use crate::accelerators;
 use crate::args::{self, PolicyName};
 use crate::devices::Report;
-use crate::energy;
-use crate::exit::{Ended, print, usage};
+use wattlock_host::accelerators;
+use wattlock_host::energy;
+use wattlock_host::exit::{Ended, print, usage};
 
 /// `wattlock calibrate`.
 pub fn run(args: &args::Calibrate) -> Ended {
@@ -34,17 +34,15 @@ pub fn run(args: &args::Calibrate) -> Ended {
     bar.finish_and_clear();
     for case in &cases {
         if !profiles.iter().any(|profile| profile.case == *case) {
-            tell!("wattlock: {case}: the times make no line, so there is no profile");
+            say!("{case}: the times make no line, so there is no profile");
             tell!("  calibrate again when the machine does nothing else");
         }
     }
     if sources.is_some() && profiles.iter().all(|profile| profile.joules.is_none()) {
-        tell!(
-            "wattlock: no joules were counted beyond doubt; `wattlock doctor` says what would help"
-        );
+        say!("no joules were counted beyond doubt; `wattlock doctor` says what would help");
     }
     if let Some(aside) = store.save(&profiles)? {
-        tell!("wattlock: profiles that could not be used are kept as {}", Shown(&aside));
+        say!("profiles that could not be used are kept as {}", Shown(&aside));
     }
     let report =
         Report::new(&store, &cases, Ok(profiles.into_iter().collect()), &energy::quiet_root());

@@ -10,12 +10,12 @@ use wattlock_engine::Uncalibrated;
 use wattlock_engine::{Case, Cpu, Device, Processor, Profile, Profiles, Residency, Store};
 use wattlock_file::Shown;
 
-use crate::accelerators::{Seen, seen};
 use crate::args;
-use crate::date::utc;
-use crate::energy;
-use crate::exit::{Ended, print};
 use crate::velocity::{self, Rungs};
+use wattlock_host::accelerators::{Seen, seen};
+use wattlock_host::energy;
+use wattlock_host::exit::{Ended, print};
+use wattlock_report::date::utc;
 
 /// `wattlock devices`.
 pub fn run(args: &args::Devices) -> Ended {

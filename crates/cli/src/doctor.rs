@@ -1,19 +1,17 @@
 //! `wattlock doctor`: what can be used on this machine, why the rest cannot, and what would help.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 use wattlock_energy::{External, Found, Root, Sources, Status};
 use wattlock_file::Shown;
-use wattlock_gpu::cuda::Cuda;
-use wattlock_gpu::opencl;
+use wattlock_host::energy::{other, root};
+use wattlock_host::exit::{Ended, print};
+use wattlock_host::gpus;
+use wattlock_host::kernels::{Kernel, kernels};
 
 use crate::args;
-use crate::cipher::list::{Kernel, kernels};
-use crate::energy::{other, quiet_root, root};
-use crate::exit::{Ended, print};
 
 /// The report in JSON.
 #[derive(Serialize)]
@@ -62,7 +60,7 @@ pub fn run(args: &args::Doctor) -> Ended {
         knobs: wattlock_energy::knob::found(&root).iter().map(source).collect(),
         cpu_features: features(),
         kernels: kernels(),
-        gpu_runtimes: gpu_runtimes(&root).iter().map(source).collect(),
+        gpu_runtimes: gpus::runtimes(&root).iter().map(source).collect(),
         openssl: openssl(&root).iter().map(source).collect(),
     };
     let text =
@@ -154,85 +152,13 @@ fn features() -> Vec<Feature> {
     }
 }
 
-/// The ways to reach GPUs, and what is there. Below another root only the libraries are looked for:
-/// what they say would be of this machine.
-fn gpu_runtimes(root: &Root) -> Vec<Found> {
-    let cuda = Cuda::list().map(|gpus| gpus.len()).map_err(|why| why.to_string());
-    let of_opencl = |cpus: bool| {
-        let listed = opencl::devices().map_err(|why| why.to_string())?;
-        Ok(listed.iter().filter(|device| (device.kind == opencl::Kind::Cpu) == cpus).count())
-    };
-    let gpus = match of_opencl(false) {
-        Ok(0) => Err("its drivers find no GPU, only the CPU, which is used by name: opencl".into()),
-        other => other,
-    };
-    let runtimes = [
-        ("cuda", "CUDA driver API", "libcuda.so.1", "install NVIDIA's driver", cuda),
-        (
-            "opencl",
-            "OpenCL loader",
-            "libOpenCL.so.1",
-            "install ocl-icd-libopencl1 and the driver of a GPU; pocl-opencl-icd runs on the CPU",
-            gpus,
-        ),
-    ];
-    let found = runtimes.map(|(source, domain, library, fix, here)| {
-        let path = library_below(root, library);
-        let fix = Some(fix.to_owned());
-        let (status, why, fix) = match (&path, here) {
-            (None, _) => (Status::Unavailable, format!("{library} is not here"), fix),
-            (Some(_), _) if *root != Root::default() => {
-                (Status::Ignored, format!("{library} is there, and not asked"), None)
-            }
-            (Some(_), Ok(count)) => {
-                (Status::Used, format!("{count} found; see wattlock devices"), None)
-            }
-            (Some(_), Err(why)) => (Status::Unavailable, why, fix),
-        };
-        Found { source, domain: domain.into(), path, status, why, fix }
-    });
-    found.into()
-}
-
-/// What can be said about GPUs to whoever asked for one, a line for each way to reach them.
-pub fn about_gpus() -> String {
-    let line = |found: &Found| {
-        let fix = found.fix.as_ref().map_or_else(String::new, |fix| format!("; {fix}"));
-        format!("\n  {}: {}{fix}", found.domain, found.why)
-    };
-    gpu_runtimes(&quiet_root()).iter().map(line).collect()
-}
-
-/// Where the dynamic linker of Debian, Fedora or a container with NVIDIA's tools would find it.
-fn library_below(root: &Root, name: &str) -> Option<PathBuf> {
-    const FOLDERS: [&str; 6] = [
-        "usr/lib/x86_64-linux-gnu",
-        "usr/lib/aarch64-linux-gnu",
-        "usr/lib64",
-        "usr/lib",
-        "usr/local/nvidia/lib64",
-        "usr/local/cuda/compat",
-    ];
-    FOLDERS
-        .iter()
-        .map(|folder| root.path(folder).join(name))
-        .find(|file| fs::exists(file).is_ok_and(|is| is))
-}
-
 /// Whether programs that use OpenSSL can use Wattlock.
 fn openssl(root: &Root) -> Vec<Found> {
-    let (peers, absent) = wattlock_peers::all();
-    let peer = peers.iter().find(|peer| peer.name() == "openssl");
-    let library = match peer {
-        Some(peer) => (Status::Used, format!("{}; a peer of wattlock bench", peer.version()), None),
-        None => {
-            let absent = absent.iter().find(|absent| absent.name == "openssl");
-            let why =
-                absent.map_or_else(|| "it is not here".into(), |absent| absent.why.to_string());
-            (Status::Unavailable, why, Some("install libssl3".to_owned()))
-        }
+    let program = match crate::provider::version() {
+        Ok(version) => (Status::Used, version, None),
+        Err(why) => (Status::Unavailable, why, Some("install openssl".to_owned())),
     };
-    let (status, why, fix) = library;
+    let (status, why, fix) = program;
     let found = |domain: &str, status, why, fix| Found {
         source: "openssl",
         domain: domain.into(),
@@ -246,13 +172,13 @@ fn openssl(root: &Root) -> Vec<Found> {
         Ok((status, why)) => found("provider", status, why, None),
         Err((why, fix)) => found("provider", Status::Unavailable, why, Some(fix)),
     };
-    vec![found("libcrypto", status, why, fix), Found { path, ..provider }]
+    vec![found("program", status, why, fix), Found { path, ..provider }]
 }
 
 /// Where the provider is, and whether the program openssl loads it; else why not, and what to do.
 /// Below another root it is not asked, as it would be this machine's that answers.
 fn provider(root: &Root) -> (Option<PathBuf>, Result<(Status, String), (String, String)>) {
-    let module = match crate::provider::find(None) {
+    let module = match wattlock_provider::configuration::find(None) {
         Ok(module) => module,
         // What to do is said with it.
         Err(why) => {

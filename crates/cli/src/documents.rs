@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::CommandFactory;
 
 use crate::args::{self, Cli};
-use crate::exit::{Ended, print};
+use wattlock_host::exit::{Ended, print};
 
 /// `wattlock completions`.
 pub fn completions(args: &args::Completions) -> Ended {

@@ -1,29 +1,22 @@
 //! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use anyhow::Context;
-use wattlock_engine::Engine;
 use wattlock_file::{
-    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Progress, Shown, Target,
-    Task, UsedNames, Wrapping, expect_all,
+    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Shown, Target, Task,
+    UsedNames, Wrapping, expect_all,
 };
+use wattlock_host::exit::{self, Ended, usage};
+use wattlock_host::invocation::{self, Invocation, Road, not_to_a_terminal};
+use wattlock_host::{progress, signals};
 
-use crate::args::{self, ContainerFormat, UntoldFormat};
-use crate::exit::{self, Ended, usage};
-use crate::summary::Summary;
-use crate::{accelerators, keys, progress, sefps, signals};
+use crate::args::{self, ContainerFormat};
+use crate::keys;
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
-    let Some(format) = args.format.with_header() else { return sefps::protect(args) };
-    sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
     let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
@@ -45,7 +38,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     let how = wattlock_file::Protect {
         engine: &invocation.engine,
         wrapping: &wrapping,
-        format,
+        format: args.format.into(),
         metadata: !args.no_metadata,
         overwrite: args.places.force,
         replace: args.batch.replace,
@@ -67,7 +60,7 @@ pub fn protect(args: &args::Protect) -> Ended {
                 keep_inputs(&found)?;
             }
             let resume = args.batch.resume.then_some(&identities);
-            invocation.many("protect", found, |task| task.protect(&how, resume))
+            many(&invocation, "protect", found, |task| task.protect(&how, resume))
         }
     }
 }
@@ -99,22 +92,8 @@ fn keep_identities(identities: &[String], found: &Found) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to show a container to a person.
-pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Error> {
-    match output.is_none() && io::stdout().is_terminal() {
-        true => Err(wattlock_file::Error::Usage {
-            what: "a container is no text; send it to a file, or name one with -o".into(),
-        }),
-        false => Ok(()),
-    }
-}
-
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
-    if args.format == Some(UntoldFormat::Sefps) {
-        return sefps::unprotect(args);
-    }
-    sefps::refuse_its_flags(&args.sefps, args.variant.as_ref())?;
     signals::clean_up_when_ended()?;
     let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
@@ -148,7 +127,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Open)?;
             let resume = args.batch.resume;
-            invocation.many("unprotect", found, |task| task.unprotect(&how, resume))
+            many(&invocation, "unprotect", found, |task| task.unprotect(&how, resume))
         }
     }
 }
@@ -184,50 +163,24 @@ pub fn verify(args: &args::Verify) -> Ended {
         out_dir: None,
         direction: Direction::Verify,
     };
-    invocation.many("verify", plan.find()?, |task| {
+    many(&invocation, "verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());
         wattlock_file::unprotect(&how, &input, Target::Nothing).map(Outcome::Made)
     })
 }
 
 /// What the flags amount to.
-pub enum Road {
-    /// One input to one output; to standard output if there is none.
-    One(Input, Option<PathBuf>),
-    /// Files to files with names that follow from theirs.
-    Many,
-}
-
-/// One file, or many.
 ///
 /// # Errors
 /// Flags that do not go together.
-pub fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
-    let stdin = Path::new("-");
-    let to_stdout = places.output.as_deref().is_some_and(is_stdout);
-    let output = places.output.clone().filter(|_| !to_stdout);
-    if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
-        return Err(usage("standard input goes alone"));
-    }
-    let one = match places.files.as_slice() {
-        [] => Some(Input::Stdin),
-        [file] if file == stdin => Some(Input::Stdin),
-        [file] if output.is_some() || to_stdout => Some(Input::Path(file.clone())),
-        _ => None,
-    };
-    let Some(input) = one else {
-        if places.output.is_some() {
-            return Err(usage("-o names one output; for several inputs use --out-dir"));
-        }
-        return Ok(Road::Many);
-    };
-    if places.out_dir.is_some() {
-        return Err(usage("standard input has no name; use -o instead of --out-dir"));
-    }
-    if batch.resume || batch.recursive || (batch.replace && output.is_none()) {
+fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
+    let road = invocation::road(places)?;
+    if let Road::One(_, output) = &road
+        && (batch.resume || batch.recursive || (batch.replace && output.is_none()))
+    {
         return Err(usage("--recursive, --resume and --replace are for files, without -o"));
     }
-    Ok(Road::One(input, output))
+    Ok(road)
 }
 
 fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> anyhow::Result<Found> {
@@ -240,124 +193,41 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
     Ok(plan.find()?)
 }
 
-/// One run: its engine, and what it tells meanwhile and afterwards.
-pub struct Invocation {
-    pub engine: Engine,
-    pub progress: Arc<Progress>,
-    pub summary: Summary,
-    pub quiet: bool,
+/// Does what is to be done to many files, and tells how it ended.
+fn many(
+    invocation: &Invocation,
+    command: &'static str,
+    found: Found,
+    work: impl Fn(&Task) -> Result<Outcome, wattlock_file::Error> + Sync,
+) -> Ended {
+    for (path, error) in found.failed {
+        invocation.summary.add(&path, None, Err(error));
+    }
+    expect_all(&invocation.progress, &found.tasks);
+    let shown = progress::show(&invocation.progress, invocation.quiet);
+    let batch = Batch { engine: &invocation.engine, tasks: &found.tasks, folders: &found.folders };
+    let writes = command != "verify";
+    let ran = batch.run(|task| {
+        let output = writes.then_some(&*task.output);
+        invocation.summary.add(&task.input, output, work(task));
+    });
+    drop(shown);
+    ran?;
+    let nothing = found.tasks.is_empty() && invocation.summary.is_empty();
+    let ended = invocation.summary.finish(command, &found.skipped, false)?;
+    if nothing {
+        tell!("wattlock: there is nothing to {command}");
+        // Who verifies or restores expects something to be there.
+        return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
+    }
+    Ok(ended)
 }
 
-impl Invocation {
-    pub fn new(run: &args::Run) -> anyhow::Result<Self> {
-        if run.json {
-            exit::check_stdout()?;
-        }
-        let threads = args::threads(run.threads);
-        Ok(Self::with_engine(run, accelerators::engine(threads, &run.spread)?))
-    }
-
-    /// The same with an engine that was made for it.
-    pub fn with_engine(run: &args::Run, engine: Engine) -> Self {
-        let summary = Summary::new(engine.threads(), run.json, run.quiet);
-        Self { engine, progress: Arc::default(), summary, quiet: run.quiet }
-    }
-
-    /// Does what is to be done to one input, and tells how it ended.
-    pub fn one(
-        &self,
-        command: &'static str,
-        input: &Input,
-        output: Option<&Path>,
-        work: impl FnOnce(Target<'_>) -> Result<wattlock_file::Done, wattlock_file::Error>,
-    ) -> Ended {
-        let mut stdout;
-        let target = match output {
-            Some(path) if is_stream(path) => {
-                let opened = OpenOptions::new().write(true).open(path);
-                stdout = opened.with_context(|| format!("cannot write to {}", Shown(path)))?;
-                Target::Stream(&mut stdout)
-            }
-            Some(path) => Target::File(path.to_owned()),
-            None => {
-                exit::check_stdout()?;
-                // Unbuffered: the standard library's own handle looks for newlines in every byte.
-                let descriptor = io::stdout().as_fd().try_clone_to_owned();
-                stdout = File::from(descriptor.context("standard output is closed")?);
-                Target::Stream(&mut stdout)
-            }
-        };
-        if let Input::Path(path) = input {
-            self.progress.expect(path.metadata().map_or(0, |status| status.len()));
-        }
-        let shown = progress::show(&self.progress, self.quiet);
-        let done = work(target);
-        drop(shown);
-        self.finish_one(command, input, done, output.is_none())
-    }
-
-    fn finish_one(
-        &self,
-        command: &'static str,
-        input: &Input,
-        done: Result<wattlock_file::Done, wattlock_file::Error>,
-        stdout_is_data: bool,
-    ) -> Ended {
-        self.summary.add(input.name(), None, done.map(Outcome::Made));
-        self.summary.finish(command, &[], stdout_is_data)
-    }
-
-    fn many(
-        &self,
-        command: &'static str,
-        found: Found,
-        work: impl Fn(&Task) -> Result<Outcome, wattlock_file::Error> + Sync,
-    ) -> Ended {
-        for (path, error) in found.failed {
-            self.summary.add(&path, None, Err(error));
-        }
-        expect_all(&self.progress, &found.tasks);
-        let shown = progress::show(&self.progress, self.quiet);
-        let batch = Batch { engine: &self.engine, tasks: &found.tasks, folders: &found.folders };
-        let writes = command != "verify";
-        let ran = batch.run(|task| {
-            let output = writes.then_some(&*task.output);
-            self.summary.add(&task.input, output, work(task));
-        });
-        drop(shown);
-        ran?;
-        let nothing = found.tasks.is_empty() && self.summary.is_empty();
-        let ended = self.summary.finish(command, &found.skipped, false)?;
-        if nothing {
-            tell!("wattlock: there is nothing to {command}");
-            // Who verifies or restores expects something to be there.
-            return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
-        }
-        Ok(ended)
-    }
-}
-
-/// True for a name of standard output.
-pub fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
-}
-
-/// True for a device, a pipe, or another name of an open file: what is written to, and never
-/// replaced.
-pub fn is_stream(path: &Path) -> bool {
-    let is_descriptor = ["/dev/std", "/dev/fd/", "/proc/"]
-        .iter()
-        .any(|start| path.as_os_str().as_encoded_bytes().starts_with(start.as_bytes()));
-    is_descriptor || path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir())
-}
-
-impl ContainerFormat {
-    /// The format, if it is one with a header, which says what it is and for whom.
-    fn with_header(self) -> Option<Format> {
-        match self {
-            Self::Wattlock => Some(Format::WattlockV1),
-            Self::Age => Some(Format::AgeV1),
-            Self::Sefps => None,
+impl From<ContainerFormat> for Format {
+    fn from(name: ContainerFormat) -> Self {
+        match name {
+            ContainerFormat::Wattlock => Self::WattlockV1,
+            ContainerFormat::Age => Self::AgeV1,
         }
     }
 }

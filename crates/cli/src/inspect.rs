@@ -9,9 +9,9 @@ use serde::Serialize;
 use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
 
 use crate::args;
-use crate::exit::{Ended, code_of, print, say_file_error};
 use crate::keys;
-use crate::summary::human;
+use wattlock_host::exit::{Ended, code_of, print, say_file_error};
+use wattlock_host::summary::human;
 
 /// One container in JSON.
 #[derive(Serialize)]

@@ -9,8 +9,8 @@ use wattlock_file::{Attributes, Error, Shown, Staged};
 use zeroize::Zeroizing;
 
 use crate::args;
-use crate::exit::{Ended, print, usage};
 use crate::keys;
+use wattlock_host::exit::{Ended, print, usage};
 
 /// `wattlock keygen`.
 pub fn run(args: &args::Keygen) -> Ended {

@@ -15,8 +15,8 @@ use wattlock_file::{Identities, Shown};
 use zeroize::Zeroizing;
 
 use crate::args;
-use crate::exit::usage;
 use identity_file::{Content, Lines, read_bounded};
+use wattlock_host::exit::usage;
 
 pub use recipients::recipients;
 
@@ -147,7 +147,7 @@ impl Callbacks for Terminal {
         match rpassword::prompt_password(format!("{description}: ")) {
             Ok(typed) => Some(SecretString::from(typed)),
             Err(error) => {
-                tell!("wattlock: the passphrase of an identity cannot be asked for: {error}");
+                say!("the passphrase of an identity cannot be asked for: {error}");
                 None
             }
         }

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use wattlock_file::{Input, Rekey, Wrapping, rekey};
 
 use crate::args;
-use crate::exit::{Ended, code_of, say_file_error, usage};
-use crate::files::is_stream;
-use crate::{keys, signals};
+use crate::keys;
+use wattlock_host::exit::{Ended, code_of, say_file_error, usage};
+use wattlock_host::invocation::is_stream;
+use wattlock_host::signals;
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {

@@ -1,19 +1,16 @@
-//! `wattlock restore`, which is also the guardian of programs that set clocks.
+//! `wattlock restore`: puts back clocks that a killed program had set.
 
 use std::process::ExitCode;
 
 use wattlock_energy::restore::{self, Replay, replay};
-use wattlock_energy::{Error, Root, guardian};
+use wattlock_energy::{Error, Root};
 
 use crate::args;
-use crate::energy;
-use crate::exit::{Ended, FAILURE, print};
+use wattlock_host::energy;
+use wattlock_host::exit::{Ended, FAILURE, print};
 
 /// `wattlock restore`.
 pub fn run(args: &args::Restore) -> Ended {
-    if args.guardian {
-        return watch(&energy::quiet_root());
-    }
     let root = energy::root();
     if args.show {
         return show(&root);
@@ -44,15 +41,6 @@ fn show(root: &Root) -> Ended {
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What a lease starts: waits for its death, and says only what it had to put back then.
-fn watch(root: &Root) -> Ended {
-    match guardian::watch(root)? {
-        Replay::Nothing => {}
-        replayed => tell!("wattlock: clocks were put back:\n{replayed}"),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,6 +17,7 @@ mod boundary;
 mod buffer;
 mod cipher;
 mod composite;
+pub mod configuration;
 mod ctr;
 mod device;
 mod error;

@@ -1,12 +1,12 @@
 //! Arguments of what measures joules, devices and clocks.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::values::{parse_clock, parse_seconds, parse_size_above_zero, parse_watts};
-use super::{DEVICES, ENERGY};
+use super::DEVICES;
+use wattlock_host::flags::Meters;
+use wattlock_host::values::{parse_seconds, parse_size_above_zero};
 
 /// Run a command and tell the joules it took, and what that number is worth.
 ///
@@ -40,20 +40,6 @@ pub struct Measure {
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
-}
-
-/// How joules are had.
-#[derive(Debug, Args)]
-pub struct Meters {
-    /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
-    #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
-    pub meter: Option<String>,
-    /// Design power of the CPU, for the model [default: 15 to 500]
-    #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
-    pub tdp: Option<f64>,
-    /// Write metrics for Prometheus to FILE, as node_exporter's textfile collector reads them
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ENERGY)]
-    pub prometheus: Option<PathBuf>,
 }
 
 /// What a number has to be worth.
@@ -125,31 +111,6 @@ pub struct Restore {
     /// Set a damaged journal aside without restoring from it
     #[arg(long)]
     pub discard: bool,
-    /// Wait for the end of the program that holds the other end of standard input
-    #[arg(long, hide = true)]
-    pub guardian: bool,
-}
-
-/// At which clocks of the CPU.
-#[derive(Debug, Args)]
-pub struct Clocks {
-    /// Measure at these clocks, separated by commas: "default" is what the machine does by itself,
-    /// "low" about half of the highest, "ladder" all from the lowest to the highest, or so many MHz
-    #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
-    #[arg(value_parser = parse_clock, help_heading = ENERGY)]
-    pub clocks: Vec<Clock>,
-    /// Set the clocks; without it, only what would be set is told. They are put back at the end
-    #[arg(long, help_heading = ENERGY)]
-    pub set_clocks: bool,
-}
-
-/// A clock of the CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
-    Default,
-    Low,
-    Ladder,
-    Megahertz(u32),
 }
 
 const MEASURE_HELP: &str = "Examples:

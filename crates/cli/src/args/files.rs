@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use wattlock_file::SealedName;
 
-use super::values::parse_range;
-use super::{DEVICES, EXIT_CODES, KEYS, SEFPS};
+use wattlock_host::flags::{Places, Run};
+use wattlock_host::values::parse_range;
+
+use super::{EXIT_CODES, KEYS};
 
 /// Protect files: authenticated encryption, on all cores.
 ///
 /// FILE becomes FILE.wlk beside it, or FILE.age with --format age. Without FILE, standard input
-/// is protected to standard output. --format sefps reproduces a study, and keeps nobody's data.
+/// is protected to standard output.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Protect {
@@ -32,12 +34,6 @@ pub struct Protect {
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
-    #[command(flatten)]
-    pub sefps: Sefps,
-    /// Who encrypts [default: overlapped]: one thread, all threads, the GPU, both in the study's
-    /// ratio; or hashing and encrypting at once, which is not the study's
-    #[arg(long, help_heading = SEFPS, value_parser = ["csp", "cpp", "gpp", "hpp", "overlapped"])]
-    pub variant: Option<String>,
     #[command(flatten)]
     pub run: Run,
 }
@@ -67,14 +63,6 @@ pub struct Unprotect {
     /// With --restore-name, also use names that start with a dot
     #[arg(long, requires = "restore_name")]
     pub dot_files: bool,
-    /// The format, where a container does not tell it
-    #[arg(long, value_enum)]
-    pub format: Option<UntoldFormat>,
-    #[command(flatten)]
-    pub sefps: Sefps,
-    /// Who decrypts [default: overlapped], as with protect
-    #[arg(long, help_heading = SEFPS, value_parser = ["csup", "cpup", "gpup", "hpup", "overlapped"])]
-    pub variant: Option<String>,
     #[command(flatten)]
     pub run: Run,
 }
@@ -239,23 +227,6 @@ impl Passphrase {
     }
 }
 
-/// Inputs and outputs.
-#[derive(Debug, Args)]
-pub struct Places {
-    /// Files, and with --recursive directories; "-" or none is standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    pub files: Vec<PathBuf>,
-    /// Write to FILE, "-" for standard output; for one input only
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
-    /// Write all outputs into DIR, which is made if need be
-    #[arg(long, value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
-    pub out_dir: Option<PathBuf>,
-    /// Replace outputs that exist
-    #[arg(short, long)]
-    pub force: bool,
-}
-
 /// What makes many files one run.
 #[derive(Debug, Args)]
 pub struct Batch {
@@ -274,139 +245,6 @@ pub struct Batch {
     pub resume: bool,
 }
 
-/// What --format sefps takes, and nothing else does.
-#[derive(Debug, Args)]
-pub struct Sefps {
-    /// The key: a file of 16, 24 or 32 bytes
-    #[arg(long, value_name = "FILE", help_heading = SEFPS, value_hint = ValueHint::FilePath)]
-    pub key_file: Option<PathBuf>,
-    /// aes-128-ecb, as in the study's listings, aes-256-ctr, … ; nothing in a container tells it
-    #[arg(long, value_name = "NAME", help_heading = SEFPS)]
-    pub cipher: Option<String>,
-    /// First counter block of CTR, 16 bytes in hexadecimal digits, never twice with one key; it is
-    /// not in the container
-    #[arg(long, value_name = "HEX", help_heading = SEFPS)]
-    pub iv: Option<String>,
-    /// Kernel of AES [default: the fastest that is constant in time]; the study's is
-    /// aes-ttable-vartime
-    #[arg(long, value_name = "NAME", help_heading = SEFPS)]
-    pub kernel: Option<String>,
-}
-
-/// Which devices work, and how they share it.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Spread {
-    /// Devices that work, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
-    #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
-    pub devices: Vec<String>,
-    /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
-    #[arg(long, value_enum, value_name = "POLICY", help_heading = DEVICES)]
-    pub policy: Option<PolicyName>,
-    /// What --policy auto seeks the least of
-    #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
-    pub goal: GoalName,
-    /// Check GPU results; use none for benchmarks only
-    #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
-    pub verify: VerifyName,
-    /// Give up on a GPU that is silent for N seconds; the CPU takes over
-    ///
-    /// Default: 60 to open the GPU. To finish a piece of work: 2 plus 16 times what `wattlock
-    /// calibrate` measured, or, if nothing was measured, 10 plus 1 for each 50 MB in flight.
-    #[arg(long, value_name = "SECONDS", help_heading = DEVICES)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub device_timeout: Option<u32>,
-}
-
-impl Spread {
-    /// How long a GPU may take, if that was set.
-    pub fn timeout(&self) -> Option<std::time::Duration> {
-        self.device_timeout.map(|seconds| std::time::Duration::from_secs(seconds.into()))
-    }
-
-    /// The flags again, for another run of this program.
-    pub fn words(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        if !self.devices.is_empty() {
-            words.push(format!("--device={}", self.devices.join(",")));
-        }
-        if let Some(policy) = self.policy.and_then(|policy| policy.to_possible_value()) {
-            words.push(format!("--policy={}", policy.get_name()));
-        }
-        if let Some(goal) = self.goal.to_possible_value() {
-            words.push(format!("--goal={}", goal.get_name()));
-        }
-        if self.verify == VerifyName::None {
-            words.push("--verify=none".into());
-        }
-        if let Some(seconds) = self.device_timeout {
-            words.push(format!("--device-timeout={seconds}"));
-        }
-        words
-    }
-}
-
-/// How devices share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// One CPU thread
-    Serial,
-    /// All CPU threads
-    Parallel,
-    /// GPUs alone; the CPU finishes what they drop
-    Gpu,
-    /// GPUs and CPU, in the ratio of the SEFPS study's Eq. 1
-    HybridRatio,
-    /// The CPU from the front and GPUs from the back, until they meet
-    Hybrid,
-    /// Whichever of these was measured to be the best
-    Auto,
-}
-
-impl PolicyName {
-    /// True if GPUs take part where there are any.
-    pub fn asks_accelerators(self) -> bool {
-        !matches!(self, Self::Serial | Self::Parallel)
-    }
-}
-
-/// What is best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum GoalName {
-    /// The least time
-    #[default]
-    Time,
-    /// The least joules, where they were counted by `wattlock calibrate`
-    Energy,
-    /// The least product of both
-    Edp,
-}
-
-/// What of a GPU's work is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum VerifyName {
-    /// Compute each piece twice, check transfers, compare a sample with the CPU
-    #[default]
-    Full,
-    /// Check nothing: a faulty GPU makes wrong output
-    None,
-}
-
-/// How a run is done and what it says.
-#[derive(Debug, Args)]
-pub struct Run {
-    #[command(flatten)]
-    pub spread: Spread,
-    /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub threads: Option<u16>,
-    /// Print a summary as JSON, on standard error if standard output is taken
-    #[arg(long)]
-    pub json: bool,
-    /// No progress, no summary; errors only
-    #[arg(short, long)]
-    pub quiet: bool,
-}
-
 /// The container formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ContainerFormat {
@@ -415,13 +253,4 @@ pub enum ContainerFormat {
     Wattlock,
     /// age v1: ChaCha20-Poly1305 in 64 KiB chunks
     Age,
-    /// SEFPS, of a study: SHA3-256 under AES-ECB or AES-CTR. For reproduction only: it can be forged
-    Sefps,
-}
-
-/// The container formats that their bytes do not tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum UntoldFormat {
-    /// SEFPS: with --key-file, --cipher and --iv as they were for protect
-    Sefps,
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use wattlock_stream::gateway::Address;
 
-use super::values::parse_size_above_zero;
 use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
+use wattlock_host::values::parse_size_above_zero;
 
 /// Seal messages as they come, from many connections at once; with --open, open them again.
 ///

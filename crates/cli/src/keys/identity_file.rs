@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use zeroize::Zeroizing;
 
 use super::{Terminal, shown};
-use crate::exit::usage;
+use wattlock_host::exit::usage;
 
 /// The content of an identity file.
 pub enum Content {
@@ -93,10 +93,7 @@ impl Lines {
     /// Says which lines of `path` are skipped.
     pub fn warn(&self, path: &str) {
         for line in &self.post_quantum {
-            tell!(
-                "wattlock: {}, line {line}: skipped a post-quantum identity; {HELP}",
-                shown(path)
-            );
+            say!("{}, line {line}: skipped a post-quantum identity; {HELP}", shown(path));
         }
     }
 

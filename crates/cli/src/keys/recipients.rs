@@ -8,7 +8,7 @@ use wattlock_file::Recipients;
 use super::identity_file::{Content, read_bounded};
 use super::{is_secret, plain, shown};
 use crate::args;
-use crate::exit::usage;
+use wattlock_host::exit::usage;
 
 /// The recipients that the flags name, of which a passphrase is one.
 pub fn recipients(
@@ -96,8 +96,8 @@ fn lines(file: &str) -> Result<Vec<String>, String> {
             continue;
         }
         if let Some(kind) = unsupported_ssh_key(line) {
-            tell!(
-                "wattlock: {}, line {number}: skipped an SSH key of type {kind}, which is not \
+            say!(
+                "{}, line {number}: skipped an SSH key of type {kind}, which is not \
                  supported; its owner cannot decrypt the output with it",
                 shown(file)
             );

@@ -17,11 +17,11 @@ use wattlock_energy::{Idle, Sources, Window};
 use wattlock_file::Shown;
 
 use crate::args;
-use crate::energy;
-use crate::exit::{Ended, FAILURE, UNAVAILABLE, usage};
-use crate::metrics::Metrics;
-use crate::signals::{self, Ward};
-use crate::summary::process_cpu_time;
+use wattlock_host::energy;
+use wattlock_host::exit::{Ended, FAILURE, UNAVAILABLE, usage};
+use wattlock_host::metrics::Metrics;
+use wattlock_host::signals::{self, Ward};
+use wattlock_host::summary::process_cpu_time;
 
 /// What one run of the command took.
 struct Run {
@@ -49,7 +49,7 @@ pub fn run(args: &args::Measure) -> Ended {
     let root = energy::root();
     let mut sources = energy::sources(&root, &args.meters)?;
     if args.require.is_some() && !sources.can_measure() {
-        tell!("wattlock: joules cannot be measured here, so the command was not run");
+        say!("joules cannot be measured here, so the command was not run");
         tell!("  `wattlock doctor` says why, and what would help");
         return Ok(UNAVAILABLE.into());
     }
@@ -76,12 +76,12 @@ pub fn run(args: &args::Measure) -> Ended {
         false => tell!("{}", report.text()),
     }
     if let Err(error) = report.metrics().write(args.meters.prometheus.as_deref()) {
-        tell!("wattlock: {error:#}");
+        say!("{error:#}");
         return Ok(if code == 0 { FAILURE } else { code }.into());
     }
     let void = args.require.is_some() && !runs.iter().all(|run| run.window.is_measured());
     if code == 0 && void {
-        tell!("wattlock: the command succeeded, but its joules were not measured");
+        say!("the command succeeded, but its joules were not measured");
         return Ok(UNAVAILABLE.into());
     }
     Ok(code.into())
@@ -171,7 +171,7 @@ fn to_its_end(command: &[OsString], ward: &Ward) -> anyhow::Result<std::io::Resu
 
 /// The codes of a shell.
 fn say_not_started(program: &std::ffi::OsStr, error: &std::io::Error) -> ExitCode {
-    tell!("wattlock: cannot run {}: {error}", Shown(Path::new(program)));
+    say!("cannot run {}: {error}", Shown(Path::new(program)));
     if error.kind() == ErrorKind::NotFound { 127 } else { 126 }.into()
 }
 

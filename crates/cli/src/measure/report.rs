@@ -12,9 +12,9 @@ use wattlock_file::Shown;
 
 use super::{Run, code};
 use crate::args;
-use crate::energy::{interval, model, other};
-use crate::exit::redact_command;
-use crate::metrics::Metrics;
+use wattlock_host::energy::{interval, model, other};
+use wattlock_host::exit::redact_command;
+use wattlock_host::metrics::Metrics;
 
 /// All runs, and the one in the middle.
 pub struct Report<'a> {

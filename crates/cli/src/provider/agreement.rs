@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use wattlock_provider::statistics::{Counts, Multiblock, Path as Way, SharedTable};
 
-use super::configuration::Configuration;
-use crate::exit::unavailable;
+use wattlock_host::exit::unavailable;
+use wattlock_provider::configuration::Configuration;
 
 /// An OpenSSL, as its program.
 pub struct OpenSsl {

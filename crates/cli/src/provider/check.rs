@@ -9,8 +9,8 @@ use serde_json::json;
 use super::agreement::{Checked, OpenSsl};
 use super::{statistics, tls};
 use crate::args;
-use crate::exit::{Ended, FAILURE, print, unavailable};
-use crate::signals;
+use wattlock_host::exit::{Ended, FAILURE, print, unavailable};
+use wattlock_host::signals;
 
 /// Runs it.
 pub fn run(args: &args::ProviderCheck) -> Ended {
@@ -72,7 +72,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
         return Ok(ExitCode::SUCCESS);
     }
     if checked.is_empty() {
-        tell!("wattlock: OpenSSL takes no cipher from the provider");
+        say!("OpenSSL takes no cipher from the provider");
     }
     Ok(FAILURE.into())
 }

@@ -2,18 +2,17 @@
 
 mod agreement;
 mod check;
-pub mod configuration;
-pub mod statistics;
+mod statistics;
 mod tls;
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 
 use crate::args;
-use crate::exit::{Ended, print, unavailable, usage};
-use configuration::Configuration;
+use wattlock_host::exit::{Ended, print, unavailable, usage};
+use wattlock_provider::configuration::{self, Configuration, find};
 use wattlock_provider::statistics::services;
 
 /// `wattlock provider`.
@@ -83,7 +82,7 @@ fn stats(args: &args::ProviderStats) -> Ended {
         found.services.retain(|service| service.name == *name);
     }
     for why in &found.skipped {
-        tell!("wattlock: skipped {why}");
+        say!("skipped {why}");
     }
     if args.json {
         print(&(serde_json::to_string_pretty(&statistics::document(&found))? + "\n"))?;
@@ -91,49 +90,18 @@ fn stats(args: &args::ProviderStats) -> Ended {
     }
     if found.services.is_empty() {
         let which = args.service.as_ref().map(|name| format!(" of service {name}"));
-        tell!(
-            "wattlock: no running process{} has loaded the provider with statistics; `wattlock \
+        say!(
+            "no running process{} has loaded the provider with statistics; `wattlock \
              provider config --statistics NAME` turns them on",
             which.unwrap_or_default()
         );
         if found.hidden > 0 {
             let processes = if found.hidden == 1 { "process" } else { "processes" };
-            tell!(
-                "wattlock: {} {processes} of other users could not be read; try as root",
-                found.hidden
-            );
+            say!("{} {processes} of other users could not be read; try as root", found.hidden);
         }
     }
     print(&found.services.iter().map(statistics::service).collect::<Vec<_>>().join("\n"))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The file of the provider: the one that was asked for, or that beside this program.
-///
-/// # Errors
-/// Where it was looked for, and what to do.
-pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
-    if let Some(path) = asked {
-        let found = path.canonicalize().map_err(|error| {
-            format!("no provider at {}: {error}; --provider names its file", path.display())
-        })?;
-        return if found.is_file() {
-            Ok(found)
-        } else {
-            Err(format!("no provider at {}: it is not a file", path.display()))
-        };
-    }
-    let own = std::env::current_exe().and_then(|own| own.canonicalize());
-    let own = own.map_err(|error| format!("this program does not know where it is: {error}"))?;
-    let beside = own.with_file_name(FILE_NAME);
-    if beside.is_file() {
-        return Ok(beside);
-    }
-    Err(format!(
-        "no provider at {}; `cargo build --release -p wattlock-provider` makes it, and --provider \
-         names one elsewhere",
-        beside.display()
-    ))
 }
 
 /// What the program openssl takes from the provider, in a line.
@@ -157,4 +125,17 @@ pub fn loaded(module: &Path) -> Result<String, String> {
     }
 }
 
-const FILE_NAME: &str = "libwattlock_provider.so";
+/// The version of the program openssl of `PATH`.
+///
+/// # Errors
+/// Why it cannot be asked.
+pub fn version() -> Result<String, String> {
+    let asked = Command::new("openssl").arg("version").stderr(Stdio::null()).output();
+    match asked {
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        Ok(output) => Err(format!("`openssl version` ends with {}", output.status)),
+        Err(error) => Err(format!("cannot run openssl: {error}")),
+    }
+}

@@ -1,19 +1,9 @@
 //! Prints what processes with the provider have counted; `wattlock_provider::statistics` reads it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use wattlock_engine::Lane;
-use wattlock_provider::statistics::{self, Counts, Event, Found, Multiblock, Service, Statistics};
-
-const LANES: [Lane; 2] = [Lane::Cpu, Lane::Accelerator];
-
-/// The paths that were taken, by their names.
-pub fn paths(statistics: &Statistics) -> BTreeMap<&'static str, Counts> {
-    let all = statistics::Path::ALL.iter().map(|&path| (path.name(), statistics.counts(path)));
-    all.filter(|(_, counts)| *counts != Counts::default()).collect()
-}
+use wattlock_provider::statistics::{Counts, Found, LANES, Multiblock, Service, Statistics};
 
 /// One service, for people.
 pub fn service(service: &Service) -> String {
@@ -50,7 +40,7 @@ pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
 fn counts(statistics: &Statistics) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "  {:<24}{:>14}{:>14}{:>18}", "path", "calls", "records", "bytes");
-    for (name, Counts { calls, records, bytes }) in paths(statistics) {
+    for (name, Counts { calls, records, bytes }) in statistics.paths() {
         let _ = writeln!(text, "  {name:<24}{calls:>14}{records:>14}{bytes:>18}");
     }
     let Some((device, threshold)) = statistics.device.as_ref().zip(statistics.threshold()) else {
@@ -66,14 +56,10 @@ fn counts(statistics: &Statistics) -> String {
         let (name, calls, bytes) = (lane.name(), counts.calls, counts.bytes);
         let _ = writeln!(text, "  by {name:<21}{calls:>14}{:>14}{bytes:>18}", "");
     }
-    for (name, times) in events(statistics).filter(|(_, times)| *times > 0) {
+    for (name, times) in statistics.events().filter(|(_, times)| *times > 0) {
         let _ = writeln!(text, "  {name:<24}{times:>14}");
     }
     text
-}
-
-fn events(statistics: &Statistics) -> impl Iterator<Item = (&'static str, u64)> {
-    Event::ALL.iter().map(|&event| (event.name(), statistics.times(event)))
 }
 
 /// `wattlock-provider-stats/3`.
@@ -86,8 +72,8 @@ pub fn document(found: &Found) -> Value {
                 "name": service.name,
                 "openssl": service.openssl,
                 "multiblock": service.multiblock.map(Multiblock::name),
-                "processes": service.processes.iter().map(process).collect::<Vec<_>>(),
-                "earlier": { "paths": paths(&service.earlier) },
+                "processes": service.processes,
+                "earlier": { "paths": service.earlier.paths() },
             })
         })
         .collect();
@@ -97,21 +83,4 @@ pub fn document(found: &Found) -> Value {
         "skipped": found.skipped,
         "hidden_processes": found.hidden,
     })
-}
-
-/// One process of the document. The lanes are there if there is an accelerator.
-pub fn process(statistics: &Statistics) -> Value {
-    let mut value = json!({ "pid": statistics.process, "paths": paths(statistics) });
-    let Some((device, threshold)) = statistics.device.as_ref().zip(statistics.threshold()) else {
-        return value;
-    };
-    let lanes: BTreeMap<_, _> =
-        LANES.into_iter().map(|lane| (lane.name(), statistics.lane(lane))).collect();
-    value["accelerator"] = json!({
-        "device": device,
-        "threshold_bytes": threshold,
-        "lanes": lanes,
-        "events": events(statistics).collect::<BTreeMap<_, _>>(),
-    });
-    value
 }

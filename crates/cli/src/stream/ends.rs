@@ -16,9 +16,9 @@ use wattlock_stream::gateway::{
 };
 
 use crate::args;
-use crate::exit::{AUTHENTICATION, FAILURE, usage};
-use crate::files::is_stream;
 use crate::stream::descriptors;
+use wattlock_host::exit::{AUTHENTICATION, FAILURE, usage};
+use wattlock_host::invocation::is_stream;
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -123,8 +123,8 @@ impl Findings {
         }
         found.printed += 1;
         match found.printed {
-            ..MOST_TOLD => tell!("wattlock: {text}"),
-            MOST_TOLD => tell!("wattlock: too many messages; no more are shown in this minute"),
+            ..MOST_TOLD => say!("{text}"),
+            MOST_TOLD => say!("too many messages; no more are shown in this minute"),
             _ => {}
         }
     }

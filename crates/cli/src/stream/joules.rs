@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use wattlock_energy::{Class, Energy, Figure, Load, Sources, Tdp, Window, modelled};
 
 use crate::args;
-use crate::energy;
-use crate::summary::process_cpu_time;
+use wattlock_host::energy;
+use wattlock_host::summary::process_cpu_time;
 
 /// Counts, on a thread of its own, until it is dropped.
 pub struct Joules {

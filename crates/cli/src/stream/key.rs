@@ -12,8 +12,8 @@ use wattlock_stream::gateway::Unlock;
 use zeroize::Zeroizing;
 
 use crate::args;
-use crate::exit::usage;
 use crate::keys;
+use wattlock_host::exit::usage;
 
 /// A key for sealing, and the header that tells it; none if it is from a file.
 pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> {

@@ -13,7 +13,7 @@ use wattlock_stream::Stats;
 use wattlock_stream::gateway::Counters;
 
 use super::joules::Joules;
-use crate::metrics::Metrics;
+use wattlock_host::metrics::Metrics;
 
 /// The text, in OpenMetrics' form. What was measured and what was modelled have different names.
 pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) -> String {

@@ -19,10 +19,10 @@ use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
 
 use crate::args::{self, FramingName};
-use crate::exit::{self, Ended, usage};
-use crate::files::is_stdout;
 use ends::Findings;
 use service::Service;
+use wattlock_host::exit::{self, Ended, usage};
+use wattlock_host::invocation::is_stdout;
 
 /// Either way.
 #[derive(Clone)]
@@ -89,7 +89,7 @@ pub fn run(args: &args::Stream) -> Ended {
         }
     };
     if let Some(told) = told.filter(|_| !args.quiet) {
-        tell!("wattlock: {told}");
+        say!("{told}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

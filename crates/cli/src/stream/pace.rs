@@ -7,8 +7,8 @@ use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_stream::{Knob, Ladder, Pace, Rung, Settings, Velocity};
 
 use crate::args::{self, VelocityName};
-use crate::clocks;
-use crate::energy;
+use wattlock_host::clocks;
+use wattlock_host::energy;
 
 /// How the stream is run, and what there is to tell of that.
 pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {
@@ -97,9 +97,9 @@ impl Drop for Clocks {
         let Some(governor) = self.governor.take() else { return };
         match governor.restore() {
             Err(error) => {
-                tell!("wattlock: the clock could not be put back: {error}; try `wattlock restore`");
+                say!("the clock could not be put back: {error}; try `wattlock restore`");
             }
-            Ok(restored) if restored.is_held() => tell!("wattlock: {restored}"),
+            Ok(restored) if restored.is_held() => say!("{restored}"),
             Ok(_) => {}
         }
     }

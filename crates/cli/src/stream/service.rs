@@ -22,7 +22,7 @@ use super::joules::Joules;
 use super::status::Line;
 use super::{Way, code, descriptors, metrics};
 use crate::args;
-use crate::exit::FAILURE;
+use wattlock_host::exit::FAILURE;
 
 /// A stream that runs.
 pub struct Service<'a> {
@@ -116,7 +116,7 @@ impl Service<'_> {
         let listener = Listener::open(address, limits, window, counters, notify).await;
         let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
         if !self.args.quiet {
-            tell!("wattlock: listening at {}", listener.address());
+            say!("listening at {}", listener.address());
         }
         Ok(Input::Listener(Box::new(listener)))
     }
@@ -155,7 +155,7 @@ impl Service<'_> {
                 && let Ok(room) = self.live.reserve(Sealing::NEEDS).await
                 && let Err(error) = sealing.rotate(room)
             {
-                tell!("wattlock: the next file could not be begun: {error}");
+                say!("the next file could not be begun: {error}");
             }
             if self.args.status {
                 let stats = self.live.stats();
@@ -194,14 +194,11 @@ impl Service<'_> {
             && !matches!(error, Error::Ended | Error::Window(wattlock_stream::Error::Closed))
             && !(args.open && matches!(error, Error::Cut))
         {
-            tell!("wattlock: standard input: {}", chain(error));
+            say!("standard input: {}", chain(error));
             findings.note(FAILURE);
         }
         if matches!(over, Over::Stopped) && !args.quiet {
-            tell!(
-                "wattlock: stopping; delivering what senders have written, for at most {} s",
-                args.drain
-            );
+            say!("stopping; delivering what senders have written, for at most {} s", args.drain);
         }
         let window = Arc::clone(live.window());
         let until = started + patience;
@@ -211,7 +208,7 @@ impl Service<'_> {
             let Ok(room) = live.reserve(Sealing::NEEDS).await else { return };
             is_ended.set(true);
             if let Err(error) = sealing.finish(room) {
-                tell!("wattlock: the stream could not be ended: {error}");
+                say!("the stream could not be ended: {error}");
                 findings.note(FAILURE);
             }
         };
@@ -249,7 +246,7 @@ impl Service<'_> {
                 _ = waited => break,
                 () = signals.next() => match deadline {
                     Some(_) => {
-                        tell!("wattlock: stopped by a second signal; senders may have written more");
+                        say!("stopped by a second signal; senders may have written more");
                         findings.note(FAILURE);
                         break;
                     }
@@ -328,26 +325,26 @@ fn conclude(
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let undelivered = undelivered + load(&counters.kept);
     if let Some(error) = &failure {
-        tell!("wattlock: {}", chain(error));
+        say!("{}", chain(error));
         findings.note(FAILURE);
     }
     if undelivered > 0 {
-        tell!("wattlock: {undelivered} units that were taken in were not delivered");
+        say!("{undelivered} units that were taken in were not delivered");
         findings.note(FAILURE);
     }
     let stopped_early = args.open && args.listen.is_none() && !is_read && findings.opened() == 0;
     if stopped_early && failure.is_none() {
-        tell!("wattlock: standard input was not read to its end");
+        say!("standard input was not read to its end");
         findings.note(FAILURE);
     }
     let maybe_lost = load(&counters.maybe_lost);
     if maybe_lost > 0 {
-        tell!("wattlock: {maybe_lost} units may be lost: their connections broke after sending");
+        say!("{maybe_lost} units may be lost: their connections broke after sending");
         findings.note(FAILURE);
     }
     let unread = load(&counters.unread_bytes);
     if unread > 0 {
-        tell!("wattlock: {unread} bytes from senders were not read");
+        say!("{unread} bytes from senders were not read");
         findings.note(FAILURE);
     }
     if args.json {

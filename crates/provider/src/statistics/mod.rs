@@ -6,10 +6,12 @@
 //! has its layout and gives each its row, `find` reads the tables of running processes through
 //! `/proc`. Its bytes are in `docs/spec/provider.md`.
 
+mod document;
 mod find;
 mod row;
 mod table;
 
+pub use document::LANES;
 pub use find::{Found, Service, services};
 pub use row::{LaneCounts, Statistics};
 pub use table::{Multiblock, SharedTable, is_name};

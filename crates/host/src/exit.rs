@@ -1,0 +1,237 @@
+//! From an error to what is said about it and the number the program ends with.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
+use wattlock_file::{self as file, Shown};
+
+/// 1: something failed that is not the input's fault.
+pub const FAILURE: u8 = 1;
+/// 2: the command makes no sense.
+pub const USAGE: u8 = 2;
+/// 3: a wrong key, or an input that is not what was sealed.
+pub const AUTHENTICATION: u8 = 3;
+
+/// 4: a measurement or a device that was asked for cannot be had.
+pub const UNAVAILABLE: u8 = 4;
+
+/// An error that ends the program with a code of its own.
+#[derive(Debug)]
+struct Coded(u8, String);
+
+impl std::fmt::Display for Coded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.1)
+    }
+}
+
+impl std::error::Error for Coded {}
+
+/// An error that ends the program with [`USAGE`].
+pub fn usage(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Coded(USAGE, what.into()))
+}
+
+/// An error that ends the program with [`AUTHENTICATION`].
+pub fn authentication(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Coded(AUTHENTICATION, what.into()))
+}
+
+/// An error that ends the program with [`UNAVAILABLE`].
+pub fn unavailable(what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Coded(UNAVAILABLE, what.into()))
+}
+
+/// Ends the program over flags that make no sense; or over `--help`, which is no error.
+pub fn refuse(error: &clap::Error) -> ! {
+    let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
+    if argument.is_some_and(|argument| argument.contains("--passphrase")) {
+        // What follows may be the passphrase itself.
+        tell!("error: --passphrase takes no value, and the other ways to give a passphrase one");
+        std::process::exit(USAGE.into());
+    }
+    if error.to_string().contains("AGE-SECRET-KEY-") {
+        tell!("error: a private key stands where none is expected; see wattlock --help");
+        std::process::exit(USAGE.into());
+    }
+    if error.use_stderr() {
+        // What was mistyped may be the key of `wattlock cipher`.
+        tell!("{}", redact(error.to_string().trim_end()));
+        std::process::exit(USAGE.into());
+    }
+    error.exit()
+}
+
+/// The text without whatever could be a key or a part of one: words of hexadecimal digits.
+pub fn redact(text: &str) -> String {
+    let mut redacted = String::new();
+    for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
+        let end = word.char_indices().last().filter(|(_, c)| !c.is_alphanumeric());
+        let (digits, separator) = word.split_at(end.map_or(word.len(), |(at, _)| at));
+        let hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
+        let decimal = digits.chars().all(|c| c.is_ascii_digit());
+        let suspicious = hexadecimal && digits.len() >= if decimal { 8 } else { 4 };
+        redacted += if suspicious { HIDDEN } else { digits };
+        redacted += separator;
+    }
+    redacted
+}
+
+/// A command line that may be shown: without what could be a key, and without what follows a word
+/// that speaks of one.
+pub fn redact_command(words: &[String]) -> Vec<String> {
+    let mut secret_follows = false;
+    let shown = words.iter().map(|word| {
+        let hidden = secret_follows;
+        let (name, value) =
+            word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
+        let lower = name.to_lowercase();
+        let speaks = SECRET_WORDS.iter().any(|secret| lower.contains(secret));
+        // An option takes what follows; a file is not named like a key by chance.
+        secret_follows = speaks && value.is_none() && name.starts_with('-');
+        match value {
+            _ if hidden => HIDDEN.to_owned(),
+            Some(_) if speaks => format!("{}={HIDDEN}", redact(name)),
+            _ if word.to_lowercase().contains("age-secret-key-") => HIDDEN.to_owned(),
+            _ => redact(word),
+        }
+    });
+    shown.collect()
+}
+
+const HIDDEN: &str = "(not shown)";
+
+/// Parts of the names of options and variables that hold secrets.
+const SECRET_WORDS: [&str; 6] = ["key", "pass", "secret", "token", "credential", "auth"];
+
+/// Refuses a standard input that cannot be read, which the standard library takes for an empty one.
+pub fn check_stdin() -> anyhow::Result<()> {
+    if access(std::io::stdin()) == Some(OFlags::WRONLY) {
+        anyhow::bail!("cannot read standard input: it is open for writing only");
+    }
+    Ok(())
+}
+
+/// Refuses a standard output in which data would be lost without an error.
+///
+/// Where it was closed, Rust's runtime opens `/dev/null` for reading and writing in its place; the
+/// shell's `>/dev/null` is open for writing only.
+pub fn check_stdout() -> anyhow::Result<()> {
+    let stdout = std::io::stdout();
+    match access(&stdout) {
+        Some(OFlags::RDONLY) => {
+            anyhow::bail!("cannot write to standard output: it is open for reading only")
+        }
+        Some(OFlags::RDWR) if is_null(&stdout) => anyhow::bail!(
+            "cannot write to standard output: it is closed, or is /dev/null opened for reading and \
+             writing (as Python's subprocess.DEVNULL is), and the data would be lost; to discard \
+             it, use -o /dev/null or >/dev/null"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// The access mode of an open file.
+fn access(file: impl AsFd) -> Option<OFlags> {
+    fcntl_getfl(file).map(|flags| flags & OFlags::RWMODE).ok()
+}
+
+fn is_null(file: impl AsFd) -> bool {
+    fstat(file).is_ok_and(|status| {
+        let kind = FileType::from_raw_mode(status.st_mode);
+        kind == FileType::CharacterDevice && status.st_rdev == makedev(1, 3)
+    })
+}
+
+/// How a command ended, if not with an error of its own.
+pub type Ended = anyhow::Result<ExitCode>;
+
+/// The exit code of an error of the file crate.
+pub fn code_of(error: &file::Error) -> u8 {
+    match error.kind() {
+        file::Kind::Failure => FAILURE,
+        file::Kind::Usage => USAGE,
+        file::Kind::Authentication => AUTHENTICATION,
+        file::Kind::Unavailable => UNAVAILABLE,
+    }
+}
+
+/// Says what went wrong with one file: what, where, and what to do.
+pub fn say_file_error(name: &Path, error: &file::Error) {
+    say!("{}: {error}", Shown(name));
+    if let Some(advice) = error.advice() {
+        tell!("  {advice}");
+    }
+}
+
+/// Says that a device failed, and that the output is right all the same.
+pub fn say_fault(device: &str, fault: &str) {
+    say!("warning: {device} failed: {fault}; the CPU did its work");
+}
+
+/// Ends the program with `code`: at once if a driver does not answer, whose clean-up would wait for
+/// its device for ever. All files are closed or removed by now.
+pub fn leave(code: ExitCode) -> ExitCode {
+    if wattlock_gpu::left_behind() {
+        let _ = std::io::stdout().flush();
+        let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code);
+        wattlock_gpu::exit_now(number.unwrap_or(FAILURE));
+    }
+    code
+}
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// That it could not be written; `println!` would panic.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes `bytes` to standard output.
+///
+/// # Errors
+/// That they could not be written.
+pub fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    if !bytes.is_empty() {
+        check_stdout()?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+/// Says what went wrong with a command, and gives its exit code.
+pub fn say(error: &anyhow::Error) -> ExitCode {
+    if let Some(error) = error.downcast_ref::<file::Error>() {
+        say!("{error}");
+        if let Some(advice) = error.advice() {
+            tell!("  {advice}");
+        }
+        return code_of(error).into();
+    }
+    say!("{error:#}");
+    error.downcast_ref::<Coded>().map_or(FAILURE, |coded| coded.0).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_a_key_is_not_shown() {
+        let text = "unexpected argument 'deadbeef00' or --key=00112233445566 and beef";
+        let shown = "unexpected argument '(not shown)' or --key=(not shown) and (not shown)";
+        assert_eq!(redact(text), shown);
+        let words = ["sh", "--password", "hunter2", "k=AGE-SECRET-KEY-1X", "TOKEN=x", "-n", "5"];
+        assert_eq!(
+            redact_command(&words.map(str::to_owned)),
+            ["sh", "--password", HIDDEN, HIDDEN, "TOKEN=(not shown)", "-n", "5"]
+        );
+        let harmless = "2000 is not in 1..=256, see --help for the ciphers";
+        assert_eq!(redact(harmless), harmless);
+    }
+}

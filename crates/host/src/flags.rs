@@ -1,0 +1,204 @@
+//! Flags that both programs have, and what their values are.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::values::{parse_clock, parse_watts};
+
+/// Inputs and outputs.
+#[derive(Debug, Args)]
+pub struct Places {
+    /// Files, and with --recursive directories; "-" or none is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub files: Vec<PathBuf>,
+    /// Write to FILE, "-" for standard output; for one input only
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write all outputs into DIR, which is made if need be
+    #[arg(long, value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
+    pub out_dir: Option<PathBuf>,
+    /// Replace outputs that exist
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+/// How a run is done and what it says.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Devices.
+    #[command(flatten)]
+    pub spread: Spread,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// Print a summary as JSON, on standard error if standard output is taken
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, no summary; errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// Which devices work, and how they share it.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Spread {
+    /// Devices that work, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
+    pub devices: Vec<String>,
+    /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
+    #[arg(long, value_enum, value_name = "POLICY", help_heading = DEVICES)]
+    pub policy: Option<PolicyName>,
+    /// What --policy auto seeks the least of
+    #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
+    pub goal: GoalName,
+    /// Check GPU results; use none for benchmarks only
+    #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
+    pub verify: VerifyName,
+    /// Give up on a GPU that is silent for N seconds; the CPU takes over
+    ///
+    /// Default: 60 to open the GPU. To finish a piece of work: 2 plus 16 times what `wattlock
+    /// calibrate` measured, or, if nothing was measured, 10 plus 1 for each 50 MB in flight.
+    #[arg(long, value_name = "SECONDS", help_heading = DEVICES)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub device_timeout: Option<u32>,
+}
+
+impl Spread {
+    /// How long a GPU may take, if that was set.
+    pub fn timeout(&self) -> Option<std::time::Duration> {
+        self.device_timeout.map(|seconds| std::time::Duration::from_secs(seconds.into()))
+    }
+
+    /// The flags again, for another run of this program.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if !self.devices.is_empty() {
+            words.push(format!("--device={}", self.devices.join(",")));
+        }
+        if let Some(policy) = self.policy.and_then(|policy| policy.to_possible_value()) {
+            words.push(format!("--policy={}", policy.get_name()));
+        }
+        if let Some(goal) = self.goal.to_possible_value() {
+            words.push(format!("--goal={}", goal.get_name()));
+        }
+        if self.verify == VerifyName::None {
+            words.push("--verify=none".into());
+        }
+        if let Some(seconds) = self.device_timeout {
+            words.push(format!("--device-timeout={seconds}"));
+        }
+        words
+    }
+}
+
+/// How devices share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    /// One CPU thread
+    Serial,
+    /// All CPU threads
+    Parallel,
+    /// GPUs alone; the CPU finishes what they drop
+    Gpu,
+    /// GPUs and CPU, in the ratio of the SEFPS study's Eq. 1
+    HybridRatio,
+    /// The CPU from the front and GPUs from the back, until they meet
+    Hybrid,
+    /// Whichever of these was measured to be the best
+    Auto,
+}
+
+impl PolicyName {
+    /// True if GPUs take part where there are any.
+    pub fn asks_accelerators(self) -> bool {
+        !matches!(self, Self::Serial | Self::Parallel)
+    }
+}
+
+/// What is best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GoalName {
+    /// The least time
+    #[default]
+    Time,
+    /// The least joules, where they were counted by `wattlock calibrate`
+    Energy,
+    /// The least product of both
+    Edp,
+}
+
+/// What of a GPU's work is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum VerifyName {
+    /// Compute each piece twice, check transfers, compare a sample with the CPU
+    #[default]
+    Full,
+    /// Check nothing: a faulty GPU makes wrong output
+    None,
+}
+
+/// How joules are had.
+#[derive(Debug, Args)]
+pub struct Meters {
+    /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
+    #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
+    pub meter: Option<String>,
+    /// Design power of the CPU, for the model [default: 15 to 500]
+    #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
+    pub tdp: Option<f64>,
+    /// Write metrics for Prometheus to FILE, as node_exporter's textfile collector reads them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ENERGY)]
+    pub prometheus: Option<PathBuf>,
+}
+
+/// At which clocks of the CPU.
+#[derive(Debug, Args)]
+pub struct Clocks {
+    /// Measure at these clocks, separated by commas: "default" is what the machine does by itself,
+    /// "low" about half of the highest, "ladder" all from the lowest to the highest, or so many MHz
+    #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
+    #[arg(value_parser = parse_clock, help_heading = ENERGY)]
+    pub clocks: Vec<Clock>,
+    /// Set the clocks; without it, only what would be set is told. They are put back at the end
+    #[arg(long, help_heading = ENERGY)]
+    pub set_clocks: bool,
+}
+
+/// A clock of the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// What the machine does by itself.
+    Default,
+    /// About half of the highest.
+    Low,
+    /// All, from the lowest to the highest.
+    Ladder,
+    /// This many MHz.
+    Megahertz(u32),
+}
+
+/// Threads to work with: those asked for, or one for each CPU.
+pub fn threads(wanted: Option<u16>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.map_or_else(all, usize::from)
+}
+
+/// The heading of flags about joules and clocks.
+pub const ENERGY: &str = "Energy";
+
+/// The heading of flags about devices.
+pub const DEVICES: &str = "Devices";
+
+/// The exit codes, for the end of a help text.
+pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
+                          input, 4 a required measurement is not available, 128 + n ended by \
+                          signal n.";
+
+/// The colours of help texts.
+pub const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());

@@ -1,0 +1,154 @@
+//! One run over files: its inputs and outputs, its engine, and what it says.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use wattlock_engine::Engine;
+use wattlock_file::{Input, Outcome, Progress, Shown, Target};
+
+use crate::exit::{self, Ended, usage};
+use crate::flags;
+use crate::summary::Summary;
+use crate::{accelerators, progress};
+
+/// What the flags amount to.
+pub enum Road {
+    /// One input to one output; to standard output if there is none.
+    One(Input, Option<PathBuf>),
+    /// Files to files with names that follow from theirs.
+    Many,
+}
+
+/// One file, or many.
+///
+/// # Errors
+/// Flags that do not go together.
+pub fn road(places: &flags::Places) -> anyhow::Result<Road> {
+    let stdin = Path::new("-");
+    let to_stdout = places.output.as_deref().is_some_and(is_stdout);
+    let output = places.output.clone().filter(|_| !to_stdout);
+    if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
+        return Err(usage("standard input goes alone"));
+    }
+    let one = match places.files.as_slice() {
+        [] => Some(Input::Stdin),
+        [file] if file == stdin => Some(Input::Stdin),
+        [file] if output.is_some() || to_stdout => Some(Input::Path(file.clone())),
+        _ => None,
+    };
+    let Some(input) = one else {
+        if places.output.is_some() {
+            return Err(usage("-o names one output; for several inputs use --out-dir"));
+        }
+        return Ok(Road::Many);
+    };
+    if places.out_dir.is_some() {
+        return Err(usage("standard input has no name; use -o instead of --out-dir"));
+    }
+    Ok(Road::One(input, output))
+}
+
+/// One run: its engine, and what it tells meanwhile and afterwards.
+pub struct Invocation {
+    /// What does the work.
+    pub engine: Engine,
+    /// Bytes that were worked through.
+    pub progress: Arc<Progress>,
+    /// How each input ended.
+    pub summary: Summary,
+    /// True if only errors are said.
+    pub quiet: bool,
+}
+
+impl Invocation {
+    /// Opens the devices that flags ask for.
+    ///
+    /// # Errors
+    /// As [`accelerators::engine`]; that standard output cannot be written to.
+    pub fn new(run: &flags::Run) -> anyhow::Result<Self> {
+        if run.json {
+            exit::check_stdout()?;
+        }
+        let threads = flags::threads(run.threads);
+        Ok(Self::with_engine(run, accelerators::engine(threads, &run.spread)?))
+    }
+
+    /// The same with an engine that was made for it.
+    pub fn with_engine(run: &flags::Run, engine: Engine) -> Self {
+        let summary = Summary::new(engine.threads(), run.json, run.quiet);
+        Self { engine, progress: Arc::default(), summary, quiet: run.quiet }
+    }
+
+    /// Does what is to be done to one input, and tells how it ended.
+    pub fn one(
+        &self,
+        command: &'static str,
+        input: &Input,
+        output: Option<&Path>,
+        work: impl FnOnce(Target<'_>) -> Result<wattlock_file::Done, wattlock_file::Error>,
+    ) -> Ended {
+        let mut stdout;
+        let target = match output {
+            Some(path) if is_stream(path) => {
+                let opened = OpenOptions::new().write(true).open(path);
+                stdout = opened.with_context(|| format!("cannot write to {}", Shown(path)))?;
+                Target::Stream(&mut stdout)
+            }
+            Some(path) => Target::File(path.to_owned()),
+            None => {
+                exit::check_stdout()?;
+                // Unbuffered: the standard library's own handle looks for newlines in every byte.
+                let descriptor = io::stdout().as_fd().try_clone_to_owned();
+                stdout = File::from(descriptor.context("standard output is closed")?);
+                Target::Stream(&mut stdout)
+            }
+        };
+        if let Input::Path(path) = input {
+            self.progress.expect(path.metadata().map_or(0, |status| status.len()));
+        }
+        let shown = progress::show(&self.progress, self.quiet);
+        let done = work(target);
+        drop(shown);
+        self.finish_one(command, input, done, output.is_none())
+    }
+
+    /// Says how one input ended.
+    pub fn finish_one(
+        &self,
+        command: &'static str,
+        input: &Input,
+        done: Result<wattlock_file::Done, wattlock_file::Error>,
+        stdout_is_data: bool,
+    ) -> Ended {
+        self.summary.add(input.name(), None, done.map(Outcome::Made));
+        self.summary.finish(command, &[], stdout_is_data)
+    }
+}
+
+/// Refuses to show a container to a person.
+pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Error> {
+    match output.is_none() && io::stdout().is_terminal() {
+        true => Err(wattlock_file::Error::Usage {
+            what: "a container is no text; send it to a file, or name one with -o".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// True for a name of standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].map(Path::new).contains(&path)
+}
+
+/// True for a device, a pipe, or another name of an open file: what is written to, and never
+/// replaced.
+pub fn is_stream(path: &Path) -> bool {
+    let is_descriptor = ["/dev/std", "/dev/fd/", "/proc/"]
+        .iter()
+        .any(|start| path.as_os_str().as_encoded_bytes().starts_with(start.as_bytes()));
+    is_descriptor || path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir())
+}

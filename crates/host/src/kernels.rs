@@ -1,0 +1,34 @@
+//! The kernels of this build, and which of them run on this CPU.
+
+use serde::Serialize;
+use wattlock_engine::crypto::{self, AesKernel, KeccakKernel};
+
+/// One kernel, and whether this CPU has what it takes.
+#[derive(Serialize)]
+pub struct Kernel {
+    /// Its name.
+    pub name: &'static str,
+    /// True if it runs on this CPU.
+    pub runs_here: bool,
+    /// True if it is used unless another is asked for.
+    pub chosen: bool,
+    /// Why it does not run here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+}
+
+/// All kernels.
+pub fn kernels() -> Vec<Kernel> {
+    let kernel = |name, best: &str, found: Result<(), crypto::Error>| Kernel {
+        name,
+        runs_here: found.is_ok(),
+        chosen: name == best,
+        why_not: found.err().map(|error| error.to_string()),
+    };
+    let aes = AesKernel::NAMES
+        .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(drop)));
+    let keccak = KeccakKernel::NAMES
+        .map(|name| kernel(name, KeccakKernel::best().name(), KeccakKernel::named(name).map(drop)));
+    let always = |name| Kernel { name, runs_here: true, chosen: true, why_not: None };
+    aes.into_iter().chain(keccak).chain([always("aws-lc"), always("portable")]).collect()
+}

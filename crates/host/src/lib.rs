@@ -1,0 +1,41 @@
+//! What Wattlock's programs share: devices, clocks and meters as flags choose them, signals, progress,
+//! messages, and how a run ends.
+#![forbid(unsafe_code)]
+
+/// Writes a line to standard error. Unlike `eprintln!`, it does not panic when nobody listens: the
+/// work is done, and the exit code tells.
+#[macro_export]
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // In one piece, so that lines of parallel programs do not mix.
+        let text = format!($($text)*) + "\n";
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }};
+}
+
+/// Writes a line to standard error that begins with the name of the program.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::tell!("{}: {}", $crate::program::name(), format_args!($($text)*))
+    };
+}
+
+pub mod accelerators;
+pub mod clocks;
+pub mod energy;
+pub mod exit;
+pub mod flags;
+pub mod gpus;
+pub mod guardian;
+pub mod invocation;
+pub mod kernels;
+pub mod metrics;
+pub mod program;
+pub mod progress;
+pub mod replace;
+pub mod report;
+pub mod signals;
+pub mod summary;
+pub mod values;

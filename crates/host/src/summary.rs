@@ -1,0 +1,265 @@
+//! What a run did: for a person on a terminal, or as JSON.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use wattlock_file::{Done, Error, Outcome, Shown, Skip};
+
+use crate::exit::{self, Ended};
+
+/// Collects how each file ended, and says it.
+pub struct Summary {
+    started: Instant,
+    threads: usize,
+    json: bool,
+    quiet: bool,
+    lines: Mutex<Vec<Line>>,
+}
+
+/// One file in the JSON summary.
+#[derive(Serialize)]
+struct Line {
+    input: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<String>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    in_bytes: u64,
+    out_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip)]
+    exit_code: u8,
+    #[serde(skip)]
+    devices: Vec<Device>,
+}
+
+/// What a device did, over all files.
+#[derive(Clone, Serialize)]
+struct Device {
+    name: String,
+    bytes: u64,
+    pieces: u64,
+    busy_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
+
+/// The JSON summary of a run.
+#[derive(Serialize)]
+struct Document<'a> {
+    command: &'a str,
+    exit_code: u8,
+    wall_ns: u64,
+    cpu_ns: u64,
+    threads: usize,
+    in_bytes: u64,
+    out_bytes: u64,
+    devices: Vec<Device>,
+    files: &'a [Line],
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Serialize)]
+struct Skipped {
+    input: String,
+    why: &'static str,
+}
+
+impl Summary {
+    /// Starts the clock.
+    pub fn new(threads: usize, json: bool, quiet: bool) -> Self {
+        let (started, lines) = (Instant::now(), Mutex::default());
+        Self { started, threads, json, quiet, lines }
+    }
+
+    /// Notes how a file ended; an error is said at once.
+    pub fn add(&self, input: &Path, planned: Option<&Path>, ended: Result<Outcome, Error>) {
+        let mut line = Line {
+            input: input.display().to_string(),
+            output: planned.map(|path| path.display().to_string()),
+            status: "failed",
+            format: None,
+            in_bytes: 0,
+            out_bytes: 0,
+            error: None,
+            exit_code: 0,
+            devices: Vec::new(),
+        };
+        match ended {
+            Ok(Outcome::Made(done)) => line.fill("done", &done),
+            Ok(Outcome::Kept(done)) => line.fill("kept", &done),
+            Err(error) => {
+                exit::say_file_error(input, &error);
+                line.exit_code = exit::code_of(&error);
+                line.error = Some(error.to_string());
+            }
+        }
+        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
+    }
+
+    /// True if no file was added.
+    pub fn is_empty(&self) -> bool {
+        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_empty()
+    }
+
+    /// Says the whole, and gives the exit code: that of the gravest error.
+    pub fn finish(
+        &self,
+        command: &str,
+        skipped: &[(PathBuf, Skip)],
+        stdout_is_data: bool,
+    ) -> Ended {
+        let lines = self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let sum = |bytes: fn(&Line) -> u64| lines.iter().map(bytes).sum();
+        let document = Document {
+            command,
+            exit_code: lines.iter().map(|line| line.exit_code).max().unwrap_or(0),
+            wall_ns: nanoseconds(self.started.elapsed()),
+            cpu_ns: nanoseconds(process_cpu_time()),
+            threads: self.threads,
+            in_bytes: sum(|line| line.in_bytes),
+            out_bytes: sum(|line| line.out_bytes),
+            devices: devices(&lines),
+            files: &lines,
+            skipped: skipped
+                .iter()
+                .map(|(path, why)| Skipped { input: path.display().to_string(), why: reason(*why) })
+                .collect(),
+        };
+        if self.json {
+            let mut text = serde_json::to_string_pretty(&document)?;
+            text.push('\n');
+            match stdout_is_data {
+                true => std::io::stderr().write_all(text.as_bytes())?,
+                false => exit::print(&text)?,
+            }
+        } else if !self.quiet && std::io::stderr().is_terminal() {
+            document.print();
+        }
+        // Said even to those who asked for no summary: such a device needs a look.
+        for device in &document.devices {
+            if let Some(fault) = &device.fault {
+                exit::say_fault(&device.name, fault);
+            }
+        }
+        // Said even where nobody watches: a backup without its links is not what its owner thinks.
+        let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
+        for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
+            let count = passed_over(why);
+            if count > 0 && !self.quiet {
+                say!("{count} passed over, each {}", reason(why));
+            }
+        }
+        Ok(ExitCode::from(document.exit_code))
+    }
+}
+
+impl Line {
+    fn fill(&mut self, status: &'static str, done: &Done) {
+        self.status = status;
+        self.format = Some(done.format);
+        (self.in_bytes, self.out_bytes) = (done.bytes_in, done.bytes_out);
+        if let Some(output) = &done.output {
+            self.output = Some(output.display().to_string());
+        }
+        self.devices = done
+            .report
+            .devices()
+            .map(|device| Device {
+                name: device.name.to_string(),
+                bytes: device.bytes,
+                pieces: device.pieces,
+                busy_ns: nanoseconds(device.busy),
+                fault: device.fault.as_ref().map(ToString::to_string),
+            })
+            .collect();
+    }
+}
+
+impl Document<'_> {
+    fn print(&self) {
+        let seconds = self.wall_ns as f64 / 1e9;
+        let bytes = self.in_bytes.max(self.out_bytes);
+        let what = match self.files {
+            [Line { input, output: Some(output), error: None, .. }] if self.command != "verify" => {
+                format!("{} → {}", Shown(Path::new(input)), Shown(Path::new(output)))
+            }
+            [line] => Shown(Path::new(&line.input)).to_string(),
+            lines => format!("{} files", lines.len()),
+        };
+        let failed = self.files.iter().filter(|line| line.error.is_some()).count();
+        let ended = match (failed, self.command) {
+            (0, "verify") => "authentic".to_owned(),
+            (0, _) => "done".to_owned(),
+            (failed, _) => format!("{failed} failed"),
+        };
+        tell!(
+            "{what}: {ended}, {} in {seconds:.2} s, {}/s, {:.2} CPU seconds",
+            human(bytes as f64),
+            human(bytes as f64 / seconds),
+            self.cpu_ns as f64 / 1e9,
+        );
+        if self.devices.iter().any(|device| device.name != "cpu") {
+            let shares = self.devices.iter();
+            let shares =
+                shares.map(|device| format!("{} {}", device.name, human(device.bytes as f64)));
+            tell!("  by {}", shares.collect::<Vec<_>>().join(", "));
+        }
+    }
+}
+
+fn devices(lines: &[Line]) -> Vec<Device> {
+    let mut devices: Vec<Device> = Vec::new();
+    for device in lines.iter().flat_map(|line| &line.devices) {
+        match devices.iter_mut().find(|known| known.name == device.name) {
+            Some(known) => {
+                known.bytes += device.bytes;
+                known.pieces += device.pieces;
+                known.busy_ns += device.busy_ns;
+                known.fault = known.fault.take().or_else(|| device.fault.clone());
+            }
+            None => devices.push(device.clone()),
+        }
+    }
+    devices
+}
+
+fn reason(skip: Skip) -> &'static str {
+    match skip {
+        Skip::Link => "a symbolic link",
+        Skip::Special => "neither a file nor a directory",
+        Skip::Container => "a container already",
+        Skip::NotAContainer => "not a container",
+        Skip::Temporary => "the unfinished output of another run",
+    }
+}
+
+/// User and system time of the whole process so far.
+pub fn process_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+/// Bytes with a binary prefix, to three digits.
+pub fn human(bytes: f64) -> String {
+    const PREFIXES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes;
+    let mut prefix = 0;
+    while value >= 999.5 && prefix + 1 < PREFIXES.len() {
+        value /= 1024.0;
+        prefix += 1;
+    }
+    let digits = if prefix == 0 || value >= 99.5 { 0 } else { 1 };
+    format!("{value:.digits$} {}", PREFIXES[prefix])
+}

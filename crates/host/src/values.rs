@@ -1,0 +1,96 @@
+//! How values are read: sizes, watts, clocks, ranges.
+
+use crate::flags::Clock;
+
+/// "A..B" with either end left out; the end is not included.
+pub fn parse_range(text: &str) -> Result<(u64, u64), String> {
+    let (start, end) = text.split_once("..").ok_or("a range is written A..B, in bytes")?;
+    let number = |text: &str, default| match text {
+        "" => Ok(default),
+        text => parse_size(text),
+    };
+    let (start, end) = (number(start, 0)?, number(end, u64::MAX)?);
+    if start > end {
+        return Err("the range ends before it starts".into());
+    }
+    Ok((start, end))
+}
+
+/// Bytes, with K, M, G or T for powers of 1024.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        Some((at, 'T' | 't')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a number of bytes"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+}
+
+/// As [`parse_size`], but not 0.
+pub fn parse_size_above_zero(text: &str) -> Result<u64, String> {
+    parse_size(text).and_then(|size| if size == 0 { Err("0 is too few".into()) } else { Ok(size) })
+}
+
+/// A page that a server on this machine can be asked for.
+pub fn parse_page(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        size @ 1..=0x0400_0000 => Ok(size),
+        _ => Err("a page has from 1 byte to 64M".into()),
+    }
+}
+
+/// An accelerator of the provider, as its settings name it.
+pub fn parse_accelerator(text: &str) -> Result<String, String> {
+    match text.split_once(':').map_or(text, |(kind, _)| kind) {
+        "simulated" | "opencl" | "cuda" => Ok(text.to_owned()),
+        _ => Err("an accelerator is simulated, opencl, opencl:N, cuda or cuda:N".into()),
+    }
+}
+
+/// A power of at least a milliwatt and at most a megawatt.
+pub fn parse_watts(text: &str) -> Result<f64, String> {
+    let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
+    if (1e-3..=1e6).contains(&watts) { Ok(watts) } else { Err("no CPU draws that".into()) }
+}
+
+/// A clock by its name or in MHz.
+pub fn parse_clock(text: &str) -> Result<Clock, String> {
+    match text {
+        "default" => Ok(Clock::Default),
+        "low" => Ok(Clock::Low),
+        "ladder" => Ok(Clock::Ladder),
+        other => match other.trim_end_matches("MHz").parse() {
+            Ok(megahertz @ 100..=10_000) => Ok(Clock::Megahertz(megahertz)),
+            _ => Err("a clock is default, low, ladder, or from 100 to 10000 MHz".into()),
+        },
+    }
+}
+
+/// At least a tenth of a second, and at most an hour.
+pub fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
+    match (0.1..=3600.0).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("from 0.1 to 3600 seconds".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_sizes() {
+        assert_eq!(parse_range("0..1K"), Ok((0, 1024)));
+        assert_eq!(parse_range("5.."), Ok((5, u64::MAX)));
+        assert_eq!(parse_range("..7"), Ok((0, 7)));
+        assert_eq!(parse_size("3G"), Ok(3 << 30));
+        for wrong in ["", "5", "9..3", "a..b", "-1..3", "1...3"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_size("99999999T").is_err());
+    }
+}

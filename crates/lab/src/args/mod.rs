@@ -1,0 +1,55 @@
+//! Every flag of the program, by command.
+
+mod bench;
+mod raw;
+mod sefps;
+mod simulate;
+
+use clap::{Parser, Subcommand};
+use wattlock_host::flags::{EXIT_CODES, STYLES};
+use wattlock_host::report::Report;
+
+pub use bench::{
+    Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, FileStudy,
+    StreamAlgorithm, Study, Suite,
+};
+pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
+pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsUnprotect};
+pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};
+pub use wattlock_host::flags::{Clocks, Meters, Places, PolicyName, Run, Spread, threads};
+
+/// Reproduces the papers behind Wattlock, and measures it beside its peers.
+#[derive(Debug, Parser)]
+#[command(name = "wattlock-lab", version, styles = STYLES, after_help = EXIT_CODES)]
+#[command(propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    #[command(subcommand)]
+    Bench(Bench),
+    #[command(subcommand)]
+    Simulate(Simulate),
+    Cipher(Cipher),
+    Hash(Hash),
+    #[command(subcommand)]
+    Sefps(Sefps),
+    Report(Report),
+}
+
+const KEYS: &str = "Keys";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

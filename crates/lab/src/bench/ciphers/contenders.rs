@@ -1,0 +1,199 @@
+//! Who takes part in `wattlock-lab bench ciphers`, and the bounds beside them.
+
+use wattlock_engine::crypto::study::Parc4Reuse;
+use wattlock_engine::crypto::tree_hash::TreeHash;
+use wattlock_engine::crypto::{
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
+    HmacRecord, KeccakKernel, ShaKernel, hmac, roofline,
+};
+use wattlock_engine::{
+    Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
+    TreeStream,
+};
+
+use super::super::rates::Contender;
+use super::{IV, KEY, RECORD, RECORD_STRIDE};
+
+/// The tool of rows that are a kernel's rounds on registers only.
+pub const BOUND: &str = "registers only";
+/// The tool of rows that are a pass over the same memory.
+pub const MEMORY: &str = "memory only";
+
+pub fn whole(done: Result<(), wattlock_engine::crypto::Error>) {
+    done.expect("whole blocks");
+}
+
+pub fn aes_key(kernel: AesKernel, key: &[u8]) -> AesKey {
+    AesKey::new(kernel, key).expect("a key of the right length")
+}
+
+/// The rounds of each kernel that has such a bound.
+pub fn bounds(bits: usize) -> impl Iterator<Item = Contender<'static>> {
+    let kernels = AesKernel::all().into_iter();
+    kernels.filter(move |kernel| roofline::aes_rounds(*kernel, bits, 1).is_some()).map(
+        move |kernel| {
+            let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+            contender.run =
+                Box::new(move |_| roofline::aes_rounds(kernel, bits, 1000).unwrap_or_default());
+            contender
+        },
+    )
+}
+
+/// The permutations of the fastest kernel: 12 rounds for KT128, 24 for SHA-3.
+pub fn keccak_bound(short: bool) -> [Contender<'static>; 1] {
+    let kernel = KeccakKernel::best();
+    let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+    contender.run = Box::new(move |_| match short {
+        true => roofline::keccak_12_rounds(kernel, 200),
+        false => roofline::keccak_24_rounds(kernel, 100),
+    });
+    [contender]
+}
+
+pub fn memory() -> Contender<'static> {
+    Contender::new(MEMORY, roofline::pass_over).threads(1)
+}
+
+/// A pass over memory that is dealt to threads as the engine deals a job.
+pub fn memory_by(threads: usize) -> Contender<'static> {
+    struct PassOver;
+    impl Transform for PassOver {
+        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+            roofline::pass_over(in_out);
+            Ok(())
+        }
+    }
+    let engine = Engine::new(threads);
+    Contender::new(MEMORY, move |buffer| {
+        let data = Data::InPlace { slots: buffer };
+        let job = Job { cipher: Cipher::Other(&PassOver), chunk_len: 64 << 10, data };
+        engine.run(job).expect("nothing can fail");
+    })
+    .threads(threads)
+}
+
+/// A tree hash whose leaves are dealt to threads.
+pub fn tree(hash: TreeHash, threads: usize) -> Contender<'static> {
+    let engine = Engine::new(threads);
+    let kernel = KeccakKernel::best();
+    Contender::new("wattlock", move |buffer| {
+        let mut digest = [0; 32];
+        TreeStream::new(hash, kernel)
+            .finish(&engine, buffer, &mut digest)
+            .expect("the threads have started");
+        std::hint::black_box(digest);
+    })
+    .kernel(kernel.name())
+    .threads(threads)
+}
+
+/// A raw cipher through the engine.
+pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Contender<'static> {
+    raw_on(Engine::new(threads), algorithm, direction).threads(threads)
+}
+
+/// The same on an engine that may have other devices.
+pub fn raw_on(engine: Engine, algorithm: Algorithm, direction: Direction) -> Contender<'static> {
+    let key = &KEY[..algorithm.key_len().1.min(if algorithm.for_study_only() { 16 } else { 32 })];
+    let keyed = RawKey { key, key2: None, iv: &IV[..algorithm.iv_len()] };
+    let kernel = AesKernel::best();
+    let mut stream =
+        RawStream::new(algorithm, kernel, keyed, direction).expect("lengths are the algorithm's");
+    let contender = Contender::new("wattlock", move |buffer| {
+        stream.apply(&engine, buffer).expect("whole blocks, and less than any limit");
+    });
+    let name = if algorithm.for_study_only() { "portable" } else { kernel.name() };
+    contender.kernel(name)
+}
+
+/// One message of AES-GCM.
+pub fn gcm_message(algorithm: AeadAlgorithm, key: &[u8]) -> Contender<'static> {
+    let key = AeadKey::new(algorithm, key).expect("a key of the right length");
+    let nonce = *IV.first_chunk().expect("an IV is longer than a nonce");
+    Contender::new("wattlock", move |buffer| {
+        let tag = key.seal(nonce, &[], buffer);
+        std::hint::black_box(tag).expect("a short message");
+    })
+    .kernel("aws-lc")
+    .threads(1)
+}
+
+/// The chunks of a file.
+pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Contender<'static> {
+    let key = AeadKey::new(algorithm, key).expect("a key of the right length");
+    let engine = Engine::new(threads);
+    Contender::new("wattlock", move |slots| {
+        let nonces = Nonces::XorIndex { base: [7; 12] };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+        let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots } };
+        engine.run(job).expect("short messages");
+    })
+    .kernel("aws-lc")
+    .threads(threads)
+}
+
+/// PARC4 as it can also be read: one block of key stream for all of the data. No encryption, and so
+/// only here.
+pub fn parc4_reuse(threads: usize) -> Contender<'static> {
+    struct Reuse(Parc4Reuse);
+    impl Transform for Reuse {
+        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+            for block in in_out.chunks_mut(REUSED_BLOCK) {
+                self.0.xor_block(block)?;
+            }
+            Ok(())
+        }
+    }
+    let reuse = Reuse(Parc4Reuse::new(&KEY[..16], REUSED_BLOCK).expect("a key of 16 bytes"));
+    let engine = Engine::new(threads);
+    Contender::new("wattlock", move |buffer| {
+        let data = Data::InPlace { slots: buffer };
+        let job = Job { cipher: Cipher::Other(&reuse), chunk_len: 64 << 10, data };
+        engine.run(job).expect("whole chunks");
+    })
+    .kernel("portable")
+    .threads(threads)
+}
+
+const REUSED_BLOCK: usize = 4096;
+
+/// Works on the records that lie in a buffer.
+pub fn records_contender(run: impl FnMut(&mut [CbcRecord<'_>]) + 'static) -> Contender<'static> {
+    let mut contender = Contender::new("wattlock", |_| {});
+    let mut run = run;
+    contender.run = Box::new(move |buffer| {
+        let mut records: Vec<_> = buffer
+            .chunks_mut(RECORD_STRIDE)
+            .map(|record| CbcRecord { iv: IV, in_out: &mut record[..RECORD] })
+            .collect();
+        run(&mut records);
+        (records.len() * RECORD) as u64
+    });
+    contender
+}
+
+/// The MACs of the records that lie in a buffer.
+pub fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Contender<'static> {
+    let key = HmacKey::with_kernel(kernel, algorithm, &KEY);
+    let mut tags = Vec::new();
+    let mut contender = Contender::new("wattlock", |_| {});
+    contender.run = Box::new(move |buffer| {
+        let len = algorithm.tag_len();
+        tags.resize(buffer.len().div_ceil(RECORD_STRIDE) * len, 0);
+        let mut records: Vec<_> = buffer
+            .chunks(RECORD_STRIDE)
+            .zip(tags.chunks_mut(len))
+            .map(|(record, tag)| HmacRecord {
+                header: [0; hmac::HEADER_LEN],
+                data: &record[..RECORD],
+                tag,
+            })
+            .collect();
+        key.sign_records(&mut records);
+        let count = records.len() as u64;
+        std::hint::black_box(&mut tags);
+        count * RECORD as u64
+    });
+    contender.kernel(kernel.name()).threads(1)
+}

@@ -1,0 +1,414 @@
+//! `wattlock-lab bench ciphers`: every algorithm and kernel beside the peers, the registers' bound and
+//! memory's.
+
+mod contenders;
+mod report;
+
+use anyhow::bail;
+use serde_json::json;
+use wattlock_engine::Direction;
+use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
+use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
+use wattlock_engine::crypto::{
+    AeadAlgorithm, AesKernel, AesKey, Algorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel,
+    TAG_LEN,
+};
+use wattlock_peers::{Absent, Operation, Peer};
+
+use super::energy_study;
+use super::lab::{Lab, Windows};
+use super::rates::{Buffer, Case, Contender, Effort};
+use super::results::Results;
+use crate::args::{self, Study};
+use contenders::{
+    aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
+    parc4_reuse, raw, raw_on, records_contender, tree, whole,
+};
+use wattlock_host::accelerators;
+use wattlock_host::exit::{Ended, usage};
+
+/// `wattlock-lab bench ciphers`.
+pub fn run(args: &args::BenchCiphers) -> Ended {
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    // Fails early where a device is not here.
+    accelerators::engine(1, &args.spread)?;
+    let bench = Bench::new(args);
+    let windows = match (args.quick, args.paper) {
+        (true, _) => Windows::QUICK,
+        (false, None) => Windows::SHORT,
+        (false, Some(Study::Energy)) => Windows::LONG,
+    };
+    let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows)?;
+    lab.run(&args.clocks, |lab| {
+        if args.paper.is_none() {
+            bench.aes(lab);
+            bench.records(lab);
+            bench.macs(lab);
+            bench.gcm(lab);
+            bench.hashes(lab);
+            bench.threads(lab);
+        }
+        bench.study(lab);
+        Ok(())
+    })?;
+    let mut results = lab.results;
+    if results.rows.is_empty() && lowered(&results) {
+        bail!("nothing was measured: {}", results.skipped.join("; "));
+    }
+    if results.rows.is_empty() {
+        return Err(usage("no case has that in its name; without --only, every name is shown"));
+    }
+    report::clock(bench.effort, &mut results);
+    report::ratios(&mut results);
+    if args.quick {
+        results.only_tell();
+    }
+    results.publish(args.json.as_deref(), &args.meters, |results| match args.paper {
+        Some(Study::Energy) => report::table(results) + &energy_study::text(results),
+        _ => report::table(results),
+    })
+}
+
+/// True if a clock was skipped.
+fn lowered(results: &Results) -> bool {
+    results.skipped.iter().any(|why| why.starts_with("clocks: "))
+}
+
+/// The key of everything that is measured. It protects nothing.
+const KEY: [u8; 32] = [0x42; 32];
+const IV: [u8; 16] = [0x24; 16];
+
+/// Calls of these lengths: a small packet, a TLS record, and what fills the second-level cache.
+const CALLS: [usize; 3] = [1 << 10, 16 << 10, 1 << 20];
+
+/// Records of CBC lie so far apart: a header is between them, and without one they would all fall
+/// into the same sets of the first-level cache.
+const RECORD: usize = 16 << 10;
+const RECORD_STRIDE: usize = RECORD + 64;
+
+const TREES: [(&str, TreeHash); 2] =
+    [("kt128", TreeHash::Kt128), ("parallelhash256", TreeHash::PARALLEL_HASH_256)];
+
+struct Bench {
+    effort: Effort,
+    only: Option<String>,
+    calls: Vec<usize>,
+    large: usize,
+    threads: Vec<usize>,
+    spread: args::Spread,
+    peers: Vec<Box<dyn Peer>>,
+    absent: Vec<Absent>,
+}
+
+impl Bench {
+    fn new(args: &args::BenchCiphers) -> Self {
+        let most = args::threads(args.threads);
+        let mut threads: Vec<_> = (0..).map(|i| 1 << i).take_while(|n| *n < most).collect();
+        threads.push(most);
+        let (peers, absent) = wattlock_peers::all();
+        let rounds = usize::from(if args.quick { args.rounds.min(3) } else { args.rounds });
+        Self {
+            effort: Effort { rounds, sample_ns: if args.quick { 500_000 } else { 2_000_000 } },
+            only: args.only.clone(),
+            calls: if args.quick { vec![16 << 10] } else { CALLS.to_vec() },
+            large: if args.quick { 4 << 20 } else { 64 << 20 },
+            threads,
+            spread: args.spread.clone(),
+            peers,
+            absent,
+        }
+    }
+
+    fn results(&self, study: Option<Study>) -> Results {
+        let mut results = Results::new(match study {
+            None => "ciphers",
+            Some(Study::Energy) => "energy",
+        });
+        results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
+        for peer in &self.peers {
+            results.tools.insert(peer.name().into(), peer.version());
+        }
+        let absent = self.absent.iter().map(|absent| format!("{}: {}", absent.name, absent.why));
+        let kernels = AesKernel::absent()
+            .into_iter()
+            .chain(KeccakKernel::absent())
+            .chain(ShaKernel::absent());
+        results.skipped =
+            absent.chain(kernels.map(|(name, why)| format!("{name}: {why}"))).collect();
+        results.settings = [
+            ("rounds", json!(self.effort.rounds)),
+            ("sample_ns", json!(self.effort.sample_ns)),
+            ("only", json!(self.only)),
+            ("large_bytes", json!(self.large)),
+            ("record_stride_bytes", json!(RECORD_STRIDE)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        results
+    }
+
+    /// Measures one case, unless it is not asked for.
+    fn case(
+        &self,
+        lab: &mut Lab<'_>,
+        name: &str,
+        call_bytes: usize,
+        buffer: usize,
+        contenders: impl FnOnce() -> Vec<Contender<'static>>,
+    ) {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            return;
+        }
+        tell!("{name}, {call_bytes} bytes");
+        let case = Case { name: name.to_owned(), call_bytes };
+        let mut buffer = Buffer::new(buffer);
+        lab.measure(self.effort, &case, buffer.bytes(), contenders());
+    }
+
+    /// The peers that offer an operation.
+    fn peers(&self, operation: Operation, key: &[u8]) -> Vec<Contender<'static>> {
+        let offers =
+            self.peers.iter().filter_map(|peer| Some((peer, peer.operation(&operation, key)?)));
+        offers
+            .map(|(peer, mut work)| {
+                Contender::new(peer.name(), move |buffer| {
+                    std::hint::black_box(work.run(&IV, buffer));
+                })
+            })
+            .collect()
+    }
+
+    /// ECB, CBC and CTR with each kernel, beside the bound of its rounds.
+    fn aes(&self, lab: &mut Lab<'_>) {
+        let modes: [(&str, Operation, fn(&AesKey, &mut [u8])); 5] = [
+            ("ctr", Operation::AesCtr, |key, b| key.ctr(&IV, 0, b)),
+            ("ecb encrypt", Operation::AesEcbEncrypt, |key, b| whole(key.ecb_encrypt(b))),
+            ("ecb decrypt", Operation::AesEcbDecrypt, |key, b| whole(key.ecb_decrypt(b))),
+            ("cbc encrypt", Operation::AesCbcEncrypt, |key, b| whole(key.cbc_encrypt(&IV, b))),
+            ("cbc decrypt", Operation::AesCbcDecrypt, |key, b| whole(key.cbc_decrypt(&IV, b))),
+        ];
+        for bits in [128, 192, 256] {
+            let key = &KEY[..bits / 8];
+            for (mode, operation, run) in modes {
+                for &call in &self.calls {
+                    self.case(lab, &format!("aes-{bits}-{mode}"), call, call, || {
+                        let ours = AesKernel::all().into_iter().map(|kernel| {
+                            let key = aes_key(kernel, key);
+                            Contender::new("wattlock", move |buffer| run(&key, buffer))
+                                .kernel(kernel.name())
+                                .threads(1)
+                        });
+                        ours.chain(bounds(bits))
+                            .chain([memory()])
+                            .chain(self.peers(operation, key))
+                            .collect()
+                    });
+                }
+            }
+        }
+    }
+
+    /// CBC of many records at once, beside one message of a peer.
+    fn records(&self, lab: &mut Lab<'_>) {
+        for bits in [128, 256] {
+            let key = &KEY[..bits / 8];
+            for records in [8, 16, 32] {
+                let name = format!("aes-{bits}-cbc encrypt, {records} records");
+                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
+                    let ours = AesKernel::all().into_iter().map(|kernel| {
+                        let key = aes_key(kernel, key);
+                        records_contender(move |records| whole(key.cbc_encrypt_records(records)))
+                            .kernel(kernel.name())
+                            .threads(1)
+                    });
+                    let peers = self.peers.iter().filter_map(|peer| {
+                        let mut work = peer.operation(&Operation::AesCbcEncrypt, key)?;
+                        let mut contender = records_contender(move |records| {
+                            for record in records {
+                                work.run(&record.iv, record.in_out);
+                            }
+                        });
+                        peer.name().clone_into(&mut contender.tool);
+                        Some(contender)
+                    });
+                    ours.chain(bounds(bits)).chain(peers).collect()
+                });
+            }
+        }
+    }
+
+    /// HMAC of many records at once, beside a peer's one after the other.
+    fn macs(&self, lab: &mut Lab<'_>) {
+        for (algorithm, operation) in [
+            (HmacAlgorithm::Sha1, Operation::HmacSha1),
+            (HmacAlgorithm::Sha256, Operation::HmacSha256),
+            (HmacAlgorithm::Sha384, Operation::HmacSha384),
+        ] {
+            for records in [1, 8, 16, 32] {
+                let name = format!("{algorithm}, {records} records");
+                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
+                    let ours = ShaKernel::all().into_iter();
+                    let ours = ours.map(|kernel| hmac_records(kernel, algorithm));
+                    let peers = self.peers.iter().filter_map(|peer| {
+                        let mut work = peer.operation(&operation, &KEY)?;
+                        let mut contender = records_contender(move |records| {
+                            for record in records {
+                                std::hint::black_box(work.run(&record.iv, record.in_out));
+                            }
+                        });
+                        peer.name().clone_into(&mut contender.tool);
+                        Some(contender)
+                    });
+                    ours.chain(peers).collect()
+                });
+            }
+        }
+    }
+
+    /// AES-GCM: one message, and the chunks of a file as the engine deals them.
+    fn gcm(&self, lab: &mut Lab<'_>) {
+        let sizes = [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
+        for (bits, algorithm) in sizes {
+            let key = &KEY[..bits / 8];
+            for &call in &self.calls {
+                self.case(lab, &format!("aes-{bits}-gcm seal"), call, call, || {
+                    [gcm_message(algorithm, key)]
+                        .into_iter()
+                        .chain(bounds(bits))
+                        .chain([memory()])
+                        .chain(self.peers(Operation::AesGcmSeal, key))
+                        .collect()
+                });
+            }
+            let name = format!("aes-{bits}-gcm seal, 16 KiB chunks through the engine");
+            let len = self.large / (RECORD + TAG_LEN) * (RECORD + TAG_LEN);
+            self.case(lab, &name, len, len, || {
+                let ours = self.threads.iter().map(|n| gcm_chunks(algorithm, key, *n));
+                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+            });
+        }
+    }
+
+    fn hashes(&self, lab: &mut Lab<'_>) {
+        for &call in &self.calls {
+            self.case(lab, "sha3-256", call, call, || {
+                let ours = Contender::new("wattlock", |buffer| {
+                    let mut hasher = Sha3_256::new();
+                    hasher.update(buffer);
+                    std::hint::black_box(hasher.finish());
+                });
+                let ours = [ours.kernel(KeccakKernel::best().name()).threads(1)];
+                ours.into_iter().chain(self.peers(Operation::Sha3_256, &[])).collect()
+            });
+            // Messages one cache line further than a power of two, as records are.
+            self.case(lab, "sha3-256, 8 messages", call, 8 * (call + 64), || {
+                let ours = KeccakKernel::all().into_iter().map(|kernel| {
+                    let mut contender = Contender::new("wattlock", |_| {});
+                    contender.run = Box::new(move |buffer| {
+                        let messages: Vec<_> =
+                            buffer.chunks(call + 64).map(|message| &message[..call]).collect();
+                        std::hint::black_box(sha3_256_many(kernel, &messages));
+                        8 * call as u64
+                    });
+                    contender.kernel(kernel.name()).threads(1)
+                });
+                ours.chain(keccak_bound(false))
+                    .chain(self.peers(Operation::Sha3_256, &[]))
+                    .collect()
+            });
+        }
+        for (name, hash) in TREES {
+            for &call in self.calls.iter().chain([&self.large]) {
+                self.case(lab, name, call, call, || {
+                    let ours = KeccakKernel::all().into_iter().map(|kernel| {
+                        Contender::new("wattlock", move |buffer| {
+                            let mut hasher = Hasher::new(hash, kernel, b"");
+                            hasher.update(buffer);
+                            let mut digest = [0; 32];
+                            hasher.finish(&mut digest);
+                            std::hint::black_box(digest);
+                        })
+                        .kernel(kernel.name())
+                        .threads(1)
+                    });
+                    let peers = match hash {
+                        TreeHash::Kt128 => self.peers(Operation::Kt128, &[]),
+                        TreeHash::ParallelHash256 { .. } => Vec::new(),
+                    };
+                    ours.chain(keccak_bound(hash == TreeHash::Kt128)).chain(peers).collect()
+                });
+            }
+        }
+    }
+
+    /// The devices that were asked for beside the CPU: alone, and with it.
+    fn on_devices(
+        &self,
+        algorithm: Algorithm,
+        direction: Direction,
+    ) -> impl Iterator<Item = Contender<'static>> {
+        let alone: Vec<_> = self.spread.devices.iter().filter(|n| *n != "cpu").cloned().collect();
+        let both = alone.iter().cloned().chain(["cpu".to_owned()]).collect();
+        let sets = if alone.is_empty() { Vec::new() } else { vec![alone, both] };
+        let threads = self.threads.last().copied().unwrap_or(1);
+        sets.into_iter().filter_map(move |devices| {
+            let name = devices.join(" and ");
+            let spread = args::Spread { devices, ..Default::default() };
+            let engine = accelerators::engine(threads, &spread).ok()?;
+            Some(raw_on(engine, algorithm, direction).kernel(&name))
+        })
+    }
+
+    /// Long messages through the engine, with 1, 2, 4, … threads, beside a pass over memory.
+    fn threads(&self, lab: &mut Lab<'_>) {
+        use Mode::{Cbc, Ctr, Ecb};
+        for (bits, mode) in [128, 192, 256].into_iter().flat_map(|b| [(b, Ctr), (b, Ecb), (b, Cbc)])
+        {
+            let direction = if mode == Cbc { Direction::Decrypt } else { Direction::Encrypt };
+            let what = if mode == Cbc { " decrypt" } else { "" };
+            let name = format!("aes-{bits}-{mode}{what}, through the engine");
+            let algorithm = Algorithm::Aes { bits, mode };
+            self.case(lab, &name, self.large, self.large, || {
+                let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
+                let devices = self.on_devices(algorithm, direction);
+                ours.chain(devices).chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+            });
+        }
+        for (name, hash) in TREES {
+            let name = format!("{name}, through the engine");
+            self.case(lab, &name, self.large, self.large, || {
+                let ours = self.threads.iter().map(|n| tree(hash, *n));
+                ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
+            });
+        }
+    }
+
+    /// The six ciphers of the energy study: serial, and parallel on every number of threads.
+    fn study(&self, lab: &mut Lab<'_>) {
+        let call = self.large.min(8 << 20);
+        let ecb = Mode::Ecb;
+        let pairs = [
+            (Algorithm::Rc4, Algorithm::Parc4, Some(Operation::Rc4)),
+            (Algorithm::Rc4a, Algorithm::Parc4i, None),
+            (
+                Algorithm::Blowfish { mode: ecb },
+                Algorithm::PBlock { mode: ecb },
+                Some(Operation::BlowfishEcbEncrypt),
+            ),
+        ];
+        for (serial, parallel, operation) in pairs {
+            self.case(lab, &serial.name(), call, call, || {
+                let peers = operation.map(|operation| self.peers(operation, &KEY[..16]));
+                let ours = raw(serial, Direction::Encrypt, 1);
+                [ours].into_iter().chain(peers.unwrap_or_default()).collect()
+            });
+            self.case(lab, &parallel.name(), call, call, || {
+                let threads = self.threads.iter();
+                threads.map(|&threads| raw(parallel, Direction::Encrypt, threads)).collect()
+            });
+        }
+        self.case(lab, "parc4-reuse (no encryption)", call, call, || {
+            self.threads.iter().map(|&threads| parc4_reuse(threads)).collect()
+        });
+    }
+}

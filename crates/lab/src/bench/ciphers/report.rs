@@ -1,0 +1,181 @@
+//! What follows from the rows of `wattlock-lab bench ciphers`: fractions, ratios, a table.
+
+use serde_json::json;
+use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
+
+use super::super::joules;
+use super::super::rates::{Case, Contender, Effort, measure};
+use super::super::results::{Ratio, Results, Row};
+use super::contenders::{BOUND, MEMORY};
+use super::{CALLS, RECORD};
+
+/// The clock in this run, and with it cycles for each byte of what ran on one thread.
+pub fn clock(effort: Effort, results: &mut Results) {
+    let Some(per_call) = roofline::cycles(100_000) else { return };
+    let case = Case { name: "clock".into(), call_bytes: 0 };
+    let mut contender = Contender::new("clock", |_| {});
+    contender.run = Box::new(move |_| {
+        roofline::cycles(100_000);
+        per_call
+    });
+    let rows = measure(effort, &case, &mut [], vec![contender]);
+    let Some(gigahertz) = rows.first().map(Row::rate) else { return };
+    results.settings.insert("clock_ghz".into(), json!((gigahertz * 1000.0).round() / 1000.0));
+    let all: Vec<(usize, f64, f64)> = results
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| (index, bound_of(results, row), memory_of(results, row)))
+        .collect();
+    for (index, bound, memory) in all {
+        let row = &mut results.rows[index];
+        let rate = row.rate();
+        if row.threads.is_none_or(|threads| threads == 1) {
+            row.cycles_per_byte = Some(gigahertz / rate);
+        }
+        if row.tool != BOUND && row.tool != MEMORY {
+            row.fraction_of_bound = (bound > 0.0).then_some(rate / bound);
+            row.fraction_of_memory = (memory > 0.0).then_some(rate / memory);
+        }
+    }
+}
+
+/// The rate of the row's kernel on registers in the same case; of the fastest kernel for peers.
+fn bound_of(results: &Results, row: &Row) -> f64 {
+    let same_case = |other: &&Row| {
+        other.case == row.case && other.call_bytes == row.call_bytes && other.tool == BOUND
+    };
+    let mut bounds = results.rows.iter().filter(same_case);
+    match &row.kernel {
+        Some(kernel) if kernel.starts_with("aes-") || kernel.starts_with("keccak-") => {
+            bounds.find(|bound| bound.kernel.as_ref() == Some(kernel)).map_or(0.0, Row::rate)
+        }
+        _ => bounds.map(Row::rate).fold(0.0, f64::max),
+    }
+}
+
+fn memory_of(results: &Results, row: &Row) -> f64 {
+    let same = results.rows.iter().find(|other| {
+        let threads = row.threads.unwrap_or(1) == other.threads.unwrap_or(1);
+        other.case == row.case
+            && other.call_bytes == row.call_bytes
+            && other.tool == MEMORY
+            && threads
+    });
+    same.map_or(0.0, Row::rate)
+}
+
+/// What the project aims at, on a Zen 5 core; a CPU that starts one wide round a cycle instead of
+/// two cannot reach the ratios to a peer that starts two narrow ones.
+pub fn ratios(results: &mut Results) {
+    let rate = |tool: &str, kernel: Option<&str>, case: &str, call: usize| {
+        let found = results.rows.iter().find(|row| {
+            row.tool == tool
+                && row.case == case
+                && row.call_bytes == Some(call as u64)
+                && kernel.is_none_or(|kernel| row.kernel.as_deref() == Some(kernel))
+        });
+        found.map(Row::rate)
+    };
+    let best = AesKernel::best().name();
+    let keccak = KeccakKernel::best().name();
+    let mut ratios = Vec::new();
+    let mut beside = |name: &str, ours: Option<f64>, theirs: Option<f64>, target: f64| {
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
+            ratios.push(Ratio::at_least(name.to_owned(), ours / theirs, target));
+        }
+    };
+    for call in CALLS {
+        let calls = format!("{} KiB", call >> 10);
+        for (case, target) in
+            [("aes-256-ctr", 4.0), ("aes-128-ctr", 3.8), ("aes-256-cbc decrypt", 3.7)]
+        {
+            let ours = rate("wattlock", Some(best), case, call);
+            let theirs = rate("openssl", None, case, call);
+            beside(&format!("{case}, {calls}: wattlock / openssl"), ours, theirs, target);
+        }
+        let ours = rate("wattlock", Some(best), "aes-256-ctr", call);
+        let bound = rate(BOUND, Some(best), "aes-256-ctr", call);
+        beside(&format!("aes-256-ctr, {calls}: wattlock / registers only"), ours, bound, 0.92);
+        let narrow = rate("wattlock", Some("aes-ni"), "aes-256-ctr", call);
+        let theirs = rate("openssl", None, "aes-256-ctr", call);
+        beside(&format!("aes-256-ctr, {calls}: aes-ni / openssl"), narrow, theirs, 0.95);
+        let lanes = rate("wattlock", Some(keccak), "sha3-256, 8 messages", call);
+        let theirs = rate("openssl", None, "sha3-256", call);
+        beside(&format!("sha3-256, {calls}: 8 messages / openssl's one"), lanes, theirs, 8.0);
+        let bound = rate(BOUND, Some(keccak), "sha3-256, 8 messages", call);
+        // Of a short message, the padding is a good part.
+        if call > CALLS[0] {
+            beside(&format!("sha3-256, {calls}: 8 messages / registers only"), lanes, bound, 0.85);
+        }
+    }
+    let records = rate("wattlock", Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
+    let one = rate("openssl", None, "aes-256-cbc encrypt", RECORD);
+    beside("aes-256-cbc encrypt, 32 records / openssl's one message", records, one, 20.0);
+    let bound = rate(BOUND, Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
+    beside("aes-256-cbc encrypt, 32 records / registers only", records, bound, 0.66);
+    let sha = ShaKernel::best().name();
+    // Against SHA-256 stand the CPU's own instructions; SHA-384 has none.
+    for (case, target) in [("hmac-sha256, 16 records", 2.0), ("hmac-sha384, 8 records", 4.0)] {
+        let ours = rate("wattlock", Some(sha), case, RECORD);
+        let theirs = rate("openssl", None, case, RECORD);
+        beside(&format!("{case}: wattlock / openssl, one by one"), ours, theirs, target);
+    }
+    if let Some(kt128) = rate("wattlock", Some(keccak), "kt128", 1 << 20) {
+        ratios.push(Ratio::at_least("kt128, 1 MiB: GB/s".into(), kt128, 9.0));
+    }
+    for (serial, parallel) in [("rc4", "parc4"), ("rc4a", "parc4-i"), ("blowfish-ecb", "pblock")] {
+        let of = |case: &str| results.rows.iter().rfind(|r| r.case == case && r.tool == "wattlock");
+        if let (Some(one), Some(many)) = (of(serial), of(parallel)) {
+            let threads = many.threads.unwrap_or(1);
+            let name = format!("{parallel} with {threads} threads / {serial}");
+            ratios.push(Ratio::told(name, many.rate() / one.rate()));
+        }
+    }
+    results.ratios = ratios;
+}
+
+/// The table for people: medians, and in brackets the median distance from them in per cent.
+pub fn table(results: &Results) -> String {
+    let mut text = String::new();
+    let mut before = (String::new(), None);
+    for row in &results.rows {
+        if (row.case.clone(), row.call_bytes) != before {
+            before = (row.case.clone(), row.call_bytes);
+            let call = row.call_bytes.unwrap_or(0);
+            text += &format!(
+                "\n{:<52} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
+                format!("{}, {call} bytes a call", row.case),
+                "threads",
+                "GB/s",
+                "c/B",
+                "bound",
+                "memory",
+                joules::HEAD
+            );
+        }
+        let tool = match &row.kernel {
+            Some(kernel) => format!("{} ({kernel})", row.tool),
+            None => row.tool.clone(),
+        };
+        let percent = |value: Option<f64>| {
+            value.map_or_else(String::new, |value| format!("{:.0} %", 100.0 * value))
+        };
+        let spread = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
+        text += &format!(
+            "  {tool:<50} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
+            row.threads.map_or_else(String::new, |threads| threads.to_string()),
+            format!("{:.3} ({spread:.0} %)", row.rate()),
+            row.cycles_per_byte.map_or_else(String::new, |cycles| format!("{cycles:.2}")),
+            percent(row.fraction_of_bound),
+            percent(row.fraction_of_memory),
+            row.joules.cells(),
+        );
+    }
+    if let Some(clock) = results.settings.get("clock_ghz") {
+        text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
+    }
+    text += "GB/s by the median, and in brackets the median distance from it; c/B: core cycles for a \
+             byte; bound and memory: of the rates that registers and memory allow\n";
+    text + &results.foot()
+}

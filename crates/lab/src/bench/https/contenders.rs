@@ -1,0 +1,334 @@
+//! Who serves: OpenSSL's own ciphers in three ways, the provider's in four, and three of them again in
+//! the newest OpenSSL.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use wattlock_engine::Lane;
+use wattlock_provider::statistics::{SharedTable, Statistics};
+
+use super::guarded::stock;
+use super::server::{KERNELS, Nginx, Place, Setup};
+use crate::args::Suite;
+use crate::bench::results::Results;
+use wattlock_host::exit::unavailable;
+use wattlock_provider::configuration::{Configuration, TUNABLES};
+
+/// A way to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// OpenSSL without the CPU's instructions for AES, GCM and SHA.
+    Software,
+    /// OpenSSL as it is.
+    InstructionSet,
+    /// OpenSSL as it is, with buffers large enough for its own multiblock, where it has one.
+    LargeBuffers,
+    /// The provider, one record a call.
+    Single,
+    /// The provider, all records of a write in one call.
+    Reconstruction,
+    /// The same, all by an accelerator.
+    Accelerator(Hardware),
+    /// The same, by the accelerator from 8 KiB on, as the study has it.
+    Eeca(Hardware),
+    /// As `InstructionSet`, in the newest OpenSSL.
+    Newest,
+    /// As `LargeBuffers`, there.
+    NewestLargeBuffers,
+    /// As `Reconstruction`, there.
+    NewestReconstruction,
+}
+
+/// What the accelerator is. A model is never called anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hardware {
+    Simulated,
+    OpenCl,
+    /// A driver that makes a device of the CPU: PoCL.
+    OpenClOnTheCpu,
+    Cuda,
+}
+
+impl Hardware {
+    pub const ALL: [Self; 4] = [Self::Simulated, Self::OpenCl, Self::OpenClOnTheCpu, Self::Cuda];
+}
+
+impl Contender {
+    pub fn all(hardware: Hardware) -> [Self; 10] {
+        [
+            Self::Software,
+            Self::InstructionSet,
+            Self::LargeBuffers,
+            Self::Single,
+            Self::Reconstruction,
+            Self::Accelerator(hardware),
+            Self::Eeca(hardware),
+            Self::Newest,
+            Self::NewestLargeBuffers,
+            Self::NewestReconstruction,
+        ]
+    }
+
+    /// The row's tool; of the newest OpenSSL with its version, which the settings of `results` have.
+    pub fn tool(self, results: &Results) -> String {
+        let newest = || {
+            let version = results.settings.get(NEWEST_VERSION).and_then(|version| version.as_str());
+            version.unwrap_or("newest").to_owned()
+        };
+        match self {
+            Self::Software => "openssl, software".into(),
+            Self::InstructionSet => "openssl".into(),
+            Self::LargeBuffers => "openssl, 124k buffers".into(),
+            Self::Single => "wattlock single records".into(),
+            Self::Reconstruction => "wattlock reconstruction".into(),
+            Self::Accelerator(Hardware::Simulated) => "wattlock simulated accelerator".into(),
+            Self::Accelerator(Hardware::OpenCl) => "wattlock opencl accelerator".into(),
+            Self::Accelerator(Hardware::OpenClOnTheCpu) => "wattlock opencl on the CPU".into(),
+            Self::Accelerator(Hardware::Cuda) => "wattlock cuda accelerator".into(),
+            Self::Eeca(Hardware::Simulated) => "wattlock EECA, simulated".into(),
+            Self::Eeca(Hardware::OpenCl) => "wattlock EECA, opencl".into(),
+            Self::Eeca(Hardware::OpenClOnTheCpu) => "wattlock EECA, opencl on the CPU".into(),
+            Self::Eeca(Hardware::Cuda) => "wattlock EECA, cuda".into(),
+            Self::Newest => format!("openssl {}", newest()),
+            Self::NewestLargeBuffers => format!("openssl {}, 124k buffers", newest()),
+            Self::NewestReconstruction => format!("wattlock reconstruction, {}", newest()),
+        }
+    }
+
+    /// True if the provider takes part.
+    pub fn is_ours(self) -> bool {
+        use Contender::{InstructionSet, LargeBuffers, Newest, NewestLargeBuffers, Software};
+        let theirs = [Software, InstructionSet, LargeBuffers, Newest, NewestLargeBuffers];
+        !theirs.contains(&self)
+    }
+
+    /// True if the newest OpenSSL serves.
+    pub fn is_newest(self) -> bool {
+        matches!(self, Self::Newest | Self::NewestLargeBuffers | Self::NewestReconstruction)
+    }
+
+    fn has_large_buffers(self) -> bool {
+        !matches!(self, Self::Software | Self::InstructionSet | Self::Single | Self::Newest)
+    }
+
+    /// What its accelerator is, if it has one.
+    pub fn hardware(self) -> Option<Hardware> {
+        match self {
+            Self::Accelerator(hardware) | Self::Eeca(hardware) => Some(hardware),
+            _ => None,
+        }
+    }
+
+    /// Why there is no such thing, if so.
+    fn cannot(self, suite: Suite) -> Option<&'static str> {
+        match self {
+            Self::Software if !cfg!(target_arch = "x86_64") => {
+                Some("OpenSSL's instructions can be masked on x86-64 only")
+            }
+            _ if self.has_large_buffers() && suite == Suite::Tls13 => {
+                Some("libssl hands over one record at a time in TLS 1.3")
+            }
+            _ => None,
+        }
+    }
+
+    /// What the provider is told.
+    fn settings(self, suite: Suite, accelerator: &str) -> Vec<(&'static str, String)> {
+        let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
+        if self.has_large_buffers() && suite == Suite::CbcSha384 {
+            settings.push(("paper_mode", "1".into()));
+        }
+        if let Some(hardware) = self.hardware() {
+            let threshold = match (self, hardware) {
+                (Self::Eeca(_), _) => STUDYS_THRESHOLD,
+                (_, Hardware::Simulated) => 0,
+                // What a server's master does must not open a driver, which does not survive a
+                // fork.
+                _ => LEAST_THRESHOLD,
+            };
+            settings.push(("accelerator", accelerator.into()));
+            settings.push(("threshold", threshold.to_string()));
+        }
+        settings
+    }
+}
+
+/// A contender whose server runs.
+pub struct Running {
+    pub contender: Contender,
+    pub nginx: Nginx,
+    /// Where the provider counts.
+    statistics: Option<SharedTable>,
+}
+
+impl Running {
+    /// Starts its server.
+    ///
+    /// # Errors
+    /// Why that cannot be; among others, that there is no provider.
+    pub fn start(
+        place: &Place,
+        contender: Contender,
+        suite: Suite,
+        (provider, accelerator): (Option<&Path>, &str),
+    ) -> anyhow::Result<Self> {
+        if let Some(why) = contender.cannot(suite) {
+            bail!(why);
+        }
+        let name = format!("{contender:?}-{suite:?}").replace(['(', ')'], "-");
+        let mut environment = Vec::new();
+        let mut statistics = None;
+        if contender.is_ours() {
+            let module = provider.context("no provider")?;
+            let table = SharedTable::new().context("cannot make a memory file")?;
+            let file = place.directory.join(format!("{name}.cnf"));
+            configure(&file, module, &table, &contender.settings(suite, accelerator))?;
+            if contender.hardware() == Some(Hardware::OpenClOnTheCpu) {
+                let kernels = place.directory.join(format!("{name}-kernels"));
+                compile_into(&kernels, &file)?;
+                environment.push((KERNELS, kernels.display().to_string()));
+            }
+            environment.push(("OPENSSL_CONF", file.display().to_string()));
+            statistics = Some(table);
+        }
+        if contender == Contender::Software {
+            environment.push((MASK.0, MASK.1.into()));
+        }
+        if contender.has_large_buffers() {
+            environment.push(("GLIBC_TUNABLES", TUNABLES.into()));
+        }
+        let large_buffers = contender.has_large_buffers();
+        let nginx = place.nginx(contender).context("no newest OpenSSL")?;
+        let setup = Setup { name, nginx, suite, large_buffers, environment: &environment };
+        Ok(Self { contender, nginx: place.serve(&setup)?, statistics })
+    }
+
+    /// What the provider has counted in the worker; none without a provider, or before it counts.
+    pub fn counted(&self) -> anyhow::Result<Option<Statistics>> {
+        let Some(table) = &self.statistics else { return Ok(None) };
+        let (all, worker) = (table.read()?, u64::from(self.nginx.worker));
+        Ok(all.into_iter().find(|one| one.process == worker))
+    }
+
+    /// True if its accelerator has done anything yet: a driver may have to compile first, and
+    /// requests are the CPU's until then.
+    ///
+    /// # Errors
+    /// That the counters cannot be read.
+    pub fn has_accelerated(&self) -> anyhow::Result<bool> {
+        let counted = self.counted()?;
+        Ok(counted.is_some_and(|one| one.lane(Lane::Accelerator).calls > 0))
+    }
+
+    /// Looks whether pages that were served since `before`, so many bytes in all, went through the
+    /// provider as this contender says.
+    ///
+    /// # Errors
+    /// What did not.
+    pub fn prove(
+        &self,
+        before: Option<&Statistics>,
+        bytes: u64,
+        largest: u64,
+    ) -> anyhow::Result<()> {
+        if self.statistics.is_none() {
+            return Ok(());
+        }
+        let deadline = std::time::Instant::now() + PATIENCE;
+        loop {
+            // The last of them are counted after the client has its page.
+            match self.missing(before, self.counted()?.as_ref(), bytes, largest) {
+                None => return Ok(()),
+                Some(why) if std::time::Instant::now() > deadline => bail!(why),
+                Some(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            }
+        }
+    }
+
+    fn missing(
+        &self,
+        before: Option<&Statistics>,
+        after: Option<&Statistics>,
+        bytes: u64,
+        largest: u64,
+    ) -> Option<String> {
+        let since = |of: &dyn Fn(&Statistics) -> u64| {
+            let [before, after] = [before, after].map(|statistics| statistics.map_or(0, of));
+            after.saturating_sub(before)
+        };
+        let counted = since(&|statistics| statistics.sum().bytes);
+        if counted < bytes {
+            return Some(format!(
+                "OpenSSL did not use the provider: it counted {counted} of {bytes} bytes"
+            ));
+        }
+        let contender = self.contender;
+        let together = since(&|statistics| statistics.multiblock().calls);
+        if contender.has_large_buffers() && largest >= LEAST_WRITE && together == 0 {
+            return Some("no records were sealed together, as the provider's counters tell".into());
+        }
+        let accelerated = since(&|statistics| statistics.lane(Lane::Accelerator).calls);
+        // A write below the threshold is not the accelerator's.
+        if contender.hardware().is_some() && largest > STUDYS_THRESHOLD && accelerated == 0 {
+            return Some("the accelerator did nothing, as the provider's counters tell".into());
+        }
+        None
+    }
+}
+
+/// Has PoCL compile its kernels in a process that does not wait for the children of others, as nginx
+/// does, and lets everybody read them.
+fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
+    fs::create_dir(kernels)?;
+    let zeros = kernels.join("zeros");
+    fs::write(&zeros, vec![0; 1 << 20])?;
+    let (key, iv) = ("00".repeat(32), "00".repeat(16));
+    let mut enciphers = Command::new("openssl");
+    enciphers.args(["enc", "-aes-256-ctr", "-bufsize", "65536", "-K", &key, "-iv", &iv, "-in"]);
+    enciphers.arg(&zeros).args(["-out", "/dev/null"]).env(KERNELS, kernels);
+    stock(&mut enciphers);
+    enciphers.env("OPENSSL_CONF", configuration);
+    let mut opens = Command::new("chmod");
+    opens.args(["-R", "a+rwX"]).arg(kernels);
+    for mut command in [enciphers, opens] {
+        let ran = command.stdin(Stdio::null()).output().context("cannot start openssl")?;
+        if !ran.status.success() {
+            bail!("compiling for OpenCL: {}", String::from_utf8_lossy(&ran.stderr).trim());
+        }
+    }
+    Ok(())
+}
+
+/// Writes the configuration for OpenSSL.
+fn configure(
+    file: &Path,
+    module: &Path,
+    statistics: &SharedTable,
+    settings: &[(&'static str, String)],
+) -> anyhow::Result<()> {
+    let setting = statistics.setting();
+    let told = Configuration { module, statistics: Some(&setting), settings };
+    fs::write(file, told.text().map_err(unavailable)?)?;
+    Ok(())
+}
+
+/// The setting that has the version of the newest OpenSSL.
+pub const NEWEST_VERSION: &str = "openssl_newest";
+
+/// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
+/// is left for AES is its constant-time code with vector permutations.
+pub const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60020000000");
+
+/// Bytes of a request that are the CPU's even where all are the accelerator's.
+const LEAST_THRESHOLD: u64 = 512;
+
+/// The threshold that the study chose, bytes of a request.
+const STUDYS_THRESHOLD: u64 = 8 << 10;
+
+/// A write in which libssl sees four records.
+const LEAST_WRITE: u64 = 64 << 10;
+
+/// How long the provider may take to write its counters.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);

@@ -1,0 +1,143 @@
+//! The tables of `wattlock-lab bench https` for people, and its quotients.
+
+use std::fmt::Write;
+
+use super::contenders::Contender;
+use super::primitive;
+use crate::args::Suite;
+use crate::bench::joules;
+use crate::bench::results::{Ratio, Results, Row};
+
+/// Pages by suite, and the cipher alone.
+pub fn text(results: &Results) -> String {
+    let mut text = String::new();
+    let (pages, alone): (Vec<&Row>, Vec<&Row>) =
+        results.rows.iter().partition(|row| row.requests.is_some());
+    let mut suite = "";
+    for row in pages {
+        let (of, page) = row.case.split_once(", ").unwrap_or((&row.case, ""));
+        if of != suite {
+            suite = of;
+            let _ = writeln!(
+                text,
+                "\n{suite}\n{:<16}{:<32}{:>12}{:>9}{:>9}{:>16}  {}",
+                "page",
+                "served by",
+                "requests/s",
+                "(mad)",
+                "MB/s",
+                "CPU µs/request",
+                joules::HEAD
+            );
+        }
+        let per_second = 1e9 / row.wall_ns.median.max(1) as f64;
+        let mad = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
+        let _ = writeln!(
+            text,
+            "{page:<16}{:<32}{per_second:>12.1}{:>9}{:>9.1}{:>16.1}  {}{}",
+            row.tool,
+            format!("{mad:.1} %"),
+            1e3 * row.rate(),
+            row.cpu_ns.median as f64 / 1e3,
+            row.joules.cells(),
+            clocks(row),
+        );
+    }
+    if !text.is_empty() {
+        text += "CPU time is the server's; joules are the machine's, its client's included\n";
+    }
+    if !alone.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nAES-256-CBC without a server: one message after the other, and {} in flight as \
+             records of 16 KiB\n{:<16}{:<44}{:>9}{:>10}  {}",
+            primitive::IN_FLIGHT,
+            "message",
+            "encrypted by",
+            "threads",
+            "MB/s",
+            joules::HEAD
+        );
+    }
+    for row in alone {
+        let (_, size) = row.case.split_once(", ").unwrap_or(("", &row.case));
+        let tool = format!("{} {}", row.tool, row.kernel.as_deref().unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "{size:<16}{tool:<44}{:>9}{:>10.1}  {}{}",
+            row.threads.unwrap_or(1),
+            1e3 * row.rate(),
+            row.joules.cells(),
+            clocks(row),
+        );
+    }
+    text
+}
+
+fn clocks(row: &Row) -> String {
+    row.clocks.as_ref().map_or_else(String::new, |clocks| format!("  clocks {clocks}"))
+}
+
+fn count(threads: usize) -> String {
+    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
+}
+
+/// What was aimed at: CPU time of the server for a page, ours over theirs.
+const TARGETS: [(Suite, u64, Contender, f64); 5] = [
+    (Suite::Gcm, 512 << 10, Contender::InstructionSet, 0.45),
+    (Suite::Gcm, 64 << 10, Contender::InstructionSet, 0.65),
+    (Suite::CbcSha256, 512 << 10, Contender::LargeBuffers, 0.85),
+    (Suite::CbcSha256, 512 << 10, Contender::InstructionSet, 0.45),
+    (Suite::CbcSha384, 512 << 10, Contender::InstructionSet, 0.3),
+];
+
+/// Ours and theirs that are compared: large buffers beside large buffers, everything beside the
+/// default, and each OpenSSL by itself.
+const PAIRS: [(Contender, Contender); 5] = [
+    (Contender::Single, Contender::InstructionSet),
+    (Contender::Reconstruction, Contender::InstructionSet),
+    (Contender::Reconstruction, Contender::LargeBuffers),
+    (Contender::NewestReconstruction, Contender::Newest),
+    (Contender::NewestReconstruction, Contender::NewestLargeBuffers),
+];
+
+/// CPU time of the server, and rates of the cipher.
+pub fn ratios(results: &Results) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    let suites = [Suite::CbcSha384, Suite::CbcSha256, Suite::Gcm, Suite::Tls13];
+    let sizes = results.settings.get("page_bytes").and_then(|sizes| sizes.as_array());
+    let sizes: Vec<u64> = sizes.into_iter().flatten().filter_map(|size| size.as_u64()).collect();
+    for suite in suites {
+        for &size in &sizes {
+            let case = super::case(suite, size, super::Load::Wrk);
+            let cpu = |contender: Contender| {
+                results.row(&contender.tool(results), &case).map(|row| row.cpu_ns.median as f64)
+            };
+            for (ours, theirs) in PAIRS {
+                let Some((one, other)) = cpu(ours).zip(cpu(theirs)) else { continue };
+                let value = one / other.max(1.0);
+                let name =
+                    format!("{case}: CPU of {} / {}", ours.tool(results), theirs.tool(results));
+                let target = TARGETS.iter().find(|(of, bytes, beside, _)| {
+                    (*of, *bytes, *beside) == (suite, size, theirs)
+                        && ours == Contender::Reconstruction
+                });
+                ratios.push(match target {
+                    Some((.., limit)) => Ratio::at_most(name, value, *limit),
+                    None => Ratio::told(name, value),
+                });
+            }
+        }
+    }
+    for row in results.rows.iter().filter(|row| row.tool == primitive::ENGINE) {
+        let Some(speed) = results.row(primitive::SPEED, &row.case) else { continue };
+        let threads = row.threads.unwrap_or(1);
+        let value = row.rate() / speed.rate();
+        let name = format!("{}: engine, {} / openssl speed", row.case, count(threads));
+        ratios.push(match row.case == primitive::case(64 << 10) && threads == 1 {
+            true => Ratio::at_least(name, value, 5.0),
+            false => Ratio::told(name, value),
+        });
+    }
+    ratios
+}

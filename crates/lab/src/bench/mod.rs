@@ -1,0 +1,27 @@
+//! `wattlock-lab bench`: claims, measured beside the peers in the same run.
+
+pub mod blocks;
+mod blocks_gpu;
+pub mod ciphers;
+pub mod files;
+pub mod https;
+pub mod stream;
+
+mod child;
+mod content;
+mod energy_study;
+mod extended_block;
+mod joules;
+mod lab;
+mod machine;
+mod rates;
+mod results;
+mod sample;
+mod sefps;
+mod sefps_equations;
+mod sefps_runs;
+mod stream_clocks;
+mod stream_saturation;
+mod stream_text;
+mod stream_users;
+mod tools;

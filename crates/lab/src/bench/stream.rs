@@ -1,0 +1,317 @@
+//! `wattlock-lab bench stream`: the study's users through the study's algorithms, and through ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::ValueEnum;
+use serde_json::json;
+use wattlock_engine::Engine;
+use wattlock_engine::crypto::AesKernel;
+use wattlock_stream::{
+    Crew, Error, Live, Pace, Rounds, Settings, Summary, Velocity, worker_ladder,
+};
+
+use super::joules::Counted;
+use super::lab::{Lab, Windows};
+use super::results::{Delays, Results, Row};
+use super::sample::Sample;
+use super::sefps_runs::with_gpu;
+use super::stream_clocks::{GpuClocks, Would, k20m};
+use super::stream_saturation::Saturation;
+use super::stream_text::text;
+use super::stream_users::{Check, How, Users};
+use crate::args::{self, StreamAlgorithm};
+use wattlock_host::accelerators;
+use wattlock_host::energy;
+use wattlock_host::exit::Ended;
+use wattlock_host::summary::process_cpu_time;
+
+/// `wattlock-lab bench stream`.
+pub fn run(args: &args::BenchStream) -> Ended {
+    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    let threads = args::threads(args.threads);
+    let mut algorithms = args.algorithms.clone();
+    let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
+    let gpu = match needs_gpu {
+        true => with_gpu(threads, &args.spread)?,
+        false => Err("it was not asked for".into()),
+    };
+    if gpu.is_err() {
+        algorithms.retain(|algorithm| !uses_gpu(*algorithm));
+    }
+    let users = if args.quick { args.users.min(200) } else { args.users };
+    let bench = Bench {
+        users: Arc::new(Users::new(users as usize)),
+        latencies: if args.quick { vec![100, 1000] } else { args.latency.clone() },
+        algorithms,
+        threads,
+        window: args.window,
+        verify: args.check_all,
+        clocks: gpu_of(&gpu, args),
+        gpu: gpu.map(Arc::new),
+        saturation: Saturation::new(threads, args.window, args.quick)?,
+        asked: AtomicU64::new(0),
+    };
+    let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let mut lab = Lab::new(bench.results(needs_gpu), &args.meters, windows)?;
+    lab.run(&args.clocks, |lab| bench.rows(lab))?;
+    let mut results = lab.results;
+    bench.say_what_was_set(&mut results);
+    results.ratios = super::stream_text::ratios(&results);
+    if args.quick {
+        results.only_tell();
+    }
+    results.publish(args.json.as_deref(), &args.meters, text)
+}
+
+/// The UUID of the GPU whose clocks LECPAES may set.
+fn gpu_of(gpu: &Result<Engine, String>, args: &args::BenchStream) -> Result<String, String> {
+    let engine = gpu.as_ref().map_err(String::clone)?;
+    let uuid = engine.devices().find_map(accelerators::uuid);
+    let uuid = uuid.ok_or("no GPU of NVIDIA takes part")?;
+    args.clocks.set_clocks.then_some(uuid).ok_or_else(|| "--set-clocks was not given".into())
+}
+
+fn uses_gpu(algorithm: StreamAlgorithm) -> bool {
+    matches!(algorithm, StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes)
+}
+
+/// The name in rows and flags.
+pub fn name(algorithm: StreamAlgorithm) -> String {
+    let value = algorithm.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Whose row it is.
+pub fn tool(algorithm: StreamAlgorithm) -> String {
+    format!("wattlock {}", name(algorithm))
+}
+
+/// What a row is called.
+pub fn case(latency_us: u32) -> String {
+    format!("latency {latency_us} µs")
+}
+
+struct Bench {
+    users: Arc<Users>,
+    latencies: Vec<u32>,
+    algorithms: Vec<StreamAlgorithm>,
+    threads: usize,
+    window: u64,
+    verify: bool,
+    /// The engine with an accelerator, or why there is none.
+    gpu: Result<Arc<Engine>, String>,
+    saturation: Saturation,
+    /// The GPU whose clocks may be set, or why none is touched.
+    clocks: Result<String, String>,
+    /// Clock changes that LECPAES asked for.
+    asked: AtomicU64,
+}
+
+impl Bench {
+    fn results(&self, needs_gpu: bool) -> Results {
+        let mut results = Results::new("stream");
+        results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
+        let algorithms: Vec<String> = self.algorithms.iter().map(|a| name(*a)).collect();
+        for algorithm in &self.algorithms {
+            results.tools.insert(tool(*algorithm), env!("CARGO_PKG_VERSION").into());
+        }
+        for (name, value) in [
+            ("users", json!(self.users.len())),
+            ("bytes", json!(self.users.bytes())),
+            ("latency_us", json!(self.latencies)),
+            ("algorithms", json!(algorithms)),
+            ("window_bytes", json!(self.window)),
+            ("threads", json!(self.threads)),
+            ("verify", json!(if self.verify { "all, within the time" } else { "a sample" })),
+        ] {
+            results.settings.insert(name.into(), value);
+        }
+        match &self.gpu {
+            Ok(engine) => {
+                let names: Vec<_> = engine.devices().skip(1).collect();
+                results.settings.insert("devices".into(), json!(names));
+                if engine.devices().any(accelerators::is_a_cpu) {
+                    let note = "a GPU: rows of gp and lecpaes are of OpenCL on the CPU, and tell \
+                                nothing of a GPU's speed";
+                    results.skipped.push(note.into());
+                }
+            }
+            Err(why) if needs_gpu => results.skipped.push(format!("gp, lecpaes: {why}")),
+            Err(_) => {}
+        }
+        results
+    }
+
+    fn say_what_was_set(&self, results: &mut Results) {
+        let changes = self.asked.load(Ordering::Relaxed);
+        if let (Err(why), true) =
+            (&self.clocks, self.algorithms.contains(&StreamAlgorithm::Lecpaes))
+        {
+            results.skipped.push(format!(
+                "clocks: lecpaes would have set a GPU's clock {changes} times, among those of a \
+                 K20M; none was touched ({why}), so its rows tell what it costs to decide, and no \
+                 saving"
+            ));
+        }
+    }
+
+    fn rows(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
+        let rate = self.saturation.rows(lab)?;
+        for &algorithm in &self.algorithms {
+            let how = how(algorithm);
+            let ciphers = self.users.ciphers(how)?;
+            for &latency in &self.latencies {
+                tell!("{}, {}", name(algorithm), case(latency));
+                let settings = self.settings(algorithm, rate)?;
+                self.row(lab, algorithm, latency, &ciphers, settings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How the stream is run; one worker seals `rate` bytes a second by the best means.
+    fn settings(&self, algorithm: StreamAlgorithm, rate: f64) -> anyhow::Result<Settings> {
+        let threads = if algorithm == StreamAlgorithm::Cs { 1 } else { self.threads };
+        let mut settings = Settings::continuous(self.window, threads, rate)?;
+        let rounds = |batch, crew| Some(Rounds { batch, crew });
+        match algorithm {
+            StreamAlgorithm::Paced => return Ok(settings),
+            StreamAlgorithm::Cs => settings.rounds = rounds(None, Crew::Serial),
+            StreamAlgorithm::Cp => settings.rounds = rounds(None, Crew::Dealt),
+            StreamAlgorithm::Gp => settings.rounds = rounds(None, Crew::Accelerator),
+            StreamAlgorithm::Lecpaes => {
+                // Whole-window batches leave nothing to sense when the head has moved.
+                settings.rounds = rounds(Some(self.window / 16), Crew::Accelerator);
+                settings.velocity = Velocity::Lecpaes;
+                match &self.clocks {
+                    Ok(uuid) => {
+                        let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
+                        settings.ladder = clocks.ladder().ok_or(Error::Ladder)?;
+                        settings.pace = Pace::Clocks(Box::new(clocks));
+                    }
+                    Err(_) => {
+                        settings.ladder = k20m().ok_or(Error::Ladder)?;
+                        settings.pace = Pace::Clocks(Box::new(Would));
+                    }
+                }
+            }
+        }
+        if algorithm != StreamAlgorithm::Lecpaes {
+            settings.ladder = worker_ladder(threads, rate).ok_or(Error::Ladder)?;
+            settings.velocity = Velocity::Fixed(settings.ladder.top());
+        }
+        if uses_gpu(algorithm) {
+            settings.accelerator = self.gpu.as_ref().ok().cloned();
+        }
+        Ok(settings)
+    }
+
+    fn row(
+        &self,
+        lab: &mut Lab<'_>,
+        algorithm: StreamAlgorithm,
+        latency_us: u32,
+        ciphers: &[wattlock_stream::Cipher],
+        settings: Settings,
+    ) -> anyhow::Result<()> {
+        let how = how(algorithm);
+        let check = Arc::new(Check::new(&self.users, how, self.verify));
+        let sink = {
+            let check = Arc::clone(&check);
+            move |done: &mut wattlock_stream::Done| check.deliver(done)
+        };
+        let threads = settings.workers;
+        let live = Live::start(settings, sink)?;
+        let cpu = process_cpu_time();
+        let started = Instant::now();
+        let (summary, window) = lab.watch(|| {
+            let produced = self.produce(&live, Duration::from_micros(latency_us.into()), ciphers);
+            let summary = live.finish(None);
+            produced.map(|()| summary)
+        })?;
+        let (wall, cpu) = (started.elapsed(), process_cpu_time() - cpu);
+        let Summary { stats, undelivered, failure } = summary?;
+        if let Some(failure) = failure {
+            return Err(anyhow::Error::new(failure).context(format!("{undelivered} messages lost")));
+        }
+        let checked = check.end()?;
+        if self.verify && checked != self.users.len() {
+            bail!("{checked} of {} outputs were checked", self.users.len());
+        }
+        if let Some(lost) = &stats.lost {
+            let what = format!("{}, {}", name(algorithm), case(latency_us));
+            lab.results.skipped.push(format!("{what}: {} by the CPU: {lost}", stats.instead));
+        }
+        self.asked.fetch_add(stats.clocks_set, Ordering::Relaxed);
+        let once = |time: Duration| Sample::of(vec![time.as_nanos() as u64]);
+        let row = Row {
+            tool: tool(algorithm),
+            case: case(latency_us),
+            kernel: Some(match how {
+                How::Ctr(kernel) if !uses_gpu(algorithm) => kernel.name().into(),
+                How::Ctr(_) => "gpu".into(),
+                How::Gcm => "aws-lc".into(),
+            }),
+            device: self.device(algorithm),
+            threads: Some(threads),
+            bytes: stats.bytes,
+            wall_ns: once(wall),
+            cpu_ns: once(cpu),
+            cipher_ns: Some(once(stats.working)),
+            messages: Some(stats.messages),
+            refusals: Some(stats.refusals),
+            delays: Some(Delays::of(std::slice::from_ref(&stats.delays))),
+            ..Row::default()
+        };
+        let mut counted = Counted::default();
+        if let Some(window) = window {
+            counted.push(window, row.bytes);
+        }
+        lab.add(row, counted);
+        Ok(())
+    }
+
+    /// The study's producer: one thread, one user after the other.
+    fn produce(
+        &self,
+        live: &Live,
+        latency: Duration,
+        ciphers: &[wattlock_stream::Cipher],
+    ) -> anyhow::Result<()> {
+        for (index, cipher) in ciphers.iter().enumerate() {
+            thread::sleep(latency);
+            let mut message = self.users.message(live.pool(), index, cipher.clone());
+            loop {
+                match live.try_put(message) {
+                    Ok(()) => break,
+                    Err((Error::Full { .. }, back)) => {
+                        message = back;
+                        thread::sleep(2 * latency);
+                    }
+                    // What ended the stream is told by its end.
+                    Err((Error::Closed, _)) => return Ok(()),
+                    Err((error, _)) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn device(&self, algorithm: StreamAlgorithm) -> Option<String> {
+        let engine = self.gpu.as_ref().ok().filter(|_| uses_gpu(algorithm))?;
+        Some(engine.devices().skip(1).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// What an algorithm does to a message.
+fn how(algorithm: StreamAlgorithm) -> How {
+    match algorithm {
+        StreamAlgorithm::Cs | StreamAlgorithm::Cp => How::Ctr(AesKernel::TtableVartime),
+        StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes => How::Ctr(AesKernel::best()),
+        StreamAlgorithm::Paced => How::Gcm,
+    }
+}

@@ -1,0 +1,76 @@
+//! `wattlock-lab cipher --list`: what there is, what runs here, and why not.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use wattlock_engine::crypto::Algorithm;
+
+use wattlock_host::exit::{self, Ended};
+use wattlock_host::kernels::{Kernel, kernels};
+
+/// Everything that `wattlock-lab cipher` and `wattlock-lab hash` know.
+#[derive(Serialize)]
+struct List {
+    algorithms: Vec<Entry>,
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    key_bytes: (usize, usize),
+    iv_bytes: usize,
+    block_bytes: usize,
+    for_study_only: bool,
+    kernels: &'static [&'static str],
+}
+
+pub fn print(json: bool) -> Ended {
+    let list =
+        List { algorithms: Algorithm::ALL.into_iter().map(entry).collect(), kernels: kernels() };
+    let text = if json { serde_json::to_string_pretty(&list)? + "\n" } else { table(&list) };
+    exit::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entry(algorithm: Algorithm) -> Entry {
+    Entry {
+        name: algorithm.name(),
+        key_bytes: algorithm.key_len(),
+        iv_bytes: algorithm.iv_len(),
+        block_bytes: algorithm.block_len(),
+        for_study_only: algorithm.for_study_only(),
+        kernels: algorithm.kernels(),
+    }
+}
+
+fn table(list: &List) -> String {
+    let mut text = format!("{:<14} {:>10}  {:>8}  kernels\n", "algorithm", "key bytes", "IV bytes");
+    for entry in &list.algorithms {
+        let key = match entry.key_bytes {
+            (shortest, longest) if shortest == longest => shortest.to_string(),
+            (shortest, longest) => format!("{shortest}-{longest}"),
+        };
+        let study = if entry.for_study_only { "  (for study only)" } else { "" };
+        text += &format!(
+            "{:<14} {key:>10}  {:>8}  {}{study}\n",
+            entry.name,
+            entry.iv_bytes,
+            entry.kernels.join(" ")
+        );
+    }
+    text += &format!("\n{:<20} here\n", "kernel");
+    for kernel in &list.kernels {
+        let here = match &kernel.why_not {
+            Some(why) => format!("no: {why}"),
+            None if ["aws-lc", "portable"].contains(&kernel.name) => {
+                "yes, where it is the only one".into()
+            }
+            None if kernel.chosen => "yes, chosen by default".into(),
+            None => "yes, with --kernel".into(),
+        };
+        let of_hash = if kernel.name.starts_with("keccak") { " (wattlock hash)" } else { "" };
+        text += &format!("{:<20} {here}{of_hash}\n", kernel.name);
+    }
+    text
+}

@@ -1,0 +1,289 @@
+//! `wattlock-lab cipher`: a raw cipher from standard input to standard output.
+
+pub mod list;
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, Algorithm, Mode, pkcs7};
+use wattlock_engine::{Direction, Engine, RawKey, RawStream};
+use zeroize::Zeroizing;
+
+use crate::args::{self, Padding};
+use wattlock_host::accelerators;
+use wattlock_host::exit::{self, Ended, authentication, usage};
+
+/// `wattlock-lab cipher`.
+pub fn run(args: &args::Cipher) -> Ended {
+    if args.list {
+        return list::print(args.json);
+    }
+    if args.json {
+        return Err(usage("--json is for --list; what a cipher prints is data"));
+    }
+    exit::check_stdin()?;
+    exit::check_stdout()?;
+    let name = args.alg.as_deref().unwrap_or_default();
+    if name == "parc4-reuse" {
+        return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
+    }
+    let algorithm: Algorithm = name.parse().map_err(|error: crypto::Error| {
+        usage(exit::redact(&format!("{error}; `wattlock-lab cipher --list` names them all")))
+    })?;
+    let bytes = |what: &str, given: &Option<String>| match given {
+        Some(text) => hex(what, text).map(Some),
+        None => Ok(None),
+    };
+    let key = bytes("--key", &args.key)?.unwrap_or_default();
+    let iv = bytes("--iv", &args.iv)?.unwrap_or_default();
+    let key2 = bytes("--key2", &args.key2)?;
+    let aad = bytes("--aad", &args.aad)?;
+    refuse_what_does_not_fit(args, algorithm)?;
+    let lengths = algorithm.check_lengths(key.len(), iv.len());
+    lengths.map_err(|e| usage(format!("{e}; a byte is two hexadecimal digits")))?;
+    if let Algorithm::Aes { bits, mode: Mode::Gcm } = algorithm {
+        return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
+    }
+    let kernel = kernel(args.kernel.as_deref(), algorithm)?;
+    let direction = if args.decrypt { Direction::Decrypt } else { Direction::Encrypt };
+    let keyed = RawKey { key: &key, key2: key2.as_deref().map(Vec::as_slice), iv: &iv };
+    let stream = RawStream::new(algorithm, kernel, keyed, direction)
+        .map_err(|error| usage(error.to_string()))?
+        .with_grain(args.block_size.map(|bytes| bytes as usize));
+    let engine = accelerators::engine(args::threads(args.threads), &args.spread)?;
+    let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
+    let copied = cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock());
+    for (device, fault) in engine.faults() {
+        exit::say_fault(&device, &fault.0);
+    }
+    copied?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Bytes that are read, worked on and written at a time; a multiple of every block length.
+const WINDOW: usize = 8 << 20;
+
+/// Flags that another algorithm would have taken.
+fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<()> {
+    let gcm = matches!(algorithm, Algorithm::Aes { mode: Mode::Gcm, .. });
+    let aes = matches!(algorithm, Algorithm::Aes { .. }) && !gcm;
+    let block_len = algorithm.block_len();
+    let wrong = if args.key2.is_some() && algorithm != Algorithm::Rc4a {
+        "--key2 is for rc4a"
+    } else if args.aad.is_some() && !gcm {
+        "--aad is for GCM; nothing else authenticates"
+    } else if args.kernel.is_some() && !aes {
+        "--kernel is for AES in ECB, CBC and CTR"
+    } else if args.pad == Padding::Pkcs7 && block_len == 1 {
+        "--pad is for ECB and CBC; this takes messages of any length"
+    } else if args.block_size.is_some() && gcm {
+        "--block-size is not for GCM, whose tag covers the message as a whole"
+    } else if args.block_size == Some(0)
+        || args.block_size.is_some_and(|size| size > WINDOW as u64 || size % grain(algorithm) != 0)
+    {
+        return Err(usage(match grain(algorithm) {
+            1 => "--block-size must be 1 byte to 8M".to_owned(),
+            grain => format!("--block-size must be a multiple of {grain} bytes, and at most 8M"),
+        }));
+    } else {
+        return Ok(());
+    };
+    Err(usage(format!("{algorithm}: {wrong}")))
+}
+
+/// What a piece must be a multiple of, so that it starts at a block.
+fn grain(algorithm: Algorithm) -> u64 {
+    match algorithm {
+        Algorithm::Aes { .. } => 16,
+        Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => 8,
+        _ => 1,
+    }
+}
+
+/// The kernel that was asked for, or the best.
+pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<AesKernel> {
+    match name {
+        None => Ok(AesKernel::best()),
+        Some(name) => AesKernel::named(name).map_err(|error| {
+            let known = algorithm.kernels().join(", ");
+            usage(exit::redact(&format!("{error}; kernels of {algorithm} are {known}")))
+        }),
+    }
+}
+
+/// The bytes that `text` spells. What it holds may be a key, so no error repeats it.
+pub fn hex(what: &str, text: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let digits = || text.chars().map(|c| c.to_digit(16));
+    if digits().any(|digit| digit.is_none()) {
+        return Err(usage(format!("{what} must be hexadecimal digits and nothing else")));
+    }
+    if text.len() % 2 == 1 {
+        return Err(usage(format!("{what} has an odd number of hexadecimal digits")));
+    }
+    let digits: Zeroizing<Vec<u8>> = Zeroizing::new(digits().flatten().map(|d| d as u8).collect());
+    Ok(Zeroizing::new(
+        digits.as_chunks::<2>().0.iter().map(|[high, low]| high << 4 | low).collect(),
+    ))
+}
+
+/// Cuts a stream into windows and takes care of its end.
+struct Cutter {
+    algorithm: Algorithm,
+    padding: Padding,
+    direction: Direction,
+    window: usize,
+}
+
+impl Cutter {
+    /// Reads one window ahead: the last one is padded, and its padding is taken off.
+    fn copy(
+        &self,
+        mut stream: RawStream,
+        engine: &Engine,
+        input: &mut impl Read,
+        output: &mut impl Write,
+    ) -> anyhow::Result<()> {
+        let (mut window, mut next) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
+        fill(input, self.window, &mut window)?;
+        let mut before = 0_u64;
+        loop {
+            if window.len() == self.window {
+                fill(input, self.window, &mut next)?;
+            }
+            let last = next.is_empty();
+            if last {
+                self.close(&mut window, before)?;
+            }
+            stream.apply(engine, &mut window).map_err(|error| {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                anyhow::anyhow!("{}", cause.unwrap_or_else(|| error.to_string()))
+            })?;
+            if last && self.padding == Padding::Pkcs7 && self.direction == Direction::Decrypt {
+                let block_len = self.algorithm.block_len();
+                let start = window.len() - block_len;
+                let kept = pkcs7::unpadded_len(&window[start..]).map_err(|error| {
+                    authentication(format!("{error}: a wrong key, or a damaged message"))
+                })?;
+                window.truncate(start + kept);
+            }
+            output
+                .write_all(&window)
+                .and_then(|()| output.flush())
+                .context("cannot write to standard output")?;
+            if last {
+                return Ok(());
+            }
+            before += window.len() as u64;
+            std::mem::swap(&mut window, &mut next);
+            next.clear();
+        }
+    }
+
+    /// Makes the last window whole blocks, or refuses it.
+    fn close(&self, window: &mut Vec<u8>, before: u64) -> anyhow::Result<()> {
+        let block_len = self.algorithm.block_len();
+        let padded = self.padding == Padding::Pkcs7;
+        let len = before + window.len() as u64;
+        match self.direction {
+            Direction::Encrypt if padded => {
+                window.extend(pkcs7::padding(window.len(), block_len));
+                Ok(())
+            }
+            Direction::Decrypt if padded && len == 0 => {
+                Err(authentication("a padded message is at least one block; this is empty"))
+            }
+            _ if window.len().is_multiple_of(block_len) => Ok(()),
+            _ => {
+                let what = format!(
+                    "{} takes whole blocks of {block_len} bytes, and the input has {len}",
+                    self.algorithm
+                );
+                Err(match self.direction {
+                    Direction::Encrypt => usage(what + "; --pad pkcs7 takes any length"),
+                    Direction::Decrypt => {
+                        authentication(what + "; it was cut, or is no message of this cipher")
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Reads `len` bytes, or to the end.
+fn fill(input: &mut impl Read, len: usize, window: &mut Vec<u8>) -> anyhow::Result<()> {
+    window.clear();
+    // Room for the padding as well, so that the plaintext is never moved and left behind.
+    window.reserve_exact(len + 256);
+    input.take(len as u64).read_to_end(window).context("cannot read standard input")?;
+    Ok(())
+}
+
+/// One message of AES-GCM, in memory: the tag comes last, and nothing is released before it.
+fn gcm(bits: usize, key: &[u8], nonce: &[u8], aad: &[u8], decrypt: bool) -> Ended {
+    let algorithm = if bits == 128 { AeadAlgorithm::Aes128Gcm } else { AeadAlgorithm::Aes256Gcm };
+    let key = AeadKey::new(algorithm, key)?;
+    let nonce: [u8; crypto::NONCE_LEN] = nonce.try_into()?;
+    let mut message = Zeroizing::new(Vec::new());
+    io::stdin().lock().read_to_end(&mut message).context("cannot read standard input")?;
+    if decrypt {
+        let Some((text, tag)) = message.split_last_chunk_mut::<{ crypto::TAG_LEN }>() else {
+            return Err(authentication("the input is shorter than a tag"));
+        };
+        key.open(nonce, aad, text, tag).map_err(|error| authentication(error.to_string()))?;
+        let len = text.len();
+        message.truncate(len);
+    } else {
+        let tag = key.seal(nonce, aad, &mut message)?;
+        message.extend_from_slice(&tag);
+    }
+    exit::print_bytes(&message)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of one block length upwards give what one window gives.
+    #[test]
+    fn where_windows_end_does_not_show() {
+        let engine = Engine::new(2);
+        for algorithm in Algorithm::ALL {
+            if matches!(algorithm, Algorithm::Aes { mode: Mode::Gcm, .. }) {
+                continue;
+            }
+            let padding = if algorithm.block_len() > 1 { Padding::Pkcs7 } else { Padding::None };
+            let key = vec![0x42; algorithm.key_len().0];
+            let iv = vec![0xfe; algorithm.iv_len()];
+            for len in [0, 1, 15, 16, 17, 1000, 4096] {
+                let message: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+                let through = |direction, window, input: &[u8]| {
+                    let keyed = RawKey { key: &key, key2: None, iv: &iv };
+                    let kernel = AesKernel::best();
+                    let stream = RawStream::new(algorithm, kernel, keyed, direction).unwrap();
+                    let mut output = Vec::new();
+                    Cutter { algorithm, padding, direction, window }
+                        .copy(stream, &engine, &mut &*input, &mut output)
+                        .unwrap();
+                    output
+                };
+                let sealed = through(Direction::Encrypt, 1 << 16, &message);
+                for window in [16, 48, 4096] {
+                    let name = format!("{algorithm}, {len} bytes, windows of {window}");
+                    assert_eq!(through(Direction::Encrypt, window, &message), sealed, "{name}");
+                    assert_eq!(through(Direction::Decrypt, window, &sealed), message, "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hexadecimal_digits() {
+        assert_eq!(**hex("--key", "00fFa5").unwrap(), [0x00, 0xff, 0xa5]);
+        for wrong in ["0", "0g", "+1", "0x00", "é1"] {
+            let error = hex("--key", wrong).unwrap_err().to_string();
+            assert!(!error.contains(wrong) || wrong == "0", "{error}");
+        }
+    }
+}

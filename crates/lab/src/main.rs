@@ -1,0 +1,44 @@
+//! The program `wattlock-lab`: benches, reproductions of papers, and raw primitives.
+#![forbid(unsafe_code)]
+
+#[macro_use(tell, say)]
+extern crate wattlock_host;
+
+mod args;
+mod bench;
+mod cipher;
+mod hash;
+mod papers;
+mod sefps;
+mod simulate;
+mod wattlock;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use wattlock_host::{exit, guardian, program, report};
+
+use args::{Bench, Cli, Command, Sefps, Simulate};
+
+fn main() -> ExitCode {
+    program::set_name("wattlock-lab");
+    if let Some(ended) = guardian::run_if_asked() {
+        return ended;
+    }
+    let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));
+    let ended = match cli.command {
+        Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
+        Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
+        Command::Bench(Bench::Files(args)) => bench::files::run(&args),
+        Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
+        Command::Bench(Bench::Https(args)) => bench::https::run(&args),
+        Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
+        Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
+        Command::Cipher(args) => cipher::run(&args),
+        Command::Hash(args) => hash::run(&args),
+        Command::Sefps(Sefps::Protect(args)) => sefps::protect(&args),
+        Command::Sefps(Sefps::Unprotect(args)) => sefps::unprotect(&args),
+        Command::Report(args) => report::run(&args, &papers::PAPERS),
+    };
+    exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))
+}

@@ -1,0 +1,182 @@
+//! `wattlock-lab sefps protect` and `unprotect`: a study's format, under a raw key.
+
+use std::fs::File;
+use std::io::Read;
+
+use anyhow::Context;
+use wattlock_engine::crypto::{AesKey, Algorithm, Mode as AesMode};
+use wattlock_engine::{Direction, Engine};
+use wattlock_file::sefps::{Mode, Sefps, Variant, tasks};
+use wattlock_file::{Outcome, Shown, expect_all};
+use zeroize::Zeroizing;
+
+use crate::args;
+use crate::cipher::{hex, kernel};
+use wattlock_host::exit::{self, Ended, usage};
+use wattlock_host::invocation::{Invocation, Road, not_to_a_terminal, road};
+use wattlock_host::{accelerators, progress, signals};
+
+/// Said at every use.
+const WARNING: &str = "warning: the format sefps is for study, and protects nothing that \
+matters: its digest has no key, so whoever knows the plaintext of a container under CTR can forge \
+another, and ECB shows which blocks are equal. The default format, wattlock, has neither fault";
+
+/// `wattlock-lab sefps protect`.
+pub fn protect(args: &args::SefpsProtect) -> Ended {
+    let asked = Asked {
+        command: "protect",
+        direction: Direction::Encrypt,
+        keyed: &args.keyed,
+        variant: args.variant.as_deref(),
+        places: &args.places,
+        run: &args.run,
+    };
+    asked.answer()
+}
+
+/// `wattlock-lab sefps unprotect`.
+pub fn unprotect(args: &args::SefpsUnprotect) -> Ended {
+    let asked = Asked {
+        command: "unprotect",
+        direction: Direction::Decrypt,
+        keyed: &args.keyed,
+        variant: args.variant.as_deref(),
+        places: &args.places,
+        run: &args.run,
+    };
+    asked.answer()
+}
+
+/// What both commands were asked for.
+struct Asked<'a> {
+    command: &'static str,
+    direction: Direction,
+    keyed: &'a args::Keyed,
+    variant: Option<&'a str>,
+    places: &'a args::Places,
+    run: &'a args::Run,
+}
+
+impl Asked<'_> {
+    /// Does it.
+    fn answer(&self) -> Ended {
+        say!("{WARNING}");
+        signals::clean_up_when_ended()?;
+        let (key, mode) = self.key_and_mode()?;
+        let road = road(self.places)?;
+        let invocation = Invocation::with_engine(self.run, self.engine()?);
+        let how = Sefps {
+            engine: &invocation.engine,
+            key: &key,
+            mode,
+            variant: self.variant(),
+            overwrite: self.places.force,
+            progress: &invocation.progress,
+        };
+        match road {
+            Road::One(input, output) => {
+                invocation.one(self.command, &input, output.as_deref(), |target| {
+                    if self.direction == Direction::Encrypt {
+                        not_to_a_terminal(output.as_deref())?;
+                    }
+                    how.run(self.direction, &input, target).map(|made| made.done)
+                })
+            }
+            Road::Many => self.many(&invocation, &how),
+        }
+    }
+
+    fn many(&self, invocation: &Invocation, how: &Sefps<'_>) -> Ended {
+        let tasks = tasks(self.direction, &self.places.files, self.places.out_dir.as_deref())?;
+        expect_all(&invocation.progress, &tasks);
+        let shown = progress::show(&invocation.progress, invocation.quiet);
+        let ran = how.run_many(self.direction, &tasks, |task, ended| {
+            let ended = ended.map(|made| Outcome::Made(made.done));
+            invocation.summary.add(&task.input, Some(&task.output), ended);
+        });
+        drop(shown);
+        ran?;
+        invocation.summary.finish(self.command, &[], false)
+    }
+
+    /// The engine of the variant, with the paper's ratio where that is what it goes by.
+    fn engine(&self) -> anyhow::Result<Engine> {
+        let threads = args::threads(self.run.threads);
+        let spread = &self.run.spread;
+        let name = self.variant().name(self.direction);
+        match self.variant() {
+            variant if variant.needs_accelerator() => {
+                let policy = match variant {
+                    Variant::HybridRatio => args::PolicyName::HybridRatio,
+                    _ => args::PolicyName::Gpu,
+                };
+                let spread = args::Spread { policy: Some(policy), ..spread.clone() };
+                accelerators::engine_with_accelerator(threads, &spread)
+                    .with_context(|| format!("--variant {name}"))
+            }
+            Variant::Overlapped => accelerators::engine(threads, spread),
+            _ if spread.devices.is_empty() && spread.policy.is_none() => Ok(Engine::new(threads)),
+            _ => Err(usage(format!("--variant {name} is the CPU's; no --device, no --policy"))),
+        }
+    }
+
+    fn variant(&self) -> Variant {
+        let is_asked_for = |variant: &Variant| Some(variant.name(self.direction)) == self.variant;
+        Variant::ALL.into_iter().find(is_asked_for).unwrap_or_default()
+    }
+
+    /// The key and the mode, whose lengths fit the cipher.
+    fn key_and_mode(&self) -> anyhow::Result<(AesKey, Mode)> {
+        let name = self.keyed.cipher.as_deref().ok_or_else(|| {
+            usage("sefps needs --cipher: aes-256-ecb as in the study, or aes-256-ctr")
+        })?;
+        let algorithm = match name.parse() {
+            Ok(algorithm @ Algorithm::Aes { mode: AesMode::Ecb | AesMode::Ctr, .. }) => algorithm,
+            _ => {
+                return Err(usage(exit::redact(&format!(
+                    "--cipher {name}: sefps knows aes-128, aes-192 and aes-256, each with -ecb or \
+                     -ctr"
+                ))));
+            }
+        };
+        let kernel = kernel(self.keyed.kernel.as_deref(), algorithm)?;
+        let mode = match (&self.keyed.iv, algorithm.iv_len()) {
+            (None, 0) => Mode::Ecb,
+            (Some(_), 0) => return Err(usage(format!("{algorithm} takes no --iv"))),
+            (None, _) => {
+                return Err(usage(format!(
+                    "{algorithm} needs --iv: 16 bytes, never the same twice with one key"
+                )));
+            }
+            (Some(digits), expected) => {
+                let iv = hex("--iv", digits)?;
+                let wrong = format!("--iv is {} bytes, and {algorithm} takes {expected}", iv.len());
+                Mode::Ctr { iv: iv.as_slice().try_into().map_err(|_| usage(wrong))? }
+            }
+        };
+        let key = self.key()?;
+        let (expected, _) = algorithm.key_len();
+        if key.len() != expected {
+            return Err(usage(format!(
+                "the key file holds {} bytes, and {algorithm} takes {expected}",
+                if key.len() > LONGEST_KEY { "more than 32".into() } else { key.len().to_string() }
+            )));
+        }
+        Ok((AesKey::new(kernel, &key)?, mode))
+    }
+
+    fn key(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+        let path = self.keyed.key_file.as_deref().ok_or_else(|| {
+            usage("sefps needs --key-file: 16, 24 or 32 bytes, as `openssl rand 32` makes")
+        })?;
+        let failed = || format!("cannot read the key file {}", Shown(path));
+        let limit = LONGEST_KEY as u64 + 1;
+        // Room enough that the key is never moved and left behind.
+        let mut key = Zeroizing::new(Vec::with_capacity(2 * LONGEST_KEY));
+        let file = File::open(path).with_context(failed)?;
+        file.take(limit).read_to_end(&mut key).with_context(failed)?;
+        Ok(key)
+    }
+}
+
+const LONGEST_KEY: usize = 32;

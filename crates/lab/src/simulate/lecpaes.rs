@@ -1,0 +1,127 @@
+//! `wattlock-lab simulate lecpaes`: the LECPAES paper's experiment in virtual time.
+
+use std::fmt::Write;
+
+use anyhow::Context;
+use wattlock_stream::simulate::platform::MIB;
+use wattlock_stream::simulate::{Algorithm, Comparison, Experiment, Run, Seed};
+
+use super::lecpaes_document::Document;
+use super::{Outlet, lecpaes_paper};
+use crate::args;
+use wattlock_host::exit::{self, Ended};
+
+/// `wattlock-lab simulate lecpaes`.
+pub fn run(args: &args::SimulateLecpaes) -> Ended {
+    let outlet = Outlet::open(args.json.as_deref())?;
+    let (experiment, algorithms) = asked(args)?;
+    let runs = experiment
+        .grid(&algorithms, &args.latency)
+        .with_context(|| "the window does not hold the longest message".to_owned())?;
+    let comparison = match args.paper {
+        true => Comparison::new(&runs, Seed::of(args.seed)),
+        false => None,
+    };
+    let document = Document::new(&experiment, &runs, comparison.as_ref());
+    outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
+    Ok(comparison.map_or(0, |comparison| judged(&comparison)).into())
+}
+
+/// The exit code for what is met and missed; says what is missed.
+fn judged(comparison: &Comparison) -> u8 {
+    if comparison.is_met() {
+        return 0;
+    }
+    say!("{}", lecpaes_paper::missed(comparison));
+    exit::FAILURE
+}
+
+/// What the flags ask for.
+fn asked(args: &args::SimulateLecpaes) -> anyhow::Result<(Experiment, Vec<Algorithm>)> {
+    if args.window < Experiment::LONGEST {
+        return Err(exit::usage(format!(
+            "a window of {} bytes does not hold the longest message, which has {}; choose a larger \
+             --window",
+            args.window,
+            Experiment::LONGEST
+        )));
+    }
+    let users = usize::try_from(args.users)?;
+    let experiment = Experiment { users, window: args.window, seed: args.seed };
+    let algorithms = args.algorithm.iter().filter_map(|name| Algorithm::named(name));
+    Ok((experiment, algorithms.collect()))
+}
+
+fn text(experiment: &Experiment, runs: &[Run], comparison: Option<&Comparison>) -> String {
+    let bytes: u64 = experiment.messages().iter().sum();
+    let mut text = format!(
+        "{} users with a message of 35 to 150 KiB each, {:.2} MiB in all; window {:.2} MiB; seed {}\n\
+         {MODEL}\n",
+        experiment.users,
+        bytes as f64 / MIB,
+        experiment.window as f64 / MIB,
+        experiment.seed,
+    );
+    match comparison {
+        Some(comparison) => text += &lecpaes_paper::text(comparison, runs),
+        None => text += &table(runs),
+    }
+    text
+}
+
+/// Stands over every output.
+const MODEL: &str = "virtual time on a model of the paper's machine (Tesla K20M, two Xeon E5-2640 v2); joules are \
+     MODELLED, NOT MEASURED";
+
+fn table(runs: &[Run]) -> String {
+    let mut text = format!(
+        "\n{:<17}{:>11}{:>11}{:>14}{:>9}{:>17}{:>13}{:>10}{:>10}\n",
+        "algorithm",
+        "latency µs",
+        "seconds",
+        "J (modelled)",
+        "MiB/s",
+        "retransmissions",
+        "clock calls",
+        "p50 ms",
+        "p99 ms",
+    );
+    for Run { algorithm, latency_us, outcome } in runs {
+        let ms = |share| outcome.delay_ns(share).unwrap_or(0) as f64 / 1e6;
+        let _ = writeln!(
+            text,
+            "{algorithm:<17}{latency_us:>11}{:>11.3}{:>14.2}{:>9.2}{:>17.5}{:>13}{:>10.2}{:>10.2}",
+            outcome.elapsed_ns as f64 / 1e9,
+            outcome.model_joules,
+            outcome.rate() / MIB,
+            outcome.retransmission_rate(),
+            outcome.clock_calls,
+            ms(0.5),
+            ms(0.99),
+        );
+    }
+    text + "\nretransmissions are for each message; p50 and p99 are delays from the first attempt to \
+            submit a message until it is sealed\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_held_and_missed_is_a_failure() -> anyhow::Result<()> {
+        let experiment = Experiment::paper(Experiment::SEED);
+        let runs = experiment.grid(&Algorithm::PAPER, &Experiment::LATENCIES_US);
+        let mut runs = runs.context("the window is wide enough")?;
+        let compared = |runs: &[Run]| Comparison::new(runs, Seed::Default).context("all are there");
+        assert_eq!(judged(&compared(&runs)?), 0);
+        // GP's joules at 3000 µs.
+        runs[20].outcome.model_joules *= 1.06;
+        let missed = compared(&runs)?;
+        assert_eq!(judged(&missed), exit::FAILURE);
+        assert!(lecpaes_paper::missed(&missed).contains("Figure 8, 3000 µs, GP"));
+        let text = lecpaes_paper::text(&missed, &runs);
+        assert!(text.contains("+6.6%!") && text.contains("MISSED;"), "{text}");
+        Ok(())
+    }
+}

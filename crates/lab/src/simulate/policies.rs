@@ -1,0 +1,161 @@
+//! `wattlock-lab simulate policies`: velocity policies on many streams, beside the least that any
+//! schedule could use.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use wattlock_file::Shown;
+use wattlock_stream::simulate::platform::MIB;
+use wattlock_stream::simulate::{
+    Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,
+};
+
+use super::Outlet;
+use super::policies_document::Document;
+use crate::args;
+use wattlock_host::exit::Ended;
+
+/// `wattlock-lab simulate policies`.
+pub fn run(args: &args::SimulatePolicies) -> Ended {
+    let outlet = Outlet::open(args.json.as_deref())?;
+    let study = Study::new(curve(&args.curve)?);
+    let settle = study.curve.settle();
+    if !study.velocities().iter().all(|velocity| velocity.has_time_to_settle(settle)) {
+        say!(
+            "a deadline of {:.0} ms is shorter than ten times the {:.1} ms that the clocks of \
+             {} take to settle: paced will set them too late",
+            study.deadline * 1e3,
+            settle * 1e3,
+            Shown(&args.curve)
+        );
+    }
+    let trials = trials(args, &study)?;
+    let means = means(&trials);
+    let document = Document::new(args, &study, &trials, &means);
+    outlet.write(&text(args, &study, &trials, &means), &document)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn curve(name: &Path) -> anyhow::Result<Curve> {
+    if name.as_os_str() == "k20m" {
+        return Ok(Curve::k20m());
+    }
+    let text = read(name, LARGEST_CURVE_MIB).with_context(|| {
+        format!("cannot read the curve {}; give k20m, or a CSV file of rungs", Shown(name))
+    })?;
+    Curve::parse(&text).with_context(|| Shown(name).to_string())
+}
+
+fn trials(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<Vec<Trial>> {
+    if let Some(name) = &args.trace {
+        let text = read(name, LARGEST_TRACE_MIB)
+            .with_context(|| format!("cannot read the trace {}", Shown(name)))?;
+        let stream = trace(&text, study.window).with_context(|| Shown(name).to_string())?;
+        let seconds = stream.last().map_or(0.0, |last| last.at);
+        return Ok(vec![study.arrivals("trace", true, &stream, seconds)]);
+    }
+    let streams = if args.streams == "tuning" { &TUNING } else { &REPORTING };
+    let trial = |stream| study.stream(stream, args.seconds.into(), args.seed);
+    Ok(streams.iter().map(trial).collect())
+}
+
+/// A text of no more than so many MiB: a name may be that of a device which never ends.
+fn read(name: &Path, most_mib: u64) -> io::Result<String> {
+    let most = most_mib << 20;
+    let mut bytes = Vec::new();
+    File::open(name)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let what = format!("it is larger than {most_mib} MiB");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not text"))
+}
+
+fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &[Mean]) -> String {
+    let what = match &args.trace {
+        Some(name) => format!("the stream of {}", Shown(name)),
+        None => format!("{} streams of {} s, seed {}", args.streams, args.seconds, args.seed),
+    };
+    let mut text = format!(
+        "{what}; curve {}; window {:.2} MiB; deadline {:.0} ms\n\
+         virtual time on a model of the machine: joules are MODELLED, NOT MEASURED\n\n\
+         {:<16}{:>7}{:>9}  {:<16}{:>10}{:>8}{:>8}{:>10}{:>11}{:>12}\n",
+        Shown(&args.curve),
+        study.window as f64 / MIB,
+        study.deadline * 1e3,
+        "stream",
+        "MiB/s",
+        "bound W",
+        "policy",
+        "J / bound",
+        "p50 ms",
+        "p99 ms",
+        "refusals",
+        "rungs set",
+        "keeps both",
+    );
+    for trial in trials {
+        let seconds = trial.seconds;
+        let bound = trial.bound.map_or("none".into(), |joules| format!("{:.2}", joules / seconds));
+        let head = format!("{:<16}{:>7.1}{bound:>9}", trial.stream, trial.load / MIB);
+        for (at, row) in trial.rows.iter().enumerate() {
+            let _ = writeln!(text, "{:<32}{}", if at == 0 { &head } else { "" }, line(row));
+        }
+    }
+    if args.trace.is_none() {
+        text += &summary(trials.len(), means);
+    }
+    let _ = write!(
+        text,
+        "\nThe bound is the least that any schedule of rungs could use that seals every message within \
+         the deadline,\nrefuses nobody and changes rungs in no time; a policy that is late may use less. \
+         Refusals are for each message.\nBoth are kept where p99 is within the deadline and refusals \
+         are at most {MOST_REFUSALS}.\n"
+    );
+    text
+}
+
+fn line(row: &Row) -> String {
+    let [p50, p99, _] = row.delays.map(|delay| delay * 1e3);
+    format!(
+        "  {:<16}{:>10}{p50:>8.1}{p99:>8.1}{:>10.5}{:>11}{:>12}",
+        row.velocity.name(),
+        ratio(row.ratio),
+        row.refusals,
+        row.changes,
+        if row.keeps { "yes" } else { "no" },
+    )
+}
+
+fn summary(streams: usize, means: &[Mean]) -> String {
+    let mut text = format!(
+        "\n{:<16}{:>24}{:>24}{:>8}{:>14}\n",
+        "policy", "J / bound, smooth", "J / bound, bursty", "worst", "streams kept"
+    );
+    for mean in means {
+        let _ = writeln!(
+            text,
+            "{:<16}{:>24}{:>24}{:>8}{:>14}",
+            mean.velocity.name(),
+            ratio(mean.smooth),
+            ratio(mean.bursty),
+            ratio(mean.worst),
+            format!("{} of {streams}", mean.kept),
+        );
+    }
+    text
+}
+
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or("-".into(), |ratio| format!("{ratio:.4}"))
+}
+
+/// MiB of a curve, which has a line for each rung.
+const LARGEST_CURVE_MIB: u64 = 1;
+
+/// MiB of a trace: millions of messages, which take gigabytes of memory to study.
+const LARGEST_TRACE_MIB: u64 = 64;

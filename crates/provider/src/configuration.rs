@@ -1,0 +1,162 @@
+//! Writes the settings with which OpenSSL and nginx use the provider.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// An `openssl.cnf` with the provider, and OpenSSL's own for all that it has not.
+pub struct Configuration<'a> {
+    /// The provider's file, an absolute path.
+    pub module: &'a Path,
+    /// The name under which it counts, or where a table for its counts is.
+    pub statistics: Option<&'a str>,
+    /// More of its settings, by name.
+    pub settings: &'a [(&'static str, String)],
+}
+
+impl Configuration<'_> {
+    /// The file.
+    ///
+    /// # Errors
+    /// A path that cannot be written in it.
+    pub fn text(&self) -> Result<String, String> {
+        let mut text = String::from(HEAD);
+        let _ = writeln!(text, "module = {}", value(self.module)?);
+        if let Some(name) = self.statistics {
+            let _ = writeln!(text, "statistics = {}", value(Path::new(name))?);
+        }
+        for (name, setting) in self.settings {
+            let _ = writeln!(text, "{name} = {}", value(Path::new(setting))?);
+        }
+        Ok(text + TAIL)
+    }
+}
+
+/// A path as a value, `config(5)`: quotes, comments and variables are taken away by a backslash.
+fn value(path: &Path) -> Result<String, String> {
+    let text = path.to_str().filter(|text| !text.chars().any(char::is_control));
+    let text = text.ok_or_else(|| {
+        format!("{} cannot be written in an openssl.cnf; choose another path", path.display())
+    })?;
+    let mut value = String::new();
+    for character in text.chars() {
+        if "\\\"'`#$".contains(character) {
+            value.push('\\');
+        }
+        value.push(character);
+    }
+    Ok(value)
+}
+
+const HEAD: &str = "\
+# Makes OpenSSL use Wattlock's ciphers. Save this file and set OPENSSL_CONF=FILE in the environment
+# of one service only, never for the whole system.
+#
+# Who gains: nginx with the settings of `wattlock provider config --nginx`, and programs that write
+# 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
+# Who does not: TLS 1.3, and Apache, HAProxy, stunnel and openssl s_server, which write less at once
+# or negotiate Encrypt-then-MAC. Single messages (openssl enc, ssh, databases) are slower than with
+# OpenSSL's own ciphers.
+openssl_conf = wattlock_openssl
+
+[wattlock_openssl]
+providers = wattlock_providers
+alg_section = wattlock_algorithms
+random = wattlock_random
+
+[wattlock_providers]
+default = wattlock_default
+wattlock = wattlock_provider
+
+# All that the provider has not comes from here.
+[wattlock_default]
+activate = 1
+
+[wattlock_provider]
+activate = 1
+";
+
+const TAIL: &str = "
+# Preferred, not demanded: `wattlock provider check` tells what really runs in it.
+[wattlock_algorithms]
+default_properties = ?provider=wattlock
+
+# Else OpenSSL before 3.5 draws its random numbers through the provider's AES-256-CTR.
+[wattlock_random]
+random = HASH-DRBG
+digest = SHA2-256
+";
+
+/// What nginx wants besides an `OPENSSL_CONF` in its environment.
+pub const NGINX: &str = "\
+# In the environment of nginx, which reads it before it forks; with systemd, in
+# /etc/systemd/system/nginx.service.d/wattlock.conf under [Service]:
+#   Environment=OPENSSL_CONF=/etc/nginx/wattlock.cnf
+#   Environment=GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=16777216
+# The second keeps the C library from asking the kernel for the large buffers again and again.
+
+# In nginx.conf under `http`: libssl hands over several records at once only where a write has at
+# least 64 KiB, in TLS 1.2.
+ssl_buffer_size 124k;
+output_buffers 1 124k;
+
+# The same for CBC suites, which have it only without Encrypt-then-MAC:
+ssl_conf_command Options -EncryptThenMac;
+";
+
+/// The C library's tunables of [`NGINX`], for a server that is started here.
+pub const TUNABLES: &str =
+    "glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=16777216";
+
+/// The file of the provider: the one that was asked for, or that beside this program.
+///
+/// # Errors
+/// Where it was looked for, and what to do.
+pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(path) = asked {
+        let found = path.canonicalize().map_err(|error| {
+            format!("no provider at {}: {error}; --provider names its file", path.display())
+        })?;
+        return if found.is_file() {
+            Ok(found)
+        } else {
+            Err(format!("no provider at {}: it is not a file", path.display()))
+        };
+    }
+    let own = std::env::current_exe().and_then(|own| own.canonicalize());
+    let own = own.map_err(|error| format!("this program does not know where it is: {error}"))?;
+    let beside = own.with_file_name(FILE_NAME);
+    if beside.is_file() {
+        return Ok(beside);
+    }
+    Err(format!(
+        "no provider at {}; `cargo build --release -p wattlock-provider` makes it, and --provider \
+         names one elsewhere",
+        beside.display()
+    ))
+}
+
+const FILE_NAME: &str = "libwattlock_provider.so";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_paths_are_written_so_that_openssl_reads_them() {
+        let configuration = Configuration {
+            module: Path::new("/a b/$x#\"lib'.so"),
+            statistics: Some("nginx"),
+            settings: &[("multiblock", "0".into())],
+        };
+        let text = configuration.text().unwrap_or_default();
+        assert!(text.contains("module = /a b/\\$x\\#\\\"lib\\'.so\n"), "{text}");
+        assert!(text.contains("statistics = nginx\nmultiblock = 0\n"), "{text}");
+        let newline = Configuration { module: Path::new("/a\nb"), ..configuration };
+        assert!(newline.text().is_err());
+    }
+
+    #[test]
+    fn the_tunables_are_those_that_are_shown() {
+        assert!(NGINX.contains(&format!("GLIBC_TUNABLES={TUNABLES}\n")));
+    }
+}

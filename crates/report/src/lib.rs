@@ -1,0 +1,25 @@
+//! One page of figures from the results of benches and measurements. It holds its style, its drawings
+//! and its data, and loads nothing from elsewhere.
+#![forbid(unsafe_code)]
+
+mod amounts;
+mod at;
+mod blocks;
+mod compared;
+pub mod date;
+mod document;
+mod energy;
+mod figure;
+mod html;
+mod kinds;
+mod measure;
+mod page;
+mod printed;
+mod reading;
+mod simulation;
+mod svg;
+mod table;
+
+pub use document::Document;
+pub use page::page;
+pub use printed::Papers;
