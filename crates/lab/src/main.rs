@@ -11,6 +11,7 @@ mod hash;
 mod papers;
 mod sefps;
 mod simulate;
+mod simulation;
 mod wattlock;
 
 use std::process::ExitCode;

@@ -18,7 +18,6 @@ mod message;
 mod policy;
 mod pool;
 mod ring;
-pub mod simulate;
 mod window;
 
 pub use error::Error;

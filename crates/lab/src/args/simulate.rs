@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::simulation::Algorithm;
+use crate::simulation::Experiment;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
-use wattlock_stream::simulate::Algorithm;
-use wattlock_stream::simulate::Experiment;
 
 use wattlock_host::values::parse_size;
 

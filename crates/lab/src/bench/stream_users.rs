@@ -9,6 +9,8 @@ use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_L
 use wattlock_stream::{Cipher, Done, Message, Pool};
 use zeroize::Zeroizing;
 
+use crate::simulation::SplitMix64;
+
 /// Users, and what they submit.
 pub struct Users {
     users: Vec<User>,
@@ -43,16 +45,16 @@ const KEPT: usize = 64 << 20;
 impl Users {
     /// So many, always the same.
     pub fn new(count: usize) -> Self {
-        let mut random = SplitMix(0x5bd1_e995);
+        let mut random = SplitMix64::new(0x5bd1_e995);
         let mut content = vec![0; STARTS + LENGTHS.end];
         content.chunks_mut(8).for_each(|chunk| {
-            chunk.copy_from_slice(&random.next().to_le_bytes()[..chunk.len()]);
+            chunk.copy_from_slice(&random.draw().to_le_bytes()[..chunk.len()]);
         });
         let user = |_| {
-            let start = random.below(STARTS);
-            let len = LENGTHS.start + random.below(LENGTHS.len());
+            let start = random.between(0, STARTS as u64 - 1) as usize;
+            let len = random.between(LENGTHS.start as u64, LENGTHS.end as u64 - 1) as usize;
             let mut key = [0; 32];
-            key.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()));
+            key.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.draw().to_le_bytes()));
             User { message: start..start + len, key }
         };
         let users = (0..count).map(user).collect();
@@ -211,24 +213,6 @@ impl Check {
             bail!("{wrong} of {checked} outputs that were checked are wrong");
         }
         Ok(checked)
-    }
-}
-
-/// SplitMix64 of Steele, Lea and Flood: lengths and contents that are the same in every run.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `end`, which is small.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::simulation::platform::MIB;
+use crate::simulation::{Algorithm, Comparison, Experiment, Run, Seed};
 use anyhow::Context;
-use wattlock_stream::simulate::platform::MIB;
-use wattlock_stream::simulate::{Algorithm, Comparison, Experiment, Run, Seed};
 
 use super::lecpaes_document::Document;
 use super::{Outlet, lecpaes_paper};

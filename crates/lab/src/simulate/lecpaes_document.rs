@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::simulation::{Bar, Cell, Comparison, Experiment, Run, Unit};
 use serde::Serialize;
-use wattlock_stream::simulate::{Bar, Cell, Comparison, Experiment, Run, Unit};
 
 /// The document.
 #[derive(Debug, Serialize)]

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use wattlock_stream::simulate::platform::k20m;
-use wattlock_stream::simulate::{
-    Algorithm, Bar, Cell, Comparison, FIGURE_8_MEAN, Outcome, Run, Unit, Why,
-};
+use crate::simulation::platform::k20m;
+use crate::simulation::{Algorithm, Bar, Cell, Comparison, FIGURE_8_MEAN, Outcome, Run, Unit, Why};
 
 /// All figures and tables, why some numbers are not held to, and whether the others are met.
 pub fn text(comparison: &Comparison, runs: &[Run]) -> String {

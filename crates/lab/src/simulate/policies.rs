@@ -7,12 +7,12 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use wattlock_file::Shown;
-use wattlock_stream::simulate::platform::MIB;
-use wattlock_stream::simulate::{
+use crate::simulation::platform::MIB;
+use crate::simulation::{
     Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,
 };
+use anyhow::Context;
+use wattlock_file::Shown;
 
 use super::Outlet;
 use super::policies_document::Document;

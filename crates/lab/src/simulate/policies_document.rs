@@ -2,9 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::simulation::{self, MOST_REFUSALS, Study};
 use serde::Serialize;
 use wattlock_file::Shown;
-use wattlock_stream::simulate::{self, MOST_REFUSALS, Study};
 
 use crate::args;
 
@@ -99,8 +99,8 @@ impl Document {
     pub fn new(
         args: &args::SimulatePolicies,
         study: &Study,
-        trials: &[simulate::Trial],
-        means: &[simulate::Mean],
+        trials: &[simulation::Trial],
+        means: &[simulation::Mean],
     ) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let drawn = Drawn { streams: args.streams.clone(), seconds: args.seconds, seed: args.seed };
@@ -140,7 +140,7 @@ fn rungs(study: &Study) -> Vec<Rung> {
     rungs.map(rung).collect()
 }
 
-fn trial(trial: &simulate::Trial) -> Trial {
+fn trial(trial: &simulation::Trial) -> Trial {
     Trial {
         stream: trial.stream.clone(),
         bursty: trial.bursty,
@@ -151,7 +151,7 @@ fn trial(trial: &simulate::Trial) -> Trial {
     }
 }
 
-fn policy(row: &simulate::Row) -> Policy {
+fn policy(row: &simulation::Row) -> Policy {
     let [p50, p99, max] = row.delays.map(ns);
     Policy {
         policy: row.velocity.name(),
@@ -164,7 +164,7 @@ fn policy(row: &simulate::Row) -> Policy {
     }
 }
 
-fn mean(mean: &simulate::Mean) -> Mean {
+fn mean(mean: &simulation::Mean) -> Mean {
     Mean {
         policy: mean.velocity.name(),
         model_energy_over_bound_smooth: mean.smooth,

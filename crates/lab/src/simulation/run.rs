@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::machine::{Calls, Machine};
-use crate::Sense;
+use wattlock_stream::Sense;
 
 /// Who submits: a single thread that waits before each message, and again after each refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,7 +343,7 @@ impl<'a> Course<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ladder, Rung, Velocity};
+    use wattlock_stream::{Ladder, Rung, Velocity};
 
     const PRODUCER: Producer = Producer { pause_ns: 5, retry_ns: 7 };
 

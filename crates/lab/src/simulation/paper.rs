@@ -5,17 +5,17 @@ use super::cell::{Bar, Cell, Seed, Unit, Why};
 use super::experiment::{Algorithm, Experiment, Run};
 use super::platform::MIB;
 
-const FIGURE_8: &str = include_str!("../../../lab/papers/lecpaes_figure8_energy_J.csv");
-const FIGURE_9: &str = include_str!("../../../lab/papers/lecpaes_figure9_throughput_MBps.csv");
-const QUOTES: &str = include_str!("../../../lab/papers/lecpaes_quotes_figures8_9.csv");
-const TABLE_3: &str = include_str!("../../../lab/papers/lecpaes_table3_retransmission_rate.csv");
-const TABLE_4: &str = include_str!("../../../lab/papers/lecpaes_table4_saving_lecpaes.csv");
-const TABLE_5: &str = include_str!("../../../lab/papers/lecpaes_table5_saving_gp_cp.csv");
-const TABLE_6: &str = include_str!("../../../lab/papers/lecpaes_table6_lecpaes_minus_gp.csv");
-const TABLE_7: &str = include_str!("../../../lab/papers/lecpaes_table7_lecpaes_minus_cp.csv");
-const TABLE_8: &str = include_str!("../../../lab/papers/lecpaes_table8_lecpaes_minus_cs.csv");
+const FIGURE_8: &str = include_str!("../../papers/lecpaes_figure8_energy_J.csv");
+const FIGURE_9: &str = include_str!("../../papers/lecpaes_figure9_throughput_MBps.csv");
+const QUOTES: &str = include_str!("../../papers/lecpaes_quotes_figures8_9.csv");
+const TABLE_3: &str = include_str!("../../papers/lecpaes_table3_retransmission_rate.csv");
+const TABLE_4: &str = include_str!("../../papers/lecpaes_table4_saving_lecpaes.csv");
+const TABLE_5: &str = include_str!("../../papers/lecpaes_table5_saving_gp_cp.csv");
+const TABLE_6: &str = include_str!("../../papers/lecpaes_table6_lecpaes_minus_gp.csv");
+const TABLE_7: &str = include_str!("../../papers/lecpaes_table7_lecpaes_minus_cp.csv");
+const TABLE_8: &str = include_str!("../../papers/lecpaes_table8_lecpaes_minus_cs.csv");
 /// Each algorithm's own rate: LECPAES' of Table 3, less the differences of Tables 6 to 8.
-const RATES: &str = include_str!("../../../lab/papers/lecpaes_retransmissions_from_tables6_8.csv");
+const RATES: &str = include_str!("../../papers/lecpaes_retransmissions_from_tables6_8.csv");
 
 /// The mean of the relative errors of Figure 8 has to stay below this.
 pub const FIGURE_8_MEAN: f64 = 0.015;

@@ -6,7 +6,7 @@ use super::machine::Machine;
 use super::platform;
 use super::random::SplitMix64;
 use super::run::{self, Outcome};
-use crate::Velocity;
+use wattlock_stream::Velocity;
 
 /// Who encrypts, and at which clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +119,7 @@ impl Experiment {
     pub const SEED: u64 = 1;
 
     /// As the paper ran it, as far as it says.
+    #[cfg(test)]
     pub fn paper(seed: u64) -> Self {
         Self { users: 12_000, window: platform::WINDOW, seed }
     }
@@ -139,12 +140,13 @@ impl Experiment {
     }
 
     /// One run. `None` if the window does not hold the longest message.
+    #[cfg(test)]
     pub fn run(&self, algorithm: Algorithm, latency_us: u64) -> Option<Outcome> {
         self.run_with(&self.messages(), algorithm, latency_us)
     }
 
-    /// A run of each algorithm at each latency, ordered by algorithm. `None` as with
-    /// [`run`](Self::run).
+    /// A run of each algorithm at each latency, ordered by algorithm. `None` if
+    /// the window does not hold the longest message.
     pub fn grid(&self, algorithms: &[Algorithm], latencies_us: &[u64]) -> Option<Vec<Run>> {
         let messages = self.messages();
         let pairs = algorithms.iter().flat_map(|algorithm| {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Ladder, Rung};
+use wattlock_stream::{Ladder, Rung};
 
 use super::machine::Calls;
 use super::platform::{self, MIB};
@@ -151,7 +151,7 @@ const MOST_RUNGS: usize = 1000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{REPORTING, Study};
+    use crate::simulation::{REPORTING, Study};
 
     #[test]
     fn a_file_may_hold_the_k20m() {

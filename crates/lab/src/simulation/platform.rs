@@ -3,12 +3,13 @@
 
 use super::machine::{Calls, Machine};
 use super::run::Producer;
-use crate::{Ladder, Rung, Velocity};
+use wattlock_stream::{Ladder, Rung, Velocity};
 
 /// Bytes of a megabyte, as the paper counts: "MBps" there are MiB/s.
 pub const MIB: f64 = 1_048_576.0;
 
 /// Bytes of the window that the paper's programs had; it does not say. 9 MiB fit as well.
+#[cfg(test)]
 pub const WINDOW: u64 = 8 << 20;
 
 /// What a sleep takes beyond what was asked for.

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Ladder;
+use wattlock_stream::Ladder;
 
 use super::streams::Arrival;
 
@@ -146,8 +146,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simulate::{Curve, serve};
-    use crate::{Rung, Velocity};
+    use crate::simulation::Curve;
+    use crate::simulation::service::serve;
+    use wattlock_stream::{Rung, Velocity};
 
     /// Rungs by (rate, floor, busy).
     fn ladder(rungs: &[(f64, f64, f64)]) -> Ladder {

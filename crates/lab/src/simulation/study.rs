@@ -1,6 +1,6 @@
 //! Policies side by side, on many streams.
 
-use crate::Velocity;
+use wattlock_stream::Velocity;
 
 use super::bound::least_joules;
 use super::curve::Curve;
@@ -152,7 +152,7 @@ pub const MOST_REFUSALS: f64 = 0.001;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{REPORTING, TUNING};
+    use crate::simulation::{REPORTING, TUNING};
 
     fn trials(streams: &[Stream], seed: u64) -> Vec<Trial> {
         let study = Study::new(Curve::k20m());

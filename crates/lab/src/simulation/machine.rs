@@ -1,6 +1,6 @@
 //! What takes batches out of a window: how long it needs and what it draws.
 
-use crate::{Ladder, Velocity};
+use wattlock_stream::{Ladder, Velocity};
 
 /// A machine in virtual time. Its energy is the floor of the rung that is set, all the time, and the
 /// joules of each byte.

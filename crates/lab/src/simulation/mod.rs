@@ -32,7 +32,7 @@
 //! # Policies on other streams
 //!
 //! A [`Study`] runs every policy on any [`Stream`] and [`Curve`], and sets beside it
-//! [what no schedule can undercut](least_joules): `docs/simulate-policies.md`.
+//! what no schedule can undercut ([`bound`]): `docs/simulate-policies.md`.
 
 mod bound;
 mod cell;
@@ -48,15 +48,12 @@ mod streams;
 mod study;
 mod trace;
 
-pub use bound::least_joules;
 pub use cell::{Bar, Cell, Seed, Unit, Why};
-pub use curve::{BadCurve, Curve, HEADER};
+pub use curve::Curve;
 pub use experiment::{Algorithm, Experiment, Run};
-pub use machine::{Calls, Machine};
 pub use paper::{Comparison, FIGURE_8_MEAN};
 pub use random::SplitMix64;
-pub use run::{Outcome, Producer, run};
-pub use service::{Service, serve};
-pub use streams::{Arrival, REPORTING, Shape, Stream, TUNING};
-pub use study::{DEADLINE, MOST_REFUSALS, Mean, Row, Study, Trial, means};
-pub use trace::{BadTrace, trace};
+pub use run::Outcome;
+pub use streams::{REPORTING, TUNING};
+pub use study::{MOST_REFUSALS, Mean, Row, Study, Trial, means};
+pub use trace::trace;

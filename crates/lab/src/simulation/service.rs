@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{Sense, Velocity};
+use wattlock_stream::{Sense, Velocity};
 
 use super::curve::Curve;
 use super::streams::Arrival;
@@ -269,7 +269,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Ladder, Rung};
+    use wattlock_stream::{Ladder, Rung};
 
     /// Two rungs: 1000 bytes a second at 10 W, and 2000 at 30 W; 0.01 J a byte; 0.5 s to settle.
     fn curve() -> Curve {
