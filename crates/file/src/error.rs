@@ -234,12 +234,14 @@ pub enum Kind {
 }
 
 impl Error {
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// Makes [`Error::Io`] of what failed while `path` was to be used: "read", "write".
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
 
-    pub(crate) fn usage(what: impl Into<String>) -> Self {
+    /// Makes [`Error::Usage`].
+    pub fn usage(what: impl Into<String>) -> Self {
         Self::Usage { what: what.into() }
     }
 
@@ -307,8 +309,7 @@ impl Error {
                 _ => return None,
             },
             Self::NotAContainer => {
-                "give a file that wattlock or age made; if it should be one, it is damaged, or of the \
-                 format sefps, which has to be named with --format"
+                "give a file that wattlock or age made; if it should be one, it is damaged"
             }
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
@@ -349,7 +350,7 @@ impl Error {
                 "the file is damaged or not complete; take it from its source again"
             }
             Self::Damaged(Damage::Altered) => {
-                "check the key, --cipher and --iv: another of them looks the same as damage"
+                "check the key, cipher and IV: another of them looks the same as damage"
             }
             Self::HeaderAuthentication | Self::Damaged(_) => {
                 "the file is damaged or was tampered with; take it from its source again"

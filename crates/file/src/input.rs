@@ -20,10 +20,12 @@ pub enum Input {
 }
 
 /// An input that has been opened.
-pub(crate) struct Opened {
+pub struct Opened {
     /// The name in messages.
     pub name: PathBuf,
+    /// What is read.
     pub file: File,
+    /// What the system said of it then.
     pub status: fs::Metadata,
     /// Where its bytes start, if they can be read at any offset; `None` for pipes and the like.
     pub start: Option<u64>,
@@ -46,7 +48,11 @@ impl Input {
         }
     }
 
-    pub(crate) fn open(&self) -> Result<Opened, Error> {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Directory`].
+    pub fn open(&self) -> Result<Opened, Error> {
         let name = self.name().to_owned();
         let failed = |error| Error::io("read", &name)(error);
         let mut file = match self {
@@ -76,6 +82,9 @@ impl Opened {
     ///
     /// Its length and the time of its last change are compared, and the time of the last change of
     /// its attributes, which no program can set back.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::Io`].
     pub fn check_unchanged(&self) -> Result<(), Error> {
         let now = self.file.metadata().map_err(Error::io("read", &self.name))?;
         let unchanged = match self.start {
@@ -87,7 +96,7 @@ impl Opened {
     }
 
     /// Fails if the file has a second name, which would keep the plaintext.
-    pub fn check_is_only_name(&self) -> Result<(), Error> {
+    pub(crate) fn check_is_only_name(&self) -> Result<(), Error> {
         match self.status.nlink() {
             0 | 1 => Ok(()),
             links => Err(Error::HardLinked { path: self.name.clone(), links }),
@@ -96,7 +105,7 @@ impl Opened {
 
     /// Fails for a setuid, setgid or sticky bit: a container's file must not have one, and an
     /// output that belongs to another user even less.
-    pub fn check_mode_is_plain(&self) -> Result<(), Error> {
+    pub(crate) fn check_mode_is_plain(&self) -> Result<(), Error> {
         let mode = self.status.mode() & 0o7777;
         match mode & 0o7000 {
             0 => Ok(()),
@@ -106,7 +115,7 @@ impl Opened {
 
     /// Fails if the file has something beside its bytes that `other`, which is kept in its place,
     /// does not have.
-    pub fn check_leaves_nothing_behind(&self, other: &Self) -> Result<(), Error> {
+    pub(crate) fn check_leaves_nothing_behind(&self, other: &Self) -> Result<(), Error> {
         self.check_mode_is_plain()?;
         let (own, others) = (self.extended()?, other.extended()?);
         own.missing_in(&others).map_or(Ok(()), |name| {
@@ -119,13 +128,13 @@ impl Opened {
     }
 
     /// The ACL and the extended attributes of the file.
-    pub fn extended(&self) -> Result<ExtendedAttributes, Error> {
+    pub(crate) fn extended(&self) -> Result<ExtendedAttributes, Error> {
         ExtendedAttributes::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
     }
 
     /// Removes the file, if it is still the one that was opened, and as it was then: somebody may
     /// have put another in its place, or written to it after the last byte was read.
-    pub fn remove(&self) -> Result<(), Error> {
+    pub(crate) fn remove(&self) -> Result<(), Error> {
         let path = &self.name;
         self.check_in_place()?;
         fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })?;
@@ -134,7 +143,7 @@ impl Opened {
     }
 
     /// Waits until the file is on the disk under its name, which still has to be its own.
-    pub fn settle(&self) -> Result<(), Error> {
+    pub(crate) fn settle(&self) -> Result<(), Error> {
         self.file.sync_all().map_err(Error::io("write", &self.name))?;
         self.check_in_place()?;
         sync_directory(directory_of(&self.name));
@@ -151,6 +160,9 @@ impl Opened {
     }
 
     /// Fails if `target` is this very file.
+    ///
+    /// # Errors
+    /// [`Error::OutputIsInput`].
     pub fn check_is_not(&self, target: &Path) -> Result<(), Error> {
         match fs::metadata(target) {
             Ok(there) if (there.dev(), there.ino()) == (self.status.dev(), self.status.ino()) => {

@@ -4,7 +4,7 @@
 //! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
 //! the payload's keys; a transfer carries chunks from the source through an engine job to the
 //! sink; [`Staged`] makes the output appear whole or not at all. [`digests`] reads files and writes
-//! nothing. [`sefps`] is a published format of another kind, for study.
+//! nothing.
 #![forbid(unsafe_code)]
 
 mod age_v1;
@@ -28,7 +28,6 @@ mod payload;
 mod protect;
 mod rekey;
 mod resume;
-pub mod sefps;
 mod shown;
 mod staging;
 mod transfer;
@@ -42,7 +41,7 @@ pub use extended::ExtendedAttributes;
 pub use folders::Folders;
 pub use format::Format;
 pub use header::{Header, MAX_HEADER_LEN, MAX_RECIPIENTS, Stanza};
-pub use input::Input;
+pub use input::{Input, Opened};
 pub use inspect::{Inspection, inspect};
 pub use key_header::{unwrap_data_key, wrap_data_key};
 pub use keys::{Identities, Recipients, Wrapping};

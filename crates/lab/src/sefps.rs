@@ -1,14 +1,17 @@
 //! `wattlock-lab sefps protect` and `unprotect`: a study's format, under a raw key.
 
+pub mod format;
+
 use std::fs::File;
 use std::io::Read;
 
 use anyhow::Context;
 use wattlock_engine::crypto::{AesKey, Algorithm, Mode as AesMode};
 use wattlock_engine::{Direction, Engine};
-use wattlock_file::sefps::{Mode, Sefps, Variant, tasks};
 use wattlock_file::{Outcome, Shown, expect_all};
 use zeroize::Zeroizing;
+
+use format::{Mode, Sefps, Variant, tasks};
 
 use crate::args;
 use crate::cipher::{hex, kernel};

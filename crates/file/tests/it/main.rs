@@ -1,5 +1,4 @@
 //! The tests of this crate's public interface, as one program: linking is what they cost most.
 
 mod properties;
-mod sefps;
 mod vectors;

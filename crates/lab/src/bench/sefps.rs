@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::sefps::format::Variant;
 use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKernel;
-use wattlock_file::sefps::Variant;
 
 use super::joules;
 use super::results::{Ratio, Results, Row};

@@ -1,6 +1,6 @@
 //! The SEFPS study's Eqs. 1 and 6 to 8: what a GPU is worth beside cores, and how well all are used.
 
-use wattlock_file::sefps::Variant;
+use crate::sefps::format::Variant;
 
 const PLATFORMS: &str = include_str!("../../papers/sefps_table1_platforms.csv");
 

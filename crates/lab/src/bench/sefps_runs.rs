@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crate::sefps::format::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Direction, Engine, Policy};
-use wattlock_file::sefps::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 use wattlock_file::{Input, Progress, Target};
 
 use super::content::{random_file, same};

@@ -13,9 +13,9 @@ use wattlock_engine::crypto::sha3::Sha3_256;
 use super::stages::{Back, Crypt, Front};
 use super::window::Window;
 use super::{Made, Sefps, Times, Variant, made};
-use crate::error::Error;
-use crate::input::Opened;
-use crate::transfer::Progress;
+use wattlock_file::Error;
+use wattlock_file::Opened;
+use wattlock_file::Progress;
 
 impl Sefps<'_> {
     /// Carries all of `opened` to `sink`, which messages call `output`.

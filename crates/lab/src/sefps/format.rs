@@ -15,6 +15,8 @@ mod flow;
 mod lanes;
 mod plan;
 mod stages;
+#[cfg(test)]
+mod tests;
 mod variant;
 mod window;
 
@@ -26,14 +28,9 @@ use std::time::Duration;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Direction, Engine, Report};
 
-use crate::Done;
-use crate::error::Error;
-use crate::input::{Input, Opened};
-use crate::staging::{Attributes, Staged};
-use crate::transfer::Progress;
-use crate::unprotect::Target;
+use wattlock_file::{Attributes, Done, Error, Input, Opened, Progress, Staged, Target};
 
-pub use plan::{SUFFIX, tasks};
+pub use plan::tasks;
 pub use variant::Variant;
 pub use window::container_len;
 
@@ -95,7 +92,7 @@ impl Sefps<'_> {
     ///
     /// # Errors
     /// Anything in [`Error`]; the input is as it was, and there is no output, except on a stream
-    /// that broke. [`crate::Damage::Altered`] is all that is said of a container that is not what
+    /// that broke. [`Damage::Altered`] is all that is said of a container that is not what
     /// was protected, or was protected otherwise.
     pub fn run(
         &self,

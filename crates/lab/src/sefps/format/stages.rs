@@ -9,8 +9,8 @@ use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Policy, Report};
 
 use super::window::{MAX_TRAILER_LEN, Window};
 use super::{Mode, Sefps};
-use crate::error::{Damage, Error};
-use crate::transfer::Progress;
+use wattlock_file::Progress;
+use wattlock_file::{Damage, Error};
 
 /// AES over the windows of one container, in their order or not.
 #[derive(Clone, Copy)]

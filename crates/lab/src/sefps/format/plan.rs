@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use wattlock_engine::Direction;
 
-use crate::batch::Task;
-use crate::error::Error;
-use crate::shown::Shown;
+use wattlock_file::Error;
+use wattlock_file::Shown;
+use wattlock_file::Task;
 
 /// The suffix that containers get, without its dot.
 pub const SUFFIX: &str = "sefps";

@@ -6,7 +6,7 @@ use wattlock_engine::crypto::Secret;
 use wattlock_engine::crypto::sha3::DIGEST_LEN;
 use zeroize::Zeroizing;
 
-use crate::error::Damage;
+use wattlock_file::Damage;
 
 const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
 

@@ -12,11 +12,11 @@ use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
 use super::stages::{Back, Crypt, Front};
 use super::window::Window;
 use super::{Made, Mode, Sefps, Times, Variant, made, publish};
-use crate::batch::Task;
-use crate::error::Error;
-use crate::input::{Input, Opened};
-use crate::staging::Staged;
-use crate::unprotect::Target;
+use wattlock_file::Error;
+use wattlock_file::Staged;
+use wattlock_file::Target;
+use wattlock_file::Task;
+use wattlock_file::{Input, Opened};
 
 /// Bytes that are read of a file at a time: a multiple of SHA3-256's rate of 136 and of AES's block.
 const LANE_WINDOW: usize = 136 * 1024;
