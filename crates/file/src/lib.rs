@@ -3,15 +3,13 @@
 //! The road of a file: [`Batch`] plans which input becomes which output; [`protect`] and
 //! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
 //! the payload's keys; a transfer carries chunks from the source through an engine job to the
-//! sink; [`Staged`] makes the output appear whole or not at all. [`digests`] reads files and writes
-//! nothing.
+//! sink; [`Staged`] makes the output appear whole or not at all.
 #![forbid(unsafe_code)]
 
 mod age_v1;
 mod batch;
 mod cobblestone;
 mod container;
-mod digest;
 mod error;
 mod exchange;
 mod extended;
@@ -35,7 +33,6 @@ mod unprotect;
 mod wattlock_v1;
 
 pub use batch::{Batch, Direction, Found, Outcome, Plan, Skip, Task, expect_all};
-pub use digest::{DIGEST_LEN, DigestAlgorithm, digests};
 pub use error::{Damage, Error, Kind};
 pub use extended::ExtendedAttributes;
 pub use folders::Folders;

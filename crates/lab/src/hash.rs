@@ -1,5 +1,7 @@
 //! `wattlock-lab hash`: digests in the form of `sha3sum`, and their check.
 
+mod digest;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read};
@@ -11,9 +13,10 @@ use anyhow::Context;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_file::{DIGEST_LEN, DigestAlgorithm, Input, Shown, digests};
+use wattlock_file::{Input, Shown};
 
 use crate::args::{self, HashAlgorithm};
+use digest::{DIGEST_LEN, DigestAlgorithm, digests};
 use wattlock_host::exit::{self, Ended, usage};
 
 /// `wattlock-lab hash`.

@@ -10,7 +10,7 @@ use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::{Engine, TreeStream};
 
-use crate::input::Input;
+use wattlock_file::Input;
 
 /// Bytes of every digest here.
 pub const DIGEST_LEN: usize = 32;
