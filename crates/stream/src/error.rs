@@ -52,9 +52,6 @@ pub enum Error {
     /// A primitive refused its input.
     #[error("a message cannot be worked on")]
     Cipher(#[source] crypto::Error),
-    /// A device failed in a way that its message did not survive.
-    #[error("a device left a message half done")]
-    Device(#[source] Box<wattlock_engine::Error>),
     /// The sink took no more.
     #[error("handing on a message failed")]
     Sink(#[source] io::Error),

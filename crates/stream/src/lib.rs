@@ -22,9 +22,7 @@ mod window;
 
 pub use error::Error;
 pub use ladder::{Ladder, Rung};
-pub use live::{
-    Crew, Delays, Done, Knob, Live, Pace, Rounds, Settings, Sink, Stats, Summary, worker_ladder,
-};
+pub use live::{Delays, Done, Knob, Live, Pace, Settings, Sink, Stats, Summary, worker_ladder};
 pub use message::{Cipher, Message};
 pub use policy::{Sense, Velocity};
 pub use pool::Pool;

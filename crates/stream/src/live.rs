@@ -27,14 +27,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use wattlock_engine::Engine;
-
 use crate::{Error, Ladder, Message, Pool, Reserve, Rung, Velocity, Window};
 use delivery::Delivery;
 use desk::Desk;
 use knob::Setter;
 use recorder::Recorder;
-use sealer::Sealer;
 
 pub use knob::Knob;
 pub use recorder::{Delays, Stats};
@@ -44,8 +41,6 @@ mod delivery;
 mod desk;
 mod knob;
 mod recorder;
-mod rounds;
-mod sealer;
 
 /// How a stream is run.
 pub struct Settings {
@@ -59,10 +54,6 @@ pub struct Settings {
     pub velocity: Velocity,
     /// What a rung is.
     pub pace: Pace,
-    /// The papers' loops; `None` is the continuous one.
-    pub rounds: Option<Rounds>,
-    /// Where messages are sealed on accelerators: the CPU then does what these drop.
-    pub accelerator: Option<Arc<Engine>>,
 }
 
 /// What a rung of the ladder means to the runner.
@@ -72,27 +63,6 @@ pub enum Pace {
     /// A clock; all workers work. It is set by a thread of its own, and a refusal is counted and
     /// nothing more.
     Clocks(Box<dyn Knob>),
-}
-
-/// The papers' loop: take, work on all, hand all on, and only then take again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rounds {
-    /// Bytes that a round takes at most, but one message at least; `None` is all that is buffered.
-    pub batch: Option<u64>,
-    /// Who works on them.
-    pub crew: Crew,
-}
-
-/// Who works on a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crew {
-    /// The thread of the loop, one message after the other (CS).
-    Serial,
-    /// As many threads as there are workers, started in each round; whole messages are dealt to
-    /// them evenly (CP).
-    Dealt,
-    /// The accelerator, one message after the other (GP, LECPAES).
-    Accelerator,
 }
 
 /// A message that was worked on.
@@ -161,11 +131,9 @@ struct Shared {
     window: Arc<Window<Message>>,
     pool: Arc<Pool>,
     desk: Desk,
-    sealer: Sealer,
     delivery: Delivery,
     recorder: Arc<Recorder>,
     setter: Setter,
-    workers: usize,
 }
 
 impl Settings {
@@ -177,8 +145,7 @@ impl Settings {
     pub fn continuous(window: u64, workers: usize, rate: f64) -> Result<Self, Error> {
         let ladder = worker_ladder(workers, rate).ok_or(Error::Ladder)?;
         let velocity = Velocity::Paced { deadline: deadline(window, &ladder) };
-        let (pace, rounds, accelerator) = (Pace::Workers, None, None);
-        Ok(Self { window, workers, ladder, velocity, pace, rounds, accelerator })
+        Ok(Self { window, workers, ladder, velocity, pace: Pace::Workers })
     }
 }
 
@@ -220,35 +187,29 @@ impl Live {
     /// # Errors
     /// [`Error::Window`], [`Error::Thread`].
     pub fn start(settings: Settings, sink: impl Sink + 'static) -> Result<Self, Error> {
-        let Settings { window, workers, ladder, velocity, pace, rounds, accelerator } = settings;
+        let Settings { window, workers, ladder, velocity, pace } = settings;
         let window = Window::new(window)?;
         let (pool, recorder) = (Arc::new(Pool::new(SPARE_BUFFERS)), Arc::new(Recorder::new()));
         let workers = workers.max(1);
-        let by_workers = matches!(pace, Pace::Workers) && rounds.is_none();
+        let by_workers = matches!(pace, Pace::Workers);
         let setter = Setter::new(ladder.rungs().len());
         let delivery = Delivery::new(Box::new(sink), Arc::clone(&pool), Arc::clone(&recorder));
         let shared = Arc::new(Shared {
             desk: Desk::new(ladder, velocity, workers, by_workers),
-            sealer: Sealer::new(accelerator, Arc::clone(&recorder)),
             window,
             pool,
             delivery,
             recorder,
             setter,
-            workers,
         });
         let mut live = Self { shared, threads: Vec::new() };
         if let Pace::Clocks(knob) = pace {
             let shared = Arc::clone(&live.shared);
             live.spawn("clocks", move || shared.turn(knob))?;
         }
-        let threads = if rounds.is_some() { 1 } else { workers };
-        for index in 0..threads {
+        for index in 0..workers {
             let shared = Arc::clone(&live.shared);
-            live.spawn(&format!("stream-{index}"), move || match rounds {
-                Some(rounds) => shared.go_round(rounds),
-                None => shared.pull(),
-            })?;
+            live.spawn(&format!("stream-{index}"), move || shared.pull())?;
         }
         Ok(live)
     }

@@ -21,6 +21,7 @@ mod sefps;
 mod sefps_equations;
 mod sefps_runs;
 mod stream_clocks;
+mod stream_rounds;
 mod stream_saturation;
 mod stream_text;
 mod stream_users;

@@ -1,5 +1,6 @@
 //! `wattlock-lab bench stream`: the study's users through the study's algorithms, and through ours.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -10,9 +11,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::AesKernel;
-use wattlock_stream::{
-    Crew, Error, Live, Pace, Rounds, Settings, Summary, Velocity, worker_ladder,
-};
+use wattlock_stream::{Error, Knob, Live, Pool, Settings, Summary, Velocity, worker_ladder};
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
@@ -20,6 +19,7 @@ use super::results::{Delays, Results, Row};
 use super::sample::Sample;
 use super::sefps_runs::with_gpu;
 use super::stream_clocks::{GpuClocks, Would, k20m};
+use super::stream_rounds::{Crew, Rounds};
 use super::stream_saturation::Saturation;
 use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
@@ -162,52 +162,44 @@ impl Bench {
     fn rows(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
         let rate = self.saturation.rows(lab)?;
         for &algorithm in &self.algorithms {
-            let how = how(algorithm);
-            let ciphers = self.users.ciphers(how)?;
             for &latency in &self.latencies {
                 tell!("{}, {}", name(algorithm), case(latency));
-                let settings = self.settings(algorithm, rate)?;
-                self.row(lab, algorithm, latency, &ciphers, settings)?;
+                self.row(lab, algorithm, latency, rate)?;
             }
         }
         Ok(())
     }
 
-    /// How the stream is run; one worker seals `rate` bytes a second by the best means.
-    fn settings(&self, algorithm: StreamAlgorithm, rate: f64) -> anyhow::Result<Settings> {
-        let threads = if algorithm == StreamAlgorithm::Cs { 1 } else { self.threads };
-        let mut settings = Settings::continuous(self.window, threads, rate)?;
-        let rounds = |batch, crew| Some(Rounds { batch, crew });
-        match algorithm {
-            StreamAlgorithm::Paced => return Ok(settings),
-            StreamAlgorithm::Cs => settings.rounds = rounds(None, Crew::Serial),
-            StreamAlgorithm::Cp => settings.rounds = rounds(None, Crew::Dealt),
-            StreamAlgorithm::Gp => settings.rounds = rounds(None, Crew::Accelerator),
-            StreamAlgorithm::Lecpaes => {
-                // Whole-window batches leave nothing to sense when the head has moved.
-                settings.rounds = rounds(Some(self.window / 16), Crew::Accelerator);
-                settings.velocity = Velocity::Lecpaes;
-                match &self.clocks {
-                    Ok(uuid) => {
-                        let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
-                        settings.ladder = clocks.ladder().ok_or(Error::Ladder)?;
-                        settings.pace = Pace::Clocks(Box::new(clocks));
-                    }
-                    Err(_) => {
-                        settings.ladder = k20m().ok_or(Error::Ladder)?;
-                        settings.pace = Pace::Clocks(Box::new(Would));
-                    }
-                }
+    /// The loop of a study's algorithm; one worker seals `rate` bytes a second by the best means.
+    fn rounds(&self, algorithm: StreamAlgorithm, rate: f64) -> anyhow::Result<Rounds> {
+        let crew = match algorithm {
+            StreamAlgorithm::Cp => Crew::Dealt(self.threads),
+            StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes => {
+                let engine = self.gpu.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
+                Crew::Accelerator(Arc::clone(engine))
             }
-        }
+            _ => Crew::Serial,
+        };
         if algorithm != StreamAlgorithm::Lecpaes {
-            settings.ladder = worker_ladder(threads, rate).ok_or(Error::Ladder)?;
-            settings.velocity = Velocity::Fixed(settings.ladder.top());
+            let ladder = worker_ladder(self.threads_of(algorithm), rate).ok_or(Error::Ladder)?;
+            let velocity = Velocity::Fixed(ladder.top());
+            return Ok(Rounds { batch: None, crew, velocity, ladder, knob: None });
         }
-        if uses_gpu(algorithm) {
-            settings.accelerator = self.gpu.as_ref().ok().cloned();
-        }
-        Ok(settings)
+        let (ladder, knob): (_, Box<dyn Knob>) = match &self.clocks {
+            Ok(uuid) => {
+                let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
+                (clocks.ladder(), Box::new(clocks))
+            }
+            Err(_) => (k20m(), Box::new(Would)),
+        };
+        let ladder = ladder.ok_or(Error::Ladder)?;
+        // Whole-window batches leave nothing to sense when the head has moved.
+        let batch = Some(self.window / 16);
+        Ok(Rounds { batch, crew, velocity: Velocity::Lecpaes, ladder, knob: Some(knob) })
+    }
+
+    fn threads_of(&self, algorithm: StreamAlgorithm) -> usize {
+        if algorithm == StreamAlgorithm::Cs { 1 } else { self.threads }
     }
 
     fn row(
@@ -215,38 +207,24 @@ impl Bench {
         lab: &mut Lab<'_>,
         algorithm: StreamAlgorithm,
         latency_us: u32,
-        ciphers: &[wattlock_stream::Cipher],
-        settings: Settings,
+        rate: f64,
     ) -> anyhow::Result<()> {
         let how = how(algorithm);
         let check = Arc::new(Check::new(&self.users, how, self.verify));
-        let sink = {
-            let check = Arc::clone(&check);
-            move |done: &mut wattlock_stream::Done| check.deliver(done)
+        let latency = Duration::from_micros(latency_us.into());
+        let run = match how {
+            How::Ctr(kernel) => self.in_rounds(lab, algorithm, kernel, latency, rate, &check)?,
+            How::Gcm => self.paced(lab, latency, rate, &check)?,
         };
-        let threads = settings.workers;
-        let live = Live::start(settings, sink)?;
-        let cpu = process_cpu_time();
-        let started = Instant::now();
-        let (summary, window) = lab.watch(|| {
-            let produced = self.produce(&live, Duration::from_micros(latency_us.into()), ciphers);
-            let summary = live.finish(None);
-            produced.map(|()| summary)
-        })?;
-        let (wall, cpu) = (started.elapsed(), process_cpu_time() - cpu);
-        let Summary { stats, undelivered, failure } = summary?;
-        if let Some(failure) = failure {
-            return Err(anyhow::Error::new(failure).context(format!("{undelivered} messages lost")));
-        }
         let checked = check.end()?;
         if self.verify && checked != self.users.len() {
             bail!("{checked} of {} outputs were checked", self.users.len());
         }
-        if let Some(lost) = &stats.lost {
+        if let Some(lost) = &run.lost {
             let what = format!("{}, {}", name(algorithm), case(latency_us));
-            lab.results.skipped.push(format!("{what}: {} by the CPU: {lost}", stats.instead));
+            lab.results.skipped.push(format!("{what}: {} by the CPU: {lost}", run.instead));
         }
-        self.asked.fetch_add(stats.clocks_set, Ordering::Relaxed);
+        self.asked.fetch_add(run.clocks_set, Ordering::Relaxed);
         let once = |time: Duration| Sample::of(vec![time.as_nanos() as u64]);
         let row = Row {
             tool: tool(algorithm),
@@ -257,48 +235,115 @@ impl Bench {
                 How::Gcm => "aws-lc".into(),
             }),
             device: self.device(algorithm),
-            threads: Some(threads),
-            bytes: stats.bytes,
-            wall_ns: once(wall),
-            cpu_ns: once(cpu),
-            cipher_ns: Some(once(stats.working)),
-            messages: Some(stats.messages),
-            refusals: Some(stats.refusals),
-            delays: Some(Delays::of(std::slice::from_ref(&stats.delays))),
+            threads: Some(self.threads_of(algorithm)),
+            bytes: run.bytes,
+            wall_ns: once(run.wall),
+            cpu_ns: once(run.cpu),
+            cipher_ns: Some(once(run.working)),
+            messages: Some(run.messages),
+            refusals: Some(run.refusals),
+            delays: Some(run.delays),
             ..Row::default()
         };
         let mut counted = Counted::default();
-        if let Some(window) = window {
+        if let Some(window) = run.window {
             counted.push(window, row.bytes);
         }
         lab.add(row, counted);
         Ok(())
     }
 
-    /// The study's producer: one thread, one user after the other.
-    fn produce(
+    /// A study's algorithm.
+    fn in_rounds(
         &self,
-        live: &Live,
+        lab: &mut Lab<'_>,
+        algorithm: StreamAlgorithm,
+        kernel: AesKernel,
         latency: Duration,
-        ciphers: &[wattlock_stream::Cipher],
-    ) -> anyhow::Result<()> {
-        for (index, cipher) in ciphers.iter().enumerate() {
-            thread::sleep(latency);
-            let mut message = self.users.message(live.pool(), index, cipher.clone());
-            loop {
-                match live.try_put(message) {
-                    Ok(()) => break,
-                    Err((Error::Full { .. }, back)) => {
-                        message = back;
-                        thread::sleep(2 * latency);
-                    }
-                    // What ended the stream is told by its end.
-                    Err((Error::Closed, _)) => return Ok(()),
-                    Err((error, _)) => return Err(error.into()),
-                }
+        rate: f64,
+        check: &Check,
+    ) -> anyhow::Result<Run> {
+        let (rounds, keys) = (self.rounds(algorithm, rate)?, self.users.ctr_keys(kernel)?);
+        let pool = Pool::new(SPARE_BUFFERS);
+        let cpu = process_cpu_time();
+        let started = Instant::now();
+        let (ran, window) = lab.watch(|| {
+            rounds.run(
+                self.window,
+                |producer| {
+                    let keys = keys.iter().cloned().enumerate();
+                    let message = |(index, key)| self.users.ctr_message(&pool, index, key);
+                    produce(latency, keys.map(message), |message| producer.try_put(message))
+                },
+                |message| Ok(pool.give(check.take(message.user, message.buffer)?)),
+            )
+        })?;
+        let (wall, cpu) = (started.elapsed(), process_cpu_time() - cpu);
+        let (done, refusals) = ran?;
+        Ok(Run {
+            wall,
+            cpu,
+            window,
+            refusals,
+            messages: done.messages,
+            bytes: done.bytes,
+            working: done.working,
+            delays: Delays::of_sorted(sorted(done.delays)),
+            clocks_set: done.clocks_set,
+            instead: done.instead,
+            lost: done.lost,
+        })
+    }
+
+    /// What wattlock does.
+    fn paced(
+        &self,
+        lab: &mut Lab<'_>,
+        latency: Duration,
+        rate: f64,
+        check: &Arc<Check>,
+    ) -> anyhow::Result<Run> {
+        let settings = Settings::continuous(self.window, self.threads, rate)?;
+        let keys = self.users.gcm_keys()?;
+        let sink = {
+            let check = Arc::clone(check);
+            move |done: &mut wattlock_stream::Done| {
+                let failed = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+                done.outcome.as_ref().map_err(|error| failed(error))?;
+                let output = std::mem::take(&mut done.message.buffer);
+                let user = done.message.user as usize;
+                done.message.buffer = check.take(user, output).map_err(|error| failed(&error))?;
+                Ok(())
             }
+        };
+        let live = Live::start(settings, sink)?;
+        let cpu = process_cpu_time();
+        let started = Instant::now();
+        let (summary, window) = lab.watch(|| {
+            let keys = keys.iter().cloned().enumerate();
+            let message = |(index, cipher)| self.users.gcm_message(live.pool(), index, cipher);
+            let produced = produce(latency, keys.map(message), |message| live.try_put(message));
+            let summary = live.finish(None);
+            produced.map(|()| summary)
+        })?;
+        let (wall, cpu) = (started.elapsed(), process_cpu_time() - cpu);
+        let Summary { stats, undelivered, failure } = summary?;
+        if let Some(failure) = failure {
+            return Err(anyhow::Error::new(failure).context(format!("{undelivered} messages lost")));
         }
-        Ok(())
+        Ok(Run {
+            wall,
+            cpu,
+            window,
+            messages: stats.messages,
+            bytes: stats.bytes,
+            refusals: stats.refusals,
+            working: stats.working,
+            delays: Delays::of(std::slice::from_ref(&stats.delays)),
+            clocks_set: stats.clocks_set,
+            instead: 0,
+            lost: None,
+        })
     }
 
     fn device(&self, algorithm: StreamAlgorithm) -> Option<String> {
@@ -306,6 +351,53 @@ impl Bench {
         Some(engine.devices().skip(1).collect::<Vec<_>>().join(", "))
     }
 }
+
+/// What a run of one algorithm at one latency gave.
+struct Run {
+    wall: Duration,
+    cpu: Duration,
+    window: Option<wattlock_energy::Window>,
+    messages: u64,
+    bytes: u64,
+    refusals: u64,
+    working: Duration,
+    delays: Delays,
+    clocks_set: u64,
+    instead: u64,
+    lost: Option<String>,
+}
+
+/// The study's producer: one thread, one user after the other.
+fn produce<M>(
+    latency: Duration,
+    messages: impl Iterator<Item = M>,
+    try_put: impl Fn(M) -> Result<(), (Error, M)>,
+) -> anyhow::Result<()> {
+    for mut message in messages {
+        thread::sleep(latency);
+        loop {
+            match try_put(message) {
+                Ok(()) => break,
+                Err((Error::Full { .. }, back)) => {
+                    message = back;
+                    thread::sleep(2 * latency);
+                }
+                // What ended the stream is told by its end.
+                Err((Error::Closed, _)) => return Ok(()),
+                Err((error, _)) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sorted(mut delays: Vec<Duration>) -> Vec<u64> {
+    delays.sort_unstable();
+    delays.into_iter().map(|delay| delay.as_nanos() as u64).collect()
+}
+
+/// Buffers that go round.
+const SPARE_BUFFERS: usize = 256;
 
 /// What an algorithm does to a message.
 fn how(algorithm: StreamAlgorithm) -> How {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN, TAG_LEN};
-use wattlock_stream::{Cipher, Done, Message, Pool};
+use wattlock_stream::{Cipher, Pool};
 use zeroize::Zeroizing;
 
+use super::stream_rounds::Message;
 use crate::simulation::SplitMix64;
 
 /// Users, and what they submit.
@@ -23,6 +24,9 @@ struct User {
     message: Range<usize>,
     key: [u8; 32],
 }
+
+/// A user's expanded key and first counter block.
+pub type CtrKey = (Arc<AesKey>, [u8; AesKey::BLOCK_LEN]);
 
 /// What is done to all messages of a run.
 #[derive(Clone, Copy, PartialEq)]
@@ -70,29 +74,43 @@ impl Users {
         self.users.iter().map(|user| user.message.len() as u64).sum()
     }
 
-    /// Their expanded keys: nothing of this belongs to the time of a run.
-    pub fn ciphers(&self, how: How) -> anyhow::Result<Vec<Cipher>> {
+    /// Their expanded keys for CTR and first counter blocks: nothing of this belongs to the time of a
+    /// run.
+    pub fn ctr_keys(&self, kernel: AesKernel) -> anyhow::Result<Vec<CtrKey>> {
+        let key = |(index, user): (usize, &User)| {
+            Ok((Arc::new(AesKey::new(kernel, &user.key)?), iv(index)))
+        };
+        self.users.iter().enumerate().map(key).collect()
+    }
+
+    /// The same for AES-256-GCM.
+    pub fn gcm_keys(&self) -> anyhow::Result<Vec<Cipher>> {
         let cipher = |(index, user): (usize, &User)| {
-            Ok(match how {
-                How::Ctr(kernel) => {
-                    Cipher::Ctr { key: Arc::new(AesKey::new(kernel, &user.key)?), iv: iv(index) }
-                }
-                How::Gcm => {
-                    let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &user.key)?);
-                    Cipher::Seal { key, nonce: nonce(index), aad: 0..0 }
-                }
-            })
+            let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &user.key)?);
+            Ok(Cipher::Seal { key, nonce: nonce(index), aad: 0..0 })
         };
         self.users.iter().enumerate().map(cipher).collect()
     }
 
-    /// What a user submits.
-    pub fn message(&self, pool: &Pool, index: usize, cipher: Cipher) -> Message {
+    /// What a user submits to one of the study's loops.
+    pub fn ctr_message(&self, pool: &Pool, index: usize, (key, iv): CtrKey) -> Message {
         let plain = self.plain(index);
-        let tag_len = if matches!(cipher, Cipher::Ctr { .. }) { 0 } else { TAG_LEN };
-        let mut buffer = pool.take(plain.len() + tag_len);
+        let mut buffer = pool.take(plain.len());
+        buffer.copy_from_slice(plain);
+        Message { user: index, key, iv, buffer }
+    }
+
+    /// What a user submits to a stream.
+    pub fn gcm_message(
+        &self,
+        pool: &Pool,
+        index: usize,
+        cipher: Cipher,
+    ) -> wattlock_stream::Message {
+        let plain = self.plain(index);
+        let mut buffer = pool.take(plain.len() + TAG_LEN);
         buffer[..plain.len()].copy_from_slice(plain);
-        Message { user: index as u64, cipher, buffer, payload: 0..plain.len() }
+        wattlock_stream::Message { user: index as u64, cipher, buffer, payload: 0..plain.len() }
     }
 
     fn plain(&self, index: usize) -> &[u8] {
@@ -174,20 +192,22 @@ impl Check {
         }
     }
 
-    /// Takes an output from the stream.
-    pub fn deliver(&self, done: &mut Done) -> std::io::Result<()> {
-        if let Err(error) = &done.outcome {
-            return Err(std::io::Error::other(error.to_string()));
-        }
-        let message = &mut done.message;
-        let index = message.user as usize;
+    /// Takes a user's output. Returns the buffer, if it is not kept.
+    ///
+    /// # Errors
+    /// That it could not be looked at.
+    pub fn take(
+        &self,
+        user: usize,
+        mut output: Zeroizing<Vec<u8>>,
+    ) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         if self.all {
-            self.look(index, &mut message.buffer).map_err(std::io::Error::other)?;
-        } else if message.user.is_multiple_of(self.stride) {
-            let buffer = std::mem::take(&mut message.buffer);
-            self.kept.lock().unwrap_or_else(|poison| poison.into_inner()).push((index, buffer));
+            self.look(user, &mut output)?;
+        } else if (user as u64).is_multiple_of(self.stride) {
+            self.kept.lock().unwrap_or_else(|poison| poison.into_inner()).push((user, output));
+            return Ok(Zeroizing::default());
         }
-        Ok(())
+        Ok(output)
     }
 
     fn look(&self, index: usize, output: &mut [u8]) -> anyhow::Result<()> {
@@ -223,25 +243,28 @@ mod tests {
     #[test]
     fn an_output_is_right_only_if_all_of_it_is() {
         let users = Users::new(3);
-        let pool = Pool::new(1);
         for how in [How::Ctr(AesKernel::TtableVartime), How::Ctr(AesKernel::best()), How::Gcm] {
-            let ciphers = users.ciphers(how).unwrap();
-            let mut message = users.message(&pool, 1, ciphers[1].clone());
-            let len = message.payload.len();
-            assert!(!users.is_right(how, 1, &mut message.buffer.clone()).unwrap());
-            match &message.cipher {
-                Cipher::Ctr { key, iv } => key.ctr(iv, 0, &mut message.buffer),
-                Cipher::Seal { key, nonce, .. } => {
-                    let tag = key.seal(*nonce, b"", &mut message.buffer[..len]).unwrap();
-                    message.buffer[len..].copy_from_slice(&tag);
+            let mut buffer = users.plain(1).to_vec();
+            assert!(!users.is_right(how, 1, &mut buffer.clone()).unwrap());
+            match how {
+                How::Ctr(kernel) => {
+                    let (key, iv) = users.ctr_keys(kernel).unwrap().swap_remove(1);
+                    key.ctr(&iv, 0, &mut buffer);
                 }
-                Cipher::Open { .. } => unreachable!(),
+                How::Gcm => {
+                    let Cipher::Seal { key, nonce, .. } = users.gcm_keys().unwrap().swap_remove(1)
+                    else {
+                        unreachable!()
+                    };
+                    let tag = key.seal(nonce, b"", &mut buffer).unwrap();
+                    buffer.extend(tag);
+                }
             }
-            assert!(users.is_right(how, 1, &mut message.buffer.clone()).unwrap());
-            assert!(!users.is_right(how, 2, &mut message.buffer.clone()).unwrap());
-            let last = message.buffer.len() - 1;
-            message.buffer[last] ^= 1;
-            assert!(!users.is_right(how, 1, &mut message.buffer).unwrap());
+            assert!(users.is_right(how, 1, &mut buffer.clone()).unwrap());
+            assert!(!users.is_right(how, 2, &mut buffer.clone()).unwrap());
+            let last = buffer.len() - 1;
+            buffer[last] ^= 1;
+            assert!(!users.is_right(how, 1, &mut buffer).unwrap());
         }
     }
 }

@@ -1,8 +1,11 @@
 //! The loop of a worker today: pull a batch, seal it, hand it on, and pull again, without a word
 //! to the others.
 
+use std::time::Instant;
+
 use super::Shared;
 use super::delivery::Finished;
+use crate::{Error, Message};
 
 impl Shared {
     /// Works until the stream ends.
@@ -16,14 +19,22 @@ impl Shared {
                 continue;
             }
             for taken in batch.drain(..) {
-                finished.push(Finished::new(taken, |message| self.sealer.seal(message)));
+                finished.push(Finished::new(taken, |message| self.seal(message)));
             }
             self.hand_on(&mut finished);
         }
     }
 
+    /// Works on a message on this thread.
+    fn seal(&self, message: &mut Message) -> Result<(), Error> {
+        let started = Instant::now();
+        let worked = message.work();
+        self.recorder.worked(started.elapsed());
+        worked
+    }
+
     /// Hands messages on, and ends the stream if that fails.
-    pub(super) fn hand_on(&self, finished: &mut Vec<Finished>) {
+    fn hand_on(&self, finished: &mut Vec<Finished>) {
         if self.delivery.put(finished).is_err() {
             self.window.close();
         }

@@ -45,24 +45,14 @@ struct State {
 pub(super) struct Failed;
 
 impl Finished {
-    /// A message that nobody has worked on yet.
-    pub fn untouched(taken: Taken<Message>) -> Self {
-        let Taken { item: message, sequence, since, held } = taken;
-        Self { done: Done { message, outcome: Ok(()) }, sequence, since, _held: held }
-    }
-
     /// A message after `work`.
     pub fn new(
         taken: Taken<Message>,
         work: impl FnOnce(&mut Message) -> Result<(), Error>,
     ) -> Self {
-        let mut finished = Self::untouched(taken);
-        finished.work(work);
-        finished
-    }
-
-    pub fn work(&mut self, work: impl FnOnce(&mut Message) -> Result<(), Error>) {
-        self.done.outcome = work(&mut self.done.message);
+        let Taken { item: mut message, sequence, since, held } = taken;
+        let outcome = work(&mut message);
+        Self { done: Done { message, outcome }, sequence, since, _held: held }
     }
 }
 

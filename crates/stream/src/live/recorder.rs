@@ -23,12 +23,6 @@ pub struct Stats {
     pub refusals: u64,
     /// Messages whose outcome was an error: for those that are opened, forgeries.
     pub failures: u64,
-    /// Messages that an accelerator worked on.
-    pub on_accelerator: u64,
-    /// Messages that the CPU worked on in its place.
-    pub instead: u64,
-    /// Why the accelerator is not asked any more.
-    pub lost: Option<String>,
     /// Time that threads spent on ciphers, added up.
     pub working: Duration,
     /// How long messages took from when they were put in until they were handed on.
@@ -100,15 +94,13 @@ pub(super) struct Recorder {
     messages: AtomicU64,
     bytes: AtomicU64,
     failures: AtomicU64,
-    on_accelerator: AtomicU64,
-    instead: AtomicU64,
     working_ns: AtomicU64,
     clocks_set: AtomicU64,
     clocks_refused: AtomicU64,
     /// Touched by the one who hands on, and by readers.
     delays: Mutex<Delays>,
-    /// Why the accelerator was lost, and why a clock was not set.
-    reasons: Mutex<[Option<String>; 2]>,
+    /// Why a clock was not set, the last time.
+    clock_refusal: Mutex<Option<String>>,
 }
 
 impl Recorder {
@@ -118,13 +110,11 @@ impl Recorder {
             messages: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            on_accelerator: AtomicU64::new(0),
-            instead: AtomicU64::new(0),
             working_ns: AtomicU64::new(0),
             clocks_set: AtomicU64::new(0),
             clocks_refused: AtomicU64::new(0),
             delays: Mutex::new(Delays::new()),
-            reasons: Mutex::default(),
+            clock_refusal: Mutex::default(),
         }
     }
 
@@ -135,20 +125,8 @@ impl Recorder {
         lock(&self.delays).0.saturating_record(nanoseconds(delay));
     }
 
-    pub fn on_accelerator(&self) {
-        add(&self.on_accelerator, 1);
-    }
-
-    pub fn instead(&self) {
-        add(&self.instead, 1);
-    }
-
     pub fn worked(&self, time: Duration) {
         add(&self.working_ns, nanoseconds(time));
-    }
-
-    pub fn lost(&self, why: String) {
-        lock(&self.reasons)[0].get_or_insert(why);
     }
 
     pub fn set(&self, set: Result<(), Box<dyn std::error::Error>>) {
@@ -156,7 +134,7 @@ impl Recorder {
             Ok(()) => add(&self.clocks_set, 1),
             Err(why) => {
                 add(&self.clocks_refused, 1);
-                lock(&self.reasons)[1] = Some(why.to_string());
+                *lock(&self.clock_refusal) = Some(why.to_string());
             }
         }
     }
@@ -164,7 +142,6 @@ impl Recorder {
     /// What was counted; what the window and the desk know is left for others to fill in.
     pub fn stats(&self) -> Stats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let [lost, clock_refusal] = lock(&self.reasons).clone();
         Stats {
             elapsed: self.started.elapsed(),
             accepted: 0,
@@ -172,9 +149,6 @@ impl Recorder {
             bytes: count(&self.bytes),
             refusals: 0,
             failures: count(&self.failures),
-            on_accelerator: count(&self.on_accelerator),
-            instead: count(&self.instead),
-            lost,
             working: Duration::from_nanos(count(&self.working_ns)),
             delays: lock(&self.delays).clone(),
             in_use: Use::default(),
@@ -183,7 +157,7 @@ impl Recorder {
             rung_name: String::new(),
             clocks_set: count(&self.clocks_set),
             clocks_refused: count(&self.clocks_refused),
-            clock_refusal,
+            clock_refusal: lock(&self.clock_refusal).clone(),
         }
     }
 }

@@ -7,12 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wattlock_engine::Engine;
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
-use wattlock_engine::fake::Fake;
-use wattlock_stream::{
-    Cipher, Crew, Done, Error, Knob, Live, Message, Pace, Rounds, Rung, Settings, Velocity,
-};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
+use wattlock_stream::{Cipher, Done, Error, Knob, Live, Message, Pace, Rung, Settings, Velocity};
 
 const WINDOW: u64 = 64 << 10;
 
@@ -20,18 +16,24 @@ fn settings() -> Settings {
     Settings::continuous(WINDOW, 2, 1e9).unwrap()
 }
 
-fn ctr(user: u64, len: usize) -> Message {
-    let key = Arc::new(AesKey::new(AesKernel::best(), &[7; 32]).unwrap());
-    let cipher = Cipher::Ctr { key, iv: [user as u8; 16] };
-    Message { user, cipher, buffer: vec![user as u8; len].into(), payload: 0..len }
+fn key() -> Arc<AeadKey> {
+    Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap())
 }
 
-/// What CTR makes of it.
+/// A message of `len` bytes of one value.
+fn message(user: u64, len: usize) -> Message {
+    let cipher = Cipher::Seal { key: key(), nonce: [user as u8; 12], aad: 0..0 };
+    let buffer = [vec![user as u8; len], vec![0; TAG_LEN]].concat().into();
+    Message { user, cipher, buffer, payload: 0..len }
+}
+
+/// True if it is sealed as it should be.
 fn is_right(message: &Message) -> bool {
-    let mut expected = vec![message.user as u8; message.payload.len()];
-    let key = AesKey::new(AesKernel::Soft, &[7; 32]).unwrap();
-    key.ctr(&[message.user as u8; 16], 0, &mut expected);
-    message.buffer[message.payload.clone()] == expected
+    let mut sealed = message.buffer.to_vec();
+    let (in_out, tag) = sealed.split_at_mut(message.payload.end);
+    let nonce = [message.user as u8; 12];
+    key().open(nonce, b"", in_out, (&*tag).try_into().unwrap()).is_ok()
+        && in_out.iter().all(|byte| *byte == message.user as u8)
 }
 
 /// A sink that lets nothing through before its gate was opened.
@@ -56,7 +58,7 @@ fn a_producer_that_is_faster_is_refused_and_memory_stays_bounded() {
     let live = Live::start(settings(), sink).unwrap();
     let mut refused = 0;
     for index in 0..20_000 {
-        match live.try_put(ctr(index, 1000)) {
+        match live.try_put(message(index, 1000)) {
             Ok(()) => {}
             Err((Error::Full { .. }, _)) => refused += 1,
             Err((error, _)) => panic!("{error}"),
@@ -76,7 +78,8 @@ fn a_producer_that_is_faster_is_refused_and_memory_stays_bounded() {
 fn a_sink_that_stands_still_fills_the_window_and_the_end_comes_in_time() {
     let (gate, sink) = gated();
     let live = Live::start(settings(), sink).unwrap();
-    let accepted = (0..1000).filter(|user| live.try_put(ctr(*user, 1000)).is_ok()).count() as u64;
+    let accepted =
+        (0..1000).filter(|user| live.try_put(message(*user, 1000)).is_ok()).count() as u64;
     assert_eq!(accepted, WINDOW / 1000);
     let summary = live.finish(Some(Instant::now() + Duration::from_millis(20)));
     assert!(matches!(summary.failure, Some(Error::Late)), "{:?}", summary.failure);
@@ -90,7 +93,7 @@ fn a_sink_that_goes_on_after_a_while_gets_everything() {
     let live = Live::start(settings(), sink).unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {
-            (0..1000).for_each(|user| live.put(ctr(user, 1000)).unwrap());
+            (0..1000).for_each(|user| live.put(message(user, 1000)).unwrap());
         });
         let patience = Instant::now() + Duration::from_secs(60);
         while live.window().used() < WINDOW - 1000 {
@@ -107,7 +110,7 @@ fn a_sink_that_goes_on_after_a_while_gets_everything() {
 fn put_until_it_ends(live: &Live) {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
-        match live.put(ctr(1, 1000)) {
+        match live.put(message(1, 1000)) {
             Ok(()) => assert!(Instant::now() < patience, "it does not end"),
             Err(error) => return assert!(matches!(error, Error::Closed), "{error}"),
         }
@@ -116,81 +119,37 @@ fn put_until_it_ends(live: &Live) {
 
 #[test]
 fn a_sink_that_fails_ends_the_stream_and_what_was_not_handed_on_is_told() {
-    for rounds in [None, Some(Rounds { batch: None, crew: Crew::Dealt })] {
-        let mut left = 100;
-        let sink = move |_: &mut Done| {
-            left -= 1;
-            if left < 0 { Err(io::Error::from(io::ErrorKind::BrokenPipe)) } else { Ok(()) }
-        };
-        let live = Live::start(Settings { rounds, ..settings() }, sink).unwrap();
-        put_until_it_ends(&live);
-        let accepted = live.window().accepted();
-        let summary = live.finish(None);
-        let Some(Error::Sink(why)) = summary.failure else { panic!("{:?}", summary.failure) };
-        assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
-        assert_eq!((summary.stats.messages, summary.undelivered), (100, accepted - 100));
-        assert_eq!(summary.stats.in_use.buffered + summary.stats.in_use.in_flight, 0);
-    }
+    let mut left = 100;
+    let sink = move |_: &mut Done| {
+        left -= 1;
+        if left < 0 { Err(io::Error::from(io::ErrorKind::BrokenPipe)) } else { Ok(()) }
+    };
+    let live = Live::start(settings(), sink).unwrap();
+    put_until_it_ends(&live);
+    let accepted = live.window().accepted();
+    let summary = live.finish(None);
+    let Some(Error::Sink(why)) = summary.failure else { panic!("{:?}", summary.failure) };
+    assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!((summary.stats.messages, summary.undelivered), (100, accepted - 100));
+    assert_eq!(summary.stats.in_use.buffered + summary.stats.in_use.in_flight, 0);
 }
 
 #[test]
 fn a_sink_that_panics_ends_the_stream_whoever_is_left() {
-    let dealt = Some(Rounds { batch: None, crew: Crew::Dealt });
-    for (workers, rounds) in [(2, None), (1, None), (2, dealt)] {
+    for workers in [1, 2] {
         let mut left = 10;
         let sink = move |_: &mut Done| {
             left -= 1;
             assert!(left > 0, "a test's own panic");
             Ok(())
         };
-        let settings = Settings { rounds, ..Settings::continuous(WINDOW, workers, 1e9).unwrap() };
+        let settings = Settings::continuous(WINDOW, workers, 1e9).unwrap();
         let live = Live::start(settings, sink).unwrap();
         put_until_it_ends(&live);
         let summary = live.finish(None);
         assert!(matches!(summary.failure, Some(Error::Panicked)), "{:?}", summary.failure);
         assert_eq!(summary.stats.messages, 9);
     }
-}
-
-#[test]
-fn messages_of_a_device_that_is_lost_are_sealed_by_the_cpu() {
-    let fake = Fake { piece_chunks: 1, pieces_before_fault: Some(1), ..Fake::default() };
-    let engine = Arc::new(Engine::new(1).with_device(Box::new(fake)));
-    for rounds in [None, Some(Rounds { batch: Some(4096), crew: Crew::Accelerator })] {
-        let engine = Some(Arc::clone(&engine));
-        let right = |done: &mut Done| {
-            assert!(done.outcome.is_ok() && is_right(&done.message));
-            Ok(())
-        };
-        let live =
-            Live::start(Settings { rounds, accelerator: engine, ..settings() }, right).unwrap();
-        for user in 0..60 {
-            // One piece is as far as it gets: it fails in the middle of the thirtieth.
-            let len = if user == 30 { 20_000 } else { 4000 };
-            live.put(ctr(user, len)).unwrap();
-        }
-        let summary = live.finish(None);
-        assert!(summary.failure.is_none(), "{:?}", summary.failure);
-        assert_eq!(summary.stats.messages, 60);
-        assert_eq!(summary.stats.on_accelerator + summary.stats.instead, 60);
-        assert!(summary.stats.on_accelerator > 0 && summary.stats.instead > 0);
-        assert_eq!(summary.stats.lost.as_deref(), Some("the fake device failed on demand"));
-    }
-}
-
-#[test]
-fn a_device_that_cannot_do_it_leaves_it_to_the_cpu() {
-    let fake = Fake { supports: |_| false, ..Fake::default() };
-    let engine = Some(Arc::new(Engine::new(1).with_device(Box::new(fake))));
-    let right = |done: &mut Done| {
-        assert!(is_right(&done.message));
-        Ok(())
-    };
-    let live = Live::start(Settings { accelerator: engine, ..settings() }, right).unwrap();
-    (0..10).for_each(|user| live.put(ctr(user, 1000)).unwrap());
-    let summary = live.finish(None);
-    assert_eq!((summary.stats.instead, summary.stats.messages), (10, 10));
-    assert!(summary.stats.lost.is_some_and(|why| why.contains("can do")));
 }
 
 #[test]
@@ -201,19 +160,20 @@ fn a_message_longer_than_the_window_is_refused_and_an_empty_one_goes_through() {
         Ok(())
     };
     let live = Live::start(settings(), sink).unwrap();
-    let long = ctr(1, WINDOW as usize + 1);
+    let long = message(1, WINDOW as usize + 1);
     assert!(matches!(live.put(long), Err(Error::TooLong { .. })));
     let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap());
     let seal = Cipher::Seal { key: Arc::clone(&key), nonce: [1; 12], aad: 0..3 };
     let buffer = [b"aad".to_vec(), vec![0; TAG_LEN]].concat().into();
     live.put(Message { user: 1, cipher: seal, buffer, payload: 3..3 }).unwrap();
-    live.put(ctr(1, 0)).unwrap();
+    live.put(message(1, 0)).unwrap();
     assert_eq!(live.finish(None).stats.messages, 2);
     let (sealed, mut buffer) = receiver.recv().unwrap();
     let (aad, tag) = buffer.split_at_mut(3);
     assert!(sealed);
     key.open([1; 12], aad, &mut [], (&*tag).try_into().unwrap()).unwrap();
-    assert_eq!(receiver.recv().unwrap(), (true, Vec::new()));
+    let (sealed, tag) = receiver.recv().unwrap();
+    assert!(sealed && tag.len() == TAG_LEN);
 }
 
 #[test]
@@ -257,9 +217,9 @@ fn a_payload_outside_of_its_buffer_is_an_outcome_and_no_panic() {
         Ok(())
     };
     let live = Live::start(settings(), sink).unwrap();
-    let mut message = ctr(1, 20);
-    message.payload = 5..50;
-    live.put(message).unwrap();
+    let mut outside = message(1, 4);
+    outside.payload = 5..50;
+    live.put(outside).unwrap();
     assert_eq!(live.finish(None).stats.failures, 1);
 }
 
@@ -281,7 +241,7 @@ fn a_clock_that_is_refused_is_counted_and_the_stream_goes_on() {
     };
     let live =
         Live::start(Settings { pace, velocity: Velocity::Fixed(1), ..settings() }, right).unwrap();
-    (0..100).for_each(|user| live.put(ctr(user, 1000)).unwrap());
+    (0..100).for_each(|user| live.put(message(user, 1000)).unwrap());
     let patience = Instant::now() + Duration::from_secs(60);
     while live.stats().clocks_refused == 0 {
         assert!(Instant::now() < patience, "no clock was asked for");
@@ -293,38 +253,26 @@ fn a_clock_that_is_refused_is_counted_and_the_stream_goes_on() {
 }
 
 #[test]
-fn every_loop_and_crew_gives_the_same() {
-    let rounds = |batch, crew| Some(Rounds { batch, crew });
-    let loops = [
-        None,
-        rounds(None, Crew::Serial),
-        rounds(Some(3000), Crew::Serial),
-        rounds(None, Crew::Dealt),
-        rounds(Some(3000), Crew::Dealt),
-        // For want of an accelerator, the CPU.
-        rounds(None, Crew::Accelerator),
-    ];
-    for rounds in loops {
-        for velocity in [
-            Velocity::LecpaesLiteral,
-            Velocity::Lecpaes,
-            Velocity::RaceToIdle,
-            Velocity::Paced { deadline: 0.05 },
-        ] {
-            let mut next = 0;
-            let sink = move |done: &mut Done| {
-                assert_eq!(done.message.user, next);
-                next += 1;
-                assert!(is_right(&done.message));
-                Ok(())
-            };
-            let live = Live::start(Settings { rounds, velocity, ..settings() }, sink).unwrap();
-            for user in 0..200 {
-                live.put(ctr(user, (user as usize * 97) % 3000)).unwrap();
-            }
-            let summary = live.finish(None);
-            assert!(summary.failure.is_none(), "{rounds:?}, {velocity:?}");
-            assert_eq!(summary.stats.messages, 200);
+fn every_policy_gives_the_same() {
+    for velocity in [
+        Velocity::LecpaesLiteral,
+        Velocity::Lecpaes,
+        Velocity::RaceToIdle,
+        Velocity::Paced { deadline: 0.05 },
+    ] {
+        let mut next = 0;
+        let sink = move |done: &mut Done| {
+            assert_eq!(done.message.user, next);
+            next += 1;
+            assert!(is_right(&done.message));
+            Ok(())
+        };
+        let live = Live::start(Settings { velocity, ..settings() }, sink).unwrap();
+        for user in 0..200 {
+            live.put(message(user, (user as usize * 97) % 3000)).unwrap();
         }
+        let summary = live.finish(None);
+        assert!(summary.failure.is_none(), "{velocity:?}");
+        assert_eq!(summary.stats.messages, 200);
     }
 }

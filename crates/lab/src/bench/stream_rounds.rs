@@ -1,0 +1,380 @@
+//! The study's loops, Algorithms 1 to 4 of LECPAES: take from the window, work on all of it, hand all
+//! of it on, and only then take again. Everything waits for the slowest message of a round.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use wattlock_engine::crypto::AesKey;
+use wattlock_engine::{Cipher, Data, Engine, Error as EngineError, Job, Policy};
+use wattlock_stream::{Error, Knob, Ladder, Sense, Taken, Velocity, Window};
+use zeroize::Zeroizing;
+
+/// A loop, and what it works with.
+pub struct Rounds {
+    /// Bytes that a round takes at most, but one message at least; `None` is all that is buffered.
+    pub batch: Option<u64>,
+    /// Who works on them.
+    pub crew: Crew,
+    /// Chooses the clock.
+    pub velocity: Velocity,
+    /// What it chooses from.
+    pub ladder: Ladder,
+    /// Sets the clock, on a thread of its own.
+    pub knob: Option<Box<dyn Knob>>,
+}
+
+/// Who works on a round.
+pub enum Crew {
+    /// The thread of the loop, one message after the other (CS).
+    Serial,
+    /// As many threads, started in each round; whole messages are dealt to them evenly (CP).
+    Dealt(usize),
+    /// The accelerator, one message after the other (GP, LECPAES); the CPU does what it drops.
+    Accelerator(Arc<Engine>),
+}
+
+/// A user's message under AES-CTR.
+pub struct Message {
+    /// Whose it is.
+    pub user: usize,
+    /// The user's key.
+    pub key: Arc<AesKey>,
+    /// The first counter block.
+    pub iv: [u8; AesKey::BLOCK_LEN],
+    /// The payload, worked on in place.
+    pub buffer: Zeroizing<Vec<u8>>,
+}
+
+/// What a loop did.
+#[derive(Default)]
+pub struct Done {
+    pub messages: u64,
+    pub bytes: u64,
+    /// Messages that the CPU worked on in the accelerator's place.
+    pub instead: u64,
+    /// Why the accelerator was not asked any more.
+    pub lost: Option<String>,
+    /// Time spent on ciphers, all threads together.
+    pub working: Duration,
+    /// From when each message was put in until it was handed on.
+    pub delays: Vec<Duration>,
+    /// Times that a clock was set.
+    pub clocks_set: u64,
+}
+
+/// Puts messages in front of a loop.
+pub struct Producer {
+    window: Arc<Window<Message>>,
+    consumer: thread::Thread,
+}
+
+impl Producer {
+    /// Puts a message in if there is room.
+    ///
+    /// # Errors
+    /// [`Error::Full`] and [`Error::Closed`], with the message.
+    // The message is what makes it large, and it has to go back.
+    #[allow(clippy::result_large_err)]
+    pub fn try_put(&self, message: Message) -> Result<(), (Error, Message)> {
+        self.window.try_put(message.buffer.len() as u64, message)?;
+        self.consumer.unpark();
+        Ok(())
+    }
+}
+
+impl Rounds {
+    /// Runs the loop on a window of `bytes` while `produce` puts messages in, and until all of them
+    /// were handed to `take`. Returns what was done, and how often the window refused a message.
+    ///
+    /// # Errors
+    /// Those of `produce` and `take`; that a thread cannot be started.
+    pub fn run(
+        self,
+        bytes: u64,
+        produce: impl FnOnce(&Producer) -> anyhow::Result<()>,
+        take: impl FnMut(Message) -> anyhow::Result<()> + Send,
+    ) -> anyhow::Result<(Done, u64)> {
+        let window = Window::new(bytes)?;
+        let done = thread::scope(|scope| {
+            let own = Arc::clone(&window);
+            let consumer = thread::Builder::new()
+                .name("rounds".into())
+                .spawn_scoped(scope, move || self.consume(&own, take))?;
+            let thread = consumer.thread().clone();
+            let producer = Producer { window: Arc::clone(&window), consumer: thread.clone() };
+            let produced = produce(&producer);
+            window.close();
+            thread.unpark();
+            let done = consumer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            produced.and(done)
+        })?;
+        Ok((done, window.refusals()))
+    }
+
+    fn consume(
+        self,
+        window: &Arc<Window<Message>>,
+        mut take: impl FnMut(Message) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Done> {
+        let (clocks, wanted) = channel();
+        let Self { batch, crew, velocity, ladder, knob } = self;
+        thread::scope(|scope| {
+            let rungs = &ladder;
+            let setter = scope.spawn(move || set_clocks(knob, rungs, &wanted));
+            let mut done = Done::default();
+            let result = go_round(window, batch, &crew, (velocity, rungs), &clocks, |round| {
+                for taken in round.drain(..) {
+                    done.messages += 1;
+                    done.bytes += taken.item.buffer.len() as u64;
+                    done.delays.push(taken.since.elapsed());
+                    take(taken.item)?;
+                }
+                Ok(())
+            });
+            if result.is_err() {
+                // The producer finds it closed.
+                window.close();
+            }
+            drop(clocks);
+            done.clocks_set = setter.join().unwrap_or_default();
+            let work = result?;
+            Ok(Done { instead: work.instead, lost: work.lost, working: work.working, ..done })
+        })
+    }
+}
+
+/// What was worked, and by whom.
+#[derive(Default)]
+struct Work {
+    working: Duration,
+    instead: u64,
+    lost: Option<String>,
+}
+
+/// Works until the window is exhausted.
+fn go_round(
+    window: &Arc<Window<Message>>,
+    most: Option<u64>,
+    crew: &Crew,
+    (velocity, ladder): (Velocity, &Ladder),
+    clocks: &Sender<usize>,
+    mut hand_on: impl FnMut(&mut Vec<Taken<Message>>) -> anyhow::Result<()>,
+) -> anyhow::Result<Work> {
+    let (mut work, mut round, mut rung) = (Work::default(), Vec::new(), 0);
+    loop {
+        // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
+        let used = window.in_use();
+        let (buffered, in_flight) = (used.buffered, used.in_flight);
+        rung = velocity.rung(&Sense { buffered, in_flight, size: window.size(), rung }, ladder);
+        let _ = clocks.send(rung);
+        if window.take(most.unwrap_or(u64::MAX), &mut round) == 0 {
+            if window.is_exhausted() {
+                return Ok(work);
+            }
+            thread::park();
+            continue;
+        }
+        match crew {
+            Crew::Serial => round.iter_mut().for_each(|one| work.working += on_cpu(&mut one.item)),
+            Crew::Dealt(threads) => work.working += deal(*threads, &mut round)?,
+            Crew::Accelerator(engine) => {
+                for one in &mut round {
+                    work.on_accelerator(engine, &mut one.item)?;
+                }
+            }
+        }
+        hand_on(&mut round)?;
+    }
+}
+
+fn on_cpu(message: &mut Message) -> Duration {
+    let started = Instant::now();
+    message.key.ctr(&message.iv, 0, &mut message.buffer);
+    started.elapsed()
+}
+
+/// Algorithm 3: starts the threads, gives each as many users' messages, and waits for all.
+fn deal(threads: usize, round: &mut [Taken<Message>]) -> anyhow::Result<Duration> {
+    let threads = threads.min(round.len()).max(1);
+    let mut hands: Vec<Vec<&mut Message>> = (0..threads).map(|_| Vec::new()).collect();
+    for (index, one) in round.iter_mut().enumerate() {
+        hands[index % threads].push(&mut one.item);
+    }
+    thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for hand in hands {
+            let work = move || hand.into_iter().map(on_cpu).sum::<Duration>();
+            let started = thread::Builder::new().spawn_scoped(scope, work);
+            workers.push(started.context("cannot start a thread")?);
+        }
+        Ok(workers.into_iter().map(|worker| worker.join().unwrap_or_default()).sum())
+    })
+}
+
+impl Work {
+    /// Lets the engine's accelerator work on a message as long as there is one.
+    fn on_accelerator(&mut self, engine: &Engine, message: &mut Message) -> anyhow::Result<()> {
+        if self.lost.is_some() {
+            self.instead += 1;
+            self.working += on_cpu(message);
+            return Ok(());
+        }
+        let started = Instant::now();
+        let job = Job {
+            cipher: Cipher::Ctr { key: &message.key, iv: message.iv },
+            chunk_len: message.buffer.len().clamp(1, CTR_CHUNK),
+            data: Data::InPlace { slots: &mut message.buffer },
+        };
+        match engine.run_by(Policy::Gpu, job) {
+            Ok(report) => {
+                self.working += started.elapsed();
+                let fault = report.devices().find_map(|device| device.fault.as_ref());
+                self.lost = fault.map(ToString::to_string);
+                // What the device dropped, the engine's CPU workers have finished.
+                self.instead += u64::from(report.cpu.bytes > 0);
+                Ok(())
+            }
+            Err(error @ EngineError::NoDevice { .. }) => {
+                self.lost = Some(error.to_string());
+                self.on_accelerator(engine, message)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Bytes of a chunk of CTR for an accelerator, which gives each chunk to threads of its own.
+const CTR_CHUNK: usize = 4096;
+
+/// Sets the rung that was wanted last, when it changes. Returns how often one was set.
+fn set_clocks(knob: Option<Box<dyn Knob>>, ladder: &Ladder, wanted: &Receiver<usize>) -> u64 {
+    let Some(mut knob) = knob else { return 0 };
+    let (mut set, mut count) = (None, 0);
+    while let Ok(mut rung) = wanted.recv() {
+        while let Ok(newer) = wanted.try_recv() {
+            rung = newer;
+        }
+        if set != Some(rung) {
+            set = Some(rung);
+            count += u64::from(knob.set(rung, &ladder.rungs()[rung]).is_ok());
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use wattlock_engine::crypto::AesKernel;
+    use wattlock_engine::fake::Fake;
+    use wattlock_stream::worker_ladder;
+
+    use super::*;
+
+    const WINDOW: u64 = 64 << 10;
+
+    fn rounds(batch: Option<u64>, crew: Crew, velocity: Velocity) -> Rounds {
+        Rounds { batch, crew, velocity, ladder: worker_ladder(2, 1e9).unwrap(), knob: None }
+    }
+
+    fn message(user: usize, len: usize) -> Message {
+        let key = Arc::new(AesKey::new(AesKernel::best(), &[7; 32]).unwrap());
+        let buffer = vec![user as u8; len].into();
+        Message { user, key, iv: [user as u8; 16], buffer }
+    }
+
+    fn is_right(message: &Message) -> bool {
+        let mut expected = vec![message.user as u8; message.buffer.len()];
+        let key = AesKey::new(AesKernel::Soft, &[7; 32]).unwrap();
+        key.ctr(&message.iv, 0, &mut expected);
+        *message.buffer == expected
+    }
+
+    /// Puts as many messages, each as soon as there is room.
+    fn put_all(producer: &Producer, count: usize, len: impl Fn(usize) -> usize) {
+        for user in 0..count {
+            let mut one = message(user, len(user));
+            while let Err((error, back)) = producer.try_put(one) {
+                match error {
+                    Error::Full { .. } => thread::yield_now(),
+                    Error::Closed => return,
+                    error => panic!("{error}"),
+                }
+                one = back;
+            }
+        }
+    }
+
+    #[test]
+    fn every_crew_and_policy_gives_the_same() {
+        let no_accelerator = || Crew::Accelerator(Arc::new(Engine::new(1)));
+        let crews: [&dyn Fn() -> Crew; 3] = [&|| Crew::Serial, &|| Crew::Dealt(3), &no_accelerator];
+        for crew in crews {
+            for batch in [None, Some(3000)] {
+                for velocity in [Velocity::LecpaesLiteral, Velocity::Lecpaes, Velocity::Fixed(1)] {
+                    let mut next = 0;
+                    let (done, _) = rounds(batch, crew(), velocity)
+                        .run(
+                            WINDOW,
+                            |producer| {
+                                put_all(producer, 200, |user| (user * 97) % 3000);
+                                Ok(())
+                            },
+                            |message| {
+                                assert_eq!(message.user, next);
+                                next += 1;
+                                assert!(is_right(&message));
+                                Ok(())
+                            },
+                        )
+                        .unwrap();
+                    assert_eq!((done.messages, done.delays.len()), (200, 200));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn messages_of_a_device_that_is_lost_are_done_by_the_cpu() {
+        let fake = Fake { piece_chunks: 1, pieces_before_fault: Some(1), ..Fake::default() };
+        let engine = Arc::new(Engine::new(1).with_device(Box::new(fake)));
+        let crew = Crew::Accelerator(engine);
+        let (done, _) = rounds(Some(4096), crew, Velocity::Fixed(0))
+            .run(
+                WINDOW,
+                |producer| {
+                    // One piece is as far as it gets: it fails in the middle of the thirtieth.
+                    put_all(producer, 60, |user| if user == 30 { 20_000 } else { 4000 });
+                    Ok(())
+                },
+                |message| {
+                    assert!(is_right(&message));
+                    Ok(())
+                },
+            )
+            .unwrap();
+        assert_eq!(done.messages, 60);
+        assert!(done.instead > 0 && done.instead < 60, "{}", done.instead);
+        assert_eq!(done.lost.as_deref(), Some("the fake device failed on demand"));
+    }
+
+    #[test]
+    fn a_failure_behind_the_loop_ends_it() {
+        let mut left = 10;
+        let ended = rounds(None, Crew::Dealt(2), Velocity::Fixed(0)).run(
+            WINDOW,
+            |producer| {
+                put_all(producer, 10_000, |_| 1000);
+                Ok(())
+            },
+            |_| {
+                left -= 1;
+                anyhow::ensure!(left > 0, "no more");
+                Ok(())
+            },
+        );
+        assert_eq!(ended.err().unwrap().to_string(), "no more");
+    }
+}
