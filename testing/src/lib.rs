@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+pub mod constant_time;
 mod library;
 mod port;
 mod skips;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 mod support;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(dead_code, reason = "the other example uses all of it")]
-#[path = "../../crypto/examples/constant_time/welch.rs"]
+#[path = "../../crypto/examples/constant_time/methods/welch.rs"]
 mod welch;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

@@ -10,55 +10,8 @@ use wattlock_crypto::{
     KeccakKernel, NONCE_LEN, Secret, ShaKernel, TAG_LEN, hmac, pkcs7, sha3,
 };
 
+use crate::methods::{Case, Kind, case};
 use crate::tls_cases;
-
-/// Something to run on secrets.
-pub struct Case {
-    pub name: String,
-    pub kind: Kind,
-    /// Branches on the answer itself, such as "the tag is wrong", which is public.
-    pub answers: u64,
-    /// Bytes of secrets.
-    len: usize,
-    /// Makes bytes from a seed such that the answer is always the same.
-    pub shape: fn(&mut [u8]),
-    #[allow(clippy::type_complexity, reason = "any code on secrets, and named only here")]
-    run: Box<dyn Fn(&mut [u8])>,
-}
-
-/// What is expected of a case.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// No time that depends on the secrets.
-    Ours,
-    /// A `_vartime` file or worse: the method has to find it.
-    Control,
-    /// AWS-LC's own code, which is shown and not judged.
-    AwsLc,
-}
-
-impl Case {
-    /// Secrets for a run: plain ones for the seed 0, otherwise pseudo-random ones.
-    pub fn secrets(&self, seed: u64) -> Vec<u8> {
-        let mut bytes = vec![0; self.len];
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        for chunk in bytes.chunks_mut(8) {
-            // xorshift64*; it stays at 0 for the seed 0.
-            state ^= state >> 12;
-            state ^= state << 25;
-            state ^= state >> 27;
-            let word = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
-            chunk.copy_from_slice(&word[..chunk.len()]);
-        }
-        (self.shape)(&mut bytes);
-        bytes
-    }
-
-    /// Works on secrets, in place.
-    pub fn run(&self, secrets: &mut [u8]) {
-        (self.run)(secrets);
-    }
-}
 
 /// The kernels that cannot run here, and why.
 pub fn absent() -> Vec<(&'static str, String)> {
@@ -254,9 +207,4 @@ fn aws_lc() -> Vec<Case> {
     verify.answers = 1;
     cases.push(verify);
     cases
-}
-
-/// A case of a kind that answers nothing, on secrets of any shape.
-pub fn case(name: String, kind: Kind, len: usize, run: impl Fn(&mut [u8]) + 'static) -> Case {
-    Case { name, kind, answers: 0, len, shape: |_| (), run: Box::new(run) }
 }

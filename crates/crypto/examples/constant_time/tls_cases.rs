@@ -6,7 +6,7 @@ use std::hint::black_box;
 use wattlock_crypto::tls_cbc::{self, SealKernel, SealRecord, seal_records_with};
 use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey, hmac};
 
-use crate::cases::{Case, Kind, case};
+use crate::methods::{Case, Kind, case};
 
 /// All cases.
 pub fn all() -> Vec<Case> {

@@ -3,8 +3,7 @@
 
 use std::arch::asm;
 
-use crate::Finding;
-use crate::cases::Case;
+use super::{Case, Finding};
 
 /// Runs the case on marked secrets and counts what memcheck reports.
 pub fn check(case: &Case) -> Finding {

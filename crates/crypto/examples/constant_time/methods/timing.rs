@@ -1,8 +1,7 @@
 //! Measures: times on fixed secrets against times on random ones.
 
-use crate::Finding;
-use crate::cases::Case;
-use crate::welch::Comparison;
+use super::welch::Comparison;
+use super::{Case, Finding};
 
 /// Times the case on both classes.
 pub fn check(case: &Case) -> Finding {

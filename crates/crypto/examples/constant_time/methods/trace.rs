@@ -6,9 +6,8 @@ use std::arch::x86_64::__cpuid_count;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_uint};
 
-use crate::Finding;
-use crate::cases::Case;
-use crate::operands::{self, Disassembly};
+use super::operands::{self, Disassembly};
+use super::{Case, Finding};
 
 /// Compares runs, and keeps what it learnt about the program's instructions.
 pub struct Tracer {
