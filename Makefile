@@ -67,8 +67,12 @@ constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	target/release/examples/constant_time trace \
-		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 tls-cbc cbc-sha parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
+		aes-vaes512 keccak-avx512 sha-avx512 sha-rustcrypto/hmac-sha256 parc4 secret pkcs7 aes-ttable-vartime control rc4-vartime
 	target/release/examples/constant_time timing
+	cargo build --release --locked -p wattlock-tls --example constant_time_records
+	valgrind -q --log-file=/dev/null target/release/examples/constant_time_records memcheck
+	target/release/examples/constant_time_records trace tls-cbc cbc-sha control
+	target/release/examples/constant_time_records timing
 	cargo build --release --locked -p wattlock-provider --lib --example record_timing
 	target/release/examples/record_timing
 

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wattlock_engine::crypto::{HmacAlgorithm, HmacKey, hmac, tls_cbc};
+use wattlock_engine::crypto::{HmacAlgorithm, HmacKey};
+use wattlock_tls::cbc::{self, HEADER_LEN};
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, content)) = data.split_first_chunk::<8>() else { return };
@@ -31,14 +32,14 @@ fuzz_target!(|data: &[u8]| {
         let right = record[padded..].iter().all(|byte| *byte == padding);
         (right && record[len..padded] == tag(&record[..len])).then_some(len)
     })();
-    assert_eq!(tls_cbc::verify(&key, HEADER, &record).ok(), expected);
+    assert_eq!(cbc::verify(&key, HEADER, &record).ok(), expected);
     let mut found = vec![0; algorithm.tag_len()];
     if let (Ok(len), Some(expected)) =
-        (tls_cbc::unpad(&record, &mut found, &[0x3c; HmacAlgorithm::MOST_TAG_LEN]), expected)
+        (cbc::unpad(&record, &mut found, &[0x3c; HmacAlgorithm::MOST_TAG_LEN]), expected)
     {
         assert_eq!(len, expected);
         assert_eq!(found, record[len..][..found.len()]);
     }
 });
 
-const HEADER: [u8; hmac::HEADER_LEN] = [9; hmac::HEADER_LEN];
+const HEADER: [u8; HEADER_LEN] = [9; HEADER_LEN];

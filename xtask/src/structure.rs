@@ -14,11 +14,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-crypto", &[]),
     ("wattlock-energy", &[]),
     ("wattlock-engine", &["wattlock-crypto", "wattlock-energy"]),
+    ("wattlock-tls", &["wattlock-crypto"]),
     ("wattlock-gpu", &["wattlock-engine"]),
     ("wattlock-file", &["wattlock-engine"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
-    ("wattlock-provider", &["wattlock-crypto", "wattlock-engine", "wattlock-gpu"]),
+    ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
     ("wattlock-report", &["wattlock-file"]),
     (
         "wattlock-host",
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "wattlock-lab",
         &[
+            "wattlock-tls",
             "wattlock-energy",
             "wattlock-engine",
             "wattlock-gpu",

@@ -252,10 +252,11 @@ impl AesKey {
     }
 
     /// The round keys, if the key is for AES-NI or more.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn aes_ni_keys(&self) -> Option<&RoundKeys> {
         match &self.expanded {
+            #[cfg(target_arch = "x86_64")]
             Expanded::AesNi(key) => Some(key.encrypt_keys()),
+            #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => Some(key.encrypt_keys()),
             Expanded::Soft(_) | Expanded::TtableVartime(_) => None,
         }

@@ -1,6 +1,6 @@
 //! Wattlock's primitives: authenticated encryption, key derivation, secrets that wipe themselves.
 //!
-//! No I/O, no threads, no clock. Everything here works on memory that the caller owns, in place.
+//! No I/O, no threads, no clock, no files, no TLS. Everything here works on memory that the caller owns, in place.
 //! The code for one instruction set each is in the module `kernel`, the only place of this crate
 //! that may hold unsafe code.
 #![deny(unsafe_code)]
@@ -14,6 +14,7 @@ pub mod hkdf;
 pub mod hmac;
 mod keccak;
 mod kernel;
+pub mod mask;
 pub mod pkcs7;
 pub mod random;
 pub mod roofline;
@@ -21,8 +22,8 @@ mod secret;
 mod sha;
 pub mod sha3;
 mod sponge;
+pub mod stitched;
 pub mod study;
-pub mod tls_cbc;
 pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
@@ -80,6 +81,14 @@ pub enum Error {
         len: usize,
         /// Bytes of a block.
         block_len: usize,
+    },
+    /// A message that is to get a tag has no room for it.
+    #[error("{len} bytes have no room for the payload and a tag of {tag_len} bytes")]
+    NoRoom {
+        /// Bytes of the message.
+        len: usize,
+        /// Bytes of the tag.
+        tag_len: usize,
     },
     /// No algorithm has that name.
     #[error("there is no algorithm named {0:?}")]

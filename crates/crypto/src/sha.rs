@@ -99,20 +99,24 @@ pub(crate) trait Word:
 }
 
 impl Word for u32 {
+    #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 4])
     }
 
+    #[inline]
     fn write(self, bytes: &mut [u8]) {
         bytes.copy_from_slice(&self.to_be_bytes()[..bytes.len()]);
     }
 }
 
 impl Word for u64 {
+    #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 8])
     }
 
+    #[inline]
     fn write(self, bytes: &mut [u8]) {
         bytes.copy_from_slice(&self.to_be_bytes()[..bytes.len()]);
     }
@@ -151,6 +155,7 @@ impl Compression<16, 64> for Sha1 {
     type Word = u32;
     const FEWEST: usize = 4;
 
+    #[inline]
     fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         let state = state.first_chunk_mut().expect("five of eight words");
         sha1::block_api::compress(state, blocks);
@@ -163,6 +168,7 @@ impl Compression<16, 64> for Sha256 {
     type Word = u32;
     const FEWEST: usize = 5;
 
+    #[inline]
     fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         sha2::block_api::compress256(state, blocks);
     }
@@ -174,6 +180,7 @@ impl Compression<8, 128> for Sha512 {
     type Word = u64;
     const FEWEST: usize = 2;
 
+    #[inline]
     fn compress(state: &mut [u64; 8], blocks: &[[u8; 128]]) {
         sha2::block_api::compress512(state, blocks);
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacAlgorithm;
-use wattlock_crypto::{AesKey, tls_cbc};
 use wattlock_engine::Cipher as Work;
+use wattlock_tls::cbc;
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -204,7 +205,7 @@ impl BlockCipher {
                 let mac = &mut tls.mac[..self.mac_size];
                 let mut instead = [0; MAX_MAC_LEN];
                 random::fill(&mut instead[..self.mac_size])?;
-                Ok(tls_cbc::unpad(inside, mac, &instead)?)
+                Ok(cbc::unpad(inside, mac, &instead)?)
             }
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey};
-use wattlock_crypto::tls_cbc::{self, SealRecord};
 use wattlock_engine::Cipher as Work;
+use wattlock_tls::cbc::{self, SealRecord};
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -164,7 +164,7 @@ impl Composite {
         }
         self.blocks(record.len(), record)?;
         let inside = record.get(iv_len..).ok_or(Error::Record)?;
-        match tls_cbc::verify(&mac, aad.bytes(), inside) {
+        match cbc::verify(&mac, aad.bytes(), inside) {
             Ok(payload) => {
                 count(Path::CompositeRecord, 1, payload);
                 Ok(payload)
@@ -189,7 +189,7 @@ impl Composite {
             let key = self.key.get()?;
             let header = aad.bytes();
             let mut records = [SealRecord { header, iv: self.iv, payload, in_out }];
-            tls_cbc::seal_records(key, mac, &mut records)?;
+            cbc::seal_records(key, mac, &mut records)?;
             let [SealRecord { in_out, .. }] = records;
             self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
             self.requests.did(request);
@@ -267,7 +267,7 @@ fn seal_records(
         records.push(SealRecord { header: aad.bytes(), iv, payload: 0..*len, in_out });
         rest = behind;
     }
-    tls_cbc::seal_records(key, mac, &mut records)
+    cbc::seal_records(key, mac, &mut records)
 }
 
 impl Cipher for Composite {

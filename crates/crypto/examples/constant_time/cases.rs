@@ -3,7 +3,6 @@
 use std::hint::black_box;
 
 use wattlock_crypto::study::{Parc4, Rc4};
-use wattlock_crypto::tls_cbc::SealKernel;
 use wattlock_crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
@@ -11,12 +10,11 @@ use wattlock_crypto::{
 };
 
 use crate::methods::{Case, Kind, case};
-use crate::tls_cases;
 
 /// The kernels that cannot run here, and why.
 pub fn absent() -> Vec<(&'static str, String)> {
     let absent = AesKernel::absent().into_iter().chain(KeccakKernel::absent());
-    absent.chain(ShaKernel::absent()).chain(SealKernel::absent()).collect()
+    absent.chain(ShaKernel::absent()).collect()
 }
 
 /// All cases.
@@ -59,7 +57,6 @@ pub fn all() -> Vec<Case> {
         Parc4::xor_block(keystream, data).expect("equal lengths");
     }));
     cases.extend(answering());
-    cases.extend(tls_cases::all());
     cases.extend(aws_lc());
     cases.push(case("rc4-vartime".into(), Kind::Control, 16 + 64, |secrets| {
         let (key, data) = secrets.split_at_mut(16);
@@ -123,11 +120,7 @@ fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Case {
             .chunks(150)
             .zip(tags.chunks_mut(algorithm.tag_len()))
             .enumerate()
-            .map(|(i, (data, tag))| HmacRecord {
-                header: [i as u8; hmac::HEADER_LEN],
-                data: &data[i * 7..],
-                tag,
-            })
+            .map(|(i, (data, tag))| HmacRecord { header: [i as u8; 13], data: &data[i * 7..], tag })
             .collect();
         HmacKey::with_kernel(kernel, algorithm, key).sign_records(&mut records);
         let len = 19 * algorithm.tag_len();

@@ -10,8 +10,6 @@
 mod cases;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod methods;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod tls_cases;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,7 @@ use crate::sha::{
 /// A hash function in HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HmacAlgorithm {
-    /// HMAC-SHA-1, for TLS 1.2 and earlier.
+    /// HMAC-SHA-1, for protocols that have nothing later.
     Sha1,
     /// HMAC-SHA-256.
     Sha256,

@@ -1,14 +1,14 @@
-//! HMAC, FIPS 198-1: the MAC over container headers, and the MACs of many records of TLS at once.
+//! HMAC, FIPS 198-1: the MAC over container headers, and the MACs of many messages at once.
 //!
-//! [`sha256`] and [`verify_sha256`] are AWS-LC's, for one short message. [`HmacKey`] is for TLS: its
-//! records come in dozens, and side by side they take a fraction of the time.
+//! [`sha256`] and [`verify_sha256`] are AWS-LC's, for one short message. [`HmacKey`] is for records,
+//! which come in dozens: side by side they take a fraction of the time.
 
 pub(crate) mod key;
 mod records;
+mod secret_len;
 
 pub use key::{HmacAlgorithm, HmacKey};
-pub(crate) use key::{Pads, length_len, on_pads};
-pub use records::{HEADER_LEN, HmacRecord};
+pub use records::HmacRecord;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify as verify_tag};
 

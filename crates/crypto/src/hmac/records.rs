@@ -1,4 +1,4 @@
-//! HMAC of many records of TLS at once: deals records of unequal length to the lanes of a kernel.
+//! HMAC of many records at once: deals records of unequal length to the lanes of a kernel.
 //!
 //! A record is a run of blocks in four stages: the first, which begins with the header; those that
 //! lie whole in the data and are read there; the padded end; and the outer hash. The lanes go
@@ -10,14 +10,10 @@ use super::key::{HmacKey, Pads, on_pads, pad, write_state};
 use crate::kernel::cpu::Avx512;
 use crate::sha::{Compression, ShaKernel};
 
-/// Bytes of what TLS puts before the data under a MAC: the sequence number, the type, the version
-/// and the length (RFC 5246, section 6.2.3.1).
-pub const HEADER_LEN: usize = 13;
-
 /// A message of HMAC among many.
-pub struct HmacRecord<'a> {
-    /// The first bytes of the message.
-    pub header: [u8; HEADER_LEN],
+pub struct HmacRecord<'a, const HEADER: usize> {
+    /// The first bytes of the message: at most 64.
+    pub header: [u8; HEADER],
     /// The others.
     pub data: &'a [u8],
     /// Where the MAC goes: as many bytes as the algorithm's tags have.
@@ -29,17 +25,23 @@ impl HmacKey {
     ///
     /// # Panics
     /// If a tag has another length than the algorithm's tags; nothing is written then.
-    pub fn sign_records(&self, records: &mut [HmacRecord<'_>]) {
+    pub fn sign_records<const HEADER: usize>(&self, records: &mut [HmacRecord<'_, HEADER>]) {
+        const { assert!(HEADER <= 64, "a header fits into a block of every hash") };
         let len = self.algorithm.tag_len();
         assert!(records.iter().all(|record| record.tag.len() == len), "bytes of each tag");
         on_pads!(self, pads => sign_records(pads, self.kernel, records));
     }
 }
 
-fn sign_records<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
+fn sign_records<
+    H: Compression<LANES, BLOCK>,
+    const LANES: usize,
+    const BLOCK: usize,
+    const HEADER: usize,
+>(
     pads: &Pads<H, LANES, BLOCK>,
     kernel: ShaKernel,
-    records: &mut [HmacRecord<'_>],
+    records: &mut [HmacRecord<'_, HEADER>],
 ) {
     match kernel {
         ShaKernel::Avx512(proof) if records.len() >= H::FEWEST => {
@@ -71,10 +73,10 @@ struct Dealt<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: 
 impl<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>
     Dealt<'r, H, LANES, BLOCK>
 {
-    fn run<'t: 'r>(
+    fn run<'t: 'r, const HEADER: usize>(
         &mut self,
         proof: Avx512,
-        mut records: impl Iterator<Item = &'r mut HmacRecord<'t>>,
+        mut records: impl Iterator<Item = &'r mut HmacRecord<'t, HEADER>>,
     ) {
         loop {
             while self.busy < LANES
@@ -195,12 +197,12 @@ impl<'r, const BLOCK: usize> Lane<'r, BLOCK> {
         }
     }
 
-    fn new(record: &'r mut HmacRecord<'_>) -> Self {
-        let len = HEADER_LEN + record.data.len();
+    fn new<const HEADER: usize>(record: &'r mut HmacRecord<'_, HEADER>) -> Self {
+        let len = HEADER + record.data.len();
         let mut lane = Self { len, tag: record.tag, ..Self::idle() };
-        lane.own[0][..HEADER_LEN].copy_from_slice(&record.header);
-        let place = &mut lane.own[0][HEADER_LEN..];
-        match record.data.split_at_checked(BLOCK - HEADER_LEN) {
+        lane.own[0][..HEADER].copy_from_slice(&record.header);
+        let place = &mut lane.own[0][HEADER..];
+        match record.data.split_at_checked(BLOCK - HEADER) {
             Some((head, rest)) => {
                 place.copy_from_slice(head);
                 (lane.data, lane.rest) = rest.as_chunks();
@@ -208,7 +210,7 @@ impl<'r, const BLOCK: usize> Lane<'r, BLOCK> {
             }
             None => {
                 place[..record.data.len()].copy_from_slice(record.data);
-                lane.end(HEADER_LEN + record.data.len());
+                lane.end(HEADER + record.data.len());
             }
         }
         lane

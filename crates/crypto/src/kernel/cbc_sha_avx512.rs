@@ -1,4 +1,4 @@
-//! AES in CBC beside SHA-256 of eight records, in one loop, with VAES and AVX-512.
+//! AES in CBC beside SHA-256 of eight messages, in one loop, with VAES and AVX-512.
 //!
 //! The hash is that of `sha_avx512.rs` on registers of 256 bits, and fills the units that they have.
 //! Eight chains of CBC leave most of theirs free: done between the rounds of the hash, they cost
@@ -17,7 +17,7 @@ use super::sha_avx512::{CH, K_256, MAJ, XOR3, sixteen};
 use super::sha_avx512_words::words_32_by_8;
 use super::{BLOCK_LEN, RoundKeys};
 
-/// Records beside each other: the 32-bit words of a register.
+/// Messages beside each other: the 32-bit words of a register.
 pub(crate) const LANES: usize = 8;
 
 /// Two blocks of AES, of neighbouring lanes, are in a register.

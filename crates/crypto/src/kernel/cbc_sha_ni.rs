@@ -1,9 +1,9 @@
-//! AES in CBC beside SHA-1 or SHA-256, in one loop, with AES-NI and SHA-NI: a record of TLS under
+//! AES in CBC beside SHA-1 or SHA-256, in one loop, with AES-NI and SHA-NI: a message under
 //! MAC-then-encrypt.
 //!
 //! Either is a chain that waits for its own latency: SHA-256 takes 95 ticks for 64 bytes on Sapphire
 //! Rapids, CBC with AES-128 96, and both in one loop 95. The rounds of one are written between those
-//! of the other, so that the instructions which the CPU looks ahead are of both. Two records beside
+//! of the other, so that the instructions which the CPU looks ahead are of both. Two messages beside
 //! each other fill the unit for SHA: 71 ticks for 64 bytes of each.
 
 use std::arch::asm;
@@ -19,7 +19,7 @@ use crate::sha::{Compression, Sha1, Sha256};
 /// Bytes of a block of the hash: four blocks of AES.
 pub(crate) const STEP: usize = 64;
 
-/// A record under way.
+/// A message under way.
 pub(crate) struct Lane<'r> {
     /// The state of the hash.
     pub state: [u32; 8],

@@ -3,9 +3,11 @@
 
 use aws_lc_rs::hmac;
 use proptest::prelude::*;
-use wattlock_crypto::hmac::HEADER_LEN;
 use wattlock_crypto::{HmacAlgorithm, HmacKey, HmacRecord, ShaKernel};
 use wattlock_vectors::rsp;
+
+/// Bytes of each header: those of a record of TLS.
+const HEADER_LEN: usize = 13;
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -175,5 +177,28 @@ fn the_vectors_of_the_rfcs() {
                 assert_eq!(tag, vector.bytes("MD"), "{file}, {}", kernel.name());
             }
         }
+    }
+}
+
+fn secret_lens_agree<const HEADER: usize>(longest: usize, shortest: usize) {
+    for algorithm in HmacAlgorithm::ALL {
+        let (key, data) = (HmacKey::new(algorithm, b"key"), pattern(longest));
+        let header = [9; HEADER];
+        for len in shortest..=longest {
+            let mut found = [0; HmacAlgorithm::MOST_TAG_LEN];
+            key.sign_secret_len(&header, &data, shortest, len as u32, &mut found).unwrap();
+            let mut expected = [0; HmacAlgorithm::MOST_TAG_LEN];
+            key.sign(&[&header, &data[..len]], &mut expected[..algorithm.tag_len()]);
+            assert_eq!(found, expected, "{algorithm}: {HEADER} and {len} of {longest}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_length_gives_the_mac_of_a_public_one() {
+    for (longest, shortest) in [(0, 0), (1, 0), (300, 0), (300, 300), (700, 444), (4096, 4000)] {
+        secret_lens_agree::<0>(longest, shortest);
+        secret_lens_agree::<13>(longest, shortest);
+        secret_lens_agree::<64>(longest, shortest);
     }
 }

@@ -5,6 +5,5 @@ mod agreement;
 mod constant_time;
 mod hash_vectors;
 mod hmac;
-mod tls_cbc;
-mod tls_seal;
+mod stitched;
 mod wycheproof;

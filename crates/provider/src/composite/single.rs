@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacKey;
-use wattlock_crypto::{AesKey, tls_cbc};
+use wattlock_tls::cbc;
 
 use crate::self_check::SingleRecords;
 use crate::tls::{self, BLOCK, Overhead, RecordAad};
@@ -45,7 +46,7 @@ impl SingleRecords for CbcRecords<'_> {
     ) -> Result<Range<usize>, Error> {
         let (iv, body) = record.split_first_chunk_mut::<BLOCK>().ok_or(Error::Record)?;
         self.key.cbc_decrypt(iv, body)?;
-        let payload = tls_cbc::verify(self.mac, aad.bytes(), body)?;
+        let payload = cbc::verify(self.mac, aad.bytes(), body)?;
         Ok(BLOCK..BLOCK + payload)
     }
 }

@@ -1,5 +1,5 @@
-//! Three methods that look for time that depends on secrets, on cases that a program brings.
-//! `docs/constant-time.md` says what each can see.
+//! Three methods that look for time that depends on secrets, on cases that a program brings: those of
+//! `wattlock-crypto` and of `wattlock-tls`. `docs/constant-time.md` says what each can see.
 
 mod memcheck;
 mod operands;

@@ -4,12 +4,13 @@ use wattlock_engine::crypto::study::Parc4Reuse;
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
-    HmacRecord, KeccakKernel, ShaKernel, hmac, roofline,
+    HmacRecord, KeccakKernel, ShaKernel, roofline,
 };
 use wattlock_engine::{
     Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
     TreeStream,
 };
+use wattlock_tls::cbc::HEADER_LEN;
 
 use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
@@ -185,7 +186,7 @@ pub fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Contender<'s
             .chunks(RECORD_STRIDE)
             .zip(tags.chunks_mut(len))
             .map(|(record, tag)| HmacRecord {
-                header: [0; hmac::HEADER_LEN],
+                header: [0; HEADER_LEN],
                 data: &record[..RECORD],
                 tag,
             })

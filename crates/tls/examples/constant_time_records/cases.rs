@@ -3,8 +3,8 @@
 
 use std::hint::black_box;
 
-use wattlock_crypto::tls_cbc::{self, SealKernel, SealRecord, seal_records_with};
-use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey, hmac};
+use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey};
+use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
 
 use crate::methods::{Case, Kind, case};
 
@@ -73,7 +73,7 @@ fn of<const ALGORITHM: usize>() -> Vec<Case> {
         let mut case = case(name, Kind::Ours, SECRETS, move |secrets| {
             let (key, record) = secrets.split_at(KEY);
             let key = HmacKey::new(algorithm, key);
-            black_box(tls_cbc::verify(&key, HEADER, record).is_ok());
+            black_box(cbc::verify(&key, HEADER, record).is_ok());
         });
         (case.shape, case.answers) = (shape, 1);
         case
@@ -85,7 +85,7 @@ fn of<const ALGORITHM: usize>() -> Vec<Case> {
             let (tag, record) = secrets.split_at_mut(KEY);
             let mut found = [0; HmacAlgorithm::MOST_TAG_LEN];
             let found = &mut found[..algorithm.tag_len()];
-            let len = tls_cbc::unpad(record, found, &INSTEAD).expect("room for both");
+            let len = cbc::unpad(record, found, &INSTEAD).expect("room for both");
             tag.copy_from_slice(&found.repeat(2)[..KEY]);
             record[..8].copy_from_slice(&(len as u64).wrapping_mul(MIXED).to_le_bytes());
         });
@@ -124,7 +124,7 @@ fn wrong_padding<const ALGORITHM: usize>(secrets: &mut [u8]) {
     }
 }
 
-const HEADER: [u8; hmac::HEADER_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0, 0];
+const HEADER: [u8; HEADER_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0, 0];
 const KEY: usize = 32;
 /// Room for the longest padding and MAC and a little more.
 const RECORD: usize = 336;

@@ -7,9 +7,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use wattlock_crypto::hmac::HEADER_LEN;
-use wattlock_crypto::tls_cbc::{self, SealKernel, SealRecord, seal_records_with};
 use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey};
+use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
 
 fn main() {
     let seconds = std::env::args().nth(1).map_or(0.2, |text| text.parse().expect("seconds"));
@@ -71,7 +70,7 @@ fn open(key: &AesKey, mac: &HmacKey, len: usize, row: Duration) {
         mac.sign(&[&header, &record[..len]], &mut tag[..tag_len]);
         black_box(tag);
     };
-    let verify = |_: &mut [u8]| assert_eq!(tls_cbc::verify(mac, header, &record).unwrap(), len);
+    let verify = |_: &mut [u8]| assert_eq!(cbc::verify(mac, header, &record).unwrap(), len);
     let functions =
         [("decrypt", &decrypt as &dyn Fn(&mut [u8])), ("hmac", &hmac), ("verify", &verify)];
     let mut other = record.clone();

@@ -2,9 +2,8 @@
 //! other make them.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use wattlock_crypto::hmac::HEADER_LEN;
-use wattlock_crypto::tls_cbc::{self, SealKernel, SealRecord, seal_records_with};
 use wattlock_crypto::{AesKernel, AesKey, Error, HmacAlgorithm, HmacKey};
+use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
 
 fn pattern(len: usize, from: usize) -> Vec<u8> {
     (from..from + len).map(|i| (i % 251) as u8).collect()
@@ -178,9 +177,9 @@ fn what_is_sealed_can_be_verified() {
             payload: 16..716,
             in_out: &mut record[1..],
         }];
-        tls_cbc::seal_records(key, mac, &mut records).unwrap();
+        cbc::seal_records(key, mac, &mut records).unwrap();
         key.cbc_decrypt(&plain.iv, &mut record[1..]).unwrap();
-        assert_eq!(tls_cbc::verify(mac, plain.header, &record[17..]).unwrap(), 700);
+        assert_eq!(cbc::verify(mac, plain.header, &record[17..]).unwrap(), 700);
         assert_eq!(record[17..][..700], plain.payload);
     });
 }

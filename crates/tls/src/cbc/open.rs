@@ -5,8 +5,8 @@
 //! That byte is an attacker's, and how far the MAC went with it must not show: Vaudenay (Eurocrypt
 //! 2002) read plaintexts from the answer, AlFardan and Paterson ("Lucky Thirteen", IEEE S&P 2013)
 //! from the time of one block of a hash. So the MAC is looked for at all places where it may
-//! begin, and the hash always takes as many blocks as the longest payload would; the state after the
-//! block that is really the last is kept by a mask, as OpenSSL and AWS-LC do it.
+//! begin, and the hash takes as many blocks as the longest payload would
+//! ([`HmacKey::sign_secret_len`]).
 //!
 //! Secret lengths are added with `wrapping_add` and its like: they never wrap, but a build that
 //! checks it would branch on them.
@@ -14,11 +14,11 @@
 use std::hint::black_box;
 
 use subtle::ConstantTimeEq;
+use wattlock_crypto::mask::{equal, less};
+use wattlock_crypto::{Error, HmacAlgorithm, HmacKey};
 use zeroize::Zeroize;
 
-use crate::Error;
-use crate::hmac::{HEADER_LEN, HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
-use crate::sha::{Compression, Word};
+use super::HEADER_LEN;
 
 /// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
 /// its payload, which are the first.
@@ -39,10 +39,12 @@ pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Res
     let [.., high, low] = &mut header;
     [*high, *low] = (payload_len as u16).to_be_bytes();
     let mut tags = [[0; HmacAlgorithm::MOST_TAG_LEN]; 2];
-    let [found, expected] = tags.each_mut().map(|tag| &mut tag[..tag_len]);
-    copy_tag(record, payload_len, found);
+    let [found, expected] = &mut tags;
+    copy_tag(record, payload_len, &mut found[..tag_len]);
     let longest = &record[..record.len() - tag_len];
-    on_pads!(key, pads => sign(pads, &header, longest, payload_len, expected));
+    let shortest = longest.len().saturating_sub(MOST_REMOVED);
+    key.sign_secret_len(&header, longest, shortest, payload_len, expected)?;
+    let [found, expected] = tags.each_mut().map(|tag| &mut tag[..tag_len]);
     let right = found.ct_eq(expected) & (right as u8).ct_eq(&0xff);
     found.zeroize();
     expected.zeroize();
@@ -166,86 +168,8 @@ fn copy_tag_of(len: usize, record: &[u8], start: u32, tag: &mut [u8]) {
     tag.copy_from_slice(&taken[..len]);
 }
 
-/// The MAC of `header` and the first `payload_len` bytes of `longest`, a secret number, but not
-/// less than all but 256.
-fn sign<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
-    pads: &Pads<H, LANES, BLOCK>,
-    header: &[u8; HEADER_LEN],
-    longest: &[u8],
-    payload_len: u32,
-    tag: &mut [u8],
-) {
-    let mut state = pads.inner;
-    // What is certainly payload goes the short way, as far as it fills blocks.
-    let certain = (HEADER_LEN + longest.len().saturating_sub(MOST_REMOVED)) / BLOCK;
-    let mut rest = longest;
-    if let Some(others) = certain.checked_sub(1) {
-        let mut first = [0; BLOCK];
-        first[..HEADER_LEN].copy_from_slice(header);
-        first[HEADER_LEN..].copy_from_slice(take(&mut rest, BLOCK - HEADER_LEN));
-        H::compress(&mut state, &[first]);
-        H::compress(&mut state, take(&mut rest, others * BLOCK).as_chunks().0);
-    }
-    let len = payload_len.wrapping_add(HEADER_LEN as u32);
-    let log = BLOCK.trailing_zeros();
-    let last = len.wrapping_add(length_len(BLOCK) as u32) >> log;
-    let bits = u64::from(len).wrapping_add(BLOCK as u64).wrapping_mul(8).to_be_bytes();
-    let last_of_longest = (HEADER_LEN + longest.len() + length_len(BLOCK)) >> log;
-    let mut inner = [H::Word::default(); 8];
-    for index in certain..=last_of_longest {
-        let mut block = [0; BLOCK];
-        let from = if index == 0 { HEADER_LEN } else { 0 };
-        if index == 0 {
-            block[..HEADER_LEN].copy_from_slice(header);
-        }
-        let head = take(&mut rest, BLOCK - from);
-        block[from..][..head.len()].copy_from_slice(head);
-        // Where the message ends, from the beginning of this block, as far as it matters.
-        let end = black_box(clamp(len.wrapping_sub((index << log) as u32), BLOCK as u32 + 1));
-        for (place, byte) in block.iter_mut().enumerate() {
-            let to_end = (place as i16).wrapping_sub(end);
-            let (inside, at) = (to_end >> 15, (to_end.wrapping_sub(1) & !to_end) >> 15);
-            *byte = (*byte & inside as u8) | (0x80 & at as u8);
-        }
-        let is_last = black_box(equal(index as u32, last)) as u8;
-        for (byte, bits) in block[BLOCK - bits.len()..].iter_mut().zip(bits) {
-            *byte |= bits & is_last;
-        }
-        H::compress(&mut state, &[block]);
-        for (kept, word) in inner.iter_mut().zip(state) {
-            *kept |= word & H::Word::repeat(is_last);
-        }
-    }
-    pads.finish(&inner, tag);
-    state.zeroize();
-    inner.zeroize();
-}
-
-/// Takes so many bytes from the front, or all.
-fn take<'b>(bytes: &mut &'b [u8], len: usize) -> &'b [u8] {
-    bytes.split_off(..len.min(bytes.len())).unwrap_or_default()
-}
-
 /// The most that the last byte can say.
 const MOST_PADDING: u32 = 255;
 
 /// The padding and the byte that counts it.
 const MOST_REMOVED: usize = MOST_PADDING as usize + 1;
-
-/// The difference of two numbers less than 2^31, no less than -1 and no more than `most`.
-fn clamp(difference: u32, most: u32) -> i16 {
-    let negative = (difference.cast_signed() >> 31).cast_unsigned();
-    let small = less(difference, most);
-    // Of a negative one, `small` may say anything.
-    ((difference & small | most & !small) & !negative | negative) as i16
-}
-
-/// All ones if a < b, or else 0; both are less than 2^31.
-fn less(a: u32, b: u32) -> u32 {
-    (a.wrapping_sub(b).cast_signed() >> 31).cast_unsigned()
-}
-
-/// All ones if a == b, or else 0; both are less than 2^31.
-fn equal(a: u32, b: u32) -> u32 {
-    ((a ^ b).wrapping_sub(1).cast_signed() >> 31).cast_unsigned()
-}

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use wattlock_crypto::hmac::HEADER_LEN;
-use wattlock_crypto::{Error, HmacAlgorithm, HmacKey, tls_cbc};
+use wattlock_crypto::{Error, HmacAlgorithm, HmacKey};
+use wattlock_tls::cbc::{self, HEADER_LEN};
 
 const HEADER: [u8; HEADER_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0xaa, 0xaa];
 
@@ -41,7 +41,7 @@ fn plain_reading(key: &HmacKey, record: &[u8]) -> Option<usize> {
 }
 
 fn accepted(key: &HmacKey, record: &[u8]) -> Option<usize> {
-    match tls_cbc::verify(key, HEADER, record) {
+    match cbc::verify(key, HEADER, record) {
         Ok(len) => Some(len),
         Err(Error::Authentication) => None,
         Err(other) => panic!("{other}"),
@@ -61,7 +61,7 @@ fn every_padding_of_every_payload_around_the_blocks_is_right() {
                 let found = accepted(&key, &record);
                 assert_eq!(found, Some(len), "{algorithm}, {len} and {padding}");
                 let mut tag = vec![0; algorithm.tag_len()];
-                assert_eq!(tls_cbc::unpad(&record, &mut tag, &INSTEAD).unwrap(), len);
+                assert_eq!(cbc::unpad(&record, &mut tag, &INSTEAD).unwrap(), len);
                 assert_eq!(tag, record[len..][..tag.len()], "{algorithm}, {len} and {padding}");
             }
         }
@@ -90,7 +90,7 @@ fn every_wrong_byte_of_the_padding_is_refused() {
                 wrong[place] ^= 1 << (place % 8);
                 assert_eq!(accepted(&key, &wrong), None, "{algorithm}, {padding} at {place}");
                 let mut found = vec![0; algorithm.tag_len()];
-                let len = tls_cbc::unpad(&wrong, &mut found, &INSTEAD).unwrap();
+                let len = cbc::unpad(&wrong, &mut found, &INSTEAD).unwrap();
                 assert_eq!(len, record.len() - algorithm.tag_len(), "as if nothing were padded");
             }
         }
@@ -123,12 +123,12 @@ fn every_bit_of_payload_mac_and_header_counts() {
         for bit in 0..8 * (HEADER_LEN - 2) {
             let mut header = HEADER;
             header[bit / 8] ^= 1 << (bit % 8);
-            assert!(tls_cbc::verify(&key, header, &record).is_err(), "{algorithm}, bit {bit}");
+            assert!(cbc::verify(&key, header, &record).is_err(), "{algorithm}, bit {bit}");
         }
         for length in [[0, 0], [0xff, 0xff], [0, 70]] {
             let mut header = HEADER;
             header[11..].copy_from_slice(&length);
-            assert_eq!(tls_cbc::verify(&key, header, &record).unwrap(), 70);
+            assert_eq!(cbc::verify(&key, header, &record).unwrap(), 70);
         }
     }
 }
@@ -157,7 +157,7 @@ fn records_without_room_are_refused() {
         for len in 0..=algorithm.tag_len() {
             assert_eq!(accepted(&key, &vec![0; len]), None, "{algorithm}, {len}");
             let mut tag = vec![0; algorithm.tag_len()];
-            let unpadded = tls_cbc::unpad(&vec![0; len], &mut tag, &INSTEAD);
+            let unpadded = cbc::unpad(&vec![0; len], &mut tag, &INSTEAD);
             assert!(matches!(unpadded, Err(Error::Authentication)), "{algorithm}, {len}");
         }
         for count in 0..=255 {
@@ -171,20 +171,20 @@ fn records_without_room_are_refused() {
 fn a_wrong_padding_gives_the_other_mac() {
     let mut wrong = vec![7; 64];
     let mut tag = [0; 32];
-    assert_eq!(tls_cbc::unpad(&wrong, &mut tag, &INSTEAD).unwrap(), 64 - 32 - 8);
+    assert_eq!(cbc::unpad(&wrong, &mut tag, &INSTEAD).unwrap(), 64 - 32 - 8);
     assert_eq!(tag, [7; 32]);
     wrong[60] = 8;
-    assert_eq!(tls_cbc::unpad(&wrong, &mut tag, &INSTEAD).unwrap(), 32);
+    assert_eq!(cbc::unpad(&wrong, &mut tag, &INSTEAD).unwrap(), 32);
     assert_eq!(tag, INSTEAD[..32]);
 }
 
 #[test]
 fn without_a_mac_the_padding_alone_decides() {
-    assert_eq!(tls_cbc::unpad(&[1, 2, 3, 1, 1], &mut [], &INSTEAD).unwrap(), 3);
-    assert_eq!(tls_cbc::unpad(&[0], &mut [], &INSTEAD).unwrap(), 0);
+    assert_eq!(cbc::unpad(&[1, 2, 3, 1, 1], &mut [], &INSTEAD).unwrap(), 3);
+    assert_eq!(cbc::unpad(&[0], &mut [], &INSTEAD).unwrap(), 0);
     for wrong in [&[][..], &[1], &[1, 2, 2, 1, 2], &[5, 5, 5, 5, 5]] {
         assert!(
-            matches!(tls_cbc::unpad(wrong, &mut [], &INSTEAD), Err(Error::Authentication)),
+            matches!(cbc::unpad(wrong, &mut [], &INSTEAD), Err(Error::Authentication)),
             "{wrong:?}"
         );
     }

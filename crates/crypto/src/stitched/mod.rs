@@ -1,0 +1,175 @@
+//! HMAC and AES in CBC in one loop, over independent messages: MAC-then-encrypt.
+//!
+//! Hash and CBC are chains that wait for their own latency, and one fills the gaps of the other. Two
+//! or eight messages beside each other fill more of them.
+
+#[cfg(target_arch = "x86_64")]
+mod encrypt;
+
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use encrypt::Encryptor;
+
+use crate::Error;
+use crate::aes::AesKey;
+use crate::choice;
+use crate::hmac::HmacKey;
+use crate::hmac::key::{AnyPads, Pads};
+use crate::kernel::cpu::{ShaNi, Vaes512};
+use crate::kernel::{BLOCK_LEN, RoundKeys};
+use crate::sha::{Sha1, Sha256};
+
+/// Code for one instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StitchedKernel {
+    /// SHA-NI and AES-NI, of one message or two: for SHA-1 and SHA-256.
+    ShaNi(ShaNi),
+    /// The same, and with VAES and AVX-512 of eight messages, for SHA-256.
+    Vaes512(ShaNi, Vaes512),
+}
+
+impl StitchedKernel {
+    /// The names of all kernels, those of other CPUs included, the slowest first.
+    pub const NAMES: [&str; 2] = ["cbc-sha-ni", "cbc-sha-avx512"];
+
+    /// The fastest kernel of this CPU, if it has any.
+    pub fn best() -> Option<Self> {
+        let narrow = ShaNi::detect()?;
+        let wide = Vaes512::detect();
+        Some(wide.map_or(Self::ShaNi(narrow), |wide| Self::Vaes512(narrow, wide)))
+    }
+
+    /// The kernel of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        let narrow = || choice::found(ShaNi::detect(), name, ShaNi::NEEDS);
+        match name {
+            "cbc-sha-ni" => narrow().map(Self::ShaNi),
+            "cbc-sha-avx512" => {
+                let wide = choice::found(Vaes512::detect(), name, Vaes512::NEEDS)?;
+                narrow().map(|narrow| Self::Vaes512(narrow, wide))
+            }
+            _ => Err(Error::UnknownKernel(name.to_owned())),
+        }
+    }
+
+    /// The kernels that run on this CPU, the slowest first.
+    pub fn all() -> Vec<Self> {
+        choice::all(&Self::NAMES, Self::named)
+    }
+
+    /// The kernels that do not, and why.
+    pub fn absent() -> Vec<(&'static str, String)> {
+        choice::absent(&Self::NAMES, Self::named)
+    }
+
+    /// The name for tables and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ShaNi(_) => "cbc-sha-ni",
+            Self::Vaes512(..) => "cbc-sha-avx512",
+        }
+    }
+}
+
+/// A message that gets a MAC and is then enciphered.
+pub struct Message<'a, const HEADER: usize> {
+    /// What stands before the payload under the MAC, and is sent elsewhere: at most 64 bytes.
+    pub header: [u8; HEADER],
+    /// The initialisation vector. Unpredictable to whoever chooses the payload.
+    pub iv: [u8; BLOCK_LEN],
+    /// Where the payload lies in `in_out`, in bytes; its tag comes behind it.
+    pub payload: Range<usize>,
+    /// Whole blocks: what is before the payload and not under the MAC, the payload, room for the
+    /// tag, and what is behind it. All of it is enciphered.
+    pub in_out: &'a mut [u8],
+}
+
+/// A key of AES and one of HMAC, for a loop that does both.
+pub struct StitchedKeys<'k> {
+    kernel: StitchedKernel,
+    keys: &'k RoundKeys,
+    pads: Hash<'k>,
+}
+
+/// The hashes that go with CBC in one loop.
+enum Hash<'k> {
+    Sha1(&'k Pads<Sha1, 16, 64>),
+    Sha256(&'k Pads<Sha256, 16, 64>),
+}
+
+impl<'k> StitchedKeys<'k> {
+    /// `None` for keys that no such loop takes: AES on a kernel below AES-NI, and a hash other than
+    /// SHA-1 and SHA-256.
+    pub fn new(kernel: StitchedKernel, key: &'k AesKey, mac: &'k HmacKey) -> Option<Self> {
+        let keys = key.aes_ni_keys()?;
+        let pads = match &mac.pads {
+            AnyPads::Sha1(pads) => Hash::Sha1(pads),
+            AnyPads::Sha256(pads) => Hash::Sha256(pads),
+            AnyPads::Sha512(_) => return None,
+        };
+        Some(Self { kernel, keys, pads })
+    }
+
+    /// Writes the tag of every message, and enciphers it, in place. Allocates nothing.
+    ///
+    /// Messages of about the same length, eight or two of which lie beside each other, are fastest.
+    ///
+    /// # Errors
+    /// [`Error::PartialBlock`] for a message that is not whole blocks, and [`Error::NoRoom`] for one
+    /// that ends before its payload and the tag do; all are then untouched.
+    pub fn encrypt<const HEADER: usize>(
+        &self,
+        messages: &mut [Message<'_, HEADER>],
+    ) -> Result<(), Error> {
+        const { assert!(HEADER <= 64, "a header fits into a block of the hash") };
+        let tag_len = self.tag_len();
+        for message in &*messages {
+            let (len, Range { start, end }) = (message.in_out.len(), message.payload.clone());
+            if !len.is_multiple_of(BLOCK_LEN) {
+                return Err(Error::PartialBlock { len, block_len: BLOCK_LEN });
+            }
+            if start > end || len.checked_sub(tag_len).is_none_or(|most| end > most) {
+                return Err(Error::NoRoom { len, tag_len });
+            }
+        }
+        self.encrypt_checked(messages);
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        match self.pads {
+            Hash::Sha1(_) => 20,
+            Hash::Sha256(_) => 32,
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn encrypt_checked<const HEADER: usize>(&self, messages: &mut [Message<'_, HEADER>]) {
+        let (proof, wide) = match self.kernel {
+            StitchedKernel::ShaNi(proof) => (proof, None),
+            StitchedKernel::Vaes512(proof, wide) => (proof, Some(wide)),
+        };
+        let (keys, tag_len) = (self.keys, self.tag_len());
+        match self.pads {
+            Hash::Sha1(pads) => Encryptor { proof, keys, pads, tag_len }.encrypt(messages),
+            Hash::Sha256(pads) => {
+                let encryptor = Encryptor { proof, keys, pads, tag_len };
+                let rest = match wide {
+                    Some(wide) => encryptor.encrypt_eights(wide, messages),
+                    None => messages,
+                };
+                encryptor.encrypt(rest);
+            }
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn encrypt_checked<const HEADER: usize>(&self, _: &mut [Message<'_, HEADER>]) {
+        let _ = (self.kernel, self.keys);
+        unreachable!("no such proof can be made on this architecture")
+    }
+}
