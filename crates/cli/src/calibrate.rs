@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wattlock_energy::Sources;
-use wattlock_engine::{Calibration, Case, Engine, Step, Store};
+use wattlock_engine::{Calibration, Case, Engine, Goal, Step, Store};
 use wattlock_file::Shown;
 
-use crate::args::{self, PolicyName};
+use crate::args;
 use crate::devices::Report;
-use wattlock_host::accelerators;
+use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, print, usage};
 
@@ -53,12 +53,12 @@ pub fn run(args: &args::Calibrate) -> Ended {
 
 /// The CPU, and the GPUs that were asked for, or all.
 fn engine(args: &args::Calibrate) -> anyhow::Result<Engine> {
-    let mut devices = args.devices.clone();
-    if !devices.is_empty() {
-        devices.push("cpu".into());
+    let mut names = args.devices.clone();
+    if !names.is_empty() {
+        names.push("cpu".into());
     }
-    let spread = args::Spread { devices, policy: Some(PolicyName::Auto), ..Default::default() };
-    accelerators::engine(args::threads(None), &spread)
+    let selection = Selection { names, rule: Rule::Auto(Goal::Time), ..Selection::default() };
+    selection.engine(args::threads(None))
 }
 
 /// The cases whose name contains `only`.

@@ -1,12 +1,14 @@
-//! From `--device`, `--policy` and `--goal` to an engine: which GPUs are opened, and what is said
+//! From names of devices and a rule to an engine: which GPUs are opened, and what is said
 //! where there is none.
+
+use std::time::Duration;
 
 use wattlock_engine::{Device, Engine, Goal, Policy, Processor, Store, sefps_ratio};
 use wattlock_gpu::cuda::{self, Cuda};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use crate::exit::{unavailable, usage};
-use crate::flags::{self, Spread, VerifyName};
+use crate::flags::{self, GoalName};
 use crate::gpus;
 
 /// A device that was opened, and the numbers of Eq. 1 of SEFPS.
@@ -16,73 +18,94 @@ struct Opened {
     clock_mhz: f64,
 }
 
-/// The engine that was asked for. Without `--device` and `--policy` it is the CPU alone, and no
-/// driver is touched.
-///
-/// # Errors
-/// Exit code 4: a device that was asked for is not here; 2: a name that is none.
-pub fn engine(threads: usize, spread: &Spread) -> anyhow::Result<Engine> {
-    Asked::of(spread).engine(threads, spread)
+/// Which devices are to work, and how they share it.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Names of devices, as in `--device`; empty for the CPU, and for GPUs if the rule wants any.
+    pub names: Vec<String>,
+    /// How they share the work.
+    pub rule: Rule,
+    /// True if a GPU's results are not checked.
+    pub unchecked: bool,
 }
 
-/// As [`engine`], for who needs an accelerator whatever else was said: `policy` is its rule.
-///
-/// # Errors
-/// As [`engine`]; there must be one.
-pub fn engine_with_accelerator(threads: usize, spread: &Spread) -> anyhow::Result<Engine> {
-    let mut asked = Asked::of(spread);
-    asked.required = true;
-    asked.engine(threads, spread)
+/// How devices share the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// All CPU threads; with GPUs that are named, both from two ends; without the CPU, GPUs alone.
+    #[default]
+    Usual,
+    /// One CPU thread.
+    Serial,
+    /// All CPU threads.
+    Parallel,
+    /// GPUs alone; the CPU finishes what they drop.
+    Gpu,
+    /// GPUs and CPU, in the ratio of Eq. 1 of SEFPS.
+    HybridRatio,
+    /// The CPU from the front and GPUs from the back, until they meet.
+    Hybrid,
+    /// Whichever was measured to be best.
+    Auto(Goal),
 }
 
-/// What the flags ask for.
-struct Asked {
-    cpu: bool,
-    /// Names of accelerators; empty where any will do.
-    names: Vec<String>,
-    /// Look for any.
-    any: bool,
-    /// There must be one.
-    required: bool,
+impl From<&flags::Devices> for Selection {
+    fn from(flags: &flags::Devices) -> Self {
+        let rule = flags.goal.map_or(Rule::Usual, |goal| {
+            Rule::Auto(match goal {
+                GoalName::Time => Goal::Time,
+                GoalName::Energy => Goal::Energy,
+                GoalName::Edp => Goal::Edp,
+            })
+        });
+        Self { names: flags.names.clone(), rule, unchecked: false }
+    }
 }
 
-impl Asked {
-    fn of(spread: &Spread) -> Self {
-        let names = spread.devices.iter().filter(|name| *name != "cpu").cloned();
-        let names: Vec<_> = names.collect();
-        let policy = spread.policy;
-        let no_name = spread.devices.is_empty();
-        Self {
-            cpu: no_name || spread.devices.iter().any(|name| name == "cpu"),
-            any: no_name && policy.is_some_and(flags::PolicyName::asks_accelerators),
-            required: !names.is_empty()
-                || no_name
-                    && policy.is_some_and(|policy| {
-                        policy.asks_accelerators() && policy != flags::PolicyName::Auto
-                    }),
-            names,
-        }
+impl Selection {
+    /// Opens the devices. If only the CPU is to work, no driver is touched.
+    ///
+    /// # Errors
+    /// Exit code 4: a device that was asked for is not here; 2: a name that is none.
+    pub fn engine(&self, threads: usize) -> anyhow::Result<Engine> {
+        let needed = matches!(self.rule, Rule::Gpu | Rule::HybridRatio | Rule::Hybrid);
+        self.open(threads, self.accelerators().next().is_some() || self.names.is_empty() && needed)
     }
 
-    fn engine(&self, threads: usize, spread: &Spread) -> anyhow::Result<Engine> {
-        let mut opened = Vec::new();
-        for name in &self.names {
-            opened.push(open(name, spread)?);
+    /// As [`Selection::engine`], with an accelerator whatever the rule.
+    ///
+    /// # Errors
+    /// As [`Selection::engine`]; there must be one.
+    pub fn engine_with_accelerator(&self, threads: usize) -> anyhow::Result<Engine> {
+        self.open(threads, true)
+    }
+
+    /// Names of devices that are not the CPU.
+    pub fn accelerators(&self) -> impl Iterator<Item = &String> {
+        self.names.iter().filter(|name| *name != CPU)
+    }
+
+    fn open(&self, threads: usize, required: bool) -> anyhow::Result<Engine> {
+        let options = Options { verify: !self.unchecked, timeout: timeout()? };
+        let opened: anyhow::Result<Vec<_>> =
+            self.accelerators().map(|name| open(name, options)).collect();
+        let mut opened = opened?;
+        let any = self.names.is_empty() && !matches!(self.rule, Rule::Serial | Rule::Parallel);
+        if any && self.rule != Rule::Usual || required && opened.is_empty() {
+            opened.extend(open_all(options));
         }
-        if self.any || (self.required && opened.is_empty()) {
-            opened.extend(open_all(spread));
-        }
-        if self.required && opened.is_empty() {
+        if required && opened.is_empty() {
             return Err(unavailable(format!("no GPU can be used here{}", gpus::about())));
         }
-        let policy = self.policy(spread, &opened);
+        let cpu = self.names.is_empty() || self.names.iter().any(|name| name == CPU);
+        let policy = self.policy(&opened, cpu);
         let mut engine = Engine::new(threads).with_policy(policy);
         let mut chosen: Vec<String> = opened.iter().map(|one| one.device.name().into()).collect();
         for one in opened {
             engine = engine.with_device(one.device);
         }
-        if self.cpu {
-            chosen.push("cpu".into());
+        if cpu {
+            chosen.push(CPU.into());
         }
         let chosen: Vec<_> = chosen.iter().map(String::as_str).collect();
         let engine = engine.with_chosen(&chosen)?;
@@ -94,23 +117,43 @@ impl Asked {
         })
     }
 
-    fn policy(&self, spread: &Spread, opened: &[Opened]) -> Policy {
-        let goal = match spread.goal {
-            flags::GoalName::Time => Goal::Time,
-            flags::GoalName::Energy => Goal::Energy,
-            flags::GoalName::Edp => Goal::Edp,
-        };
-        match spread.policy {
-            Some(flags::PolicyName::Serial) => Policy::Serial,
-            Some(flags::PolicyName::Parallel) => Policy::Parallel,
-            Some(flags::PolicyName::Gpu) => Policy::Gpu,
-            Some(flags::PolicyName::HybridRatio) => Policy::HybridRatio { ratio: ratio(opened) },
-            Some(flags::PolicyName::Hybrid) => Policy::Hybrid,
-            Some(flags::PolicyName::Auto) => Policy::Auto { goal },
-            None if opened.is_empty() => Policy::Parallel,
-            None if self.cpu => Policy::Hybrid,
-            None => Policy::Gpu,
+    fn policy(&self, opened: &[Opened], cpu: bool) -> Policy {
+        match self.rule {
+            Rule::Serial => Policy::Serial,
+            Rule::Parallel => Policy::Parallel,
+            Rule::Gpu => Policy::Gpu,
+            Rule::HybridRatio => Policy::HybridRatio { ratio: ratio(opened) },
+            Rule::Hybrid => Policy::Hybrid,
+            Rule::Auto(goal) => Policy::Auto { goal },
+            Rule::Usual if opened.is_empty() => Policy::Parallel,
+            Rule::Usual if cpu => Policy::Hybrid,
+            Rule::Usual => Policy::Gpu,
         }
+    }
+}
+
+/// The CPU's name among devices.
+const CPU: &str = wattlock_engine::Cpu::NAME;
+
+/// How a GPU is opened.
+#[derive(Clone, Copy)]
+struct Options {
+    verify: bool,
+    timeout: Option<Duration>,
+}
+
+/// The variable that limits how long a GPU may be silent.
+const TIMEOUT_VARIABLE: &str = "WATTLOCK_DEVICE_TIMEOUT";
+
+/// How long a GPU may be silent, if the environment says it.
+fn timeout() -> anyhow::Result<Option<Duration>> {
+    let Some(text) = std::env::var_os(TIMEOUT_VARIABLE).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let seconds = text.to_str().and_then(|text| text.parse().ok());
+    match seconds {
+        Some(seconds @ 1..=86_400) => Ok(Some(Duration::from_secs(seconds))),
+        _ => Err(usage(format!("{TIMEOUT_VARIABLE} must be a number of seconds from 1 to 86400"))),
     }
 }
 
@@ -175,18 +218,18 @@ pub fn uuid(name: &str) -> Option<String> {
 }
 
 /// The accelerator of that name.
-fn open(name: &str, spread: &Spread) -> anyhow::Result<Opened> {
+fn open(name: &str, options: Options) -> anyhow::Result<Opened> {
     let (kind, which) = name.split_once(':').map_or((name, None), |(kind, n)| (kind, Some(n)));
     match kind {
         "cuda" if which.is_none_or(|which| which.parse::<usize>().is_ok()) => {
-            open_cuda(name, spread).map_err(|why| refused(name, &why))
+            open_cuda(name, options).map_err(|why| refused(name, &why))
         }
         "opencl" => {
             let chosen = choose_opencl(which).map_err(|why| refused(name, &why))?;
             if chosen.kind == Kind::Cpu {
                 say!("{} is the CPU, by {}: slower than without it", name, chosen.platform);
             }
-            open_opencl(&chosen, spread).map_err(|why| refused(name, &why))
+            open_opencl(&chosen, options).map_err(|why| refused(name, &why))
         }
         _ => Err(usage(format!(
             "--device {name}: devices are cpu, cuda, opencl, cuda:N and opencl:N; see wattlock devices"
@@ -208,8 +251,8 @@ fn refused(name: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
     unavailable(format!("--device {name}: {why}{}", gpus::about()))
 }
 
-fn open_cuda(name: &str, spread: &Spread) -> Result<Opened, cuda::Error> {
-    let (verify, timeout) = (spread.verify == VerifyName::Full, spread.timeout());
+fn open_cuda(name: &str, options: Options) -> Result<Opened, cuda::Error> {
+    let Options { verify, timeout } = options;
     let options = cuda::Options { verify, timeout, ..cuda::Options::default() };
     let device = Cuda::open(name, options)?;
     let info = device.info();
@@ -217,8 +260,8 @@ fn open_cuda(name: &str, spread: &Spread) -> Result<Opened, cuda::Error> {
     Ok(Opened { device: Box::new(device), multiprocessors, clock_mhz })
 }
 
-fn open_opencl(listed: &opencl::Listed, spread: &Spread) -> Result<Opened, opencl::Error> {
-    let (verify, timeout) = (spread.verify == VerifyName::Full, spread.timeout());
+fn open_opencl(listed: &opencl::Listed, options: Options) -> Result<Opened, opencl::Error> {
+    let Options { verify, timeout } = options;
     let options = opencl::Options { verify, timeout, ..opencl::Options::default() };
     let device = OpenCl::open(listed, options)?;
     Ok(Opened {
@@ -230,11 +273,11 @@ fn open_opencl(listed: &opencl::Listed, spread: &Spread) -> Result<Opened, openc
 
 /// Every GPU that can be used: by CUDA, or by OpenCL where CUDA has none. One that is refused is
 /// said, and left out.
-fn open_all(spread: &Spread) -> Vec<Opened> {
+fn open_all(options: Options) -> Vec<Opened> {
     let mut opened = Vec::new();
     for info in Cuda::list().unwrap_or_default() {
         let name = format!("cuda:{}", info.index);
-        match open_cuda(&name, spread) {
+        match open_cuda(&name, options) {
             Ok(one) => opened.push(one),
             Err(why) => say!("{name} is left out: {why}"),
         }
@@ -246,7 +289,7 @@ fn open_all(spread: &Spread) -> Vec<Opened> {
         if listed.kind == Kind::Cpu {
             continue;
         }
-        match open_opencl(&listed, spread) {
+        match open_opencl(&listed, options) {
             Ok(one) => opened.push(one),
             Err(why) => say!("{} is left out: {why}", listed.id()),
         }

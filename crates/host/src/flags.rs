@@ -29,7 +29,7 @@ pub struct Places {
 pub struct Run {
     /// Devices.
     #[command(flatten)]
-    pub spread: Spread,
+    pub devices: Devices,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
@@ -41,102 +41,40 @@ pub struct Run {
     pub quiet: bool,
 }
 
-/// Which devices work, and how they share it.
+/// Which devices work.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Spread {
-    /// Devices that work, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+pub struct Devices {
+    /// Use these devices, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
-    pub devices: Vec<String>,
-    /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
-    #[arg(long, value_enum, value_name = "POLICY", help_heading = DEVICES)]
-    pub policy: Option<PolicyName>,
-    /// What --policy auto seeks the least of
-    #[arg(long, value_enum, value_name = "GOAL", default_value_t, help_heading = DEVICES)]
-    pub goal: GoalName,
-    /// Check GPU results; use none for benchmarks only
-    #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
-    pub verify: VerifyName,
-    /// Give up on a GPU that is silent for N seconds; the CPU takes over
-    ///
-    /// Default: 60 to open the GPU. To finish a piece of work: 2 plus 16 times what `wattlock
-    /// calibrate` measured, or, if nothing was measured, 10 plus 1 for each 50 MB in flight.
-    #[arg(long, value_name = "SECONDS", help_heading = DEVICES)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub device_timeout: Option<u32>,
+    pub names: Vec<String>,
+    /// Let `wattlock calibrate`'s figures choose among all devices, or those of --device
+    #[arg(long, value_enum, value_name = "GOAL", help_heading = DEVICES)]
+    pub goal: Option<GoalName>,
 }
 
-impl Spread {
-    /// How long a GPU may take, if that was set.
-    pub fn timeout(&self) -> Option<std::time::Duration> {
-        self.device_timeout.map(|seconds| std::time::Duration::from_secs(seconds.into()))
-    }
-
-    /// The flags again, for another run of this program.
+impl Devices {
+    /// The flags again, for another run of `wattlock`.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        if !self.devices.is_empty() {
-            words.push(format!("--device={}", self.devices.join(",")));
+        if !self.names.is_empty() {
+            words.push(format!("--device={}", self.names.join(",")));
         }
-        if let Some(policy) = self.policy.and_then(|policy| policy.to_possible_value()) {
-            words.push(format!("--policy={}", policy.get_name()));
-        }
-        if let Some(goal) = self.goal.to_possible_value() {
+        if let Some(goal) = self.goal.and_then(|goal| goal.to_possible_value()) {
             words.push(format!("--goal={}", goal.get_name()));
-        }
-        if self.verify == VerifyName::None {
-            words.push("--verify=none".into());
-        }
-        if let Some(seconds) = self.device_timeout {
-            words.push(format!("--device-timeout={seconds}"));
         }
         words
     }
 }
 
-/// How devices share the work.
+/// What is to be least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// One CPU thread
-    Serial,
-    /// All CPU threads
-    Parallel,
-    /// GPUs alone; the CPU finishes what they drop
-    Gpu,
-    /// GPUs and CPU, in the ratio of the SEFPS study's Eq. 1
-    HybridRatio,
-    /// The CPU from the front and GPUs from the back, until they meet
-    Hybrid,
-    /// Whichever of these was measured to be the best
-    Auto,
-}
-
-impl PolicyName {
-    /// True if GPUs take part where there are any.
-    pub fn asks_accelerators(self) -> bool {
-        !matches!(self, Self::Serial | Self::Parallel)
-    }
-}
-
-/// What is best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GoalName {
     /// The least time
-    #[default]
     Time,
-    /// The least joules, where they were counted by `wattlock calibrate`
+    /// The least energy, if meters were read
     Energy,
-    /// The least product of both
+    /// The least energy-delay product
     Edp,
-}
-
-/// What of a GPU's work is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum VerifyName {
-    /// Compute each piece twice, check transfers, compare a sample with the CPU
-    #[default]
-    Full,
-    /// Check nothing: a faulty GPU makes wrong output
-    None,
 }
 
 /// How joules are had.

@@ -10,10 +10,11 @@ use anyhow::Context;
 use wattlock_engine::Engine;
 use wattlock_file::{Input, Outcome, Progress, Shown, Target};
 
+use crate::accelerators::Selection;
 use crate::exit::{self, Ended, usage};
 use crate::flags;
+use crate::progress;
 use crate::summary::Summary;
-use crate::{accelerators, progress};
 
 /// What the flags amount to.
 pub enum Road {
@@ -68,19 +69,20 @@ impl Invocation {
     /// Opens the devices that flags ask for.
     ///
     /// # Errors
-    /// As [`accelerators::engine`]; that standard output cannot be written to.
+    /// As [`Selection::engine`]; that standard output cannot be written to.
     pub fn new(run: &flags::Run) -> anyhow::Result<Self> {
         if run.json {
             exit::check_stdout()?;
         }
         let threads = flags::threads(run.threads);
-        Ok(Self::with_engine(run, accelerators::engine(threads, &run.spread)?))
+        let engine = Selection::from(&run.devices).engine(threads)?;
+        Ok(Self::with_engine(engine, run.json, run.quiet))
     }
 
     /// The same with an engine that was made for it.
-    pub fn with_engine(run: &flags::Run, engine: Engine) -> Self {
-        let summary = Summary::new(engine.threads(), run.json, run.quiet);
-        Self { engine, progress: Arc::default(), summary, quiet: run.quiet }
+    pub fn with_engine(engine: Engine, json: bool, quiet: bool) -> Self {
+        let summary = Summary::new(engine.threads(), json, quiet);
+        Self { engine, progress: Arc::default(), summary, quiet }
     }
 
     /// Does what is to be done to one input, and tells how it ended.

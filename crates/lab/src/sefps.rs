@@ -15,9 +15,10 @@ use format::{Mode, Sefps, Variant, tasks};
 
 use crate::args;
 use crate::cipher::{hex, kernel};
+use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{Invocation, Road, not_to_a_terminal, road};
-use wattlock_host::{accelerators, progress, signals};
+use wattlock_host::{progress, signals};
 
 /// Said at every use.
 const WARNING: &str = "warning: the format sefps is for study, and protects nothing that \
@@ -57,7 +58,7 @@ struct Asked<'a> {
     keyed: &'a args::Keyed,
     variant: Option<&'a str>,
     places: &'a args::Places,
-    run: &'a args::Run,
+    run: &'a args::SefpsRun,
 }
 
 impl Asked<'_> {
@@ -67,7 +68,7 @@ impl Asked<'_> {
         signals::clean_up_when_ended()?;
         let (key, mode) = self.key_and_mode()?;
         let road = road(self.places)?;
-        let invocation = Invocation::with_engine(self.run, self.engine()?);
+        let invocation = Invocation::with_engine(self.engine()?, self.run.json, self.run.quiet);
         let how = Sefps {
             engine: &invocation.engine,
             key: &key,
@@ -105,20 +106,23 @@ impl Asked<'_> {
     /// The engine of the variant, with the paper's ratio where that is what it goes by.
     fn engine(&self) -> anyhow::Result<Engine> {
         let threads = args::threads(self.run.threads);
-        let spread = &self.run.spread;
+        let selection = self.run.spread.selection();
         let name = self.variant().name(self.direction);
         match self.variant() {
             variant if variant.needs_accelerator() => {
-                let policy = match variant {
-                    Variant::HybridRatio => args::PolicyName::HybridRatio,
-                    _ => args::PolicyName::Gpu,
+                let rule = match variant {
+                    Variant::HybridRatio => Rule::HybridRatio,
+                    _ => Rule::Gpu,
                 };
-                let spread = args::Spread { policy: Some(policy), ..spread.clone() };
-                accelerators::engine_with_accelerator(threads, &spread)
+                let selection = Selection { rule, ..selection };
+                selection
+                    .engine_with_accelerator(threads)
                     .with_context(|| format!("--variant {name}"))
             }
-            Variant::Overlapped => accelerators::engine(threads, spread),
-            _ if spread.devices.is_empty() && spread.policy.is_none() => Ok(Engine::new(threads)),
+            Variant::Overlapped => selection.engine(threads),
+            _ if selection.names.is_empty() && selection.rule == Rule::Usual => {
+                Ok(Engine::new(threads))
+            }
             _ => Err(usage(format!("--variant {name} is the CPU's; no --device, no --policy"))),
         }
     }

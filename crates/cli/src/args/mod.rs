@@ -16,11 +16,9 @@ pub use files::{
     Batch, ContainerFormat, Identities, Inspect, Keygen, Limits, Passphrase, Protect, Recipients,
     Rekey, Unprotect, Verify,
 };
-pub use provider::{
-    Provider, ProviderCheck, ProviderConfig, ProviderMigration, ProviderStats, Switch,
-};
+pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats, Switch};
 pub use stream::{FramingName, Stream, VelocityName};
-pub use wattlock_host::flags::{Places, PolicyName, Spread, threads};
+pub use wattlock_host::flags::{Places, threads};
 
 /// Protects files with authenticated encryption, on all cores, as fast as memory allows.
 #[derive(Debug, Parser)]
@@ -78,5 +76,24 @@ mod tests {
     #[test]
     fn the_flags_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// Each command that does something, by its words, and the number of its own flags.
+    fn counted(command: &clap::Command, words: &str, counts: &mut Vec<(String, usize)>) {
+        let words = format!("{words} {}", command.get_name());
+        let flag = |arg: &&clap::Arg| !arg.is_positional() && !arg.is_hide_set();
+        if !command.has_subcommands() {
+            counts.push((words.clone(), command.get_arguments().filter(flag).count()));
+        }
+        command.get_subcommands().for_each(|sub| counted(sub, &words, counts));
+    }
+
+    #[test]
+    fn the_program_stays_small() {
+        let mut counts = Vec::new();
+        counted(&Cli::command(), "", &mut counts);
+        let flags: usize = counts.iter().map(|(_, flags)| flags).sum();
+        assert!(counts.len() <= 20, "{} commands: {counts:#?}", counts.len());
+        assert!(flags <= 140, "{flags} flags: {counts:#?}");
     }
 }

@@ -33,19 +33,12 @@ pub struct ProviderConfig {
     #[arg(long, value_name = "NAME[:SETTINGS]")]
     pub accelerator: Option<String>,
     /// Bytes above which a request is the accelerator's, or `auto`, which measures it [default:
-    /// auto, in paper mode 8192]
+    /// auto]
     #[arg(long, value_name = "BYTES|auto")]
     pub threshold: Option<String>,
-    /// When a waiting request changes lanes [default: sooner, in paper mode paper]
-    #[arg(long, value_enum, value_name = "RULE")]
-    pub migration: Option<ProviderMigration>,
     /// Let libssl seal several records in one call [default: on for OpenSSL 3.0, 4.0]
     #[arg(long, value_enum, value_name = "SWITCH")]
     pub multiblock: Option<Switch>,
-    /// Take the suite of the paper, ECDHE-RSA-AES256-SHA384, through the same path; server and
-    /// client must not negotiate Encrypt-then-MAC
-    #[arg(long)]
-    pub paper_mode: bool,
 }
 
 /// Load the provider into the system's OpenSSL, or another, and tell which ciphers run in it.
@@ -77,17 +70,6 @@ pub struct ProviderStats {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// When a request that waits for a lane changes to the other.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum ProviderMigration {
-    /// Where it will be done sooner
-    Sooner,
-    /// By the paper's Algorithm 2 to the letter
-    Paper,
-    /// Never
-    Never,
 }
 
 /// On or off.

@@ -43,11 +43,6 @@ fn config(args: &args::ProviderConfig) -> Ended {
 
 /// What the provider is to be told beside its statistics, if it would take it.
 fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, String)>> {
-    let migration = args.migration.map(|rule| match rule {
-        args::ProviderMigration::Sooner => "sooner",
-        args::ProviderMigration::Paper => "paper",
-        args::ProviderMigration::Never => "never",
-    });
     let multiblock = args.multiblock.map(|switch| match switch {
         args::Switch::On => "1",
         args::Switch::Off => "0",
@@ -61,9 +56,7 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
     let all = [
         ("accelerator", args.accelerator.clone()),
         ("threshold", args.threshold.clone()),
-        ("migration", migration.map(str::to_owned)),
         ("multiblock", multiblock.map(str::to_owned)),
-        ("paper_mode", args.paper_mode.then(|| "1".to_owned())),
     ];
     let settings: Vec<_> =
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

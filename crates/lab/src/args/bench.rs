@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use wattlock_host::flags::{Clocks, Meters, Spread};
+use wattlock_host::flags::{Clocks, Devices, Meters};
+
+use super::Spread;
 use wattlock_host::values::{parse_accelerator, parse_page, parse_size};
 
 /// Measure, beside the tools that are installed.
@@ -116,7 +118,7 @@ pub struct BenchFiles {
     #[command(flatten)]
     pub meters: Meters,
     #[command(flatten)]
-    pub spread: Spread,
+    pub devices: Devices,
     /// A quick look: 64M, 3 rounds, 100 files; with --paper, the five smallest of its files
     #[arg(long)]
     pub quick: bool,

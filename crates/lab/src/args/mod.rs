@@ -1,6 +1,7 @@
 //! Every flag of the program, by command.
 
 mod bench;
+mod devices;
 mod raw;
 mod sefps;
 mod simulate;
@@ -13,10 +14,11 @@ pub use bench::{
     Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, FileStudy,
     StreamAlgorithm, Study, Suite,
 };
+pub use devices::Spread;
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
-pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsUnprotect};
+pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};
-pub use wattlock_host::flags::{Clocks, Meters, Places, PolicyName, Run, Spread, threads};
+pub use wattlock_host::flags::{Clocks, Devices, Meters, Places, threads};
 
 /// Reproduces the papers behind Wattlock, and measures it beside its peers.
 #[derive(Debug, Parser)]

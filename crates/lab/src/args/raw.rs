@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use wattlock_host::flags::Spread;
+use super::Spread;
 use wattlock_host::values::parse_size;
 
 use super::KEYS;

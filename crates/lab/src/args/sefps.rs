@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use wattlock_host::flags::{EXIT_CODES, Places, Run};
+use wattlock_host::flags::{EXIT_CODES, Places};
+
+use super::Spread;
 
 /// Protect files as the study SEFPS does: for reproduction only, it can be forged.
 ///
@@ -27,7 +29,7 @@ pub struct SefpsProtect {
     #[arg(long, value_parser = ["csp", "cpp", "gpp", "hpp", "overlapped"])]
     pub variant: Option<String>,
     #[command(flatten)]
-    pub run: Run,
+    pub run: SefpsRun,
 }
 
 /// Unprotect files; FILE.sefps becomes FILE.
@@ -42,7 +44,7 @@ pub struct SefpsUnprotect {
     #[arg(long, value_parser = ["csup", "cpup", "gpup", "hpup", "overlapped"])]
     pub variant: Option<String>,
     #[command(flatten)]
-    pub run: Run,
+    pub run: SefpsRun,
 }
 
 /// The key, and how it is used.
@@ -62,4 +64,20 @@ pub struct Keyed {
     /// aes-ttable-vartime
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
+}
+
+/// How a run is done and what it says.
+#[derive(Debug, Args)]
+pub struct SefpsRun {
+    #[command(flatten)]
+    pub spread: Spread,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// Print a summary as JSON, on standard error if standard output is taken
+    #[arg(long)]
+    pub json: bool,
+    /// No progress, no summary; errors only
+    #[arg(short, long)]
+    pub quiet: bool,
 }

@@ -59,7 +59,7 @@ struct Settings {
     file_size: u64,
     dir: PathBuf,
     threads: usize,
-    spread: args::Spread,
+    devices: args::Devices,
 }
 
 impl Settings {
@@ -72,7 +72,7 @@ impl Settings {
             file_size: args.file_size,
             dir: args.dir.clone(),
             threads: args.threads.unwrap_or_else(|| args::threads(None)),
-            spread: args.spread.clone(),
+            devices: args.devices.clone(),
         }
     }
 }
@@ -109,7 +109,7 @@ impl<'a> Bench<'a> {
             passphrase: home.join("passphrase"),
             directory: home,
             threads: settings.threads,
-            spread: settings.spread.words(),
+            devices: settings.devices.words(),
         };
         fs::write(&keys.identity, identity.to_string().expose_secret())?;
         fs::write(&keys.passphrase, "a passphrase for measuring")?;
@@ -121,7 +121,7 @@ impl<'a> Bench<'a> {
         for tool in &self.tools {
             results.tools.insert(tool.name.into(), tool.version.clone());
         }
-        let Settings { size, rounds, files, file_size, dir, threads, spread } = &self.settings;
+        let Settings { size, rounds, files, file_size, dir, threads, devices } = &self.settings;
         results.settings = [
             ("size_bytes", json!(size)),
             ("rounds", json!(rounds)),
@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
             ("file_size_bytes", json!(file_size)),
             ("dir", json!(dir)),
             ("threads", json!(threads)),
-            ("devices", json!(spread.words())),
+            ("devices", json!(devices.words())),
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into();
@@ -245,7 +245,7 @@ impl<'a> Bench<'a> {
     ) -> anyhow::Result<Cost> {
         let mut wattlock = Command::new(wattlock::program()?);
         wattlock.arg(command).args(key).arg("--recursive").arg(from).arg("--out-dir").arg(to);
-        wattlock.args(self.settings.spread.words());
+        wattlock.args(self.settings.devices.words());
         child::run(wattlock.arg(format!("--threads={}", self.settings.threads)))
     }
 

@@ -19,9 +19,10 @@ use super::results::{Results, Row};
 use super::sample::Sample;
 use super::sefps::{self, File, case};
 use crate::args;
+use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
 use wattlock_host::exit::Ended;
+use wattlock_host::signals;
 use wattlock_host::summary::{human, process_cpu_time};
-use wattlock_host::{accelerators, signals};
 
 /// Runs it, prints the study's tables with ours, and writes the JSON.
 pub fn run(args: &args::BenchFiles) -> Ended {
@@ -33,7 +34,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     let quick = |all: usize, few: usize| if args.quick { all.min(few) } else { all };
     let files = sefps::files();
     let threads = args.threads.unwrap_or_else(|| args::threads(None));
-    let with_gpu = with_gpu(threads, &args.spread)?;
+    let with_gpu = with_gpu(threads, &args.devices.names)?;
     let bench = Bench {
         directory: directory.path().to_owned(),
         files: files[..quick(files.len(), 5)].to_vec(),
@@ -77,15 +78,13 @@ struct Bench {
 
 /// An engine with the GPU that was asked for, or with any; for want of one, with OpenCL on the CPU,
 /// which shows that the variants work and nothing of their speed.
-pub fn with_gpu(threads: usize, spread: &args::Spread) -> anyhow::Result<Result<Engine, String>> {
-    let policy = Some(args::PolicyName::HybridRatio);
-    let of = |devices: Vec<String>| {
-        let spread = args::Spread { policy, devices, ..spread.clone() };
-        accelerators::engine_with_accelerator(threads, &spread)
+pub fn with_gpu(threads: usize, names: &[String]) -> anyhow::Result<Result<Engine, String>> {
+    let of = |names: Vec<String>| {
+        let selection = Selection { names, rule: Rule::HybridRatio, ..Selection::default() };
+        selection.engine_with_accelerator(threads)
     };
-    if !spread.devices.is_empty() {
-        let devices = spread.devices.iter().cloned().chain(["cpu".to_owned()]);
-        return of(devices.collect()).map(Ok);
+    if !names.is_empty() {
+        return of(names.iter().cloned().chain(["cpu".to_owned()]).collect()).map(Ok);
     }
     let any = of(Vec::new());
     Ok(any.or_else(|why| of(vec!["cpu".into(), "opencl".into()]).map_err(|_| format!("{why:#}"))))
@@ -178,7 +177,7 @@ impl Bench {
                 if let Policy::HybridRatio { ratio } = engine.policy() {
                     results.settings.insert("ratio".into(), json!(ratio));
                 }
-                if engine.devices().any(accelerators::is_a_cpu) {
+                if engine.devices().any(is_a_cpu) {
                     let note = "a GPU: rows of gpp, hpp, gpup and hpup are of OpenCL on the CPU, and \
                                 tell nothing of a GPU's speed";
                     results.skipped.push(note.into());

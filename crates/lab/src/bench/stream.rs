@@ -36,7 +36,7 @@ pub fn run(args: &args::BenchStream) -> Ended {
     let mut algorithms = args.algorithms.clone();
     let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
     let gpu = match needs_gpu {
-        true => with_gpu(threads, &args.spread)?,
+        true => with_gpu(threads, &args.spread.devices)?,
         false => Err("it was not asked for".into()),
     };
     if gpu.is_err() {

@@ -40,7 +40,7 @@ pub struct Keys {
     /// CPU threads of wattlock.
     pub threads: usize,
     /// Which devices wattlock uses, as its flags say it.
-    pub spread: Vec<String>,
+    pub devices: Vec<String>,
 }
 
 const TOOLS: &[Recipe] = &[
@@ -186,7 +186,7 @@ impl Tool {
             });
         }
         if self.recipe.program == "wattlock" {
-            command.args(&keys.spread);
+            command.args(&keys.devices);
         }
         command
     }

@@ -11,7 +11,6 @@ use wattlock_engine::{Direction, Engine, RawKey, RawStream};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
-use wattlock_host::accelerators;
 use wattlock_host::exit::{self, Ended, authentication, usage};
 
 /// `wattlock-lab cipher`.
@@ -51,7 +50,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
         .map_err(|error| usage(error.to_string()))?
         .with_grain(args.block_size.map(|bytes| bytes as usize));
-    let engine = accelerators::engine(args::threads(args.threads), &args.spread)?;
+    let engine = args.spread.selection().engine(args::threads(args.threads))?;
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
     let copied = cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock());
     for (device, fault) in engine.faults() {

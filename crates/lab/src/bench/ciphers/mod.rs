@@ -24,14 +24,14 @@ use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
 };
-use wattlock_host::accelerators;
+use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
 
 /// `wattlock-lab bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
     Results::can_publish(args.json.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
-    accelerators::engine(1, &args.spread)?;
+    args.spread.selection().engine(1)?;
     let bench = Bench::new(args);
     let windows = match (args.quick, args.paper) {
         (true, _) => Windows::QUICK,
@@ -353,8 +353,8 @@ impl Bench {
         let threads = self.threads.last().copied().unwrap_or(1);
         sets.into_iter().filter_map(move |devices| {
             let name = devices.join(" and ");
-            let spread = args::Spread { devices, ..Default::default() };
-            let engine = accelerators::engine(threads, &spread).ok()?;
+            let selection = Selection { names: devices, ..Selection::default() };
+            let engine = selection.engine(threads).ok()?;
             Some(raw_on(engine, algorithm, direction).kernel(&name))
         })
     }
