@@ -55,11 +55,14 @@ pub fn refuse(error: &clap::Error) -> ! {
         std::process::exit(USAGE.into());
     }
     if error.to_string().contains("AGE-SECRET-KEY-") {
-        tell!("error: a private key stands where none is expected; see wattlock --help");
+        tell!(
+            "error: a private key stands where none is expected; see {} --help",
+            crate::program::name()
+        );
         std::process::exit(USAGE.into());
     }
     if error.use_stderr() {
-        // What was mistyped may be the key of `wattlock cipher`.
+        // What was mistyped may be the key of `wattlock-lab cipher`.
         tell!("{}", redact(error.to_string().trim_end()));
         std::process::exit(USAGE.into());
     }

@@ -17,8 +17,8 @@ use crate::replace;
 /// names its machine and versions; what a model gave is hatched, and is never ranked.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Results: what `wattlock bench --json` or `wattlock simulate --json` wrote, or the JSON line of
-    /// `wattlock measure --json`
+    /// Results: the JSON line of `wattlock measure --json`, or what `wattlock-lab bench --json` or
+    /// `wattlock-lab simulate --json` wrote
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Write the page to FILE, replacing it, or "-" for standard output

@@ -23,7 +23,7 @@ use wattlock_host::{progress, signals};
 /// Said at every use.
 const WARNING: &str = "warning: the format sefps is for study, and protects nothing that \
 matters: its digest has no key, so whoever knows the plaintext of a container under CTR can forge \
-another, and ECB shows which blocks are equal. The default format, wattlock, has neither fault";
+another, and ECB shows which blocks are equal. What `wattlock protect` makes has neither fault";
 
 /// `wattlock-lab sefps protect`.
 pub fn protect(args: &args::SefpsProtect) -> Ended {

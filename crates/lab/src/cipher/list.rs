@@ -69,7 +69,7 @@ fn table(list: &List) -> String {
             None if kernel.chosen => "yes, chosen by default".into(),
             None => "yes, with --kernel".into(),
         };
-        let of_hash = if kernel.name.starts_with("keccak") { " (wattlock hash)" } else { "" };
+        let of_hash = if kernel.name.starts_with("keccak") { " (wattlock-lab hash)" } else { "" };
         text += &format!("{:<20} {here}{of_hash}\n", kernel.name);
     }
     text
