@@ -54,7 +54,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("wattlock-peers", &[]),
-    ("wattlock-testing", &[]),
+    // It reads the frozen corpus.
+    ("wattlock-testing", &["wattlock-vectors"]),
     ("wattlock-vectors", &[]),
     ("xtask", &[]),
 ];

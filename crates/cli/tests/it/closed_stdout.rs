@@ -4,9 +4,10 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
-use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
+use crate::support::{Place, assert_exit, stdout, wattlock, with_input};
+use wattlock_testing::{assert_output_refused, wattlock_path, with_closed_output};
 
 /// Every way of the program to write data to standard output, with standard input from a file.
 fn writers(place: &Place) -> Vec<Vec<OsString>> {
@@ -17,7 +18,6 @@ fn writers(place: &Place) -> Vec<Vec<OsString>> {
     let made = with_input(wattlock().args(sealing).arg("-o").arg(&stream), b"message\n");
     assert_exit(&made, 0);
     let protect = ["protect", "-r", &place.recipient];
-    let raw_key = "00112233445566778899aabbccddeeff";
     let words = |start: &[&str], rest: &[&Path]| -> Vec<OsString> {
         let start = start.iter().map(OsString::from);
         start.chain(rest.iter().map(|path| path.as_os_str().to_owned())).collect()
@@ -28,8 +28,6 @@ fn writers(place: &Place) -> Vec<Vec<OsString>> {
         words(&[&protect[..], &["-o", "/dev/stdout"]].concat(), &[&file]),
         words(&[&protect[..], &["--force", "--json"]].concat(), &[&file]),
         words(&["unprotect", "-o-", "-i"], &[&key, &sealed]),
-        words(&["cipher", "--alg=aes-128-ctr", "--key", raw_key, "--iv", raw_key], &[]),
-        words(&["hash"], &[&file]),
         words(&sealing, &[]),
         words(&["stream", "--open", "-i"], &[&key]),
         words(&["inspect"], &[&sealed]),
@@ -43,21 +41,13 @@ fn input(place: &Place, words: &[OsString]) -> File {
     File::open(place.path(if opens { "d/stream" } else { "d/f" })).unwrap()
 }
 
-#[track_caller]
-fn assert_refused(ran: &Output, words: &[OsString]) {
-    assert_exit(ran, 1);
-    let said = stderr(ran);
-    assert!(said.contains("cannot write to standard output: it is closed"), "{words:?}: {said}");
-    assert!(said.contains("-o /dev/null"), "{words:?}: {said}");
-}
-
 #[test]
 fn data_for_a_closed_standard_output_is_refused() {
     let place = Place::new();
     for words in writers(&place) {
-        let mut closed = Command::new("sh");
-        closed.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_wattlock")]).args(&words);
-        assert_refused(&closed.stdin(input(&place, &words)).output().unwrap(), &words);
+        let mut closed = with_closed_output(&wattlock_path());
+        let ran = closed.args(&words).stdin(input(&place, &words)).output().unwrap();
+        assert_output_refused(&ran, &words);
     }
     // Nothing was made before it was refused.
     assert_eq!(place.names(), ["f", "sealed.wlk", "stream"]);
@@ -73,7 +63,7 @@ fn dev_null_is_refused_if_it_may_stand_for_a_closed_output() {
         let mut command = wattlock();
         let ran =
             command.args(&words).stdin(input(&place, &words)).stdout(null()).output().unwrap();
-        assert_refused(&ran, &words);
+        assert_output_refused(&ran, &words);
         let mut command = wattlock();
         let ran = command.args(&words).stdin(input(&place, &words)).stdout(Stdio::null()).output();
         assert_exit(&ran.unwrap(), 0);

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use wattlock_vectors::sha256;
 
-use crate::support::frozen::{Corpus, Frozen, assert_plaintext, below, corpora, words};
 use crate::support::{assert_exit, installed};
+use wattlock_testing::frozen::{Corpus, Frozen, assert_plaintext, below, corpora, words};
 
 const CONTAINERS: [&str; 2] = ["wattlock", "age"];
 
@@ -205,26 +205,6 @@ fn trees_come_back() {
                 assert_plaintext(expected, &fs::read(out.join(path)).unwrap(), path);
             }
         }
-    }
-}
-
-#[test]
-fn sefps_containers_open_to_what_was_put_in() {
-    for corpus in corpora() {
-        let mut opened = 0;
-        for key in corpus.keys().into_iter().filter(|key| key.starts_with("sefps")) {
-            let mut files = corpus.files(&["sefps"]);
-            files.retain(|file| file.opens_with(key));
-            let out = tempfile::tempdir().unwrap();
-            let mut open = corpus.with_key(&["unprotect"], key);
-            open.arg("--out-dir").arg(out.path()).args(files.iter().map(|file| file.name));
-            assert_exit(&open.output().unwrap(), 0);
-            for file in &files {
-                file.assert_opens_to(&fs::read(out.path().join(file.plain_name())).unwrap());
-            }
-            opened += files.len();
-        }
-        assert_eq!(opened, corpus.files(&["sefps"]).len());
     }
 }
 

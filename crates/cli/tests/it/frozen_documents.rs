@@ -7,12 +7,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::frozen::{Corpus, corpora};
-use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
-
-fn read(corpus: &Corpus, name: &str) -> Value {
-    serde_json::from_slice(&fs::read(corpus.folder.join(name)).unwrap()).unwrap()
-}
+use crate::support::{Place, assert_exit, stdout, wattlock, with_input};
+use wattlock_testing::frozen::corpora;
 
 fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -65,7 +61,7 @@ fn profiles_are_found_again() {
         for file in corpus.files(&["profiles"]) {
             let cache = tempfile::tempdir().unwrap();
             let here = cpu(cache.path());
-            let mut document = read(&corpus, file.name);
+            let mut document = corpus.document(file.name);
             let machine = &mut document["machines"][0];
             // They are of another machine; all else of the file stays as it is.
             let all = machine["cpus"].clone();
@@ -93,33 +89,6 @@ fn profiles_are_found_again() {
             for profile in kept {
                 assert!(found.contains(&profile), "{profile}");
             }
-        }
-    }
-}
-
-#[test]
-fn results_make_a_report() {
-    for corpus in corpora() {
-        let files = corpus.files(&["results"]);
-        assert!(files.len() >= 10);
-        let mut report = wattlock();
-        report.current_dir(&corpus.folder).args(["report", "-o", "-"]);
-        let made = report.args(files.iter().map(|file| file.name)).output().unwrap();
-        assert_exit(&made, 0);
-        let page = stdout(&made);
-        let pieces = page.split("<script type=\"application/json\"").skip(1);
-        let data = pieces.map(|piece| {
-            let (_, piece) = piece.split_once('>').unwrap();
-            serde_json::from_str(piece.split("</script>").next().unwrap()).unwrap()
-        });
-        let data: Vec<Value> = data.collect();
-        for file in &files {
-            assert!(data.contains(&read(&corpus, file.name)), "{}", file.name);
-            let mut alone = wattlock();
-            alone.args(["report", "-o", "-"]).arg(corpus.folder.join(file.name));
-            let made = alone.output().unwrap();
-            assert_exit(&made, 0);
-            assert!(stdout(&made).contains("<figure"), "{}: {}", file.name, stderr(&made));
         }
     }
 }
@@ -166,10 +135,10 @@ fn summaries_have_the_keys_that_programs_look_for() {
             let text = String::from_utf8_lossy(text);
             let document = &text[text.find('{').unwrap()..];
             let new: Value = serde_json::from_str(document).unwrap();
-            assert_has_keys_of(&read(&corpus, &name), &new, &name);
+            assert_has_keys_of(&corpus.document(&name), &new, &name);
         }
         for file in corpus.files(&["simulated"]) {
-            assert!(read(&corpus, file.name)["schema"].is_string());
+            assert!(corpus.document(file.name)["schema"].is_string());
         }
     }
 }

@@ -8,8 +8,8 @@ use std::thread;
 use serde_json::Value;
 use wattlock_vectors::sha256;
 
-use crate::support::frozen::{Corpus, assert_plaintext, corpora, words};
 use crate::support::{assert_exit, installed, with_input};
+use wattlock_testing::frozen::{Corpus, assert_plaintext, corpora, words};
 
 const OPEN: [&str; 3] = ["stream", "--open", "-q"];
 

@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::served_files::{Mounted, Tree};
 use crate::support::{assert_exit, stderr, stdout, wattlock, with_input};
+use wattlock_testing::served_files::{Mounted, Tree};
 
 /// A machine made of files.
 struct Machine(tempfile::TempDir);

@@ -59,22 +59,6 @@ fn a_run_that_has_a_key_leaves_no_core_file() {
 }
 
 #[test]
-fn an_interrupted_study_leaves_nothing() {
-    let place = Place::new();
-    let key = place.write("key", &[7; 16]);
-    let sefps = ["--format", "sefps", "--cipher", "aes-128-ecb", "--key-file"];
-    for variant in ["csp", "cpp", "overlapped"] {
-        let args = [&sefps[..], &[key.to_str().unwrap(), "--variant", variant]].concat();
-        let (child, stdin) = in_the_middle_with(&args, &place.path("d/out"));
-        signal(&child, "-INT");
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-        assert!(place.names().is_empty(), "{variant}: {:?}", place.names());
-        drop(stdin);
-    }
-}
-
-#[test]
 fn an_interrupted_replace_keeps_the_original() {
     let place = Place::new();
     for name in ["-INT", "-KILL"] {

@@ -1,35 +1,42 @@
-//! What the tests of the program share: a directory, keys, and the program itself.
+//! What the tests of the program share: a place with a key pair, age's plugin, and the program itself.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-pub mod frozen;
 pub mod fuse;
-pub mod report;
-pub mod served_files;
 pub mod stream;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+pub use wattlock_testing::{
+    assert_exit, has_program as installed, install, names, pattern, signal, stderr, stdout,
+    wattlock, with_input,
+};
+
 /// A directory of its own for each test, and a key pair in it.
 pub struct Place {
-    directory: tempfile::TempDir,
+    place: wattlock_testing::Place,
     /// The recipient of the identity in `key.txt`.
     pub recipient: String,
+}
+
+impl Deref for Place {
+    type Target = wattlock_testing::Place;
+
+    fn deref(&self) -> &wattlock_testing::Place {
+        &self.place
+    }
 }
 
 impl Place {
     /// A fresh place.
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let mut place = Self { directory, recipient: String::new() };
+        let mut place = Self { place: wattlock_testing::Place::new(), recipient: String::new() };
         place.recipient = place.keygen("key.txt");
-        fs::create_dir(place.path("d")).unwrap();
         place
     }
 
@@ -39,23 +46,6 @@ impl Place {
         let made = wattlock().args(["keygen", "-o"]).arg(&path).output().unwrap();
         assert!(made.status.success());
         stdout(&wattlock().args(["keygen", "-y"]).arg(path).output().unwrap()).trim().to_owned()
-    }
-
-    /// A path in this place.
-    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    /// Writes a file and gives its path.
-    pub fn write(&self, name: impl AsRef<Path>, bytes: &[u8]) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    /// The names in the directory `d`, hidden ones included.
-    pub fn names(&self) -> Vec<String> {
-        names(&self.path("d"))
     }
 
     /// `wattlock protect -r RECIPIENT ARGS…`
@@ -76,12 +66,6 @@ impl Place {
         fs::remove_file(&plain).unwrap();
         plain.with_file_name(format!("{name}.wlk"))
     }
-}
-
-/// Copies a program, in a process of its own: one that a test starts meanwhile would inherit the
-/// open copy, and a program that is open for writing cannot be started.
-pub fn install(from: impl AsRef<OsStr>, to: &Path) {
-    assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
 
 /// The age plugin of these tests, which can do something while the program waits for it.
@@ -154,77 +138,8 @@ pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Optio
     Some(child)
 }
 
-/// Sends a signal.
-pub fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
-
 /// Long enough that no machine has read all of it before a test sees that it has begun.
 pub const SPARSE_LEN: u64 = 1 << 30;
-
-/// The program.
-pub fn wattlock() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wattlock"));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Runs `command` with `input` on its standard input.
-pub fn with_input(command: &mut Command, input: &[u8]) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let _ = stdin.write_all(input);
-        });
-        child.wait_with_output().unwrap()
-    })
-}
-
-/// The names in a directory, sorted, hidden ones included.
-pub fn names(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
-}
-
-/// What was said on standard output.
-pub fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// What was said on standard error.
-pub fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Asserts the exit code, and that an error says something.
-#[track_caller]
-pub fn assert_exit(output: &Output, code: i32) {
-    assert_eq!(output.status.code(), Some(code), "{}", stderr(output));
-    if code != 0 {
-        assert!(stderr(output).contains("wattlock: ") || stderr(output).contains("error: "));
-    }
-}
-
-/// Bytes in which swapped chunks never look alike.
-pub fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i % 251) as u8 ^ (i / 16384) as u8).collect()
-}
-
-/// True if `program` is installed; else records the skip.
-pub fn installed(program: &str) -> bool {
-    wattlock_testing::has_program(program)
-}
 
 /// True if this process may do everything; then permissions have to be tested as somebody else.
 pub fn is_root() -> bool {

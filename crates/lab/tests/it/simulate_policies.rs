@@ -1,16 +1,18 @@
-//! `wattlock simulate policies`: what it prints, what it reads, how it ends, and its JSON.
+//! `wattlock-lab simulate policies`: what it prints, what it reads, how it ends, and its JSON.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::process::Output;
 
-use crate::support::{Place, assert_exit, stderr, stdout, wattlock};
 use serde_json::Value;
+use wattlock_testing::{Place, assert_exit, stderr, stdout};
+
+use crate::lab;
 
 const POLICIES: [&str; 5] = ["lecpaes-literal", "lecpaes", "fixed", "race-to-idle", "paced"];
 
 fn policies(args: &[&str]) -> Output {
-    wattlock().args(["simulate", "policies"]).args(args).output().unwrap()
+    lab().args(["simulate", "policies"]).args(args).output().unwrap()
 }
 
 fn json(ran: &Output) -> Value {

@@ -1,4 +1,5 @@
 //! The frozen corpus: what earlier versions wrote, and what their manifests say of it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use wattlock_vectors::sha256;
+
+use crate::programs::wattlock;
 
 /// What one version wrote.
 pub struct Corpus {
@@ -58,8 +61,16 @@ impl Corpus {
 
     /// `wattlock COMMAND` in the corpus, with the words that open with `key`.
     pub fn with_key(&self, command: &[&str], key: &str) -> Command {
-        let mut program = super::wattlock();
-        let words = words(&self.manifest["keys"][key]["open"]);
+        self.with_words(wattlock(), command, &self.words_that_open(key))
+    }
+
+    /// The words of a command line that open with `key`.
+    pub fn words_that_open(&self, key: &str) -> Vec<&str> {
+        words(&self.manifest["keys"][key]["open"])
+    }
+
+    /// `PROGRAM COMMAND WORDS…` in the corpus, with its passphrase and plugins.
+    pub fn with_words(&self, mut program: Command, command: &[&str], words: &[&str]) -> Command {
         program.current_dir(&self.folder).args(command).args(words);
         program.env("P", self.manifest["passphrase"].as_str().unwrap());
         let plugins = self.folder.join("keys");
@@ -67,6 +78,11 @@ impl Corpus {
         let folders = std::iter::once(plugins).chain(std::env::split_paths(&path));
         program.env("PATH", std::env::join_paths(folders).unwrap());
         program
+    }
+
+    /// The document in a file of the corpus.
+    pub fn document(&self, name: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.folder.join(name)).unwrap()).unwrap()
     }
 
     /// A file of the corpus as standard input.

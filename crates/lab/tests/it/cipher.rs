@@ -1,13 +1,15 @@
-//! `wattlock cipher` agrees with `openssl enc`, and refuses what makes no sense.
+//! `wattlock-lab cipher` agrees with `openssl enc`, and refuses what makes no sense.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::process::{Command, Output};
 
-use crate::support::{assert_exit, installed, pattern, stderr, stdout, wattlock, with_input};
 use proptest::prelude::*;
+use wattlock_testing::{assert_exit, has_program, pattern, stderr, stdout, with_input};
+
+use crate::lab;
 
 fn cipher(args: &[&str], input: &[u8]) -> Output {
-    with_input(wattlock().arg("cipher").args(args), input)
+    with_input(lab().arg("cipher").args(args), input)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -68,7 +70,7 @@ fn agree(bits: usize, mode: &str, key: &[u8], iv: &[u8], input: &[u8], options: 
 
 #[test]
 fn aes_is_that_of_openssl_enc_at_all_sizes() {
-    if !installed("openssl") {
+    if !has_program("openssl") {
         return;
     }
     // All pairs of a size of key and a mode: the kernels are compared elsewhere, here it is their names.
@@ -95,7 +97,7 @@ proptest! {
         iv in any::<[u8; 16]>(),
         input in prop::collection::vec(any::<u8>(), 0..40_000),
     ) {
-        if installed("openssl") {
+        if has_program("openssl") {
             agrees(bits, mode, &key, &iv, &input);
         }
     }
@@ -103,7 +105,7 @@ proptest! {
 
 #[test]
 fn the_study_s_ciphers_are_those_of_openssl() {
-    if !installed("openssl") {
+    if !has_program("openssl") {
         return;
     }
     let legacy = ["-provider", "legacy", "-provider", "default"];
@@ -254,9 +256,9 @@ fn streams_that_cannot_be_used_are_noticed() {
     let null =
         |write: bool| std::fs::OpenOptions::new().read(!write).write(write).open("/dev/null");
     for command in [&["cipher", "--alg", "aes-128-ecb", "--key", key][..], &["hash"]] {
-        let unreadable = wattlock().args(command).stdin(null(true).unwrap()).output().unwrap();
+        let unreadable = lab().args(command).stdin(null(true).unwrap()).output().unwrap();
         assert_exit(&unreadable, 1);
-        let mut unwritable = wattlock();
+        let mut unwritable = lab();
         unwritable.args(command).stdout(null(false).unwrap());
         assert_eq!(unwritable.status().unwrap().code(), Some(1));
     }

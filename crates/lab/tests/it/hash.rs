@@ -1,15 +1,15 @@
-//! `wattlock hash`: the digests of OpenSSL, in the form of sha3sum, and their check.
+//! `wattlock-lab hash`: the digests of OpenSSL, in the form of sha3sum, and their check.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::process::Command;
 
-use crate::support::{
-    Place, assert_exit, installed, pattern, stderr, stdout, wattlock, with_input,
-};
+use wattlock_testing::{Place, assert_exit, has_program, pattern, stderr, stdout, with_input};
+
+use crate::lab;
 
 #[test]
 fn many_files_have_the_digests_of_openssl() {
-    if !installed("openssl") {
+    if !has_program("openssl") {
         return;
     }
     let place = Place::new();
@@ -20,7 +20,7 @@ fn many_files_have_the_digests_of_openssl() {
         })
         .collect();
     for more in [&[][..], &["--threads", "1"], &["--kernel", "keccak-soft"]] {
-        let hashed = wattlock().arg("hash").args(more).args(&files).output().unwrap();
+        let hashed = lab().arg("hash").args(more).args(&files).output().unwrap();
         assert_exit(&hashed, 0);
         let mut theirs = Command::new("openssl");
         theirs.args(["dgst", "-sha3-256", "-r"]).args(&files);
@@ -35,7 +35,7 @@ fn many_files_have_the_digests_of_openssl() {
 #[test]
 fn trees_have_their_published_digests_and_threads_do_not_show() {
     let digest = |alg: &str, more: &[&str], input: &[u8]| {
-        let hashed = with_input(wattlock().args(["hash", "--alg", alg]).args(more), input);
+        let hashed = with_input(lab().args(["hash", "--alg", alg]).args(more), input);
         assert_exit(&hashed, 0);
         stdout(&hashed).trim_end_matches("  -\n").to_owned()
     };
@@ -63,7 +63,7 @@ fn a_list_is_checked() {
     }
     let directory = place.path("d");
     let run =
-        |args: &[&str]| wattlock().current_dir(&directory).arg("hash").args(args).output().unwrap();
+        |args: &[&str]| lab().current_dir(&directory).arg("hash").args(args).output().unwrap();
     let list = run(&names);
     assert_exit(&list, 0);
     std::fs::write(directory.join("list"), &list.stdout).unwrap();

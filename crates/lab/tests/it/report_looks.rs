@@ -7,8 +7,10 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::support::report::{counted, document, modelled, row, with_energy};
-use crate::support::{assert_exit, installed, stderr, stdout, wattlock};
+use wattlock_testing::results::{counted, document, modelled, row, with_energy};
+use wattlock_testing::{assert_exit, has_program, stderr, stdout};
+
+use crate::lab;
 
 type Colour = [u8; 3];
 
@@ -68,7 +70,7 @@ fn drawn(document: &serde_json::Value) -> (Picture, String) {
     let [input, page, picture] =
         ["in.json", "page.html", "page.png"].map(|name| place.path().join(name));
     fs::write(&input, document.to_string()).unwrap();
-    let made = wattlock().arg("report").arg(&input).arg("-o").arg(&page).output().unwrap();
+    let made = lab().arg("report").arg(&input).arg("-o").arg(&page).output().unwrap();
     assert_exit(&made, 0);
     let screenshot = format!("--screenshot={}", picture.display());
     chromium(place.path(), &[&screenshot, "--window-size=1200,3000"], &page);
@@ -78,7 +80,7 @@ fn drawn(document: &serde_json::Value) -> (Picture, String) {
 
 #[test]
 fn a_browser_draws_bars_and_bands() {
-    if !installed("chromium") {
+    if !has_program("chromium") {
         return;
     }
     let rows = vec![row("wattlock", "x", 100), row("openssl", "x", 150)];

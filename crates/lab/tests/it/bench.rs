@@ -1,10 +1,12 @@
 //! The benches run, check their results' form, and never show a rate that was not measured.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::support::{assert_exit, stdout, wattlock};
+use wattlock_testing::{assert_exit, stdout};
+
+use crate::lab;
 
 fn json(args: &[&str]) -> serde_json::Value {
-    let ran = wattlock().arg("bench").args(args).args(["--json", "-"]).output().unwrap();
+    let ran = lab().arg("bench").args(args).args(["--json", "-"]).output().unwrap();
     assert_exit(&ran, 0);
     serde_json::from_str(&stdout(&ran)).unwrap()
 }
@@ -33,7 +35,7 @@ fn ciphers_beside_their_peers() {
 #[test]
 fn papers_are_set_beside_ours() {
     let run = |args: &[&str]| {
-        let ran = wattlock().arg("bench").args(args).output().unwrap();
+        let ran = lab().arg("bench").args(args).output().unwrap();
         assert_exit(&ran, 0);
         stdout(&ran)
     };
@@ -104,14 +106,14 @@ fn every_algorithm_of_a_stream_is_measured_or_skipped() {
 fn a_report_is_made_of_a_stream() {
     let directory = tempfile::tempdir().unwrap();
     let [from, to] = ["stream.json", "page.html"].map(|name| directory.path().join(name));
-    let ran = wattlock()
+    let ran = lab()
         .args(["bench", "stream", "--quick", "--users", "10", "--algorithms", "cs,paced", "--json"])
         .arg(&from)
         .output()
         .unwrap();
     assert_exit(&ran, 0);
     assert!(stdout(&ran).contains("AES-256-GCM here / CS as printed"));
-    let ran = wattlock().arg("report").arg(&from).arg("-o").arg(&to).output().unwrap();
+    let ran = lab().arg("report").arg(&from).arg("-o").arg(&to).output().unwrap();
     assert_exit(&ran, 0);
     let page = std::fs::read_to_string(to).unwrap();
     for title in ["Throughput", "CPU time", "Delay of 99 in 100 messages"] {

@@ -3,6 +3,7 @@
 //!
 //! It speaks the kernel's FUSE protocol (`include/uapi/linux/fuse.h`, version 7.31) on `/dev/fuse`:
 //! only what reading and writing small files takes.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -56,7 +57,7 @@ impl Mounted {
                 Some(Self { path: path.to_owned(), server: Some(server) })
             }
             Err(why) => {
-                wattlock_testing::skip("fuse", &why);
+                crate::skips::skip("fuse", &why);
                 None
             }
         }

@@ -1,20 +1,25 @@
-//! `--format sefps`: the bytes that openssl makes, the warning at every use, and what is refused.
+//! `wattlock-lab sefps`: the bytes that openssl makes, the warning at every use, and what is refused.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::{
-    Place, assert_exit, installed, pattern, stderr, stdout, wattlock, with_input,
+use wattlock_testing::{
+    Place, assert_exit, has_program, pattern, stderr, stdout, wattlock, with_input,
 };
+
+use crate::lab;
 
 const IV: &str = "fffffffffffffffffffffffffffffffe";
 
-/// The program, with the format and a key file of so many bytes.
+/// Of a key of the frozen corpus.
+const RECIPIENT: &str = "age149s7z0ccqr035fgzf8ps0rqltdls854dmfllggq0tv9a4e737erq90e6wl";
+
+/// `wattlock-lab sefps COMMAND` with a key file of so many bytes.
 fn sefps(place: &Place, command: &str, key_bytes: usize) -> Command {
-    let mut program = wattlock();
-    program.args([command, "--format", "sefps", "--key-file"]).arg(key_file(place, key_bytes));
+    let mut program = lab();
+    program.args(["sefps", command, "--key-file"]).arg(key_file(place, key_bytes));
     program
 }
 
@@ -53,12 +58,12 @@ fn assert_warned(ran: &Output) {
     let said = stderr(ran);
     assert!(said.contains("warning: the format sefps is for study"), "{said}");
     assert!(said.contains("can forge") && said.contains("ECB shows"), "{said}");
-    assert!(said.contains("default format, wattlock"), "{said}");
+    assert!(said.contains("`wattlock protect` makes has neither"), "{said}");
 }
 
 #[test]
 fn containers_are_what_openssl_makes() {
-    if !installed("openssl") {
+    if !has_program("openssl") {
         return;
     }
     let place = Place::new();
@@ -223,8 +228,8 @@ fn wrong_keys_modes_and_ivs_are_no_plaintext() {
         (right, &["--cipher", "aes-128-ecb"]),
         (right, &["--cipher", "aes-128-ctr", "--iv", "00000000000000000000000000000000"]),
     ] {
-        let mut program = wattlock();
-        program.args(["unprotect", "--format", "sefps", "--key-file", key]).args(more);
+        let mut program = lab();
+        program.args(["sefps", "unprotect", "--key-file", key]).args(more);
         assert_exit(&program.arg(&sealed).output().unwrap(), 3);
         assert_eq!(place.names(), ["file.sefps"]);
     }
@@ -253,17 +258,19 @@ fn what_makes_no_sense_is_refused() {
         (&["--key-file", &k16, "--cipher", "rc4"], "sefps knows"),
         (&["--key-file", &k16, ecb[0], ecb[1], "--kernel", "none"], "kernels of aes-128-ecb"),
         (&["--key-file", &k16, ecb[0], ecb[1], "--variant", "csup"], "csup"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "--replace"], "--replace"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "--resume"], "--resume"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "--recursive"], "--recursive"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "--no-metadata"], "nothing else"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "-r", "age1x"], "nothing else"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "-p"], "nothing else"),
+        (&["--key-file", &k16, ecb[0], ecb[1], "--replace"], "unexpected argument '--replace'"),
+        (&["--key-file", &k16, ecb[0], ecb[1], "--resume"], "unexpected argument '--resume'"),
+        (&["--key-file", &k16, ecb[0], ecb[1], "--recursive"], "unexpected argument '--recursive'"),
+        (
+            &["--key-file", &k16, ecb[0], ecb[1], "--no-metadata"],
+            "unexpected argument '--no-metadata'",
+        ),
+        (&["--key-file", &k16, ecb[0], ecb[1], "-r", "age1x"], "unexpected argument '-r'"),
+        (&["--key-file", &k16, ecb[0], ecb[1], "-p"], "unexpected argument '-p'"),
         (&["--key-file", &k16, ecb[0], ecb[1], plain], "would both become"),
     ];
     for (args, expected) in cases {
-        let ran = wattlock().args(["protect", "--format", "sefps", plain]).args(*args).output();
-        let ran = ran.unwrap();
+        let ran = lab().args(["sefps", "protect", plain]).args(*args).output().unwrap();
         assert_exit(&ran, 2);
         assert!(stderr(&ran).contains(expected), "{args:?}: {}", stderr(&ran));
         assert_eq!(place.names(), ["file"], "{args:?}");
@@ -271,7 +278,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn one_iv_for_several_files_and_flags_without_their_format_are_refused() {
+fn one_iv_for_several_files_and_flags_of_another_program_are_refused() {
     let place = Place::new();
     let plain = place.write("d/file", b"data");
     let plain = plain.to_str().unwrap();
@@ -282,14 +289,20 @@ fn one_iv_for_several_files_and_flags_without_their_format_are_refused() {
     let ran = program.args(cipher(128, "ctr")).arg(plain).arg(other).output().unwrap();
     assert_exit(&ran, 2);
     assert!(stderr(&ran).contains("share one key stream"), "{}", stderr(&ran));
-    // Its flags are its own, and the format has to be named.
-    for args in [&["--key-file", &k16][..], &ecb, &["--iv", IV], &["--variant", "cpp"]] {
-        let ran = wattlock().args(["protect", "-r", &place.recipient, plain]).args(args).output();
+    // Its flags are its own, and `wattlock` does not know the format.
+    for args in [
+        &["--key-file", &k16][..],
+        &ecb,
+        &["--iv", IV],
+        &["--variant", "cpp"],
+        &["--format", "sefps"],
+    ] {
+        let ran = wattlock().args(["protect", "-r", RECIPIENT, plain]).args(args).output();
         assert_exit(&ran.unwrap(), 2);
     }
     let missing = place.path("missing");
-    let mut program = wattlock();
-    program.args(["protect", "--format", "sefps", "--key-file"]).arg(missing).args(ecb);
+    let mut program = lab();
+    program.args(["sefps", "protect", "--key-file"]).arg(missing).args(ecb);
     assert_exit(&program.arg(plain).output().unwrap(), 1);
     assert_eq!(place.names(), ["file"]);
 }
@@ -332,5 +345,5 @@ fn outputs_appear_whole_beside_others_or_in_a_directory() {
     let fresh = place.path("fresh");
     let ran = run("unprotect", &["--out-dir", &into(&fresh)], &containers[4..7]);
     assert_exit(&ran, 3);
-    assert_eq!(crate::support::names(&fresh), ["05", "06"]);
+    assert_eq!(wattlock_testing::names(&fresh), ["05", "06"]);
 }

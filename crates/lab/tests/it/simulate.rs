@@ -1,13 +1,15 @@
-//! `wattlock simulate lecpaes`: what it prints, how it ends, and its JSON.
+//! `wattlock-lab simulate lecpaes`: what it prints, how it ends, and its JSON.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::process::Output;
 
-use crate::support::{Place, assert_exit, stderr, stdout, wattlock};
 use serde_json::Value;
+use wattlock_testing::{Place, assert_exit, stderr, stdout};
+
+use crate::lab;
 
 fn lecpaes(args: &[&str]) -> Output {
-    wattlock().args(["simulate", "lecpaes"]).args(args).output().unwrap()
+    lab().args(["simulate", "lecpaes"]).args(args).output().unwrap()
 }
 
 fn json(ran: &Output) -> Value {
@@ -131,7 +133,7 @@ fn a_report_draws_modelled_joules_hatched_and_printed_ones_hollow() {
     let file = place.path("runs.json");
     let ran = lecpaes(&["--paper", "--json", file.to_str().unwrap()]);
     assert_exit(&ran, 0);
-    let made = wattlock().args(["report", "-o", "-"]).arg(&file).output().unwrap();
+    let made = lab().args(["report", "-o", "-"]).arg(&file).output().unwrap();
     assert_exit(&made, 0);
     let page = stdout(&made);
     let figures: Vec<&str> =

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use serde_json::Value;
+use wattlock_testing::served_files::{Mounted, Tree};
+use wattlock_testing::{assert_exit, stderr, stdout, wattlock};
 
-use crate::support::served_files::{Mounted, Tree};
-use crate::support::{assert_exit, stderr, stdout, wattlock};
+use crate::lab;
 
 /// The requests for the clock of one policy, in kHz.
 struct Requests {
@@ -152,6 +153,12 @@ impl Machine {
         self.file("run/wattlock/journal.json")
     }
 
+    fn lab(&self, args: &[&str]) -> Command {
+        let mut command = lab();
+        command.args(args).env("WATTLOCK_ROOT", self.directory.path());
+        command
+    }
+
     fn wattlock(&self, args: &[&str]) -> Command {
         let mut command = wattlock();
         command.args(args).env("WATTLOCK_ROOT", self.directory.path());
@@ -165,7 +172,7 @@ impl Machine {
     /// A short bench at these clocks, set.
     fn bench(&self, clocks: &str) -> Output {
         let args = ["bench", "ciphers", "--quick", "--only", "rc4a", "--set-clocks", "--json", "-"];
-        self.wattlock(&args).args(["--clocks", clocks]).output().unwrap()
+        self.lab(&args).args(["--clocks", clocks]).output().unwrap()
     }
 }
 
@@ -250,7 +257,7 @@ impl Machine {
     /// A bench that takes minutes, once it has set 2 GHz.
     fn bench_at_2000(&self) -> Child {
         let args = ["bench", "ciphers", "--only", "blowfish", "--rounds", "20000", "--set-clocks"];
-        let mut command = self.wattlock(&args);
+        let mut command = self.lab(&args);
         command.args(["--clocks", "2000"]).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         self.until(|requests| requests.maximum == 2_000_000);
@@ -383,7 +390,7 @@ fn a_limit_of_the_firmware_refuses_the_lease() {
     ] {
         fs::write(policy.join(name), format!("{value}\n")).unwrap();
     }
-    let mut command = wattlock();
+    let mut command = lab();
     command.args(["bench", "ciphers", "--quick", "--only", "rc4a", "--set-clocks"]);
     command.args(["--clocks", "2000"]).env("WATTLOCK_ROOT", machine.path());
     let ran = command.output().unwrap();
