@@ -188,3 +188,24 @@ fn block_bytes(name: &str) -> Option<u64> {
 
 const STUDY: &str = "p1: Intel Core 2 Duo T5270 at 1.40 GHz; p2: AMD FX-8320 at 3.5 GHz; both under Windows 7. \
                      The printed µJ/B are of a software model, Joulemeter. Neither is this machine.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of `wattlock-lab`.
+    const PAPERS: Papers = Papers {
+        energy_study: include_str!("../../lab/papers/energy_study_tables2_3.csv"),
+        blocks_cpu: include_str!("../../lab/papers/extended_block_table1_cpu_seconds.csv"),
+        blocks_gpu: include_str!("../../lab/papers/extended_block_table2_gpu_seconds.csv"),
+        blocks_speedup: include_str!("../../lab/papers/extended_block_table3_gpu_speedup.csv"),
+    };
+
+    #[test]
+    fn the_printed_tables_are_read() {
+        let expected = [(512, 6.03), (1024, 7.16), (2048, 8.34), (4096, 8.53)];
+        assert_eq!(speedups(&PAPERS, 32), expected);
+        assert_eq!(line_of(PAPERS.blocks_cpu, 4)[1], "0.248");
+        assert_eq!(lines(PAPERS.energy_study).count(), 6);
+    }
+}
