@@ -4,7 +4,7 @@
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
 	./.ci/prepare build
-	cargo build --release --locked
+	cargo build --release --locked -p wattlock -p wattlock-provider
 	./xtask/demo.sh target/release/wattlock
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
@@ -40,14 +40,14 @@ openssl: prepare
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
 # bench/results. Takes two hours.
 bench: prepare openssl
-	cargo build --release --locked --features wattlock/openssl-vendored
-	target/release/wattlock bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
-	target/release/wattlock bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
-	target/release/wattlock bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
-	target/release/wattlock bench files --json bench/results/files.json | tee bench/results/files.txt
-	target/release/wattlock bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
-	target/release/wattlock bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
-	target/release/wattlock bench https --paper --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
+	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
+	target/release/wattlock-lab bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
+	target/release/wattlock-lab bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
+	target/release/wattlock-lab bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
+	target/release/wattlock-lab bench files --json bench/results/files.json | tee bench/results/files.txt
+	target/release/wattlock-lab bench files --paper sefps --json bench/results/sefps.json | tee bench/results/sefps.txt
+	target/release/wattlock-lab bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
+	target/release/wattlock-lab bench https --paper --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
 		--json bench/results/https.json | tee bench/results/https.txt
 
 # A minute for each fuzz target.

@@ -5,7 +5,7 @@
 #
 #     bench/gpu.sh [BINARY [DEVICE]]
 #
-# Where `wattlock` is built, with its provider beside it, pages by HTTPS with the GPU as the
+# Where `wattlock-lab` is built, with the provider beside it, pages by HTTPS with the GPU as the
 # provider's accelerator follow, into https-gpu.json: a minute more for each suite.
 #
 # Without a GPU it says why, and exits with 4. Output goes to bench/results/gpu.json and gpu.txt.
@@ -30,10 +30,10 @@ trap 'rm -f "$status"' EXIT
 	"$binary" --device "$device" --json "$out/gpu.json" 2>&1 || code=$?
 	echo "$code" >"$status"
 } | tee "$out/gpu.txt"
-wattlock=${WATTLOCK:-${CARGO_TARGET_DIR:-$root/target}/release/wattlock}
-if [ "$(cat "$status")" = 0 ] && [ -x "$wattlock" ]; then
+lab=${WATTLOCK_LAB:-${CARGO_TARGET_DIR:-$root/target}/release/wattlock-lab}
+if [ "$(cat "$status")" = 0 ] && [ -x "$lab" ]; then
 	# It says itself what is missing where no page can be served.
-	"$wattlock" bench https --accelerator "$device" --sizes 64K,512K,2M --json "$out/https-gpu.json" ||
+	"$lab" bench https --accelerator "$device" --sizes 64K,512K,2M --json "$out/https-gpu.json" ||
 		echo "$?" >"$status"
 fi
 exit "$(cat "$status")"

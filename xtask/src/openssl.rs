@@ -1,7 +1,7 @@
 //! `cargo xtask openssl`: the newest OpenSSL, and an nginx that is linked to it, from the sources
 //! that crates carry. They are built once for each version into the user's cache folder;
-//! `openssl-newest` in the target folder is a link to it, where the tests look for them and `wattlock
-//! bench https --openssl-newest` is pointed to.
+//! `openssl-newest` in the target folder is a link to it, where the tests look for them and
+//! `wattlock-lab bench https --openssl-newest` is pointed to.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
