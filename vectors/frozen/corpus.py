@@ -24,6 +24,19 @@ def plaintext(data):
     return {"bytes": len(data), "sha256": sha256(data)}
 
 
+LAB = ("bench", "simulate", "sefps")
+
+
+def program_of(args):
+    """The program that has the command which `args` begin with."""
+    return "wattlock-lab" if args[0] in LAB else "wattlock"
+
+
+def command(kind, name):
+    """The words of a command for a kind of container."""
+    return ["sefps", name] if kind == "sefps" else [name]
+
+
 class Corpus:
     """A folder that is being written, and the scratch folder in which its inputs are made."""
 
@@ -32,7 +45,8 @@ class Corpus:
         self.keys, self.files, self.trees, self.sequences = {}, {}, [], []
         programs = scratch / "bin"
         programs.mkdir()
-        (programs / "wattlock").symlink_to(program.resolve())
+        for name in ("wattlock", "wattlock-lab"):
+            (programs / name).symlink_to(program.resolve().with_name(name))
         self.plain = scratch / "plain"
         self.plain.mkdir()
         self.environment = dict(os.environ, P=PASSPHRASE, LC_ALL="C.UTF-8", UMASK="022")
@@ -41,12 +55,13 @@ class Corpus:
         self.environment["PATH"] = os.pathsep.join(path)
 
     def run(self, args, data=b"", exits=0, cwd=None, **more):
-        """Runs `wattlock ARGS` in the corpus; gives what it wrote on standard output and error."""
+        """Runs the program that has this command, in the corpus; gives what it wrote on standard output and error."""
         ran = subprocess.run(
-            ["wattlock", *args], input=data, capture_output=True, env=dict(self.environment, **more),
+            [program_of(args), *args], input=data, capture_output=True, env=dict(self.environment, **more),
             cwd=cwd or self.folder, check=False)
         if ran.returncode != exits:
-            raise SystemExit(f"wattlock {shlex.join(map(str, args))}: {ran.returncode}: {ran.stderr.decode()}")
+            said = shlex.join([program_of(args), *map(str, args)])
+            raise SystemExit(f"{said}: {ran.returncode}: {ran.stderr.decode()}")
         return ran
 
     def key(self, name, seal, unlock, file=None):
@@ -65,7 +80,7 @@ class Corpus:
 
     def said(self, args):
         """A command as the manifest names it: without the scratch folder."""
-        words = ["wattlock", *(str(arg).replace(f"{self.plain}/", "plain/") for arg in args)]
+        words = [program_of(args), *(str(arg).replace(f"{self.plain}/", "plain/") for arg in args)]
         said = shlex.join(words).replace(f"{self.scratch}/", "")
         # A byte that is no text stands as an escape.
         return os.fsencode(said).decode(errors="backslashreplace")
@@ -80,8 +95,8 @@ class Corpus:
         """Protects `data` to the file `name`, and checks that each of the keys opens it."""
         kind = kind or ("age" if name.endswith(".age") else "wattlock")
         source = self.source(times.pop("source", name.rsplit(".", 1)[0]), data, **times)
-        words = [*words, "--format", kind] if kind != "wattlock" else [*words]
-        args = ["protect", *seal, *words, "-o", name, str(source)]
+        words = [*words, "--format", kind] if kind == "age" else [*words]
+        args = [*command(kind, "protect"), *seal, *words, "-o", name, str(source)]
         self.run(args)
         sealed = None
         if kind == "wattlock" and "--no-metadata" not in words:
@@ -101,7 +116,7 @@ class Corpus:
         """Opens a container with each of its keys."""
         entry = self.files[name]
         for key in entry["opens"]:
-            opened = self.run(["unprotect", *self.keys[key]["open"], "-o-", "--", name])
+            opened = self.run([*command(entry["kind"], "unprotect"), *self.keys[key]["open"], "-o-", "--", name])
             assert plaintext(opened.stdout) == entry["plaintext"], name
 
     def stream(self, name, sealed, args, data, opens, exits=0, **more):

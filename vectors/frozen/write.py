@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the frozen corpus of a version: write.py PROGRAM VERSION COMMIT
 
-PROGRAM is the release binary of that version, built from COMMIT; the corpus becomes the folder VERSION
-next to this script, which must not exist yet. Needs ssh-keygen, strace, nginx, wrk and curl. What a version
+PROGRAM is the release binary `wattlock` of that version, built from COMMIT, with `wattlock-lab` beside it; the corpus
+becomes the folder VERSION next to this script, which must not exist yet. Needs ssh-keygen, strace, nginx, wrk and curl. What a version
 wrote once stays as it is: a later version adds a folder of its own and leaves the others alone.
 """
 
@@ -26,7 +26,7 @@ README = """# What Wattlock {version} wrote
 Source: this project, `vectors/frozen/write.py`, with the release binary of commit {commit}, on {date}.
 Licence: as the project. The keys in `keys/` belong to this folder alone and protect nothing.
 
-These files never change. Every later version opens them: `crates/cli/tests/it/frozen.rs` goes through
+These files never change. Every later version opens them: the tests `frozen` of both programs go through
 `manifest.json`, which names each file, its SHA-256, the command that wrote it, the keys that open it, and
 the length and SHA-256 of what comes out. `content(length, seed)` in `corpus.py` makes the plaintexts.
 

@@ -54,7 +54,7 @@ def journals(corpus):
 def kill_in_a_lease(corpus, root):
     """Kills a program that has set both clocks, and the guardian that would put them back."""
     environment = dict(corpus.environment, WATTLOCK_ROOT=str(root))
-    bench = subprocess.Popen(["wattlock", *BENCH], env=environment, stdout=subprocess.DEVNULL,
+    bench = subprocess.Popen(["wattlock-lab", *BENCH], env=environment, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE)
     while b"blowfish" not in bench.stderr.readline():
         assert bench.poll() is None
@@ -73,7 +73,7 @@ def kill_in_a_write(corpus, root):
     path = root / f"{POLICY}1/scaling_max_freq"
     environment = dict(corpus.environment, WATTLOCK_ROOT=str(root))
     command = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path, "-e", "trace=write",
-               "-e", "inject=write:error=EIO:signal=KILL", "wattlock", *BENCH]
+               "-e", "inject=write:error=EIO:signal=KILL", "wattlock-lab", *BENCH]
     subprocess.run(command, env=environment, capture_output=True, check=False)
     assert caps(root) == ["2000000", "3600000"], caps(root)
     entries = json.loads((root / "run/wattlock/journal.json").read_text())["entries"]

@@ -171,7 +171,7 @@ def sefps(corpus):
                 counters["-wraps"] = "f" * 31 + "e"
             for more, iv in counters.items():
                 key = f"sefps-{bits}-{mode}{more}"
-                words = ["--format", "sefps", "--key-file", f"keys/sefps-{bits}", "--cipher", f"aes-{bits}-{mode}"]
+                words = ["--key-file", f"keys/sefps-{bits}", "--cipher", f"aes-{bits}-{mode}"]
                 words += ["--iv", iv] if iv else []
                 corpus.key(key, words, words)
                 for length in LENGTHS["sefps"]:
@@ -184,5 +184,4 @@ def sefps(corpus):
 
 def sefps_one(corpus, key, length, words=()):
     name = "-".join([key, f"{length:05}", *(word for word in words if not word.startswith("--"))])
-    seal = [word for word in corpus.keys[key]["seal"] if word not in ("--format", "sefps")]
-    corpus.container(f"{name}.sefps", content(length, name), seal, [key], kind="sefps", words=words)
+    corpus.container(f"{name}.sefps", content(length, name), corpus.keys[key]["seal"], [key], kind="sefps", words=words)
