@@ -31,7 +31,7 @@ pub struct Document {
     pub tools: Vec<(String, String)>,
     /// What was asked for.
     pub settings: Vec<(String, String)>,
-    /// What was measured, at most [`MOST_ROWS`].
+    /// What was measured, at most `MOST_ROWS`.
     pub rows: Vec<Row>,
     /// What follows from it.
     pub ratios: Vec<Ratio>,
