@@ -37,14 +37,13 @@ pub struct Stream {
     /// How messages are told apart in what comes
     #[arg(long, value_enum, default_value_t, help_heading = INPUT, conflicts_with = "open")]
     pub framing: FramingName,
-    /// With --framing raw: seal at most so many bytes at a time
-    #[arg(long, value_name = "BYTES", default_value = "64K", value_parser = parse_size_above_zero)]
+    /// Maximum message length [default: 16M; with --framing raw 64K]
+    ///
+    /// A connection that sends a longer message is closed. With --framing raw, the maximum number of
+    /// bytes that are sealed at once.
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     #[arg(help_heading = INPUT)]
-    pub chunk: u64,
-    /// The longest message; a connection that sends a longer one is cut
-    #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = parse_size_above_zero)]
-    #[arg(help_heading = INPUT)]
-    pub max_message: u64,
+    pub max_message: Option<u64>,
     /// Take connections at tcp:HOST:PORT or unix:PATH, rather than standard input
     #[arg(long, value_name = "ADDRESS", help_heading = INPUT)]
     pub listen: Option<Address>,
@@ -109,13 +108,10 @@ pub struct Stream {
     /// Serve metrics for Prometheus at HOST:PORT
     #[arg(long, value_name = "ADDRESS", help_heading = REPORT)]
     pub metrics: Option<std::net::SocketAddr>,
-    /// Show how it goes in one line, if standard error is a terminal
-    #[arg(long, help_heading = REPORT)]
-    pub status: bool,
     /// Print a summary as JSON on standard error
     #[arg(long, help_heading = REPORT)]
     pub json: bool,
-    /// Errors only
+    /// Errors only: no status line on a terminal
     #[arg(short, long, help_heading = REPORT)]
     pub quiet: bool,
 }

@@ -105,19 +105,25 @@ pub fn run(args: &args::Stream) -> Ended {
 /// Bytes of the marks around a message, and then some.
 const MARKS: usize = 64;
 
+/// Bytes of the longest message, if nothing else was asked for.
+const MAX_MESSAGE: u64 = 16 << 20;
+
+/// Bytes that are sealed at once of what has no messages, if nothing else was asked for.
+const RAW_MESSAGE: u64 = 64 << 10;
+
 /// Bytes of the longest frame: of one message, or of short ones that came together.
 fn longest(args: &args::Stream) -> u64 {
-    args.max_message.max(args.chunk).max(Split::BATCH as u64)
+    args.max_message.unwrap_or(MAX_MESSAGE).max(Split::BATCH as u64)
 }
 
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
-    let limit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let (framing, limit) = match args.framing {
-        FramingName::Raw => (Framing::Raw, limit(args.chunk)),
-        FramingName::Ndjson => (Framing::Lines, limit(args.max_message)),
-        FramingName::Length => (Framing::Length, limit(args.max_message)),
+    let (framing, default) = match args.framing {
+        FramingName::Raw => (Framing::Raw, RAW_MESSAGE),
+        FramingName::Ndjson => (Framing::Lines, MAX_MESSAGE),
+        FramingName::Length => (Framing::Length, MAX_MESSAGE),
     };
+    let limit = usize::try_from(args.max_message.unwrap_or(default)).unwrap_or(usize::MAX);
     // A connection that ends within a line may have been cut there.
     Split { framing, limit, bare_last: args.listen.is_none() }
 }
@@ -131,7 +137,7 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
     if args.window < longest + 2 * MARKS as u64 {
         return Err(usage(format!(
             "the window of {} bytes cannot hold the longest message; raise --window, or lower \
-             --max-message and --chunk",
+             --max-message",
             args.window
         )));
     }

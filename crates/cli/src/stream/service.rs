@@ -141,7 +141,7 @@ impl Service<'_> {
 
     /// Looks after what depends on time, until the stream fails.
     async fn tick(&self, joules: &Joules) {
-        let line = Line::new(self.args.status && !self.args.quiet);
+        let line = Line::new(!self.args.quiet);
         let mut velocity = Velocity::new();
         let mut ticks = interval(Duration::from_millis(200));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -157,7 +157,7 @@ impl Service<'_> {
             {
                 say!("the next file could not be begun: {error}");
             }
-            if self.args.status {
+            if line.is_shown() {
                 let stats = self.live.stats();
                 velocity.look(stats.bytes);
                 line.draw(&stats, self.way.counters(), joules, velocity.value);

@@ -12,9 +12,10 @@ use super::joules::Joules;
 pub struct Line(Option<ProgressBar>);
 
 impl Line {
-    /// A line, if it is wanted and there is a terminal.
+    /// A line, if it is wanted, there is a terminal, and nothing else is written to it.
     pub fn new(wanted: bool) -> Self {
-        let shown = wanted && std::io::stderr().is_terminal();
+        let to_terminal = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+        let shown = wanted && to_terminal;
         Self(shown.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             if let Ok(style) = ProgressStyle::with_template("{msg}") {
@@ -22,6 +23,11 @@ impl Line {
             }
             bar
         }))
+    }
+
+    /// True if there is one.
+    pub fn is_shown(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Draws it anew.

@@ -84,20 +84,13 @@ fn what_the_provider_is_told_is_what_it_takes() {
         "simulated:rate=6e9,latency_us=29",
         "--threshold",
         "8192",
-        "--migration",
-        "paper",
         "--multiblock",
         "off",
-        "--paper-mode",
     ]);
     assert_exit(&all, 0);
-    for line in [
-        "accelerator = simulated:rate=6e9,latency_us=29",
-        "threshold = 8192",
-        "migration = paper",
-        "multiblock = 0",
-        "paper_mode = 1",
-    ] {
+    for line in
+        ["accelerator = simulated:rate=6e9,latency_us=29", "threshold = 8192", "multiblock = 0"]
+    {
         assert!(stdout(&all).lines().any(|found| found == line), "{line}: {}", stdout(&all));
     }
     let none = config(&[]);
@@ -110,7 +103,6 @@ fn what_the_provider_is_told_is_what_it_takes() {
         (["--accelerator", "simulated:speed=1"], "the setting accelerator is"),
         (["--threshold", "much"], "the setting threshold is neither"),
         (["--threshold", "8k"], "the setting threshold is neither"),
-        (["--migration", "later"], "possible values: sooner, paper, never"),
         (["--multiblock", "1"], "possible values: on, off"),
     ] {
         let refused = config(&args);

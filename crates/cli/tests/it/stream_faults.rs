@@ -17,8 +17,8 @@ fn whatever_is_done_to_a_sealed_stream_nothing_forged_comes_out() {
     let place = Place::new();
     let bytes = pattern(200_000);
     let units_of = |stream: Vec<u8>| units(&stream);
-    let whole = units_of(sealed(&place, &["--chunk", "50000"], &bytes));
-    let other = units_of(sealed(&place, &["--chunk", "50000"], &bytes));
+    let whole = units_of(sealed(&place, &["--max-message", "50000"], &bytes));
+    let other = units_of(sealed(&place, &["--max-message", "50000"], &bytes));
     assert!(whole.len() >= 7, "{}", whole.len());
     let mut flipped = whole.clone();
     flipped[3][20] ^= 1;

@@ -74,7 +74,7 @@ fn while_keys_are_looked_for_other_connections_go_on() {
         assert_exit(&sealed, 0);
         sealed.stdout
     });
-    let quick = units(&sealed(&place, &["--chunk", "6"], b"quick\nagain\n"));
+    let quick = units(&sealed(&place, &["--max-message", "6"], b"quick\nagain\n"));
     // The plugin says that it was asked, and answers once nobody holds this pipe open any more.
     let held = place.path("held");
     assert!(Command::new("mkfifo").arg(&held).status().unwrap().success());

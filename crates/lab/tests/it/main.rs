@@ -8,6 +8,7 @@ mod closed_stdout;
 mod documents;
 mod frozen;
 mod frozen_documents;
+mod gpu_faults;
 mod hash;
 mod https;
 mod limits;
