@@ -1,11 +1,17 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man prepare
+.PHONY: demo dist test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
 	./.ci/prepare build
 	cargo build --release --locked -p wattlock -p wattlock-provider
 	./xtask/demo.sh target/release/wattlock
+
+# The program and the provider as users get them, in target/dist, with their debug information apart;
+# fails if one is larger than it may be.
+dist:
+	./.ci/prepare build
+	cargo xtask dist
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
 # tests.
@@ -18,7 +24,7 @@ test-fast: prepare
 	$(signals) cargo xtask test --profile fast
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
-test-all: test sanitize constant-time
+test-all: test sanitize constant-time dist
 	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.

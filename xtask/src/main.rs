@@ -1,7 +1,7 @@
-//! Checks and chores of this repository: `cargo xtask structure`, `cargo xtask openssl`, `cargo xtask
-//! test`.
+//! Checks and chores of this repository: `cargo xtask structure`, `openssl`, `test` and `dist`.
 #![forbid(unsafe_code)]
 
+mod dist;
 mod openssl;
 mod structure;
 mod test;
@@ -12,6 +12,9 @@ fn main() -> anyhow::Result<()> {
         Some(("structure", _)) => structure::check(),
         Some(("openssl", _)) => openssl::build(),
         Some(("test", options)) => test::run(options),
-        _ => anyhow::bail!("usage: cargo xtask structure | openssl | test [NEXTEST OPTIONS]"),
+        Some(("dist", _)) => dist::dist(),
+        _ => {
+            anyhow::bail!("usage: cargo xtask structure | openssl | dist | test [NEXTEST OPTIONS]")
+        }
     }
 }

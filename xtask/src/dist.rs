@@ -1,0 +1,53 @@
+//! `cargo xtask dist`: what users get, in `target/dist`: the program and the provider, each with its
+//! debug information in a file of its own, which debuggers find by the name in the binary.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+
+/// Files that are shipped, and the most bytes that each may have.
+const SHIPPED: [(&str, u64); 2] =
+    [("wattlock", 15_000_000), ("libwattlock_provider.so", 5_000_000)];
+
+/// Builds and splits.
+///
+/// # Errors
+/// A build that fails; no objcopy; a file that is larger than it may be.
+pub fn dist() -> anyhow::Result<()> {
+    let build = ["build", "--release", "--locked", "-p", "wattlock", "-p", "wattlock-provider"];
+    run(Command::new("cargo").args(build))?;
+    let target = PathBuf::from("target");
+    let dist = target.join("dist");
+    fs::create_dir_all(&dist)?;
+    for (name, most) in SHIPPED {
+        let debug = format!("{name}.debug");
+        split(&target.join("release").join(name), &dist, name, &debug)?;
+        let len = fs::metadata(dist.join(name))?.len();
+        println!("{name:<24} {:>6.1} MB, and {debug}", len as f64 / 1e6);
+        ensure!(len <= most, "{name} has {len} bytes, and {most} is the limit");
+    }
+    Ok(())
+}
+
+/// Copies `built` without its debug information, which goes to a file beside it.
+fn split(built: &Path, dist: &Path, name: &str, debug: &str) -> anyhow::Result<()> {
+    let objcopy = || {
+        let mut command = Command::new("objcopy");
+        command.current_dir(dist);
+        command
+    };
+    let built = built.canonicalize()?;
+    run(objcopy().arg("--only-keep-debug").arg(&built).arg(debug))?;
+    let link = format!("--add-gnu-debuglink={debug}");
+    run(objcopy().args(["--strip-debug", &link]).arg(&built).arg(name))
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
