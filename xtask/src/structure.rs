@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
-    ("wattlock-report", &["wattlock-file"]),
+    ("wattlock-report", &["wattlock-energy", "wattlock-engine", "wattlock-file"]),
     (
         "wattlock-host",
         &["wattlock-energy", "wattlock-engine", "wattlock-gpu", "wattlock-file", "wattlock-report"],

@@ -4,9 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use wattlock_energy::{
-    Energy, External, Figure, Load, Root, Sources, Status, Tdp, Watts, modelled, modelled_net,
+    Energy, External, Load, Root, Sources, Status, Tdp, Watts, modelled, modelled_net,
 };
 use wattlock_file::Shown;
 
@@ -71,15 +70,4 @@ pub fn model(args: &flags::Meters, wall: Duration, cpu: Duration, clock: f64) ->
     let load = Load { wall, utilisation, clock };
     let tdp = args.tdp.map_or(Tdp::Assumed, |watts| Tdp::Given(Watts(watts)));
     (modelled(load, tdp), modelled_net(load, tdp))
-}
-
-/// A figure in JSON: integers, in units of which one of the figure's holds `scale`.
-pub fn interval(figure: &Figure, scale: f64) -> Value {
-    let whole = |value: f64| (value * scale).round() as u64;
-    let (lo, hi) = figure.interval();
-    let mut value = json!({ "lo": whole(lo), "hi": whole(hi) });
-    if let Some(best) = figure.best() {
-        value["best"] = whole(best).into();
-    }
-    value
 }

@@ -12,9 +12,10 @@ use wattlock_file::Shown;
 
 use super::{Run, code};
 use crate::args;
-use wattlock_host::energy::{interval, model, other};
+use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
 use wattlock_host::metrics::Metrics;
+use wattlock_report::results::interval;
 
 /// All runs, and the one in the middle.
 pub struct Report<'a> {

@@ -10,9 +10,10 @@ use super::extended_block;
 use super::joules;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
-use super::results::{Ratio, Results, Row};
 use crate::args;
+use crate::bench::publish;
 use wattlock_host::exit::{Ended, unavailable};
+use wattlock_report::results::{Ratio, Results, Row};
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";
@@ -22,7 +23,7 @@ pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
 
 /// `wattlock-lab bench blocks`.
 pub fn run(args: &args::BenchBlocks) -> Ended {
-    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.json.as_deref(), &args.meters)?;
     let sizes = args.sizes.iter().map(|size| usize::from(*size));
     let megabytes: Vec<usize> = if args.quick { vec![1] } else { sizes.collect() };
     let mut threads: Vec<usize> = args.threads.iter().map(|n| usize::from(*n)).collect();
@@ -63,7 +64,7 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
     });
     ratios(&mut results, &megabytes, &threads);
-    results.publish(args.json.as_deref(), &args.meters, |results| match args.paper {
+    publish::publish(&results, args.json.as_deref(), &args.meters, |results| match args.paper {
         true => table(results) + &extended_block::text(results),
         false => table(results),
     })
@@ -184,7 +185,7 @@ fn table(results: &Results) -> String {
         joules::HEAD
     );
     for row in &results.rows {
-        let seconds = |sample: &super::sample::Sample| {
+        let seconds = |sample: &wattlock_report::results::Sample| {
             format!("{:.5} ({:.5})", sample.median as f64 / 1e9, sample.mad as f64 / 1e9)
         };
         text += &format!(

@@ -10,10 +10,10 @@ use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use super::blocks::{EXTENDED, KEY};
 use super::lab::Lab;
-use super::results::Row;
-use super::sample::Sample;
 use wattlock_host::accelerators;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 
 /// A device that can do it, with its name for rows.
 pub struct Gpu {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use wattlock_energy::{Class, Energy, Figure};
 
-use super::results::{Results, Row};
+use wattlock_report::results::{Results, Row};
 
 const PRINTED: &str = include_str!("../../papers/energy_study_tables2_3.csv");
 const QUOTED: &str = include_str!("../../papers/energy_study_quotes.csv");

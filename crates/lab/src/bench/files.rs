@@ -16,19 +16,20 @@ use super::child::{self, Cost};
 use super::content::{random_file, same};
 use super::joules::{self, Counted};
 use super::lab::{Lab, Windows};
-use super::results::{Ratio, Results, Row};
-use super::sample::Sample;
 use super::sefps_runs;
 use super::tools::{self, Keys, Tool};
 use crate::args;
+use crate::bench::publish;
 use crate::wattlock;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::human;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Ratio, Results, Row};
 
 /// `wattlock-lab bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {
-    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.json.as_deref(), &args.meters)?;
     if args.paper == Some(args::FileStudy::Sefps) {
         return sefps_runs::run(args);
     }
@@ -48,7 +49,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     })?;
     let mut results = lab.results;
     bench.ratios(&mut results);
-    results.publish(args.json.as_deref(), &args.meters, text)
+    publish::publish(&results, args.json.as_deref(), &args.meters, text)
 }
 
 /// What was asked for, with `--quick` worked in.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use wattlock_energy::{Energy, Idle, Sources, Window};
 
-use super::joules::{Counted, Joules};
+use super::joules::{self, Counted};
 use super::rates::{Case, Contender, Effort, Turns, take_turns};
-use super::results::{Results, Row};
 use crate::args;
 use wattlock_host::clocks::{Plan, Step};
 use wattlock_host::energy;
+use wattlock_report::results::{Results, Row};
 
 /// How joules are counted, where they can be.
 #[derive(Clone, Copy)]
@@ -168,7 +168,7 @@ impl<'a> Lab<'a> {
         }
         for row in &mut self.results.rows[first..] {
             if row.joules.energy.is_none() {
-                row.joules = Joules::modelled(row, self.meters, step.share);
+                row.joules = joules::modelled(row, self.meters, step.share);
             }
         }
     }

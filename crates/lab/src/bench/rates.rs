@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use super::results::Row;
-use super::sample::Sample;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 
 /// One thing that a contender does again and again.
 pub struct Case {

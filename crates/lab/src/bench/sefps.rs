@@ -7,8 +7,8 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKernel;
 
 use super::joules;
-use super::results::{Ratio, Results, Row};
 use super::sefps_equations::{Platform, efficiency};
+use wattlock_report::results::{Ratio, Results, Row};
 
 const FILES: &str = include_str!("../../papers/sefps_table2_files.csv");
 const SPEEDS: &str = include_str!("../../papers/sefps_speeds_Gbps.csv");

@@ -15,14 +15,15 @@ use wattlock_file::{Input, Progress, Target};
 use super::content::{random_file, same};
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::results::{Results, Row};
-use super::sample::Sample;
 use super::sefps::{self, File, case};
 use crate::args;
+use crate::bench::publish;
 use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::{human, process_cpu_time};
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Results, Row};
 
 /// Runs it, prints the study's tables with ours, and writes the JSON.
 pub fn run(args: &args::BenchFiles) -> Ended {
@@ -53,7 +54,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     })?;
     let mut results = lab.results;
     results.ratios = sefps::ratios(&results);
-    results.publish(args.json.as_deref(), &args.meters, sefps::text)
+    publish::publish(&results, args.json.as_deref(), &args.meters, sefps::text)
 }
 
 /// Files of a batch: as many as the hash has lanes.

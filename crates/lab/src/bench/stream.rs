@@ -15,8 +15,6 @@ use wattlock_stream::{Error, Knob, Live, Pool, Settings, Summary, Velocity, work
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::results::{Delays, Results, Row};
-use super::sample::Sample;
 use super::sefps_runs::with_gpu;
 use super::stream_clocks::{GpuClocks, Would, k20m};
 use super::stream_rounds::{Crew, Rounds};
@@ -24,14 +22,17 @@ use super::stream_saturation::Saturation;
 use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
 use crate::args::{self, StreamAlgorithm};
+use crate::bench::publish;
 use wattlock_host::accelerators;
 use wattlock_host::energy;
 use wattlock_host::exit::Ended;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Delays, Results, Row};
 
 /// `wattlock-lab bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
-    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.json.as_deref(), &args.meters)?;
     let threads = args::threads(args.threads);
     let mut algorithms = args.algorithms.clone();
     let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
@@ -64,7 +65,7 @@ pub fn run(args: &args::BenchStream) -> Ended {
     if args.quick {
         results.only_tell();
     }
-    results.publish(args.json.as_deref(), &args.meters, text)
+    publish::publish(&results, args.json.as_deref(), &args.meters, text)
 }
 
 /// The UUID of the GPU whose clocks LECPAES may set.
@@ -288,7 +289,7 @@ impl Bench {
             messages: done.messages,
             bytes: done.bytes,
             working: done.working,
-            delays: Delays::of_sorted(sorted(done.delays)),
+            delays: of_rounds(done.delays),
             clocks_set: done.clocks_set,
             instead: done.instead,
             lost: done.lost,
@@ -339,7 +340,7 @@ impl Bench {
             bytes: stats.bytes,
             refusals: stats.refusals,
             working: stats.working,
-            delays: Delays::of(std::slice::from_ref(&stats.delays)),
+            delays: of_streams(std::slice::from_ref(&stats.delays)),
             clocks_set: stats.clocks_set,
             instead: 0,
             lost: None,
@@ -391,9 +392,19 @@ fn produce<M>(
     Ok(())
 }
 
-fn sorted(mut delays: Vec<Duration>) -> Vec<u64> {
+/// How long messages took through one of the study's loops.
+fn of_rounds(mut delays: Vec<Duration>) -> Delays {
     delays.sort_unstable();
-    delays.into_iter().map(|delay| delay.as_nanos() as u64).collect()
+    Delays::of(|share| {
+        let at = (share * delays.len() as f64).ceil() as usize;
+        let delay = delays.get(at.saturating_sub(1)).or(delays.last());
+        vec![delay.copied().unwrap_or_default()]
+    })
+}
+
+/// How long messages took through streams.
+pub fn of_streams(streams: &[wattlock_stream::Delays]) -> Delays {
+    Delays::of(|share| streams.iter().map(|delays| delays.quantile(share)).collect())
 }
 
 /// Buffers that go round.

@@ -12,9 +12,10 @@ use wattlock_stream::{Cipher, Done, Live, Message, Settings, Stats};
 
 use super::joules::Counted;
 use super::lab::Lab;
-use super::results::{Delays, Row};
-use super::sample::Sample;
+use super::stream::of_streams;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 
 /// The mean message of the study: 35 to 150 KiB.
 const MESSAGE: usize = 92 << 10;
@@ -188,7 +189,7 @@ impl Saturation {
             wall_ns: scaled(|turn| turn.wall),
             cpu_ns: scaled(|turn| turn.cpu),
             messages: Some(messages),
-            delays: (!delays.is_empty()).then(|| Delays::of(&delays)),
+            delays: (!delays.is_empty()).then(|| of_streams(&delays)),
             ..Row::default()
         };
         let mut counted = Counted::default();

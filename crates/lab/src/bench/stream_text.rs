@@ -5,11 +5,11 @@ use std::fmt::Write;
 use clap::ValueEnum;
 
 use super::joules;
-use super::results::{Ratio, Results, Row};
 use super::sefps::printed;
 use super::stream::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
 use crate::args::StreamAlgorithm;
+use wattlock_report::results::{Ratio, Results, Row};
 
 const THROUGHPUT: &str = include_str!("../../papers/lecpaes_figure9_throughput_MBps.csv");
 const RETRANSMISSIONS: &str = include_str!("../../papers/lecpaes_table3_retransmission_rate.csv");
@@ -165,7 +165,7 @@ fn rows(results: &Results) -> String {
     );
     for row in &results.rows {
         let kernel = row.device.as_deref().or(row.kernel.as_deref()).unwrap_or_default();
-        let quantile = |of: fn(&super::results::Delays) -> u64| {
+        let quantile = |of: fn(&wattlock_report::results::Delays) -> u64| {
             let delays = row.delays.as_ref();
             delays
                 .map_or_else(|| "-".to_owned(), |delays| format!("{:.3}", of(delays) as f64 / 1e6))

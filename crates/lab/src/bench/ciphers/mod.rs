@@ -18,18 +18,19 @@ use wattlock_peers::{Absent, Operation, Peer};
 use super::energy_study;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
-use super::results::Results;
 use crate::args::{self, Study};
+use crate::bench::publish;
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
 };
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
+use wattlock_report::results::Results;
 
 /// `wattlock-lab bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
-    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.json.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
     args.spread.selection().engine(1)?;
     let bench = Bench::new(args);
@@ -63,7 +64,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if args.quick {
         results.only_tell();
     }
-    results.publish(args.json.as_deref(), &args.meters, |results| match args.paper {
+    publish::publish(&results, args.json.as_deref(), &args.meters, |results| match args.paper {
         Some(Study::Energy) => report::table(results) + &energy_study::text(results),
         _ => report::table(results),
     })

@@ -12,9 +12,9 @@ use wattlock_provider::statistics::{SharedTable, Statistics};
 use super::guarded::stock;
 use super::server::{KERNELS, Nginx, Place, Setup};
 use crate::args::Suite;
-use crate::bench::results::Results;
 use wattlock_host::exit::unavailable;
 use wattlock_provider::configuration::{Configuration, TUNABLES};
+use wattlock_report::results::Results;
 
 /// A way to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,19 +17,20 @@ use wattlock_energy::Window;
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::results::{Results, Row};
-use super::sample::Sample;
 use crate::args::{self, Suite};
+use crate::bench::publish;
 use client::{Clients, Load};
 use contenders::{Contender, Hardware, Running};
 use server::Place;
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_host::{accelerators, signals};
 use wattlock_provider::configuration as provider;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Results, Row};
 
 /// `wattlock-lab bench https`.
 pub fn run(args: &args::BenchHttps) -> Ended {
-    Results::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.json.as_deref(), &args.meters)?;
     let settings = Settings::new(args)?;
     let provider = provider::find(args.provider.as_deref());
     if let (Some(_), Err(why)) = (&args.provider, &provider) {
@@ -82,7 +83,7 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     if settings.is_quick {
         results.only_tell();
     }
-    results.publish(args.json.as_deref(), &args.meters, |results| {
+    publish::publish(&results, args.json.as_deref(), &args.meters, |results| {
         let paper = if args.paper { printed::text(results) } else { String::new() };
         tables::text(results) + &paper + &results.foot()
     })

@@ -15,9 +15,9 @@ use crate::args;
 use crate::bench::joules::Counted;
 use crate::bench::lab::Lab;
 use crate::bench::rates::Buffer;
-use crate::bench::results::Row;
-use crate::bench::sample::Sample;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 
 /// What is measured, and for how long.
 pub struct Settings {

@@ -6,7 +6,7 @@ use super::contenders::Contender;
 use super::primitive;
 use crate::args::Suite;
 use crate::bench::joules;
-use crate::bench::results::{Ratio, Results, Row};
+use wattlock_report::results::{Ratio, Results, Row};
 
 /// Pages by suite, and the cipher alone.
 pub fn text(results: &Results) -> String {

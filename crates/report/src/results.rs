@@ -1,20 +1,14 @@
 //! The JSON of every bench, as `docs/spec/results.md` describes it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::Context;
 use serde::Serialize;
+use serde_json::{Value, json};
+use wattlock_energy::{Class, Energy, Figure};
 
-use super::joules::Joules;
-use super::machine::Machine;
-use super::sample::Sample;
-use crate::args;
-use wattlock_host::exit::{self, Ended};
-use wattlock_host::metrics::Metrics;
+pub use crate::machine::Machine;
+pub use crate::sample::Sample;
 
 /// One run of a bench.
 #[derive(Debug, Serialize)]
@@ -122,31 +116,13 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Those of these repetitions.
-    pub fn of(repetitions: &[wattlock_stream::Delays]) -> Self {
-        let quantile = |share| {
-            let delays = repetitions.iter().map(|delays| delays.quantile(share));
+    /// Of each repetition, the delay that a share of its messages does not exceed.
+    pub fn of(quantile: impl Fn(f64) -> Vec<Duration>) -> Self {
+        let sample = |share| {
+            let delays = quantile(share).into_iter();
             Sample::of(delays.map(|delay| delay.as_nanos() as u64).collect())
         };
-        Self {
-            delay_p50_ns: quantile(0.5),
-            delay_p99_ns: quantile(0.99),
-            delay_p999_ns: quantile(0.999),
-        }
-    }
-
-    /// Those of one repetition, in nanoseconds, the shortest first.
-    pub fn of_sorted(delays: Vec<u64>) -> Self {
-        let quantile = |share: f64| {
-            let at = (share * delays.len() as f64).ceil() as usize;
-            let delay = delays.get(at.saturating_sub(1)).or(delays.last());
-            Sample::of(vec![delay.copied().unwrap_or(0)])
-        };
-        Self {
-            delay_p50_ns: quantile(0.5),
-            delay_p99_ns: quantile(0.99),
-            delay_p999_ns: quantile(0.999),
-        }
+        Self { delay_p50_ns: sample(0.5), delay_p99_ns: sample(0.99), delay_p999_ns: sample(0.999) }
     }
 }
 
@@ -189,75 +165,6 @@ impl Results {
             ratio.target.clear();
             ratio.met = None;
         }
-    }
-
-    /// Fails early where [`Results::publish`] would fail late.
-    ///
-    /// # Errors
-    /// That a file cannot be written.
-    pub fn can_publish(json: Option<&Path>, meters: &args::Meters) -> anyhow::Result<()> {
-        Metrics::can_write(meters.prometheus.as_deref())?;
-        let Some(path) = json.filter(|path| path.as_os_str() != "-") else { return Ok(()) };
-        let is_new = !fs::exists(path).unwrap_or(true);
-        let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-        opened.with_context(|| format!("cannot write {}", path.display()))?;
-        if is_new {
-            // A bench that fails leaves no empty results.
-            fs::remove_file(path).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(())
-    }
-
-    /// Prints them as `text` says, and writes what flags ask for: JSON to a file, or for "-" to
-    /// standard output in place of the text, and metrics.
-    pub fn publish(
-        &self,
-        json: Option<&Path>,
-        meters: &args::Meters,
-        text: impl FnOnce(&Self) -> String,
-    ) -> Ended {
-        let document = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(self)? + "\n");
-        match json {
-            Some(path) if path.as_os_str() == "-" => exit::print(&document()?)?,
-            path => {
-                exit::print(&text(self))?;
-                if let Some(path) = path {
-                    fs::write(path, document()?)
-                        .with_context(|| format!("cannot write {}", path.display()))?;
-                }
-            }
-        }
-        self.metrics().write(meters.prometheus.as_deref())?;
-        Ok(ExitCode::SUCCESS)
-    }
-
-    /// The same as metrics.
-    pub fn metrics(&self) -> Metrics {
-        let mut metrics = Metrics::default();
-        for row in &self.rows {
-            let threads = row.threads.map_or_else(String::new, |threads| threads.to_string());
-            let call = row.call_bytes.map_or_else(String::new, |call| call.to_string());
-            let labels = [
-                ("bench", self.kind),
-                ("tool", &row.tool),
-                ("case", &row.case),
-                ("kernel", row.kernel.as_deref().unwrap_or_default()),
-                ("threads", &threads),
-                ("call_bytes", &call),
-                ("clocks", row.clocks.as_deref().unwrap_or("default")),
-            ];
-            if row.bytes > 0 {
-                let help = "Plaintext a second, the median";
-                metrics.gauge("wattlock_rate_bytes_per_second", help, &labels, 1e9 * row.rate());
-            }
-            if let Some(cpu) = row.joules.cpu_s_per_gb {
-                let help = "User and system time for a byte of plaintext";
-                metrics.gauge("wattlock_cpu_seconds_per_byte", help, &labels, cpu / 1e9);
-            }
-            let unit = ("energy", "joules_per_byte");
-            metrics.figure(unit, &labels, row.joules.per_byte("J/B", 1.0).as_ref());
-        }
-        metrics
     }
 
     /// Ratios, machine and versions, for the end of a table.
@@ -312,4 +219,91 @@ impl Ratio {
     pub fn at_least(name: String, value: f64, limit: f64) -> Self {
         Self { name, value, target: format!("≥ {limit}"), met: Some(value >= limit) }
     }
+}
+
+/// What is told of a row's energy. Keys of models are others than those of what was measured.
+#[derive(Debug, Default, Serialize)]
+pub struct Joules {
+    /// User and system seconds for 10^9 bytes of plaintext.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_s_per_gb: Option<f64>,
+    /// Bytes of plaintext that the energies are of; 0 where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_bytes: Option<u64>,
+    /// The energy of so many bytes, gross.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy: Option<Energy>,
+    /// The same without what the machine takes at rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub net: Option<Energy>,
+    /// What was counted in each window, scaled to so many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_window_uj: Option<Sample>,
+    /// Picojoules for a byte, gross, if they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pj_per_byte: Option<Value>,
+    /// The same, net.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    net_pj_per_byte: Option<Value>,
+    /// Picojoules for a byte, gross, by models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_pj_per_byte: Option<Value>,
+    /// The same, net.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_net_pj_per_byte: Option<Value>,
+}
+
+impl Joules {
+    /// Those of a row, of which so many bytes of plaintext took `energy` gross and `net`.
+    pub fn of(row: &Row, bytes: u64, energy: Option<Energy>, net: Option<Energy>) -> Self {
+        let mut joules = Self {
+            cpu_s_per_gb: (row.bytes > 0).then(|| row.cpu_ns.median as f64 / row.bytes as f64),
+            energy_bytes: Some(bytes),
+            ..Self::default()
+        };
+        let per_byte = |energy: &Energy| {
+            let figure = energy.figure("nJ/B", |joules| joules * 1e9 / bytes as f64)?;
+            Some(interval(&figure, 1e3))
+        };
+        for (energy, counted, modelled) in [
+            (&energy, &mut joules.pj_per_byte, &mut joules.model_pj_per_byte),
+            (&net, &mut joules.net_pj_per_byte, &mut joules.model_net_pj_per_byte),
+        ] {
+            let Some(energy) = energy.as_ref().filter(|_| bytes > 0) else { continue };
+            let is_model = energy.class() == Class::Modelled;
+            *(if is_model { modelled } else { counted }) = per_byte(energy);
+        }
+        Self { energy, net, ..joules }
+    }
+
+    /// The energy for a byte, as its class allows, in units of which a joule has `scale`.
+    pub fn per_byte(&self, unit: &'static str, scale: f64) -> Option<Figure> {
+        let bytes = self.energy_bytes.filter(|bytes| *bytes > 0)? as f64;
+        self.energy.as_ref()?.figure(unit, |joules| joules * scale / bytes)
+    }
+
+    /// CPU seconds for a gigabyte and energy for a byte, for the last columns of a table.
+    pub fn cells(&self) -> String {
+        let cpu = self.cpu_s_per_gb.map_or_else(String::new, |cpu| format!("{cpu:.3}"));
+        let energy = match (&self.energy, self.per_byte("nJ/B", 1e9)) {
+            (_, Some(figure)) if figure.class() == Class::Measured => {
+                format!("{figure} measured")
+            }
+            (_, Some(figure)) => figure.to_string(),
+            (Some(energy), None) => energy.to_string(),
+            (None, None) => String::new(),
+        };
+        format!("{cpu:>8}  {energy}")
+    }
+}
+
+/// A figure in JSON: integers, in units of which one of the figure's holds `scale`.
+pub fn interval(figure: &Figure, scale: f64) -> Value {
+    let whole = |value: f64| (value * scale).round() as u64;
+    let (lo, hi) = figure.interval();
+    let mut value = json!({ "lo": whole(lo), "hi": whole(hi) });
+    if let Some(best) = figure.best() {
+        value["best"] = whole(best).into();
+    }
+    value
 }
