@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wattlock_energy::Sources;
 use wattlock_engine::{Calibration, Case, Engine, Goal, Step, Store};
 use wattlock_file::Shown;
-
-use crate::args;
-use crate::devices::Report;
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, print, usage};
+
+use crate::args;
+use crate::devices::Report;
 
 /// `wattlock calibrate`.
 pub fn run(args: &args::Calibrate) -> Ended {

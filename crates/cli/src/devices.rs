@@ -9,13 +9,13 @@ use wattlock_energy::Root;
 use wattlock_engine::Uncalibrated;
 use wattlock_engine::{Case, Cpu, Device, Processor, Profile, Profiles, Residency, Store};
 use wattlock_file::Shown;
-
-use crate::args;
-use crate::velocity::{self, Rungs};
 use wattlock_host::accelerators::{Seen, seen};
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, print};
 use wattlock_report::date::utc;
+
+use crate::args;
+use crate::velocity::{self, Rungs};
 
 /// `wattlock devices`.
 pub fn run(args: &args::Devices) -> Ended {

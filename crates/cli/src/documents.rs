@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::CommandFactory;
+use wattlock_host::exit::{Ended, print};
 
 use crate::args::{self, Cli};
-use wattlock_host::exit::{Ended, print};
 
 /// `wattlock completions`.
 pub fn completions(args: &args::Completions) -> Ended {

@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
+use wattlock_host::exit::{Ended, code_of, print, say_file_error};
+use wattlock_host::summary::human;
 
 use crate::args;
 use crate::keys;
-use wattlock_host::exit::{Ended, code_of, print, say_file_error};
-use wattlock_host::summary::human;
 
 /// One container in JSON.
 #[derive(Serialize)]

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use age::secrecy::ExposeSecret;
 use anyhow::Context;
 use wattlock_file::{Attributes, Error, Shown, Staged};
+use wattlock_host::exit::{Ended, print, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
 use crate::keys;
-use wattlock_host::exit::{Ended, print, usage};
 
 /// `wattlock keygen`.
 pub fn run(args: &args::Keygen) -> Ended {

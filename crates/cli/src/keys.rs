@@ -12,11 +12,11 @@ use age::{Callbacks, scrypt};
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wattlock_file::{Identities, Shown};
+use wattlock_host::exit::usage;
 use zeroize::Zeroizing;
 
 use crate::args;
 use identity_file::{Content, Lines, read_bounded};
-use wattlock_host::exit::usage;
 
 pub use recipients::recipients;
 

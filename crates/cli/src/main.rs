@@ -23,10 +23,10 @@ mod velocity;
 use std::process::ExitCode;
 
 use clap::Parser;
-
-use args::{Cli, Command};
 use wattlock_host::{exit, guardian, program, report};
 use wattlock_report::Papers;
+
+use args::{Cli, Command};
 
 fn main() -> ExitCode {
     program::set_name("wattlock");

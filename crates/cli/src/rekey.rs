@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use wattlock_file::{Input, Rekey, Wrapping, rekey};
-
-use crate::args;
-use crate::keys;
 use wattlock_host::exit::{Ended, code_of, say_file_error, usage};
 use wattlock_host::invocation::is_stream;
 use wattlock_host::signals;
+
+use crate::args;
+use crate::keys;
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {

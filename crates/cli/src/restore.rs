@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use wattlock_energy::restore::{self, Replay, replay};
 use wattlock_energy::{Error, Root};
-
-use crate::args;
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, FAILURE, print};
+
+use crate::args;
 
 /// `wattlock restore`.
 pub fn run(args: &args::Restore) -> Ended {

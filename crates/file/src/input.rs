@@ -74,7 +74,7 @@ impl Input {
 
 impl Opened {
     /// Bytes from the start to the end, if they can be read at any offset.
-    pub fn len(&self) -> Option<u64> {
+    pub fn known_len(&self) -> Option<u64> {
         self.start.map(|start| self.status.len().saturating_sub(start))
     }
 

@@ -122,7 +122,7 @@ fn run(
     payload: &Payload,
 ) -> Result<Moved, Error> {
     let name = opened.name.clone();
-    let source = match (opened.start, opened.len()) {
+    let source = match (opened.start, opened.known_len()) {
         (Some(offset), Some(len)) => Source::File { file: &opened.file, offset, len },
         _ => Source::stream(&mut opened.file),
     };

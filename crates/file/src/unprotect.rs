@@ -265,7 +265,7 @@ fn attributes(container: &Container) -> Attributes {
 
 fn done(container: &Container, bytes_out: u64, output: Option<PathBuf>, report: Report) -> Done {
     let format = container.header.format();
-    let bytes_in = container.opened.len().unwrap_or_else(|| {
+    let bytes_in = container.opened.known_len().unwrap_or_else(|| {
         let payload = format.layout().sealed_len(bytes_out);
         container.header.len() + format.prefix_len() as u64 + payload
     });

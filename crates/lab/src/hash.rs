@@ -14,10 +14,10 @@ use wattlock_engine::Engine;
 use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_file::{Input, Shown};
+use wattlock_host::exit::{self, Ended, usage};
 
 use crate::args::{self, HashAlgorithm};
 use digest::{DIGEST_LEN, DigestAlgorithm, digests};
-use wattlock_host::exit::{self, Ended, usage};
 
 /// `wattlock-lab hash`.
 pub fn run(args: &args::Hash) -> Ended {

@@ -9,16 +9,15 @@ use anyhow::Context;
 use wattlock_engine::crypto::{AesKey, Algorithm, Mode as AesMode};
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::{Outcome, Shown, expect_all};
-use zeroize::Zeroizing;
-
-use format::{Mode, Sefps, Variant, tasks};
-
-use crate::args;
-use crate::cipher::{hex, kernel};
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{Invocation, Road, not_to_a_terminal, road};
 use wattlock_host::{progress, signals};
+use zeroize::Zeroizing;
+
+use crate::args;
+use crate::cipher::{hex, kernel};
+use format::{Mode, Sefps, Variant, tasks};
 
 /// Said at every use.
 const WARNING: &str = "warning: the format sefps is for study, and protects nothing that \

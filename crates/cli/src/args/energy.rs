@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum, ValueHint};
-
-use super::DEVICES;
 use wattlock_host::flags::Meters;
 use wattlock_host::values::{parse_seconds, parse_size_above_zero};
+
+use super::DEVICES;
 
 /// Run a command and tell the joules it took, and what that number is worth.
 ///

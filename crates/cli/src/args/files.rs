@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use wattlock_file::SealedName;
-
 use wattlock_host::flags::{Places, Run};
 use wattlock_host::values::parse_range;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use wattlock_host::values::parse_size_above_zero;
 use wattlock_stream::gateway::Address;
 
 use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
-use wattlock_host::values::parse_size_above_zero;
 
 /// Seal messages as they come, from many connections at once; with --open, open them again.
 ///

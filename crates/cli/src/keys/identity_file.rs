@@ -7,10 +7,10 @@ use std::io::{BufReader, Read};
 use age::armor::ArmoredReader;
 use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
 use anyhow::{Context, bail};
+use wattlock_host::exit::usage;
 use zeroize::Zeroizing;
 
 use super::{Terminal, shown};
-use wattlock_host::exit::usage;
 
 /// The content of an identity file.
 pub enum Content {

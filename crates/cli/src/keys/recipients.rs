@@ -4,11 +4,11 @@ use age::cli_common::{ReadError, StdinGuard, read_recipients};
 use age::secrecy::SecretString;
 use age::{scrypt, ssh};
 use wattlock_file::Recipients;
+use wattlock_host::exit::usage;
 
 use super::identity_file::{Content, read_bounded};
 use super::{is_secret, plain, shown};
 use crate::args;
-use wattlock_host::exit::usage;
 
 /// The recipients that the flags name, of which a passphrase is one.
 pub fn recipients(

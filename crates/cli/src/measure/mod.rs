@@ -15,13 +15,13 @@ use rustix::fs::FileType;
 use wait4::Wait4;
 use wattlock_energy::{Idle, Sources, Window};
 use wattlock_file::Shown;
-
-use crate::args;
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, FAILURE, UNAVAILABLE, usage};
 use wattlock_host::metrics::Metrics;
 use wattlock_host::signals::{self, Ward};
 use wattlock_host::summary::process_cpu_time;
+
+use crate::args;
 
 /// What one run of the command took.
 struct Run {

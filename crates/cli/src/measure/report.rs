@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Root, Window};
 use wattlock_file::Shown;
-
-use super::{Run, code};
-use crate::args;
 use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
 use wattlock_host::metrics::Metrics;
 use wattlock_report::results::interval;
+
+use super::{Run, code};
+use crate::args;
 
 /// All runs, and the one in the middle.
 pub struct Report<'a> {

@@ -7,10 +7,9 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use wattlock_provider::statistics::{Counts, Multiblock, Path as Way, SharedTable};
-
 use wattlock_host::exit::unavailable;
 use wattlock_provider::configuration::Configuration;
+use wattlock_provider::statistics::{Counts, Multiblock, Path as Way, SharedTable};
 
 /// An OpenSSL, as its program.
 pub struct OpenSsl {

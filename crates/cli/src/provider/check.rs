@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde_json::json;
+use wattlock_host::exit::{Ended, FAILURE, print, unavailable};
+use wattlock_host::signals;
 
 use super::agreement::{Checked, OpenSsl};
 use super::{statistics, tls};
 use crate::args;
-use wattlock_host::exit::{Ended, FAILURE, print, unavailable};
-use wattlock_host::signals;
 
 /// Runs it.
 pub fn run(args: &args::ProviderCheck) -> Ended {

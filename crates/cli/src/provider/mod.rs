@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
-
-use crate::args;
 use wattlock_host::exit::{Ended, print, unavailable, usage};
 use wattlock_provider::configuration::{self, Configuration, find};
 use wattlock_provider::statistics::services;
+
+use crate::args;
 
 /// `wattlock provider`.
 pub fn run(args: &args::Provider) -> Ended {

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::fs::{fstat, stat};
 use wattlock_file::Shown;
+use wattlock_host::exit::{AUTHENTICATION, FAILURE, usage};
+use wattlock_host::invocation::is_stream;
 use wattlock_stream::gateway::{
     BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
     Segments, Stdout,
@@ -17,8 +19,6 @@ use wattlock_stream::gateway::{
 
 use crate::args;
 use crate::stream::descriptors;
-use wattlock_host::exit::{AUTHENTICATION, FAILURE, usage};
-use wattlock_host::invocation::is_stream;
 
 /// What was found while streams came and went.
 #[derive(Clone)]

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wattlock_energy::{Class, Energy, Figure, Load, Sources, Tdp, Window, modelled};
-
-use crate::args;
 use wattlock_host::energy;
 use wattlock_host::summary::process_cpu_time;
+
+use crate::args;
 
 /// Counts, on a thread of its own, until it is dropped.
 pub struct Joules {

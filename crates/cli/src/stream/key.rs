@@ -7,13 +7,13 @@ use std::path::Path;
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
 use wattlock_file::{Shown, Wrapping, unwrap_data_key, wrap_data_key};
+use wattlock_host::exit::usage;
 use wattlock_stream::frame::{Error as FrameError, MAX_KEY_HEADER_LEN};
 use wattlock_stream::gateway::Unlock;
 use zeroize::Zeroizing;
 
 use crate::args;
 use crate::keys;
-use wattlock_host::exit::usage;
 
 /// A key for sealing, and the header that tells it; none if it is from a file.
 pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> {

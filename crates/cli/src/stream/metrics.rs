@@ -9,11 +9,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use wattlock_host::metrics::Metrics;
 use wattlock_stream::Stats;
 use wattlock_stream::gateway::Counters;
 
 use super::joules::Joules;
-use wattlock_host::metrics::Metrics;
 
 /// The text, in OpenMetrics' form. What was measured and what was modelled have different names.
 pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) -> String {

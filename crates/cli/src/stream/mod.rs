@@ -14,6 +14,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use wattlock_host::exit::{self, Ended, usage};
+use wattlock_host::invocation::is_stdout;
 use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
@@ -21,8 +23,6 @@ use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Seali
 use crate::args::{self, FramingName};
 use ends::Findings;
 use service::Service;
-use wattlock_host::exit::{self, Ended, usage};
-use wattlock_host::invocation::is_stdout;
 
 /// Either way.
 #[derive(Clone)]

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use wattlock_energy::{Governor, Kilohertz, cpufreq};
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
+use wattlock_host::clocks;
+use wattlock_host::energy;
 use wattlock_stream::{Knob, Ladder, Pace, Rung, Settings, Velocity};
 
 use crate::args::{self, VelocityName};
-use wattlock_host::clocks;
-use wattlock_host::energy;
 
 /// How the stream is run, and what there is to tell of that.
 pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {

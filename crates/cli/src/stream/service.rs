@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use wattlock_host::exit::FAILURE;
 use wattlock_stream::gateway::{Error, Limits, Listener, Sealing, Stop, pump};
 use wattlock_stream::{Live, Summary};
 
@@ -22,7 +23,6 @@ use super::joules::Joules;
 use super::status::Line;
 use super::{Way, code, descriptors, metrics};
 use crate::args;
-use wattlock_host::exit::FAILURE;
 
 /// A stream that runs.
 pub struct Service<'a> {

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-
 use wattlock_host::flags::{Clocks, Devices, Meters};
+use wattlock_host::values::{parse_accelerator, parse_page, parse_size};
 
 use super::Spread;
-use wattlock_host::values::{parse_accelerator, parse_page, parse_size};
 
 /// Measure, beside the tools that are installed.
 #[derive(Debug, Subcommand)]

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-
-use super::Spread;
 use wattlock_host::values::parse_size;
 
 use super::KEYS;
+use super::Spread;
 
 /// Run a raw cipher from standard input to standard output: for tests and study.
 ///

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::simulation::Algorithm;
-use crate::simulation::Experiment;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
-
 use wattlock_host::values::parse_size;
+
+use crate::simulation::Algorithm;
+use crate::simulation::Experiment;
 
 /// Run studies of streams in virtual time: nothing is encrypted, and all joules are modelled.
 #[derive(Debug, Subcommand)]

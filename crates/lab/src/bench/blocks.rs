@@ -4,6 +4,8 @@ use serde_json::json;
 use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
+use wattlock_host::exit::{Ended, unavailable};
+use wattlock_report::results::{Ratio, Results, Row};
 
 use super::blocks_gpu;
 use super::extended_block;
@@ -12,8 +14,6 @@ use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args;
 use crate::bench::publish;
-use wattlock_host::exit::{Ended, unavailable};
-use wattlock_report::results::{Ratio, Results, Row};
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";

@@ -7,13 +7,13 @@ use wattlock_engine::Cipher;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_gpu::cuda::{self, Cuda, Resident};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
-
-use super::blocks::{EXTENDED, KEY};
-use super::lab::Lab;
 use wattlock_host::accelerators;
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
+
+use super::blocks::{EXTENDED, KEY};
+use super::lab::Lab;
 
 /// A device that can do it, with its name for rows.
 pub struct Gpu {

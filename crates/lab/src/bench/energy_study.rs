@@ -4,7 +4,6 @@
 use std::fmt::Write;
 
 use wattlock_energy::{Class, Energy, Figure};
-
 use wattlock_report::results::{Results, Row};
 
 const PRINTED: &str = include_str!("../../papers/energy_study_tables2_3.csv");

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use wattlock_engine::crypto::AesKernel;
+use wattlock_report::results::{Results, Row};
 
 use super::blocks::{EXTENDED, LISTING, row};
-use wattlock_report::results::{Results, Row};
 
 const BLOCKS_CPU: &str = include_str!("../../papers/extended_block_table1_cpu_seconds.csv");
 const BLOCKS_GPU: &str = include_str!("../../papers/extended_block_table2_gpu_seconds.csv");

@@ -11,6 +11,11 @@ use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Window;
+use wattlock_host::exit::Ended;
+use wattlock_host::signals;
+use wattlock_host::summary::human;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Ratio, Results, Row};
 
 use super::child::{self, Cost};
 use super::content::{random_file, same};
@@ -21,11 +26,6 @@ use super::tools::{self, Keys, Tool};
 use crate::args;
 use crate::bench::publish;
 use crate::wattlock;
-use wattlock_host::exit::Ended;
-use wattlock_host::signals;
-use wattlock_host::summary::human;
-use wattlock_report::results::Sample;
-use wattlock_report::results::{Ratio, Results, Row};
 
 /// `wattlock-lab bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {

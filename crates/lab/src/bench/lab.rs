@@ -7,13 +7,13 @@
 use std::time::{Duration, Instant};
 
 use wattlock_energy::{Energy, Idle, Sources, Window};
+use wattlock_host::clocks::{Plan, Step};
+use wattlock_host::energy;
+use wattlock_report::results::{Results, Row};
 
 use super::joules::{self, Counted};
 use super::rates::{Case, Contender, Effort, Turns, take_turns};
 use crate::args;
-use wattlock_host::clocks::{Plan, Step};
-use wattlock_host::energy;
-use wattlock_report::results::{Results, Row};
 
 /// How joules are counted, where they can be.
 #[derive(Clone, Copy)]

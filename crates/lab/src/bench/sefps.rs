@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use crate::sefps::format::Variant;
 use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKernel;
+use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
 use super::sefps_equations::{Platform, efficiency};
-use wattlock_report::results::{Ratio, Results, Row};
+use crate::sefps::format::Variant;
 
 const FILES: &str = include_str!("../../papers/sefps_table2_files.csv");
 const SPEEDS: &str = include_str!("../../papers/sefps_speeds_Gbps.csv");

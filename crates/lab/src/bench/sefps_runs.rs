@@ -4,13 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use crate::sefps::format::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Direction, Engine, Policy};
 use wattlock_file::{Input, Progress, Target};
+use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
+use wattlock_host::exit::Ended;
+use wattlock_host::signals;
+use wattlock_host::summary::{human, process_cpu_time};
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Results, Row};
 
 use super::content::{random_file, same};
 use super::joules::Counted;
@@ -18,12 +23,7 @@ use super::lab::{Lab, Windows};
 use super::sefps::{self, File, case};
 use crate::args;
 use crate::bench::publish;
-use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
-use wattlock_host::exit::Ended;
-use wattlock_host::signals;
-use wattlock_host::summary::{human, process_cpu_time};
-use wattlock_report::results::Sample;
-use wattlock_report::results::{Results, Row};
+use crate::sefps::format::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 
 /// Runs it, prints the study's tables with ours, and writes the JSON.
 pub fn run(args: &args::BenchFiles) -> Ended {

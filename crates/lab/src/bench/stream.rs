@@ -11,6 +11,12 @@ use clap::ValueEnum;
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::AesKernel;
+use wattlock_host::accelerators;
+use wattlock_host::energy;
+use wattlock_host::exit::Ended;
+use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Delays, Results, Row};
 use wattlock_stream::{Error, Knob, Live, Pool, Settings, Summary, Velocity, worker_ladder};
 
 use super::joules::Counted;
@@ -23,12 +29,6 @@ use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
 use crate::args::{self, StreamAlgorithm};
 use crate::bench::publish;
-use wattlock_host::accelerators;
-use wattlock_host::energy;
-use wattlock_host::exit::Ended;
-use wattlock_host::summary::process_cpu_time;
-use wattlock_report::results::Sample;
-use wattlock_report::results::{Delays, Results, Row};
 
 /// `wattlock-lab bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
@@ -276,7 +276,10 @@ impl Bench {
                     let message = |(index, key)| self.users.ctr_message(&pool, index, key);
                     produce(latency, keys.map(message), |message| producer.try_put(message))
                 },
-                |message| Ok(pool.give(check.take(message.user, message.buffer)?)),
+                |message| {
+                    pool.give(check.take(message.user, message.buffer)?);
+                    Ok(())
+                },
             )
         })?;
         let (wall, cpu) = (started.elapsed(), process_cpu_time() - cpu);
@@ -297,6 +300,8 @@ impl Bench {
     }
 
     /// What wattlock does.
+    // A message that finds no room is what makes the error large, and it has to go back.
+    #[allow(clippy::result_large_err)]
     fn paced(
         &self,
         lab: &mut Lab<'_>,

@@ -2,9 +2,8 @@
 
 use anyhow::Context as _;
 use wattlock_energy::{Gpu, Lease, Megahertz, Root, Setting};
-use wattlock_stream::{Knob, Ladder, Rung};
-
 use wattlock_host::clocks;
+use wattlock_stream::{Knob, Ladder, Rung};
 
 /// The clocks of one GPU, unlocked again at the end.
 pub struct GpuClocks {

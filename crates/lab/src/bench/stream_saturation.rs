@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Cipher as RunCipher, Data, Engine, Job, Nonces, Operation, Policy};
+use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 use wattlock_stream::{Cipher, Done, Live, Message, Settings, Stats};
 
 use super::joules::Counted;
 use super::lab::Lab;
 use super::stream::of_streams;
-use wattlock_host::summary::process_cpu_time;
-use wattlock_report::results::Row;
-use wattlock_report::results::Sample;
 
 /// The mean message of the study: 35 to 150 KiB.
 const MESSAGE: usize = 92 << 10;

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use clap::ValueEnum;
+use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
 use super::sefps::printed;
 use super::stream::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
 use crate::args::StreamAlgorithm;
-use wattlock_report::results::{Ratio, Results, Row};
 
 const THROUGHPUT: &str = include_str!("../../papers/lecpaes_figure9_throughput_MBps.csv");
 const RETRANSMISSIONS: &str = include_str!("../../papers/lecpaes_table3_retransmission_rate.csv");

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use wattlock_engine::crypto::Algorithm;
-
 use wattlock_host::exit::{self, Ended};
 use wattlock_host::kernels::{Kernel, kernels};
 

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use anyhow::Context;
 use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, Algorithm, Mode, pkcs7};
 use wattlock_engine::{Direction, Engine, RawKey, RawStream};
+use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
-use wattlock_host::exit::{self, Ended, authentication, usage};
 
 /// `wattlock-lab cipher`.
 pub fn run(args: &args::Cipher) -> Ended {

@@ -9,7 +9,6 @@ use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::{Engine, TreeStream};
-
 use wattlock_file::Input;
 
 /// Bytes of every digest here.

@@ -27,7 +27,6 @@ use std::time::Duration;
 
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Direction, Engine, Report};
-
 use wattlock_file::{Attributes, Done, Error, Input, Opened, Progress, Staged, Target};
 
 pub use plan::tasks;

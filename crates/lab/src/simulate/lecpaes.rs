@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::simulation::platform::MIB;
-use crate::simulation::{Algorithm, Comparison, Experiment, Run, Seed};
 use anyhow::Context;
+use wattlock_host::exit::{self, Ended};
 
 use super::lecpaes_document::Document;
 use super::{Outlet, lecpaes_paper};
 use crate::args;
-use wattlock_host::exit::{self, Ended};
+use crate::simulation::platform::MIB;
+use crate::simulation::{Algorithm, Comparison, Experiment, Run, Seed};
 
 /// `wattlock-lab simulate lecpaes`.
 pub fn run(args: &args::SimulateLecpaes) -> Ended {

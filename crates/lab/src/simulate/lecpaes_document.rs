@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::simulation::{Bar, Cell, Comparison, Experiment, Run, Unit};
 use serde::Serialize;
+
+use crate::simulation::{Bar, Cell, Comparison, Experiment, Run, Unit};
 
 /// The document.
 #[derive(Debug, Serialize)]

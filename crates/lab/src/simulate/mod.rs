@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::Serialize;
 use wattlock_file::Shown;
-
 use wattlock_host::{exit, replace};
 
 /// Where the results of a study go.

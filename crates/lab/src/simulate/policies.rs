@@ -7,17 +7,17 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::simulation::platform::MIB;
-use crate::simulation::{
-    Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,
-};
 use anyhow::Context;
 use wattlock_file::Shown;
+use wattlock_host::exit::Ended;
 
 use super::Outlet;
 use super::policies_document::Document;
 use crate::args;
-use wattlock_host::exit::Ended;
+use crate::simulation::platform::MIB;
+use crate::simulation::{
+    Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,
+};
 
 /// `wattlock-lab simulate policies`.
 pub fn run(args: &args::SimulatePolicies) -> Ended {

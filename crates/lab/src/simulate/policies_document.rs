@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::simulation::{self, MOST_REFUSALS, Study};
 use serde::Serialize;
 use wattlock_file::Shown;
 
 use crate::args;
+use crate::simulation::{self, MOST_REFUSALS, Study};
 
 /// The document.
 #[derive(Debug, Serialize)]

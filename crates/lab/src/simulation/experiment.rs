@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use wattlock_stream::Velocity;
+
 use super::machine::Machine;
 use super::platform;
 use super::random::SplitMix64;
 use super::run::{self, Outcome};
-use wattlock_stream::Velocity;
 
 /// Who encrypts, and at which clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

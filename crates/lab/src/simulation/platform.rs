@@ -1,9 +1,10 @@
 //! The paper's machine, an NVIDIA Tesla K20M beside two Xeon E5-2640 v2, as far as its printed
 //! numbers tell: constants that were fitted to them, and what each of them is.
 
+use wattlock_stream::{Ladder, Rung, Velocity};
+
 use super::machine::{Calls, Machine};
 use super::run::Producer;
-use wattlock_stream::{Ladder, Rung, Velocity};
 
 /// Bytes of a megabyte, as the paper counts: "MBps" there are MiB/s.
 pub const MIB: f64 = 1_048_576.0;

@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::machine::{Calls, Machine};
 use wattlock_stream::Sense;
+
+use super::machine::{Calls, Machine};
 
 /// Who submits: a single thread that waits before each message, and again after each refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,10 @@ use wattlock_engine::crypto::{
     AeadAlgorithm, AesKernel, AesKey, Algorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel,
     TAG_LEN,
 };
+use wattlock_host::accelerators::Selection;
+use wattlock_host::exit::{Ended, usage};
 use wattlock_peers::{Absent, Operation, Peer};
+use wattlock_report::results::Results;
 
 use super::energy_study;
 use super::lab::{Lab, Windows};
@@ -24,9 +27,6 @@ use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
 };
-use wattlock_host::accelerators::Selection;
-use wattlock_host::exit::{Ended, usage};
-use wattlock_report::results::Results;
 
 /// `wattlock-lab bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {

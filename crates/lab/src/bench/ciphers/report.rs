@@ -2,12 +2,12 @@
 
 use serde_json::json;
 use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
+use wattlock_report::results::{Ratio, Results, Row};
 
 use super::super::joules;
 use super::super::rates::{Case, Contender, Effort, measure};
 use super::contenders::{BOUND, MEMORY};
 use super::{CALLS, RECORD};
-use wattlock_report::results::{Ratio, Results, Row};
 
 /// The clock in this run, and with it cycles for each byte of what ran on one thread.
 pub fn clock(effort: Effort, results: &mut Results) {

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use wattlock_engine::Lane;
+use wattlock_host::exit::unavailable;
+use wattlock_provider::configuration::{Configuration, TUNABLES};
 use wattlock_provider::statistics::{SharedTable, Statistics};
+use wattlock_report::results::Results;
 
 use super::guarded::stock;
 use super::server::{KERNELS, Nginx, Place, Setup};
 use crate::args::Suite;
-use wattlock_host::exit::unavailable;
-use wattlock_provider::configuration::{Configuration, TUNABLES};
-use wattlock_report::results::Results;
 
 /// A way to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

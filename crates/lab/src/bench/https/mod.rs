@@ -14,6 +14,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use wattlock_energy::Window;
+use wattlock_host::exit::{Ended, unavailable};
+use wattlock_host::{accelerators, signals};
+use wattlock_provider::configuration as provider;
+use wattlock_report::results::Sample;
+use wattlock_report::results::{Results, Row};
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
@@ -22,11 +27,6 @@ use crate::bench::publish;
 use client::{Clients, Load};
 use contenders::{Contender, Hardware, Running};
 use server::Place;
-use wattlock_host::exit::{Ended, unavailable};
-use wattlock_host::{accelerators, signals};
-use wattlock_provider::configuration as provider;
-use wattlock_report::results::Sample;
-use wattlock_report::results::{Results, Row};
 
 /// `wattlock-lab bench https`.
 pub fn run(args: &args::BenchHttps) -> Ended {

@@ -8,6 +8,9 @@ use wait4::Wait4;
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Cipher, Data, Engine, Job};
+use wattlock_host::summary::process_cpu_time;
+use wattlock_report::results::Row;
+use wattlock_report::results::Sample;
 
 use super::contenders::MASK;
 use super::guarded;
@@ -15,9 +18,6 @@ use crate::args;
 use crate::bench::joules::Counted;
 use crate::bench::lab::Lab;
 use crate::bench::rates::Buffer;
-use wattlock_host::summary::process_cpu_time;
-use wattlock_report::results::Row;
-use wattlock_report::results::Sample;
 
 /// What is measured, and for how long.
 pub struct Settings {

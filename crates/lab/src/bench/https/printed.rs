@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use wattlock_energy::Class;
+use wattlock_report::results::{Results, Row};
 
 use super::contenders::{Contender, Hardware};
 use super::{Load, case, primitive};
 use crate::args::Suite;
-use wattlock_report::results::{Results, Row};
 
 const TABLE_1: &str = include_str!("../../../papers/eeca_table1_openssl_aes256cbc.csv");
 const TABLE_2: &str = include_str!("../../../papers/eeca_table2_https.csv");

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use wattlock_report::results::{Ratio, Results, Row};
+
 use super::contenders::Contender;
 use super::primitive;
 use crate::args::Suite;
 use crate::bench::joules;
-use wattlock_report::results::{Ratio, Results, Row};
 
 /// Pages by suite, and the cipher alone.
 pub fn text(results: &Results) -> String {

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::crypto::sha3::Sha3_256;
+use wattlock_file::Error;
+use wattlock_file::Opened;
+use wattlock_file::Progress;
 
 use super::stages::{Back, Crypt, Front};
 use super::window::Window;
 use super::{Made, Sefps, Times, Variant, made};
-use wattlock_file::Error;
-use wattlock_file::Opened;
-use wattlock_file::Progress;
 
 impl Sefps<'_> {
     /// Carries all of `opened` to `sink`, which messages call `output`.
@@ -31,7 +31,7 @@ impl Sefps<'_> {
         let window_len = self.variant.window_len(self.engine.threads());
         // Nothing overlaps in a single window, and threads cost more than it takes; and of a large
         // window for a small file, most is only cleared.
-        let one_window = opened.len().filter(|len| *len < window_len as u64);
+        let one_window = opened.known_len().filter(|len| *len < window_len as u64);
         let window_len = one_window.map_or(window_len, |len| window_for(len as usize));
         let mut road = Road {
             direction,

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use wattlock_engine::Direction;
 use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
-
-use super::stages::{Back, Crypt, Front};
-use super::window::Window;
-use super::{Made, Mode, Sefps, Times, Variant, made, publish};
 use wattlock_file::Error;
 use wattlock_file::Staged;
 use wattlock_file::Target;
 use wattlock_file::Task;
 use wattlock_file::{Input, Opened};
+
+use super::stages::{Back, Crypt, Front};
+use super::window::Window;
+use super::{Made, Mode, Sefps, Times, Variant, made, publish};
 
 /// Bytes that are read of a file at a time: a multiple of SHA3-256's rate of 136 and of AES's block.
 const LANE_WINDOW: usize = 136 * 1024;

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use wattlock_engine::Direction;
-
 use wattlock_file::Error;
 use wattlock_file::Shown;
 use wattlock_file::Task;

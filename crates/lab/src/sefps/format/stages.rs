@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Policy, Report};
+use wattlock_file::Progress;
+use wattlock_file::{Damage, Error};
 
 use super::window::{MAX_TRAILER_LEN, Window};
 use super::{Mode, Sefps};
-use wattlock_file::Progress;
-use wattlock_file::{Damage, Error};
 
 /// AES over the windows of one container, in their order or not.
 #[derive(Clone, Copy)]

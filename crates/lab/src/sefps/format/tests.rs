@@ -4,11 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Mode, Sefps, Variant, container_len, tasks};
 use wattlock_engine::crypto::sha3::sha3_256_many;
 use wattlock_engine::crypto::{AesKernel, AesKey, KeccakKernel};
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::{Damage, Error, Input, Kind, Progress, Target, Task};
+
+use super::{Mode, Sefps, Variant, container_len, tasks};
 
 const WRAPPING_IV: [u8; 16] = {
     let mut iv = [0xff; 16];

@@ -4,9 +4,8 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::crypto::Secret;
 use wattlock_engine::crypto::sha3::DIGEST_LEN;
-use zeroize::Zeroizing;
-
 use wattlock_file::Damage;
+use zeroize::Zeroizing;
 
 const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
 
