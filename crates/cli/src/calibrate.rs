@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wattlock_energy::Sources;
 use wattlock_engine::{Calibration, Case, Engine, Goal, Step, Store};
 use wattlock_file::Shown;
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, print, usage};
+use wattlock_host::flags::Meters;
 
 use crate::args;
 use crate::devices::Report;
@@ -20,7 +20,9 @@ pub fn run(args: &args::Calibrate) -> Ended {
     let cases = cases(args.only.as_deref())?;
     let store = Store::of_user()?;
     store.prepare()?;
-    let mut sources = (!args.quick).then(|| Sources::open(&energy::root()));
+    let meters = Meters { meter: args.meter.clone(), ..Meters::default() };
+    let sources = (!args.quick).then(|| energy::sources(&energy::root(), &meters));
+    let mut sources = sources.transpose()?;
     let engine = engine(args)?;
     let bar = bar();
     let calibration = Calibration {
@@ -46,7 +48,7 @@ pub fn run(args: &args::Calibrate) -> Ended {
     }
     let report =
         Report::new(&store, &cases, Ok(profiles.into_iter().collect()), &energy::quiet_root());
-    print(&if args.json { report.json()? } else { report.text() })?;
+    print(&report.text())?;
     tell!("profiles are kept in {}", Shown(store.path()));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,16 @@
 //! Measures what jobs take on this machine: through [`Engine`], as users have it, not through bare
 //! kernels.
 
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use wattlock_energy::Sources;
+use wattlock_energy::{Sources, Watts};
 
 use crate::Error;
 use crate::case::Case;
 use crate::engine::Engine;
 use crate::fit::fit;
+use crate::policy::Power;
 use crate::profile::{Joules, Profile, Residency};
 use subject::Subject;
 
@@ -29,7 +31,8 @@ pub struct Calibration<'a> {
     pub budget: Duration,
     /// Where joules are counted; `None` leaves them out.
     pub sources: Option<&'a mut Sources>,
-    /// How long joules are counted for each case and number of workers: counters need 2 s.
+    /// How long joules are counted for each case and number of workers, and of the machine at rest:
+    /// counters need 2 s.
     pub window: Duration,
 }
 
@@ -56,6 +59,13 @@ impl Calibration<'_> {
         crate::crypto::random::fill(&mut buffer)
             .map_err(|source| Error::Cipher { chunk: 0, source })?;
         self.sources.take_if(|sources| !sources.can_measure());
+        let idle = match &mut self.sources {
+            Some(sources) => {
+                progress(Step { spent: Duration::ZERO, expected: self.window, counting: None });
+                at_rest(sources, self.window)?
+            }
+            None => None,
+        };
         let counted = match self.sources {
             Some(_) => subjects.iter().filter(|subject| subject.can_be_counted()).count(),
             None => 0,
@@ -73,6 +83,7 @@ impl Calibration<'_> {
                     progress(Step { spent, expected, counting: Some(subject.case()) });
                     spent += self.window;
                     count(self.engine, subject, sources, self.window, &mut buffer)?
+                        .map(|joules| joules.with_idle(idle))
                 }
                 _ => None,
             };
@@ -115,6 +126,13 @@ impl Calibration<'_> {
         }
         Ok(())
     }
+}
+
+/// The power of the machine while nothing is done, if it can be told.
+fn at_rest(sources: &mut Sources, window: Duration) -> Result<Option<Watts>, Error> {
+    let ((), counted) = sources.measure(|| thread::sleep(window))?;
+    let power = Power::new(&counted.sum(), counted.wall);
+    Ok(power.map(|power| power.watts()))
 }
 
 /// Counts the joules of calls of the largest size for as long as `window`.
@@ -217,9 +235,9 @@ mod tests {
         assert_eq!(profiles.iter().map(|profile| profile.workers).collect::<Vec<_>>(), [1]);
     }
 
-    /// Whether there are joules when a counter shows these readings, the first for whoever asks
-    /// whether it can be read.
-    fn joules(case: &str, readings: [Option<u64>; 3]) -> Option<String> {
+    /// Whether there are joules, and whether the power at rest is known, when a counter shows these readings:
+    /// the first for whoever asks whether it can be read, then two at rest and two at work.
+    fn joules(case: &str, readings: [Option<u64>; 5]) -> Option<(String, bool)> {
         let readings = readings
             .into_iter()
             .enumerate()
@@ -232,16 +250,18 @@ mod tests {
         let profiles = calibration.run(drop).unwrap();
         let joules = profiles[0].joules.as_ref()?;
         assert!(joules.bytes() > 0);
-        Some(joules.energy().to_string())
+        Some((joules.energy().to_string(), joules.idle().is_some()))
     }
 
     #[test]
     fn joules_only_where_they_were_counted() {
-        let counted = joules("aes-256-gcm seal", [Some(0), Some(0), Some(20_000_000)]);
-        assert_eq!(counted.as_deref(), Some("20.00 J ± 0.05"));
-        assert_eq!(joules("aes-256-gcm seal", [None; 3]), None, "unreadable");
-        assert_eq!(joules("aes-256-gcm seal", [Some(0), Some(7), Some(7)]), None, "at rest");
-        let open = joules("aes-256-gcm open", [Some(0), Some(0), Some(20_000_000)]);
+        let from_zero = |rest, work| [Some(0), Some(0), Some(rest), Some(rest), Some(work)];
+        let seal = |readings| joules("aes-256-gcm seal", readings);
+        let counted = seal(from_zero(5_000_000, 25_000_000));
+        assert_eq!(counted, Some(("20.00 J ± 0.05".into(), true)));
+        assert_eq!(seal([None; 5]), None, "unreadable");
+        assert_eq!(seal(from_zero(7, 7)), None, "at work as at rest");
+        let open = joules("aes-256-gcm open", from_zero(5_000_000, 25_000_000));
         assert_eq!(open, None, "an open has to seal, which costs joules of its own");
     }
 }

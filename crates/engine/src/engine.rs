@@ -11,7 +11,7 @@ use crate::cpu::Cpu;
 use crate::device::{Device, Fault};
 use crate::fit::Fit;
 use crate::job::{Cipher, Data, Job, Stores};
-use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy, Power};
+use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy};
 use crate::pool::Pool;
 use crate::profile::{Profiles, Residency};
 use crate::report::Report;
@@ -31,7 +31,6 @@ pub struct Engine {
     pool: Pool,
     /// What was measured, and what large jobs have told since.
     profiles: Mutex<Profiles>,
-    idle: Vec<(String, Power)>,
     /// What each device said when it failed for the first time.
     faults: Mutex<BTreeMap<String, Fault>>,
 }
@@ -53,7 +52,6 @@ impl Engine {
             policy: Policy::default(),
             pool,
             profiles: Mutex::default(),
-            idle: Vec::new(),
             faults: Mutex::default(),
         }
     }
@@ -107,14 +105,6 @@ impl Engine {
     #[must_use]
     pub fn with_profiles(mut self, profiles: Profiles) -> Self {
         self.profiles = Mutex::new(profiles);
-        self
-    }
-
-    /// The same engine, told what the device of that name draws at rest: what a plan for the least
-    /// energy needs to know of the devices that it leaves out.
-    #[must_use]
-    pub fn with_idle_power(mut self, device: &str, power: Power) -> Self {
-        self.idle.push((device.to_owned(), power));
         self
     }
 
@@ -266,10 +256,8 @@ impl Engine {
         }
         let profiles = lock(&self.profiles);
         let cost = |name: &str, workers| {
-            let idle = self.idle.iter().rfind(|(device, _)| device == name);
-            let idle = idle.map(|(_, power)| power.clone());
             let profile = profiles.find(name, Case::of(cipher)?, workers, Residency::Host)?;
-            Some(Cost::of(profile, idle))
+            Some(Cost::of(profile))
         };
         let accelerators = asked.iter().map(|device| Accelerator {
             slots: device.slots(),

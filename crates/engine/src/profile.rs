@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wattlock_energy::{Caveat, Class, Energy, Figure};
+use wattlock_energy::{Caveat, Class, Energy, Figure, Watts};
 
 use crate::case::Case;
 use crate::fit::Fit;
@@ -83,6 +83,7 @@ impl Residency {
 pub struct Joules {
     energy: Energy,
     bytes: u64,
+    idle: Option<Watts>,
 }
 
 impl Joules {
@@ -93,7 +94,19 @@ impl Joules {
         let trusted = matches!(energy.class(), Class::Measured | Class::Integrated)
             && energy.best().is_some()
             && energy.caveats().all(|caveat| caveat == Caveat::WholeMachine);
-        (trusted && bytes > 0).then_some(Self { energy, bytes })
+        (trusted && bytes > 0).then_some(Self { energy, bytes, idle: None })
+    }
+
+    /// The same with the power that the same counters saw while nothing was done.
+    #[must_use]
+    pub fn with_idle(mut self, power: Option<Watts>) -> Self {
+        self.idle = power.filter(|watts| watts.0.is_finite() && watts.0 >= 0.0);
+        self
+    }
+
+    /// The power that the same counters saw while nothing was done, if that was measured.
+    pub fn idle(&self) -> Option<Watts> {
+        self.idle
     }
 
     /// All of it.

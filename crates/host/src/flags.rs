@@ -78,7 +78,7 @@ pub enum GoalName {
 }
 
 /// How joules are had.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Meters {
     /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
     #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]

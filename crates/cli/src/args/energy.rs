@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use wattlock_host::flags::Meters;
 use wattlock_host::values::{parse_seconds, parse_size_above_zero};
 
-use super::DEVICES;
+use super::{DEVICES, ENERGY};
 
 /// Run a command and tell the joules it took, and what that number is worth.
 ///
@@ -79,9 +79,9 @@ pub struct Calibrate {
     /// others before stays
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Print what was measured as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Read an external meter: a shell command or a URL that gives watts or joules
+    #[arg(long, value_name = "COMMAND|URL", conflicts_with = "quick", help_heading = ENERGY)]
+    pub meter: Option<String>,
 }
 
 /// Show what can be used on this machine, and for what cannot: why, and what would help.

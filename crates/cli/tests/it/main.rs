@@ -9,6 +9,7 @@ mod documents;
 mod frozen;
 mod frozen_documents;
 mod frozen_streams;
+mod goals;
 mod gpu_faults;
 mod inputs;
 mod interoperability;

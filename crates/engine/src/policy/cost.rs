@@ -54,12 +54,17 @@ impl Power {
 }
 
 impl Cost {
-    /// What `profile` says, of a device that draws `idle` at rest.
-    pub fn of(profile: &Profile, idle: Option<Power>) -> Self {
+    /// What `profile` says.
+    pub fn of(profile: &Profile) -> Self {
         let active = profile.joules.as_ref().and_then(|joules| {
             let seconds = joules.bytes() as f64 / profile.bytes_per_second;
             Power::new(joules.energy(), Duration::try_from_secs_f64(seconds).ok()?)
         });
+        let at_rest = |active: &Power| {
+            let watts = profile.joules.as_ref()?.idle()?;
+            Some(Power { watts, covers: active.covers.clone() })
+        };
+        let idle = active.as_ref().and_then(at_rest);
         let Profile { startup, bytes_per_second, .. } = *profile;
         Self { startup, bytes_per_second, active, idle }
     }
@@ -112,12 +117,16 @@ pub(super) mod tests {
     #[test]
     fn the_power_of_a_profile() {
         let mut profile = profile("aes-128-ctr", 1, 20);
-        assert_eq!(Cost::of(&profile, None).active, None);
+        assert_eq!(Cost::of(&profile).active, None);
         let energy = Energy::measured("package-0", Microjoules(30_000_000), Microjoules(1_000));
         // 2 GB at 1 GB/s.
         profile.joules = Joules::new(energy, 2_000_000_000);
-        let cost = Cost::of(&profile, None);
-        assert_eq!(cost.active.as_ref().unwrap().watts(), Watts(15.0));
+        let cost = Cost::of(&profile);
+        assert_eq!((cost.active.as_ref().unwrap().watts(), &cost.idle), (Watts(15.0), &None));
+        profile.joules = profile.joules.map(|joules| joules.with_idle(Some(Watts(4.0))));
+        let idle = Cost::of(&profile).idle.unwrap();
+        assert_eq!(idle.watts(), Watts(4.0));
+        assert!(idle.is_of_the_same(cost.active.as_ref().unwrap()));
         assert_eq!(cost.time(1_000_000), Duration::from_micros(1020));
     }
 }

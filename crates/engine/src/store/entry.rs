@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wattlock_energy::{Caveat, Class, Energy, Microjoules};
+use wattlock_energy::{Caveat, Class, Energy, Microjoules, Watts};
 
 use crate::case::Case;
 use crate::profile::{Joules, Profile, Residency};
@@ -33,6 +33,8 @@ struct Counted {
     energy_uj: Interval,
     covers: Vec<String>,
     bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    idle_uw: Option<u64>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -122,6 +124,7 @@ impl Counted {
             energy_uj: Interval { lo: lo.0, best: best.0, hi: hi.0 },
             covers: energy.covers().map(str::to_owned).collect(),
             bytes: joules.bytes(),
+            idle_uw: joules.idle().map(|watts| (watts.0 * 1e6).round() as u64),
         })
     }
 
@@ -144,6 +147,7 @@ impl Counted {
         for domain in others {
             energy = energy + counted(domain, Microjoules(0), Microjoules(0))?;
         }
-        Joules::new(energy.with_caveat(Caveat::WholeMachine), self.bytes)
+        let joules = Joules::new(energy.with_caveat(Caveat::WholeMachine), self.bytes)?;
+        Some(joules.with_idle(self.idle_uw.map(|microwatts| Watts(microwatts as f64 / 1e6))))
     }
 }

@@ -1,7 +1,7 @@
 //! The file of profiles: whole, damaged, foreign, and where it cannot be.
 
 use serde_json::{Value, json};
-use wattlock_energy::{Caveat, Energy, Microjoules};
+use wattlock_energy::{Caveat, Energy, Microjoules, Watts};
 
 use super::*;
 use crate::case::Case;
@@ -33,7 +33,8 @@ fn what_is_saved_is_loaded() {
     let energy = Energy::measured("package-0", Microjoules(5_000_000), Microjoules(70_000))
         + Energy::measured("dram", Microjoules(1_000_000), Microjoules(30_000));
     let mut with_joules = profile("aes-256-gcm seal", 8, 20);
-    with_joules.joules = Joules::new(energy.with_caveat(Caveat::WholeMachine), 1 << 30);
+    with_joules.joules = Joules::new(energy.with_caveat(Caveat::WholeMachine), 1 << 30)
+        .map(|joules| joules.with_idle(Some(Watts(31.25))));
     assert!(with_joules.joules.is_some());
     let saved = vec![profile("aes-256-gcm seal", 1, 2), with_joules];
     assert_eq!(store.save(&saved).unwrap(), None);

@@ -1,0 +1,97 @@
+//! The goals of `--goal`: which device does the work follows from what was measured.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../../../gpu/tests/it/cuda/library.rs"]
+mod library;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use wattlock_testing::{assert_exit, stderr, wattlock};
+
+/// A folder with a driver that stands for NVIDIA's, profiles, a key and a file in it.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Option<Self> {
+        let machine = Self(tempfile::tempdir().unwrap());
+        fs::copy(library::fake(), machine.path("libcuda.so.1")).unwrap();
+        fs::copy(library::kernels()?, machine.path("kernels.so")).unwrap();
+        fs::write(machine.path("faults"), "").unwrap();
+        fs::write(machine.path("plain"), vec![7; 8 << 20]).unwrap();
+        assert_exit(&machine.run(&["keygen", "-o", "key"]), 0);
+        Some(machine)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = wattlock();
+        command.current_dir(self.0.path()).args(args);
+        command.env("WATTLOCK_LIBCUDA", self.path("libcuda.so.1"));
+        command.env("WATTLOCK_CACHE", self.path("cache"));
+        command.output().unwrap()
+    }
+
+    /// Calibrates, and then sets what a meter of the whole machine would have told: rates in bytes a
+    /// second and watts at work of the CPU and of the GPU, and watts at rest.
+    fn measures(&self, cpu: (f64, f64), gpu: (f64, f64), idle: f64) {
+        let seal = ["calibrate", "--quick", "--device=cuda", "--only=aes-256-gcm seal"];
+        assert_exit(&self.run(&seal), 0);
+        let file = self.path("cache/profiles.json");
+        let mut document: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        let profiles = document["machines"][0]["profiles"].as_array_mut().unwrap();
+        assert!(profiles.iter().any(|profile| profile["device"] == "cuda:0"), "{profiles:#?}");
+        for profile in profiles {
+            let (rate, watts) = if profile["device"] == "cpu" { cpu } else { gpu };
+            let joules = 1e6 * watts;
+            profile["startup_ns"] = json!(1000);
+            profile["bytes_per_s"] = json!(rate as u64);
+            profile["energy"] = json!({
+                "class": "measured",
+                "energy_uj": { "lo": joules as u64, "best": joules as u64, "hi": joules as u64 },
+                "covers": ["outlet"],
+                "bytes": rate as u64,
+                "idle_uw": (1e6 * idle) as u64,
+            });
+        }
+        fs::write(file, document.to_string()).unwrap();
+    }
+
+    /// The devices that took part in `protect` with this goal, and the bytes of each.
+    fn devices(&self, goal: &str) -> Vec<(String, u64)> {
+        let args = ["protect", "-f", "-i", "key", "--json", "--goal", goal, "plain"];
+        let ran = self.run(&args);
+        assert_exit(&ran, 0);
+        assert_exit(&self.run(&["unprotect", "-f", "-i", "key", "-o", "again", "plain.wlk"]), 0);
+        assert!(fs::read(self.path("again")).unwrap() == fs::read(self.path("plain")).unwrap());
+        let summary: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let device = |device: &Value| {
+            (device["name"].as_str().unwrap().to_owned(), device["bytes"].as_u64().unwrap())
+        };
+        let devices = summary["devices"].as_array().unwrap().iter().map(device);
+        let devices: Vec<_> = devices.filter(|(_, bytes)| *bytes > 0).collect();
+        assert!(!devices.is_empty(), "{}", stderr(&ran));
+        devices
+    }
+}
+
+#[test]
+fn time_and_energy_choose_different_devices() {
+    let Some(machine) = Machine::new() else { return };
+    // The CPU is eight times as fast, at twenty times the power.
+    machine.measures((8e9, 400.0), (1e9, 20.0), 15.0);
+    let names = |goal| machine.devices(goal).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(names("energy"), ["cuda:0"]);
+    // Whether the GPU gets a piece before the CPU has done them all is not fixed.
+    for goal in ["time", "edp"] {
+        assert!(names(goal).contains(&"cpu".to_owned()), "{goal}: {:?}", names(goal));
+    }
+    // A GPU that needs as much is left out.
+    machine.measures((8e9, 80.0), (1e9, 75.0), 15.0);
+    assert_eq!(names("energy"), ["cpu"]);
+}
