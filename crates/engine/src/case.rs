@@ -4,7 +4,15 @@ use std::fmt;
 
 use crate::crypto::{AeadAlgorithm, AesKernel, Algorithm, Mode};
 use crate::job::{Cipher, Operation};
-use crate::raw::Direction;
+
+/// Which way a raw cipher goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Plaintext to ciphertext.
+    Encrypt,
+    /// Ciphertext to plaintext.
+    Decrypt,
+}
 
 /// An algorithm with its key size, and which way it goes. All chunks of a job are of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +47,7 @@ impl Case {
         ]
     };
 
-    /// The case of a job's cipher; `None` where it is one under study.
+    /// The case of a job's cipher; `None` where it is none of the engine's own.
     pub fn of(cipher: &Cipher<'_>) -> Option<Self> {
         let aes = |bits, mode, direction| Self::Raw(Algorithm::Aes { bits, mode }, direction);
         Some(match cipher {

@@ -57,7 +57,7 @@ pub enum Cipher<'a> {
         /// The IV of each chunk.
         ivs: &'a [[u8; AesKey::BLOCK_LEN]],
     },
-    /// Something that only the CPU does: a cipher under study.
+    /// Something that only the CPU does, and that is not known here.
     Other(&'a dyn Transform),
 }
 
@@ -66,8 +66,12 @@ pub trait Transform: Sync {
     /// Works on `in_out`, whole chunks that lie `offset` bytes into the run.
     ///
     /// # Errors
-    /// What the primitive says; the run fails.
-    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error>;
+    /// Whatever it says; the run fails with [`Error::Other`].
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
 /// The direction of an AEAD.
@@ -205,7 +209,8 @@ impl Job<'_> {
     /// # Errors
     /// [`Error::Authentication`] with the first chunk whose tag is wrong; the plaintext of the
     /// whole piece is then worthless and must not be released. [`Error::Cipher`] where a block
-    /// mode gets a part of a block, and [`Error::Ivs`] where it gets too few IVs.
+    /// mode gets a part of a block, [`Error::Ivs`] where it gets too few IVs, and [`Error::Other`] for
+    /// what a transform says.
     pub fn apply(&self, first: u64, last: bool, slots: &mut [u8]) -> Result<(), Error> {
         let cipher = |source| Error::Cipher { chunk: first, source };
         let offset = first.saturating_mul(self.chunk_len as u64);
@@ -230,7 +235,10 @@ impl Job<'_> {
                 }
                 Ok(())
             }
-            Cipher::Other(transform) => transform.apply(offset, slots).map_err(cipher),
+            Cipher::Other(transform) => {
+                let other = |source| Error::Other { chunk: first, source };
+                transform.apply(offset, slots).map_err(other)
+            }
         }
     }
 
@@ -318,6 +326,26 @@ mod tests {
         let nonces = Nonces::Counted { first: [0xff; NONCE_LEN] };
         assert_eq!(nonces.nonce(0, false), [0xff; NONCE_LEN]);
         assert_eq!(nonces.nonce(2, true), [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn what_a_transform_says_is_the_source_of_the_error() {
+        struct Refuses;
+        impl Transform for Refuses {
+            fn apply(
+                &self,
+                offset: u64,
+                _: &mut [u8],
+            ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+                Err(format!("no work from {offset} on").into())
+            }
+        }
+        let cipher = Cipher::Other(&Refuses);
+        let job = Job { cipher, chunk_len: 5, data: Data::InPlace { slots: &mut [] } };
+        let error = job.apply(3, true, &mut [0; 5]).unwrap_err();
+        assert_eq!(error.to_string(), "chunk 3 cannot be worked on");
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        assert_eq!(source.as_deref(), Some("no work from 15 on"));
     }
 
     #[test]

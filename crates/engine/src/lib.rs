@@ -39,14 +39,12 @@ mod device;
 mod engine;
 pub mod fake;
 mod fit;
-mod granularity;
 mod job;
 mod outlet;
 mod policy;
 mod pool;
 mod processor;
 mod profile;
-mod raw;
 mod refresh;
 mod report;
 mod run;
@@ -54,18 +52,16 @@ mod scheduler;
 mod self_test;
 mod simulated;
 mod store;
-mod tree;
 
 /// The primitives that a [`Job`] is made of, for the crates above this one.
 pub use wattlock_crypto as crypto;
 
 pub use calibrate::{Calibration, Step};
-pub use case::Case;
+pub use case::{Case, Direction};
 pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
 pub use fit::{Fit, fit};
-pub use granularity::{Granularity, Rounds, granular_ctr};
 pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{
     Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
@@ -73,7 +69,6 @@ pub use policy::{
 };
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};
-pub use raw::{Direction, RawKey, RawStream};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
 pub use scheduler::{
@@ -82,7 +77,6 @@ pub use scheduler::{
 pub use self_test::self_test;
 pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};
-pub use tree::TreeStream;
 
 /// Why a job was not finished.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +111,14 @@ pub enum Error {
         chunk: u64,
         /// What the primitive said.
         source: crypto::Error,
+    },
+    /// A [`Transform`] refused its input.
+    #[error("chunk {chunk} cannot be worked on")]
+    Other {
+        /// Index of the chunk in the run.
+        chunk: u64,
+        /// What the transform said.
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A job has more chunks than IVs.
     #[error("{0} IVs are too few for the chunks of the run")]

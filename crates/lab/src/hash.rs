@@ -1,6 +1,7 @@
 //! `wattlock-lab hash`: digests in the form of `sha3sum`, and their check.
 
 mod digest;
+mod tree;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,6 +19,8 @@ use wattlock_host::exit::{self, Ended, usage};
 
 use crate::args::{self, HashAlgorithm};
 use digest::{DIGEST_LEN, DigestAlgorithm, digests};
+
+pub use tree::TreeStream;
 
 /// `wattlock-lab hash`.
 pub fn run(args: &args::Hash) -> Ended {

@@ -52,8 +52,12 @@ struct Accelerator {
 pub(crate) struct Whole<F>(pub(crate) F);
 
 impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for Whole<F> {
-    fn apply(&self, _offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
-        (self.0)(in_out)
+    fn apply(
+        &self,
+        _offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok((self.0)(in_out)?)
     }
 }
 

@@ -123,6 +123,9 @@ impl From<wattlock_engine::Error> for Error {
     fn from(error: wattlock_engine::Error) -> Self {
         match error {
             wattlock_engine::Error::Cipher { source, .. } => source.into(),
+            wattlock_engine::Error::Other { source, .. } => source
+                .downcast::<wattlock_crypto::Error>()
+                .map_or(Self::Internal, |source| (*source).into()),
             wattlock_engine::Error::Authentication { .. } => Self::Authentication,
             _ => Self::Internal,
         }

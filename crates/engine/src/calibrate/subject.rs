@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::Error;
 use crate::case::Case;
+use crate::case::Direction;
 use crate::cpu::Cpu;
 use crate::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, Mode};
 use crate::crypto::{NONCE_LEN, TAG_LEN};
@@ -11,7 +12,6 @@ use crate::device::Device;
 use crate::engine::Engine;
 use crate::job::{Cipher, Data, Job, Nonces, Operation};
 use crate::policy::Policy;
-use crate::raw::Direction;
 
 /// A case on a device with a number of workers.
 pub(super) struct Subject {

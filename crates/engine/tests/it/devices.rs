@@ -8,7 +8,7 @@ use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use wattlock_engine::crypto::{self, AesKernel, AesKey};
+use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
     Case, Cipher, Data, Doubt, Engine, Error, Goal, Job, Loaded, Policy, Profile, Profiles, Report,
@@ -73,7 +73,11 @@ fn profile(device: &str, workers: usize, startup_ms: u64, bytes_per_second: f64)
 struct Meeting(usize, Barrier);
 
 impl Transform for Meeting {
-    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         if offset == 0 || offset as usize + in_out.len() == self.0 {
             self.1.wait();
         }

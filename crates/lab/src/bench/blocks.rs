@@ -1,14 +1,15 @@
 //! `wattlock-lab bench blocks`: AES-128-CTR at the granularities of the study of extended blocks.
 
 use serde_json::json;
+use wattlock_engine::Engine;
 use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
-use wattlock_engine::{Engine, Granularity, Rounds, granular_ctr};
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_report::results::{Ratio, Results, Row};
 
 use super::blocks_gpu;
 use super::extended_block;
+use super::granularity::{Granularity, Rounds, granular_ctr};
 use super::joules;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};

@@ -11,6 +11,7 @@ mod child;
 mod content;
 mod energy_study;
 mod extended_block;
+mod granularity;
 mod joules;
 mod lab;
 mod publish;

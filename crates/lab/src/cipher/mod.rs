@@ -1,17 +1,20 @@
 //! `wattlock-lab cipher`: a raw cipher from standard input to standard output.
 
 pub mod list;
+mod raw;
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, Algorithm, Mode, pkcs7};
-use wattlock_engine::{Direction, Engine, RawKey, RawStream};
+use wattlock_engine::{Direction, Engine};
 use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
+
+pub use raw::{RawKey, RawStream};
 
 /// `wattlock-lab cipher`.
 pub fn run(args: &args::Cipher) -> Ended {

@@ -5,11 +5,13 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use wattlock_engine::Engine;
 use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::{Engine, TreeStream};
 use wattlock_file::Input;
+
+use super::tree::TreeStream;
 
 /// Bytes of every digest here.
 pub const DIGEST_LEN: usize = 32;

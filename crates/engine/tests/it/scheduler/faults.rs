@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wattlock_engine::crypto;
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
     Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
@@ -287,7 +286,11 @@ fn a_panic_leaves_its_place() {
     let scheduler = one_slot(Migration::Never, 1);
     struct Panics;
     impl Transform for Panics {
-        fn apply(&self, _: u64, _: &mut [u8]) -> Result<(), crypto::Error> {
+        fn apply(
+            &self,
+            _: u64,
+            _: &mut [u8],
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             panic!("on purpose");
         }
     }

@@ -5,7 +5,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use wattlock_engine::crypto;
 use wattlock_engine::{
     Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
     Simulated, Transform,
@@ -27,7 +26,11 @@ impl Held {
 }
 
 impl Transform for Held {
-    fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+    fn apply(
+        &self,
+        _: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         self.begun.lock().unwrap().send(()).unwrap();
         self.end.lock().unwrap().recv().unwrap();
         in_out.iter_mut().for_each(|byte| *byte ^= 1);

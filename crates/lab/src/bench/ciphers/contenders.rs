@@ -6,14 +6,13 @@ use wattlock_engine::crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
     HmacRecord, KeccakKernel, ShaKernel, roofline,
 };
-use wattlock_engine::{
-    Cipher, Data, Direction, Engine, Job, Nonces, Operation, RawKey, RawStream, Transform,
-    TreeStream,
-};
+use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
 use wattlock_tls::cbc::HEADER_LEN;
 
 use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
+use crate::cipher::{RawKey, RawStream};
+use crate::hash::TreeStream;
 
 /// The tool of rows that are a kernel's rounds on registers only.
 pub const BOUND: &str = "registers only";
@@ -60,7 +59,11 @@ pub fn memory() -> Contender<'static> {
 pub fn memory_by(threads: usize) -> Contender<'static> {
     struct PassOver;
     impl Transform for PassOver {
-        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+        fn apply(
+            &self,
+            _: u64,
+            in_out: &mut [u8],
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             roofline::pass_over(in_out);
             Ok(())
         }
@@ -139,7 +142,11 @@ pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Conte
 pub fn parc4_reuse(threads: usize) -> Contender<'static> {
     struct Reuse(Parc4Reuse);
     impl Transform for Reuse {
-        fn apply(&self, _: u64, in_out: &mut [u8]) -> Result<(), wattlock_engine::crypto::Error> {
+        fn apply(
+            &self,
+            _: u64,
+            in_out: &mut [u8],
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             for block in in_out.chunks_mut(REUSED_BLOCK) {
                 self.0.xor_block(block)?;
             }

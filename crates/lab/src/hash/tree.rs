@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::crypto::KeccakKernel;
-use crate::crypto::tree_hash::{Root, TreeHash};
-use crate::{Engine, Error};
+use wattlock_engine::crypto::KeccakKernel;
+use wattlock_engine::crypto::tree_hash::{Root, TreeHash};
+use wattlock_engine::{Engine, Error};
 
 /// The hash of one long message that comes in windows.
 pub struct TreeStream {
@@ -81,7 +81,7 @@ const MOST_LANE_GROUPS: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crypto::tree_hash::Hasher;
+    use wattlock_engine::crypto::tree_hash::Hasher;
 
     #[test]
     fn threads_and_windows_do_not_show() {

@@ -1,14 +1,14 @@
 //! AES-CTR at the granularities of the study of extended blocks, dealt to threads as OpenMP deals
 //! the iterations of a loop: each thread gets one run of neighbouring blocks.
 //!
-//! For the study only. [`crate::Cipher::Ctr`] is what a modern engine does.
+//! For the study only. [`Cipher::Ctr`] is what a modern engine does.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::crypto::study::ListingAes;
-use crate::crypto::{self, AesKey};
-use crate::{Cipher, Data, Engine, Error, Job, Policy, Transform};
+use wattlock_engine::crypto::AesKey;
+use wattlock_engine::crypto::study::ListingAes;
+use wattlock_engine::{Cipher, Data, Engine, Error, Job, Policy, Transform};
 
 /// What one thread does between two decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,11 @@ struct Blocks<'a> {
 }
 
 impl Transform for Blocks<'_> {
-    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let first = self.counter.wrapping_add(u128::from(offset / AesKey::BLOCK_LEN as u64));
         let step = (self.block_len / AesKey::BLOCK_LEN) as u128;
         let counters = (0..).map(|i| first.wrapping_add(i * step));
@@ -156,7 +160,7 @@ const COLUMNS: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crypto::AesKernel;
+    use wattlock_engine::crypto::AesKernel;
 
     #[test]
     fn every_granularity_is_aes_ctr() {

@@ -2,9 +2,9 @@
 
 use zeroize::Zeroizing;
 
-use crate::crypto::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
-use crate::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
-use crate::{Cipher, Data, Engine, Error, Job, Policy, Transform};
+use wattlock_engine::crypto::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
+use wattlock_engine::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
+use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Policy, Transform};
 
 /// One message under a raw cipher, worked through window by window, in order.
 ///
@@ -15,15 +15,6 @@ pub struct RawStream {
     /// Bytes done.
     position: u64,
     grain: Option<usize>,
-}
-
-/// Which way a raw cipher goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Plaintext to ciphertext.
-    Encrypt,
-    /// Ciphertext to plaintext.
-    Decrypt,
 }
 
 /// What a raw cipher is keyed with. The bytes are the caller's, who wipes them.
@@ -109,7 +100,7 @@ impl RawStream {
         }
         let position = self.position;
         self.position += window.len() as u64;
-        let of_cipher = |source| Error::Cipher { chunk: 0, source };
+        let of_cipher = |source| Error::Other { chunk: 0, source };
         match &mut self.state {
             State::Rc4(cipher) => {
                 cipher.xor(window);
@@ -230,7 +221,11 @@ impl Keystream {
 struct Xor<'a>(&'a [u8]);
 
 impl Transform for Xor<'_> {
-    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let keystream = &self.0[offset as usize..][..in_out.len()];
         Ok(Parc4::xor_block(keystream, in_out)?)
     }
@@ -244,7 +239,11 @@ struct BlowfishAt<'a> {
 }
 
 impl Transform for BlowfishAt<'_> {
-    fn apply(&self, offset: u64, in_out: &mut [u8]) -> Result<(), crypto::Error> {
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         match (self.iv, self.direction) {
             (Some(iv), _) => self.key.xor_ctr(iv, self.position + offset, in_out)?,
             (None, Direction::Encrypt) => self.key.encrypt_ecb(in_out)?,
