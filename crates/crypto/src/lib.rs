@@ -23,7 +23,6 @@ mod sha;
 pub mod sha3;
 mod sponge;
 pub mod stitched;
-pub mod study;
 pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
@@ -107,9 +106,6 @@ pub enum Error {
         /// The instruction sets.
         needs: &'static str,
     },
-    /// A cipher of the study refused.
-    #[error(transparent)]
-    Study(#[from] study::Error),
     /// The message is longer than the algorithm permits for one nonce.
     #[error("a message of {0} bytes is too long for this AEAD")]
     MessageTooLong(usize),

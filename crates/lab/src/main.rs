@@ -12,6 +12,7 @@ mod papers;
 mod sefps;
 mod simulate;
 mod simulation;
+mod study;
 mod wattlock;
 
 use std::process::ExitCode;

@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 
-use wattlock_crypto::study::{Parc4, Rc4};
 use wattlock_crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
@@ -52,16 +51,8 @@ pub fn all() -> Vec<Case> {
             cases.push(hmac_records(kernel, algorithm));
         }
     }
-    cases.push(case("parc4/xor-block".into(), Kind::Ours, 2 * 1003, |secrets| {
-        let (keystream, data) = secrets.split_at_mut(1003);
-        Parc4::xor_block(keystream, data).expect("equal lengths");
-    }));
     cases.extend(answering());
     cases.extend(aws_lc());
-    cases.push(case("rc4-vartime".into(), Kind::Control, 16 + 64, |secrets| {
-        let (key, data) = secrets.split_at_mut(16);
-        Rc4::new(key).expect("a length of RC4 keys").xor(data);
-    }));
     cases
 }
 

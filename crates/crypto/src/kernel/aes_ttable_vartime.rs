@@ -123,7 +123,7 @@ const fn times(mut a: u8, mut b: u8) -> u8 {
 }
 
 /// Section 5.1.1, by its definition.
-pub(crate) const S_BOX: [u8; 256] = {
+const S_BOX: [u8; 256] = {
     let mut table = [0; 256];
     // 3 generates the field's group: as `power` runs through all elements, `inverse` runs through
     // their inverses.
@@ -177,7 +177,5 @@ const fn tables(s_box: &[u8; 256], column: [u8; 4]) -> [[u32; 256]; 4] {
     tables
 }
 
-pub(crate) const ENCRYPT: [[u32; 256]; 4] = tables(&S_BOX, [2, 1, 1, 3]);
-
-static ENCRYPT_TABLES: [[u32; 256]; 4] = ENCRYPT;
+static ENCRYPT_TABLES: [[u32; 256]; 4] = tables(&S_BOX, [2, 1, 1, 3]);
 static DECRYPT_TABLES: [[u32; 256]; 4] = tables(&INVERSE_S_BOX, [14, 9, 13, 11]);

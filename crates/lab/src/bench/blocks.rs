@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_report::results::{Ratio, Results, Row};
@@ -15,6 +14,7 @@ use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args;
 use crate::bench::publish;
+use crate::study::ListingAes;
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";

@@ -7,8 +7,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wattlock_engine::crypto::AesKey;
-use wattlock_engine::crypto::study::ListingAes;
 use wattlock_engine::{Cipher, Data, Engine, Error, Job, Policy, Transform};
+
+use crate::study::ListingAes;
 
 /// What one thread does between two decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use zeroize::Zeroizing;
 
-use wattlock_engine::crypto::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
 use wattlock_engine::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
 use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Policy, Transform};
+
+use crate::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
 
 /// One message under a raw cipher, worked through window by window, in order.
 ///
@@ -48,34 +49,26 @@ impl RawStream {
         kernel: AesKernel,
         keyed: RawKey<'_>,
         direction: Direction,
-    ) -> Result<Self, crypto::Error> {
+    ) -> anyhow::Result<Self> {
         algorithm.check_lengths(keyed.key.len(), keyed.iv.len())?;
-        let study = crypto::study::Error::from;
         let state = match algorithm {
             Algorithm::Aes { mode: Mode::Gcm, .. } => {
-                return Err(crypto::Error::UnknownAlgorithm(algorithm.name()));
+                return Err(crypto::Error::UnknownAlgorithm(algorithm.name()).into());
             }
             Algorithm::Aes { mode, .. } => State::Aes {
                 key: AesKey::new(kernel, keyed.key)?,
                 mode,
                 iv: keyed.iv.try_into().unwrap_or_default(),
             },
-            Algorithm::Rc4 => State::Rc4(Rc4::new(keyed.key).map_err(study)?),
-            Algorithm::Rc4a => State::Rc4a(
-                match keyed.key2 {
-                    Some(key2) => Rc4a::new(keyed.key, key2),
-                    None => Rc4a::with_default_k2(keyed.key),
-                }
-                .map_err(study)?,
-            ),
-            Algorithm::Parc4 => {
-                State::Parc4(Parc4::new(keyed.key, KEYSTREAM_BLOCK)?, Keystream::default())
-            }
-            Algorithm::Parc4i => {
-                State::Parc4i(Parc4i::new(keyed.key).map_err(study)?, Keystream::default())
-            }
+            Algorithm::Rc4 => State::Rc4(Rc4::new(keyed.key)?),
+            Algorithm::Rc4a => State::Rc4a(match keyed.key2 {
+                Some(key2) => Rc4a::new(keyed.key, key2),
+                None => Rc4a::with_default_k2(keyed.key),
+            }?),
+            Algorithm::Parc4 => State::Parc4(Parc4::new(keyed.key)?, Keystream::default()),
+            Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key)?, Keystream::default()),
             Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => State::Blowfish {
-                key: Blowfish::new(keyed.key).map_err(study)?,
+                key: Blowfish::new(keyed.key)?,
                 iv: keyed.iv.try_into().ok(),
                 spread: matches!(algorithm, Algorithm::PBlock { .. }),
             },
@@ -143,9 +136,6 @@ impl RawStream {
         }
     }
 }
-
-/// The fixed blocks into which PARC4 cuts the plaintext; the study does not say which.
-const KEYSTREAM_BLOCK: usize = 4096;
 
 /// Bytes that a worker is dealt where the caller does not say.
 const CHUNK: usize = 64 * 1024;

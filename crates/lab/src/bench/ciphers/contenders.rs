@@ -1,6 +1,5 @@
 //! Who takes part in `wattlock-lab bench ciphers`, and the bounds beside them.
 
-use wattlock_engine::crypto::study::Parc4Reuse;
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
@@ -13,6 +12,7 @@ use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
 use crate::cipher::{RawKey, RawStream};
 use crate::hash::TreeStream;
+use crate::study::Parc4Reuse;
 
 /// The tool of rows that are a kernel's rounds on registers only.
 pub const BOUND: &str = "registers only";

@@ -9,13 +9,15 @@
 
 use zeroize::Zeroizing;
 
-use crate::Error;
-use crate::kernel::aes_ttable_vartime::{ENCRYPT, S_BOX};
-use crate::kernel::{BLOCK_LEN, RoundKeys};
+use wattlock_engine::crypto::{AesKernel, AesKey, AesSchedule, Error};
+
+use super::aes_ttable_vartime::{ENCRYPT, S_BOX};
+
+const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
 
 /// An expanded key of the listing.
 pub struct ListingAes {
-    round_keys: RoundKeys,
+    round_keys: AesSchedule,
 }
 
 /// The arrays `c` and `temp` of the listing, and its key, repeated to an extended block.
@@ -31,11 +33,7 @@ impl ListingAes {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
-        let sub_word =
-            |word: u32| u32::from_be_bytes(word.to_be_bytes().map(|b| S_BOX[usize::from(b)]));
-        let expanded = RoundKeys::expand(key, sub_word);
-        let wrong_length = Error::KeyLength { algorithm: "AES", len: key.len() };
-        Ok(Self { round_keys: expanded.ok_or(wrong_length)? })
+        Ok(Self { round_keys: AesKey::new(AesKernel::Soft, key)?.encrypt_schedule() })
     }
 
     /// 10, 12 or 14.
@@ -99,7 +97,7 @@ impl ListingAes {
         if len == 0 || !len.is_multiple_of(BLOCK_LEN) {
             return Err(Error::PartialBlock { len, block_len: BLOCK_LEN });
         }
-        let first_key = self.round_keys.keys()[0].repeat(len / BLOCK_LEN);
+        let first_key = self.round_keys.expose()[0].repeat(len / BLOCK_LEN);
         let array = || Zeroizing::new(vec![0; len]);
         Ok(ExtendedBlock { c: array(), temp: array(), first_key: Zeroizing::new(first_key) })
     }
@@ -107,7 +105,7 @@ impl ListingAes {
     /// The state before round 1.
     pub fn first_round(&self, counter: u128) -> [u8; BLOCK_LEN] {
         let mut c = counter.to_be_bytes();
-        for (byte, key) in c.iter_mut().zip(self.round_keys.keys()[0]) {
+        for (byte, key) in c.iter_mut().zip(self.round_keys.expose()[0]) {
             *byte ^= key;
         }
         c
@@ -117,7 +115,7 @@ impl ListingAes {
     #[inline(always)]
     pub fn byte(&self, c: &[u8; BLOCK_LEN], round: usize, j: usize, i: usize) -> u8 {
         let from = |row: usize| usize::from(c[4 * ((j + row) % 4) + row]);
-        let key = self.round_keys.keys()[round][4 * j + i];
+        let key = self.round_keys.expose()[round][4 * j + i];
         if round == self.rounds() {
             return S_BOX[from(i)] ^ key;
         }
@@ -153,7 +151,6 @@ static TABLES: [[[u8; 256]; 4]; 4] = {
 mod tests {
     use super::*;
     use crate::study::testing::pattern;
-    use crate::{AesKernel, AesKey};
 
     #[test]
     fn both_listings_are_aes_ctr() {

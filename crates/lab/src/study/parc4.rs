@@ -3,47 +3,28 @@
 use zeroize::Zeroizing;
 
 use super::words::xor_bytes;
-use super::{Error, Rc4};
+use super::{Error, KeyLength, Rc4};
 
 /// PARC4 in the reading that decrypts with RC4: bit for bit the same ciphertext.
 ///
 /// The study cuts the input into blocks of a fixed length that "multiple cores" encrypt. RC4's
 /// permutation is serial by nature, so only the XOR is left for them: [`Parc4::fill`] makes key
-/// stream on one thread, [`Parc4::blocks`] cuts it and the data alike, and [`Parc4::xor_block`] is
-/// the work on one block. Neither of the latter borrows the cipher: while blocks are XORed, the
-/// next key stream can be made.
-pub struct Parc4 {
-    cipher: Rc4,
-    block_len: usize,
-}
+/// stream on one thread, and [`Parc4::xor_block`] is the work on a block of any length. The latter
+/// does not borrow the cipher: while blocks are XORed, the next key stream can be made.
+pub struct Parc4(Rc4);
 
 impl Parc4 {
-    /// Runs RC4's key schedule; blocks will have `block_len` bytes.
+    /// Runs RC4's key schedule.
     ///
     /// # Errors
-    /// [`Error::KeyLength`] unless the key has 1 to 256 bytes, [`Error::EmptyBlock`].
-    pub fn new(key: &[u8], block_len: usize) -> Result<Self, Error> {
-        if block_len == 0 {
-            return Err(Error::EmptyBlock);
-        }
-        Ok(Self { cipher: Rc4::new(key)?, block_len })
+    /// [`KeyLength`] unless the key has 1 to 256 bytes.
+    pub fn new(key: &[u8]) -> Result<Self, KeyLength> {
+        Rc4::new(key).map(Self)
     }
 
     /// The serial part: writes the next bytes of RC4's key stream to `keystream`.
     pub fn fill(&mut self, keystream: &mut [u8]) {
-        self.cipher.keystream(keystream);
-    }
-
-    /// Cuts key stream and data into blocks that belong together, the last one maybe short.
-    ///
-    /// # Errors
-    /// [`Error::Lengths`] if the two differ in length.
-    pub fn blocks<'a>(
-        &self,
-        keystream: &'a [u8],
-        in_out: &'a mut [u8],
-    ) -> Result<impl ExactSizeIterator<Item = (&'a [u8], &'a mut [u8])> + use<'a>, Error> {
-        cut(self.block_len, keystream, in_out)
+        self.0.keystream(keystream);
     }
 
     /// The concurrent part: XORs a block of key stream onto the block of data at its place.
@@ -51,7 +32,9 @@ impl Parc4 {
     /// # Errors
     /// [`Error::Lengths`] if the two differ in length; the data is then untouched.
     pub fn xor_block(keystream: &[u8], in_out: &mut [u8]) -> Result<(), Error> {
-        check_lengths(keystream, in_out)?;
+        if keystream.len() != in_out.len() {
+            return Err(Error::Lengths { keystream: keystream.len(), data: in_out.len() });
+        }
         xor_bytes(in_out, keystream);
         Ok(())
     }
@@ -71,8 +54,11 @@ impl Parc4Reuse {
     /// # Errors
     /// [`Error::KeyLength`] unless the key has 1 to 256 bytes, [`Error::EmptyBlock`].
     pub fn new(key: &[u8], block_len: usize) -> Result<Self, Error> {
+        if block_len == 0 {
+            return Err(Error::EmptyBlock);
+        }
         let mut keystream = Zeroizing::new(vec![0; block_len]);
-        Parc4::new(key, block_len)?.fill(&mut keystream);
+        Parc4::new(key)?.fill(&mut keystream);
         Ok(Self(keystream))
     }
 
@@ -89,21 +75,6 @@ impl Parc4Reuse {
     }
 }
 
-/// Cuts key stream and data alike; `block_len` is not 0.
-pub(super) fn cut<'a>(
-    block_len: usize,
-    keystream: &'a [u8],
-    in_out: &'a mut [u8],
-) -> Result<impl ExactSizeIterator<Item = (&'a [u8], &'a mut [u8])> + use<'a>, Error> {
-    check_lengths(keystream, in_out)?;
-    Ok(keystream.chunks(block_len).zip(in_out.chunks_mut(block_len)))
-}
-
-fn check_lengths(keystream: &[u8], in_out: &[u8]) -> Result<(), Error> {
-    let (keystream, data) = (keystream.len(), in_out.len());
-    if keystream == data { Ok(()) } else { Err(Error::Lengths { keystream, data }) }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -113,16 +84,13 @@ mod tests {
 
     #[test]
     fn refuses_bad_lengths() {
-        assert_eq!(Parc4::new(b"key", 0).err(), Some(Error::EmptyBlock));
         assert_eq!(Parc4Reuse::new(b"key", 0).err(), Some(Error::EmptyBlock));
-        assert!(matches!(Parc4::new(b"", 64), Err(Error::KeyLength(_))));
+        assert!(Parc4::new(b"").is_err());
         assert!(matches!(Parc4Reuse::new(&[0; 257], 64), Err(Error::KeyLength(_))));
 
         let unequal = Error::Lengths { keystream: 64, data: 63 };
         let mut data = pattern(63);
         assert_eq!(Parc4::xor_block(&[1; 64], &mut data), Err(unequal));
-        let cipher = Parc4::new(b"key", 64).unwrap();
-        assert_eq!(cipher.blocks(&[1; 64], &mut data).err(), Some(unequal));
         let longer = Error::Lengths { keystream: 62, data: 63 };
         assert_eq!(Parc4Reuse::new(b"key", 62).unwrap().xor_block(&mut data), Err(longer));
         assert_eq!(data, pattern(63));
@@ -156,15 +124,15 @@ mod tests {
             let mut data = expected.clone();
             Rc4::new(&key).unwrap().xor(&mut expected);
 
-            let mut cipher = Parc4::new(&key, block_len).unwrap();
+            let mut cipher = Parc4::new(&key).unwrap();
             let mut rest = &mut data[..];
             for batch in batches {
                 let (now, later) = rest.split_at_mut(batch);
                 let mut keystream = vec![0; batch];
                 cipher.fill(&mut keystream);
                 // Backwards, because the order must not matter.
-                let blocks: Vec<_> = cipher.blocks(&keystream, now).unwrap().collect();
-                for (keystream, block) in blocks.into_iter().rev() {
+                let blocks = keystream.chunks(block_len).zip(now.chunks_mut(block_len));
+                for (keystream, block) in blocks.rev() {
                     Parc4::xor_block(keystream, block).unwrap();
                 }
                 rest = later;

@@ -1,9 +1,8 @@
 //! PARC4-I, with table lookups at secret places: its time depends on key and data.
 
-use super::parc4::{Parc4, cut};
+use super::KeyLength;
 use super::rc4_vartime::{KEY_LEN, Shuffle, next_key, xor_word};
 use super::words::{Unread, WORD};
-use super::{Error, KeyLength};
 
 /// PARC4-I in our reconstruction, `parc4i-r1`: two RC4A key streams, interleaved by two bytes.
 ///
@@ -13,9 +12,10 @@ use super::{Error, KeyLength};
 /// (K3, K4), and each of the keys is made of the one before as [`Rc4a::with_default_k2`] does it.
 /// So there are four permutations and one index. Other implementations of PARC4-I need not agree.
 ///
-/// The key stream is made by one thread ([`Parc4i::fill`]); the blocks that [`Parc4i::blocks`] cuts
-/// are XORed concurrently ([`Parc4i::xor_block`]), as in [`Parc4`].
+/// The key stream is made by one thread ([`Parc4i::fill`]), and blocks of it are XORed concurrently
+/// by [`Parc4::xor_block`].
 ///
+/// [`Parc4::xor_block`]: super::Parc4::xor_block
 /// [`Rc4a::with_default_k2`]: super::Rc4a::with_default_k2
 pub struct Parc4i(Box<State>);
 
@@ -26,9 +26,6 @@ struct State {
 }
 
 impl Parc4i {
-    /// Bytes of a block.
-    pub const BLOCK_LEN: usize = 256;
-
     /// Derives the three other keys and runs the four key schedules.
     ///
     /// # Errors
@@ -49,13 +46,8 @@ impl Parc4i {
     /// The serial part: writes the next bytes of the key stream to `keystream`.
     pub fn fill(&mut self, keystream: &mut [u8]) {
         keystream.fill(0);
-        self.xor(keystream);
-    }
-
-    /// Both parts on one thread: XORs the next bytes of the key stream onto `in_out`.
-    pub fn xor(&mut self, in_out: &mut [u8]) {
         let State { shuffles, i, unread } = &mut *self.0;
-        unread.xor(in_out, |words| {
+        unread.xor(keystream, |words| {
             let mut cursors = shuffles.each_mut().map(|shuffle| shuffle.cursor(*i));
             let [one, two, three, four] = &mut cursors;
             for word in words {
@@ -75,25 +67,6 @@ impl Parc4i {
             shuffles.iter_mut().zip(js).for_each(|(shuffle, j)| shuffle.keep(j));
         });
     }
-
-    /// Cuts key stream and data into blocks that belong together, the last one maybe short.
-    ///
-    /// # Errors
-    /// [`Error::Lengths`] if the two differ in length.
-    pub fn blocks<'a>(
-        keystream: &'a [u8],
-        in_out: &'a mut [u8],
-    ) -> Result<impl ExactSizeIterator<Item = (&'a [u8], &'a mut [u8])> + use<'a>, Error> {
-        cut(Self::BLOCK_LEN, keystream, in_out)
-    }
-
-    /// The concurrent part: XORs a block of key stream onto the block of data at its place.
-    ///
-    /// # Errors
-    /// [`Error::Lengths`] if the two differ in length; the data is then untouched.
-    pub fn xor_block(keystream: &[u8], in_out: &mut [u8]) -> Result<(), Error> {
-        Parc4::xor_block(keystream, in_out)
-    }
 }
 
 #[cfg(test)]
@@ -102,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::study::Rc4a;
-    use crate::study::testing::{self, pattern, unhex};
+    use crate::study::testing::{self, unhex};
 
     #[test]
     fn agrees_with_the_vectors() {
@@ -127,9 +100,6 @@ mod tests {
             let refused = Some(KeyLength { cipher: "PARC4-I", len, min: 1, max: 256 });
             assert_eq!(Parc4i::new(&vec![1; len]).err(), refused);
         }
-        let unequal = Some(Error::Lengths { keystream: 2, data: 1 });
-        assert_eq!(Parc4i::blocks(&[1; 2], &mut [0]).err(), unequal);
-        assert_eq!(Parc4i::xor_block(&[1; 2], &mut [0]).err(), unequal);
     }
 
     proptest! {
@@ -141,8 +111,8 @@ mod tests {
             let k2 = next_key(&key).unwrap();
             let k3 = next_key(&k2).unwrap();
             let (mut left, mut right) = (vec![0; 2 * quads], vec![0; 2 * quads]);
-            Rc4a::with_default_k2(&key).unwrap().keystream(&mut left);
-            Rc4a::with_default_k2(&k3).unwrap().keystream(&mut right);
+            Rc4a::with_default_k2(&key).unwrap().xor(&mut left);
+            Rc4a::with_default_k2(&k3).unwrap().xor(&mut right);
             let pairs = left.chunks(2).zip(right.chunks(2));
             let expected: Vec<u8> =
                 pairs.flat_map(|(left, right)| [left, right].concat()).collect();
@@ -153,22 +123,15 @@ mod tests {
         }
 
         #[test]
-        fn cuts_and_blocks_do_not_matter(
+        fn cuts_do_not_matter(
             key in proptest::collection::vec(any::<u8>(), 1..=256),
             cuts in proptest::collection::vec(0usize..600, 0..12),
         ) {
-            let len = cuts.iter().sum();
-            let mut whole = pattern(len);
-            Parc4i::new(&key).unwrap().xor(&mut whole);
-
+            let whole = testing::in_cuts(&[cuts.iter().sum()], |out| {
+                Parc4i::new(&key).unwrap().fill(out);
+            });
             let mut cipher = Parc4i::new(&key).unwrap();
-            let keystream = testing::in_cuts(&cuts, |out| cipher.fill(out));
-            let mut data = pattern(len);
-            let blocks: Vec<_> = Parc4i::blocks(&keystream, &mut data).unwrap().collect();
-            for (keystream, block) in blocks.into_iter().rev() {
-                Parc4i::xor_block(keystream, block).unwrap();
-            }
-            prop_assert_eq!(data, whole);
+            prop_assert_eq!(testing::in_cuts(&cuts, |out| cipher.fill(out)), whole);
         }
     }
 }

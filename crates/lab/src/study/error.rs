@@ -1,0 +1,56 @@
+//! Why a cipher of the study refuses.
+
+use std::ops::RangeInclusive;
+
+/// A key that a cipher does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key of {len} bytes: {cipher} takes {min} to {max}")]
+pub struct KeyLength {
+    /// The cipher.
+    pub cipher: &'static str,
+    /// Bytes of the key that was offered.
+    pub len: usize,
+    /// The shortest key in bytes.
+    pub min: usize,
+    /// The longest key in bytes.
+    pub max: usize,
+}
+
+impl KeyLength {
+    pub(super) fn check(
+        cipher: &'static str,
+        key: &[u8],
+        range: &RangeInclusive<usize>,
+    ) -> Result<(), Self> {
+        let (min, max, len) = (*range.start(), *range.end(), key.len());
+        if range.contains(&len) { Ok(()) } else { Err(Self { cipher, len, min, max }) }
+    }
+}
+
+/// What can go wrong in a cipher of the study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The key is too short or too long.
+    #[error(transparent)]
+    KeyLength(#[from] KeyLength),
+    /// ECB takes whole blocks only.
+    #[error("{0} bytes are no whole number of 8-byte blocks")]
+    PartialBlock(usize),
+    /// Data cannot be cut into blocks of no bytes.
+    #[error("a block length of 0 bytes")]
+    EmptyBlock,
+    /// Key stream and data that belong together differ in length.
+    #[error("{keystream} bytes of key stream for {data} bytes of data")]
+    Lengths {
+        /// Bytes of key stream.
+        keystream: usize,
+        /// Bytes of data.
+        data: usize,
+    },
+    /// The key has encrypted as much as it may, or would with this call.
+    #[error(
+        "{0} bytes under one Blowfish key: beyond 4 GiB, the birthday bound of 64-bit blocks is \
+         too near"
+    )]
+    KeyWornOut(u64),
+}
