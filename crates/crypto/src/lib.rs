@@ -51,20 +51,8 @@ pub enum Error {
         /// Bytes of the key.
         len: usize,
     },
-    /// A key has no length that the algorithm takes.
-    #[error("{algorithm} takes keys of {}, not {len}", lengths(*.shortest, *.longest))]
-    KeyRange {
-        /// The algorithm.
-        algorithm: String,
-        /// Bytes of the key.
-        len: usize,
-        /// The fewest bytes.
-        shortest: usize,
-        /// The most bytes.
-        longest: usize,
-    },
     /// An IV or nonce has the wrong length.
-    #[error("{algorithm} takes {}, not {len} bytes", iv_of(*.expected))]
+    #[error("{algorithm} takes an IV of {expected} bytes, not {len} bytes")]
     IvLength {
         /// The algorithm.
         algorithm: String,
@@ -89,9 +77,6 @@ pub enum Error {
         /// Bytes of the tag.
         tag_len: usize,
     },
-    /// No algorithm has that name.
-    #[error("there is no algorithm named {0:?}")]
-    UnknownAlgorithm(String),
     /// The end of a message is no padding: the key or the message is wrong.
     #[error("the padding is wrong")]
     Padding,
@@ -109,16 +94,4 @@ pub enum Error {
     /// The message is longer than the algorithm permits for one nonce.
     #[error("a message of {0} bytes is too long for this AEAD")]
     MessageTooLong(usize),
-}
-
-fn lengths(shortest: usize, longest: usize) -> String {
-    if shortest == longest {
-        format!("{shortest} bytes")
-    } else {
-        format!("{shortest} to {longest} bytes")
-    }
-}
-
-fn iv_of(expected: usize) -> String {
-    if expected == 0 { "no IV".to_owned() } else { format!("an IV of {expected} bytes") }
 }

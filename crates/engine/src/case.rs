@@ -29,15 +29,15 @@ impl Case {
     pub const ALL: [Self; 15] = {
         use {AeadAlgorithm as Aead, Direction::*, Mode::*, Operation::*};
         [
-            Self::Raw(Algorithm::Aes { bits: 128, mode: Ctr }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 192, mode: Ctr }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 256, mode: Ctr }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 128, mode: Ecb }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 192, mode: Ecb }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 256, mode: Ecb }, Encrypt),
-            Self::Raw(Algorithm::Aes { bits: 128, mode: Cbc }, Decrypt),
-            Self::Raw(Algorithm::Aes { bits: 192, mode: Cbc }, Decrypt),
-            Self::Raw(Algorithm::Aes { bits: 256, mode: Cbc }, Decrypt),
+            Self::Raw(Algorithm { bits: 128, mode: Ctr }, Encrypt),
+            Self::Raw(Algorithm { bits: 192, mode: Ctr }, Encrypt),
+            Self::Raw(Algorithm { bits: 256, mode: Ctr }, Encrypt),
+            Self::Raw(Algorithm { bits: 128, mode: Ecb }, Encrypt),
+            Self::Raw(Algorithm { bits: 192, mode: Ecb }, Encrypt),
+            Self::Raw(Algorithm { bits: 256, mode: Ecb }, Encrypt),
+            Self::Raw(Algorithm { bits: 128, mode: Cbc }, Decrypt),
+            Self::Raw(Algorithm { bits: 192, mode: Cbc }, Decrypt),
+            Self::Raw(Algorithm { bits: 256, mode: Cbc }, Decrypt),
             Self::Aead(Aead::Aes128Gcm, Seal),
             Self::Aead(Aead::Aes128Gcm, Open),
             Self::Aead(Aead::Aes256Gcm, Seal),
@@ -49,7 +49,7 @@ impl Case {
 
     /// The case of a job's cipher; `None` where it is none of the engine's own.
     pub fn of(cipher: &Cipher<'_>) -> Option<Self> {
-        let aes = |bits, mode, direction| Self::Raw(Algorithm::Aes { bits, mode }, direction);
+        let aes = |bits, mode, direction| Self::Raw(Algorithm { bits, mode }, direction);
         Some(match cipher {
             Cipher::Aead { operation, key, .. } => Self::Aead(key.algorithm(), *operation),
             Cipher::Ctr { key, .. } => aes(key.bits(), Mode::Ctr, Direction::Encrypt),
@@ -69,10 +69,7 @@ impl Case {
     /// The code that the CPU does it with.
     pub fn kernel(self) -> &'static str {
         match self {
-            Self::Raw(Algorithm::Aes { mode: Mode::Ecb | Mode::Cbc | Mode::Ctr, .. }, _) => {
-                AesKernel::best().name()
-            }
-            Self::Raw(algorithm, _) => algorithm.kernels()[0],
+            Self::Raw(..) => AesKernel::best().name(),
             Self::Aead(..) => "aws-lc",
         }
     }
@@ -82,7 +79,7 @@ impl fmt::Display for Case {
     /// `aes-256-ctr`, `aes-256-cbc decrypt`, `chacha20-poly1305 seal`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
-            Self::Raw(algorithm @ Algorithm::Aes { mode: Mode::Ctr, .. }, _) => algorithm.name(),
+            Self::Raw(algorithm @ Algorithm { mode: Mode::Ctr, .. }, _) => algorithm.to_string(),
             Self::Raw(algorithm, Direction::Encrypt) => format!("{algorithm} encrypt"),
             Self::Raw(algorithm, Direction::Decrypt) => format!("{algorithm} decrypt"),
             Self::Aead(algorithm, operation) => {

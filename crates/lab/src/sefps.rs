@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::Context;
-use wattlock_engine::crypto::{AesKey, Algorithm, Mode as AesMode};
+use wattlock_engine::crypto::{AesKey, Mode as AesMode};
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::{Outcome, Shown, expect_all};
 use wattlock_host::accelerators::{Rule, Selection};
@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::args;
 use crate::cipher::{hex, kernel};
+use crate::study::Algorithm;
 use format::{Mode, Sefps, Variant, tasks};
 
 /// Said at every use.
@@ -137,7 +138,7 @@ impl Asked<'_> {
             usage("sefps needs --cipher: aes-256-ecb as in the study, or aes-256-ctr")
         })?;
         let algorithm = match name.parse() {
-            Ok(algorithm @ Algorithm::Aes { mode: AesMode::Ecb | AesMode::Ctr, .. }) => algorithm,
+            Ok(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
             _ => {
                 return Err(usage(exit::redact(&format!(
                     "--cipher {name}: sefps knows aes-128, aes-192 and aes-256, each with -ecb or \

@@ -156,7 +156,7 @@ impl Subject {
                 let nonces = Nonces::XorIndex { base: [0xa5; NONCE_LEN] };
                 Cipher::Aead { operation, key, nonces }
             }
-            (Case::Raw(Algorithm::Aes { mode, .. }, direction), Key::Aes(key)) => {
+            (Case::Raw(Algorithm { mode, .. }, direction), Key::Aes(key)) => {
                 match (mode, direction) {
                     (Mode::Ecb, Direction::Encrypt) => Cipher::EcbEncrypt(key),
                     (Mode::Ecb, Direction::Decrypt) => Cipher::EcbDecrypt(key),
@@ -193,10 +193,9 @@ impl Key {
                 };
                 AeadKey::new(algorithm, &bytes[..len]).map(Self::Aead)
             }
-            Case::Raw(Algorithm::Aes { bits, mode: Mode::Ecb | Mode::Cbc | Mode::Ctr }, _) => {
+            Case::Raw(Algorithm { bits, .. }, _) => {
                 AesKey::new(AesKernel::best(), &bytes[..bits / 8]).map(Self::Aes)
             }
-            Case::Raw(algorithm, _) => Err(crypto::Error::UnknownAlgorithm(algorithm.name())),
         }
     }
 }

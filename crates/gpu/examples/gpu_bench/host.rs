@@ -76,7 +76,7 @@ pub fn run(
 
 /// What `hybrid` decides by.
 fn profiles(engine: &Engine, budget: Duration) -> Profiles {
-    let case = |bits| Case::Raw(Algorithm::Aes { bits, mode: Mode::Ctr }, Direction::Encrypt);
+    let case = |bits| Case::Raw(Algorithm { bits, mode: Mode::Ctr }, Direction::Encrypt);
     let cases = [case(128), case(256)];
     let window = Duration::ZERO;
     let calibration = Calibration { engine, cases: &cases, budget, sources: None, window };

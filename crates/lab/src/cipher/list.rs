@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_engine::crypto::Algorithm;
 use wattlock_host::exit::{self, Ended};
 use wattlock_host::kernels::{Kernel, kernels};
+
+use crate::study::Algorithm;
 
 /// Everything that `wattlock-lab cipher` and `wattlock-lab hash` know.
 #[derive(Serialize)]

@@ -7,12 +7,13 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, Algorithm, Mode, pkcs7};
+use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, pkcs7};
 use wattlock_engine::{Direction, Engine};
 use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
+use crate::study::{Algorithm, Unknown};
 
 pub use raw::{RawKey, RawStream};
 
@@ -30,7 +31,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     if name == "parc4-reuse" {
         return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
     }
-    let algorithm: Algorithm = name.parse().map_err(|error: crypto::Error| {
+    let algorithm: Algorithm = name.parse().map_err(|error: Unknown| {
         usage(exit::redact(&format!("{error}; `wattlock-lab cipher --list` names them all")))
     })?;
     let bytes = |what: &str, given: &Option<String>| match given {
@@ -44,7 +45,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     refuse_what_does_not_fit(args, algorithm)?;
     let lengths = algorithm.check_lengths(key.len(), iv.len());
     lengths.map_err(|e| usage(format!("{e}; a byte is two hexadecimal digits")))?;
-    if let Algorithm::Aes { bits, mode: Mode::Gcm } = algorithm {
+    if let Algorithm::AesGcm { bits } = algorithm {
         return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
     let kernel = kernel(args.kernel.as_deref(), algorithm)?;
@@ -68,8 +69,8 @@ const WINDOW: usize = 8 << 20;
 
 /// Flags that another algorithm would have taken.
 fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<()> {
-    let gcm = matches!(algorithm, Algorithm::Aes { mode: Mode::Gcm, .. });
-    let aes = matches!(algorithm, Algorithm::Aes { .. }) && !gcm;
+    let gcm = matches!(algorithm, Algorithm::AesGcm { .. });
+    let aes = matches!(algorithm, Algorithm::Aes(_));
     let block_len = algorithm.block_len();
     let wrong = if args.key2.is_some() && algorithm != Algorithm::Rc4a {
         "--key2 is for rc4a"
@@ -97,8 +98,8 @@ fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow
 /// What a piece must be a multiple of, so that it starts at a block.
 fn grain(algorithm: Algorithm) -> u64 {
     match algorithm {
-        Algorithm::Aes { .. } => 16,
-        Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => 8,
+        Algorithm::Aes(_) | Algorithm::AesGcm { .. } => 16,
+        Algorithm::Blowfish(_) | Algorithm::PBlock(_) => 8,
         _ => 1,
     }
 }
@@ -252,7 +253,7 @@ mod tests {
     fn where_windows_end_does_not_show() {
         let engine = Engine::new(2);
         for algorithm in Algorithm::ALL {
-            if matches!(algorithm, Algorithm::Aes { mode: Mode::Gcm, .. }) {
+            if matches!(algorithm, Algorithm::AesGcm { .. }) {
                 continue;
             }
             let padding = if algorithm.block_len() > 1 { Padding::Pkcs7 } else { Padding::None };

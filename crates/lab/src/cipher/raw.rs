@@ -2,14 +2,14 @@
 
 use zeroize::Zeroizing;
 
-use wattlock_engine::crypto::{self, AesKernel, AesKey, Algorithm, Mode};
+use wattlock_engine::crypto::{AesKernel, AesKey, Mode};
 use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Policy, Transform};
 
-use crate::study::{Blowfish, Parc4, Parc4i, Rc4, Rc4a};
+use crate::study::{Algorithm, Blowfish, Parc4, Parc4i, Rc4, Rc4a};
 
 /// One message under a raw cipher, worked through window by window, in order.
 ///
-/// Nothing here authenticates. AES-GCM is no raw cipher: see [`crypto::AeadKey`].
+/// Nothing here authenticates. AES-GCM is no raw cipher.
 pub struct RawStream {
     state: State,
     direction: Direction,
@@ -42,8 +42,11 @@ impl RawStream {
     /// A stream at its beginning. `kernel` is for AES and ignored elsewhere.
     ///
     /// # Errors
-    /// [`crypto::Error::KeyRange`], [`crypto::Error::IvLength`] and what the cipher itself says;
-    /// [`crypto::Error::UnknownAlgorithm`] for AES-GCM.
+    /// [`study::Error::KeyRange`], [`study::Error::IvLength`] and what the cipher itself says; and
+    /// for AES-GCM, which is no raw cipher.
+    ///
+    /// [`study::Error::KeyRange`]: crate::study::Error::KeyRange
+    /// [`study::Error::IvLength`]: crate::study::Error::IvLength
     pub fn new(
         algorithm: Algorithm,
         kernel: AesKernel,
@@ -52,12 +55,10 @@ impl RawStream {
     ) -> anyhow::Result<Self> {
         algorithm.check_lengths(keyed.key.len(), keyed.iv.len())?;
         let state = match algorithm {
-            Algorithm::Aes { mode: Mode::Gcm, .. } => {
-                return Err(crypto::Error::UnknownAlgorithm(algorithm.name()).into());
-            }
-            Algorithm::Aes { mode, .. } => State::Aes {
+            Algorithm::AesGcm { .. } => anyhow::bail!("{algorithm} is no raw cipher: it has a tag"),
+            Algorithm::Aes(aes) => State::Aes {
                 key: AesKey::new(kernel, keyed.key)?,
-                mode,
+                mode: aes.mode,
                 iv: keyed.iv.try_into().unwrap_or_default(),
             },
             Algorithm::Rc4 => State::Rc4(Rc4::new(keyed.key)?),
@@ -67,10 +68,10 @@ impl RawStream {
             }?),
             Algorithm::Parc4 => State::Parc4(Parc4::new(keyed.key)?, Keystream::default()),
             Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key)?, Keystream::default()),
-            Algorithm::Blowfish { .. } | Algorithm::PBlock { .. } => State::Blowfish {
+            Algorithm::Blowfish(_) | Algorithm::PBlock(_) => State::Blowfish {
                 key: Blowfish::new(keyed.key)?,
                 iv: keyed.iv.try_into().ok(),
-                spread: matches!(algorithm, Algorithm::PBlock { .. }),
+                spread: matches!(algorithm, Algorithm::PBlock(_)),
             },
         };
         Ok(Self { state, direction, position: 0, grain: None })

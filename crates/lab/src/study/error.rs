@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::Algorithm;
+
 /// A key that a cipher does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key of {len} bytes: {cipher} takes {min} to {max}")]
@@ -30,6 +32,28 @@ impl KeyLength {
 /// What can go wrong in a cipher of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// A key has no length that the algorithm takes.
+    #[error("{algorithm} takes keys of {}, not {len}", lengths(*.shortest, *.longest))]
+    KeyRange {
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// Bytes of the key.
+        len: usize,
+        /// The fewest bytes.
+        shortest: usize,
+        /// The most bytes.
+        longest: usize,
+    },
+    /// An IV or nonce has the wrong length.
+    #[error("{algorithm} takes {}, not {len} bytes", iv_of(*.expected))]
+    IvLength {
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// Bytes of the IV.
+        len: usize,
+        /// Bytes that it should have.
+        expected: usize,
+    },
     /// The key is too short or too long.
     #[error(transparent)]
     KeyLength(#[from] KeyLength),
@@ -53,4 +77,16 @@ pub enum Error {
          too near"
     )]
     KeyWornOut(u64),
+}
+
+fn lengths(shortest: usize, longest: usize) -> String {
+    if shortest == longest {
+        format!("{shortest} bytes")
+    } else {
+        format!("{shortest} to {longest} bytes")
+    }
+}
+
+fn iv_of(expected: usize) -> String {
+    if expected == 0 { "no IV".to_owned() } else { format!("an IV of {expected} bytes") }
 }

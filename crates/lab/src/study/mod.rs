@@ -18,6 +18,7 @@
 //! | [`Blowfish`] on one thread, or dealt as PBlock | key schedule | any whole blocks (ECB), any bytes (CTR) |
 
 mod aes_ttable_vartime;
+mod algorithm;
 mod blowfish_vartime;
 mod error;
 mod extended_block_vartime;
@@ -29,6 +30,7 @@ mod rc4a_vartime;
 mod testing;
 mod words;
 
+pub use algorithm::{Algorithm, BlowfishMode, Unknown};
 pub use blowfish_vartime::Blowfish;
 pub use error::{Error, KeyLength};
 pub use extended_block_vartime::ListingAes;

@@ -2,8 +2,8 @@
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, CbcRecord, HmacAlgorithm, HmacKey,
-    HmacRecord, KeccakKernel, ShaKernel, roofline,
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
+    KeccakKernel, ShaKernel, roofline,
 };
 use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
 use wattlock_tls::cbc::HEADER_LEN;
@@ -12,7 +12,7 @@ use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
 use crate::cipher::{RawKey, RawStream};
 use crate::hash::TreeStream;
-use crate::study::Parc4Reuse;
+use crate::study::{Algorithm, Parc4Reuse};
 
 /// The tool of rows that are a kernel's rounds on registers only.
 pub const BOUND: &str = "registers only";

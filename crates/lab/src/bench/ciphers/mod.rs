@@ -10,8 +10,7 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AesKernel, AesKey, Algorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel,
-    TAG_LEN,
+    self, AeadAlgorithm, AesKernel, AesKey, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
 };
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
@@ -23,6 +22,7 @@ use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args::{self, Study};
 use crate::bench::publish;
+use crate::study::{Algorithm, BlowfishMode};
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
@@ -368,7 +368,7 @@ impl Bench {
             let direction = if mode == Cbc { Direction::Decrypt } else { Direction::Encrypt };
             let what = if mode == Cbc { " decrypt" } else { "" };
             let name = format!("aes-{bits}-{mode}{what}, through the engine");
-            let algorithm = Algorithm::Aes { bits, mode };
+            let algorithm = Algorithm::Aes(crypto::Algorithm { bits, mode });
             self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
                 let devices = self.on_devices(algorithm, direction);
@@ -387,13 +387,12 @@ impl Bench {
     /// The six ciphers of the energy study: serial, and parallel on every number of threads.
     fn study(&self, lab: &mut Lab<'_>) {
         let call = self.large.min(8 << 20);
-        let ecb = Mode::Ecb;
         let pairs = [
             (Algorithm::Rc4, Algorithm::Parc4, Some(Operation::Rc4)),
             (Algorithm::Rc4a, Algorithm::Parc4i, None),
             (
-                Algorithm::Blowfish { mode: ecb },
-                Algorithm::PBlock { mode: ecb },
+                Algorithm::Blowfish(BlowfishMode::Ecb),
+                Algorithm::PBlock(BlowfishMode::Ecb),
                 Some(Operation::BlowfishEcbEncrypt),
             ),
         ];
