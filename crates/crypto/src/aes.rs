@@ -8,9 +8,7 @@
 use crate::Error;
 use crate::choice;
 use crate::kernel::cpu::{AesNi, Vaes512};
-use crate::kernel::{
-    BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, aes_ttable_vartime, cbc_encrypt_records,
-};
+use crate::kernel::{BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{aes_ni, aes_vaes512};
 
@@ -23,14 +21,11 @@ pub enum AesKernel {
     AesNi(AesNi),
     /// VAES and AVX-512, four blocks a register.
     Vaes512(Vaes512),
-    /// Tables of words, as the papers did it. Its time depends on key and data, so it is a
-    /// baseline to measure against and never chosen by itself.
-    TtableVartime,
 }
 
 impl AesKernel {
     /// The names of all kernels, those of other CPUs included, from the plainest to the fastest.
-    pub const NAMES: [&str; 4] = ["aes-ttable-vartime", "aes-soft", "aes-ni", "aes-vaes512"];
+    pub const NAMES: [&str; 3] = ["aes-soft", "aes-ni", "aes-vaes512"];
 
     /// The fastest kernel of this CPU.
     pub fn best() -> Self {
@@ -47,7 +42,6 @@ impl AesKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         let (kernel, needs) = match name {
             "aes-soft" => (Some(Self::Soft), ""),
-            "aes-ttable-vartime" => (Some(Self::TtableVartime), ""),
             "aes-ni" => (AesNi::detect().map(Self::AesNi), AesNi::NEEDS),
             "aes-vaes512" => (Vaes512::detect().map(Self::Vaes512), Vaes512::NEEDS),
             _ => return Err(Error::UnknownKernel(name.to_owned())),
@@ -71,13 +65,12 @@ impl AesKernel {
             Self::Soft => "aes-soft",
             Self::AesNi(_) => "aes-ni",
             Self::Vaes512(_) => "aes-vaes512",
-            Self::TtableVartime => "aes-ttable-vartime",
         }
     }
 
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes
-    /// that this would have enciphered: no mode can be faster. `None` for kernels of look-ups and
-    /// gates, which have no such bound.
+    /// that this would have enciphered: no mode can be faster. `None` for one of gates, which
+    /// has no such bound.
     pub fn register_bound(self, rounds: usize, turns: u64) -> Option<u64> {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -102,7 +95,6 @@ enum Expanded {
     AesNi(Box<aes_ni::Key>),
     #[cfg(target_arch = "x86_64")]
     Vaes512(Box<aes_vaes512::Key>),
-    TtableVartime(Box<aes_ttable_vartime::Key>),
 }
 
 /// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped
@@ -141,9 +133,6 @@ impl AesKey {
     pub fn new(kernel: AesKernel, key: &[u8]) -> Result<Self, Error> {
         let expanded = match kernel {
             AesKernel::Soft => aes_soft::Key::new(key).map(Expanded::Soft),
-            AesKernel::TtableVartime => {
-                aes_ttable_vartime::Key::new(key).map(Box::new).map(Expanded::TtableVartime)
-            }
             #[cfg(target_arch = "x86_64")]
             AesKernel::AesNi(proof) => {
                 aes_ni::Key::new(proof, key).map(Box::new).map(Expanded::AesNi)
@@ -258,7 +247,7 @@ impl AesKey {
             Expanded::AesNi(key) => Some(key.encrypt_keys()),
             #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => Some(key.encrypt_keys()),
-            Expanded::Soft(_) | Expanded::TtableVartime(_) => None,
+            Expanded::Soft(_) => None,
         }
     }
 
@@ -269,7 +258,6 @@ impl AesKey {
             Expanded::AesNi(key) => &**key,
             #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => &**key,
-            Expanded::TtableVartime(key) => &**key,
         }
     }
 }
@@ -286,7 +274,7 @@ fn whole_blocks(bytes: &mut [u8]) -> Result<&mut [[u8; BLOCK_LEN]], Error> {
 mod tests {
     use super::*;
 
-    /// FIPS 197, appendix A.1, and the inverse of its rounds through the kernels' own deciphering.
+    /// FIPS 197, appendix A.1 and C.1.
     #[test]
     fn every_kernel_exposes_the_schedule_of_the_standard() {
         let key: [u8; 16] = std::array::from_fn(|i| {
@@ -304,13 +292,19 @@ mod tests {
         }
         for len in [16, 24, 32] {
             let key = |kernel| AesKey::new(kernel, &vec![0x5a; len]).unwrap();
-            let reference = key(AesKernel::TtableVartime);
-            let Expanded::TtableVartime(table) = &reference.expanded else { unreachable!() };
+            let reference = key(AesKernel::Soft).decrypt_schedule();
             for kernel in AesKernel::all() {
                 let schedule = key(kernel).decrypt_schedule();
                 assert_eq!(schedule.rounds(), len / 4 + 6);
-                assert_eq!(schedule.expose(), table.decrypt_keys().keys(), "{}", kernel.name());
+                assert_eq!(schedule.expose(), reference.expose(), "{}", kernel.name());
             }
         }
+        // Appendix C.1, the equivalent inverse cipher.
+        let key = AesKey::new(AesKernel::Soft, &std::array::from_fn::<u8, 16, _>(|i| i as u8));
+        let schedule = key.unwrap().decrypt_schedule();
+        let round = |index: usize| u128::from_be_bytes(schedule.expose()[index]);
+        assert_eq!(round(0), 0x1311_1d7f_e394_4a17_f307_a78b_4d2b_30c5);
+        assert_eq!(round(1), 0x13aa_29be_9c8f_aff6_f770_f580_00f7_bf03);
+        assert_eq!(round(10), 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f);
     }
 }

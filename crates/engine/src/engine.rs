@@ -237,7 +237,7 @@ impl Engine {
             return Ok(asked);
         }
         let names: Vec<_> = chosen.iter().map(|device| device.name()).collect();
-        let operation = Case::of(cipher).map_or("a cipher under study".into(), |c| c.to_string());
+        let operation = Case::of(cipher).map_or("what only the CPU does".into(), |c| c.to_string());
         let chosen = if names.is_empty() { "there is none".into() } else { names.join(", ") };
         Err(Error::NoDevice { operation, chosen })
     }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::Context;
-use wattlock_engine::crypto::{AesKey, Mode as AesMode};
+use wattlock_engine::crypto::Mode as AesMode;
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::{Outcome, Shown, expect_all};
 use wattlock_host::accelerators::{Rule, Selection};
@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::args;
 use crate::cipher::{hex, kernel};
-use crate::study::Algorithm;
+use crate::study::{Algorithm, aes};
 use format::{Mode, Sefps, Variant, tasks};
 
 /// Said at every use.
@@ -133,7 +133,7 @@ impl Asked<'_> {
     }
 
     /// The key and the mode, whose lengths fit the cipher.
-    fn key_and_mode(&self) -> anyhow::Result<(AesKey, Mode)> {
+    fn key_and_mode(&self) -> anyhow::Result<(aes::Key, Mode)> {
         let name = self.keyed.cipher.as_deref().ok_or_else(|| {
             usage("sefps needs --cipher: aes-256-ecb as in the study, or aes-256-ctr")
         })?;
@@ -169,7 +169,7 @@ impl Asked<'_> {
                 if key.len() > LONGEST_KEY { "more than 32".into() } else { key.len().to_string() }
             )));
         }
-        Ok((AesKey::new(kernel, &key)?, mode))
+        Ok((aes::Key::new(kernel, &key)?, mode))
     }
 
     fn key(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {

@@ -7,7 +7,6 @@
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_ni;
 pub(crate) mod aes_soft;
-pub(crate) mod aes_ttable_vartime;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes512;
 #[cfg(target_arch = "x86_64")]

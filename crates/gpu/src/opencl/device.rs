@@ -20,7 +20,7 @@ use crate::timeouts::Timeouts;
 /// A device that was opened, compiled the kernels and passed its self-test.
 ///
 /// It works on one job at a time; another that comes meanwhile is left to the CPU. One CBC chain,
-/// ChaCha20-Poly1305 and ciphers under study it leaves to the CPU always.
+/// ChaCha20-Poly1305 and [`Cipher::Other`] it leaves to the CPU always.
 pub struct OpenCl {
     name: String,
     piece_bytes: usize,

@@ -2,7 +2,6 @@
 
 use serde_json::json;
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_report::results::{Ratio, Results, Row};
 
@@ -15,6 +14,7 @@ use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args;
 use crate::bench::publish;
 use crate::study::ListingAes;
+use crate::study::aes::{Kernel, Key};
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";
@@ -124,8 +124,8 @@ fn contenders(granularity: Granularity, threads: &[usize]) -> Vec<Contender<'sta
         if granularity == Granularity::Fine {
             continue;
         }
-        for kernel in [AesKernel::TtableVartime, AesKernel::best()] {
-            let key = AesKey::new(kernel, &KEY).expect("a key of 16 bytes");
+        for kernel in [Kernel::TtableVartime, Kernel::best()] {
+            let key = Key::new(kernel, &KEY).expect("a key of 16 bytes");
             let engine = Engine::new(threads);
             let run = move |buffer: &mut [u8]| {
                 granular_ctr(&engine, granularity, Rounds::Kernel(&key), 7, buffer)
@@ -154,7 +154,7 @@ pub fn row<'a>(
 /// What extended blocks gain over 16 bytes.
 fn ratios(results: &mut Results, megabytes: &[usize], threads: &[usize]) {
     let mut ratios = Vec::new();
-    for kernel in [LISTING, AesKernel::TtableVartime.name(), AesKernel::best().name()] {
+    for kernel in [LISTING, Kernel::TtableVartime.name(), Kernel::best().name()] {
         for &megabytes in megabytes {
             for &threads in threads {
                 for block in EXTENDED {

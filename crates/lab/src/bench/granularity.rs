@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Cipher, Data, Engine, Error, Job, Policy, Transform};
 
-use crate::study::ListingAes;
+use crate::study::{ListingAes, aes};
 
 /// What one thread does between two decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Rounds<'a> {
     /// The study's listing.
     Listing(&'a ListingAes),
     /// A kernel, called once for each block or extended block.
-    Kernel(&'a AesKey),
+    Kernel(&'a aes::Key),
 }
 
 /// XORs the key stream that starts with `counter` onto `in_out`, whole blocks.
@@ -161,7 +161,6 @@ const COLUMNS: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wattlock_engine::crypto::AesKernel;
 
     #[test]
     fn every_granularity_is_aes_ctr() {
@@ -170,7 +169,7 @@ mod tests {
         let counter = u128::MAX - 3;
         let pattern = || (0..8192).map(|i| (i % 251) as u8).collect::<Vec<u8>>();
         let mut expected = pattern();
-        let aes = AesKey::new(AesKernel::best(), &key).unwrap();
+        let aes = aes::Key::new(aes::Kernel::best(), &key).unwrap();
         aes.ctr(&counter.to_be_bytes(), 0, &mut expected);
         for threads in [1, 2, 4, 8] {
             let engine = Engine::new(threads);

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use wattlock_engine::Direction;
-use wattlock_engine::crypto::AesKernel;
 use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
 use super::sefps_equations::{Platform, efficiency};
 use crate::sefps::format::Variant;
+use crate::study::aes::Kernel;
 
 const FILES: &str = include_str!("../../papers/sefps_table2_files.csv");
 const SPEEDS: &str = include_str!("../../papers/sefps_speeds_Gbps.csv");
@@ -68,7 +68,7 @@ type Column = (Variant, &'static str);
 /// Ours: the study's variants with its kind of kernel, all with the best, and the one that is not
 /// the study's.
 fn columns() -> Vec<Column> {
-    let (tables, best) = (AesKernel::TtableVartime.name(), AesKernel::best().name());
+    let (tables, best) = (Kernel::TTABLE, Kernel::best().name());
     let studys = [(Variant::Serial, tables), (Variant::Parallel, tables)];
     studys.into_iter().chain(Variant::ALL.map(|variant| (variant, best))).collect()
 }
@@ -290,7 +290,7 @@ fn batches(results: &Results) -> String {
     let mut text = String::from(
         "\nNot the study's: eight files in one run, Gbit/s; `overlapped` hashes them side by side\n",
     );
-    let best = AesKernel::best().name();
+    let best = Kernel::best().name();
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         for file in files() {
             let size = format!("8 x {}", file.name);

@@ -7,7 +7,6 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Window;
-use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Direction, Engine, Policy};
 use wattlock_file::{Input, Progress, Target};
 use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
@@ -24,6 +23,7 @@ use super::sefps::{self, File, case};
 use crate::args;
 use crate::bench::publish;
 use crate::sefps::format::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
+use crate::study::aes::{Kernel, Key};
 
 /// Runs it, prints the study's tables with ours, and writes the JSON.
 pub fn run(args: &args::BenchFiles) -> Ended {
@@ -94,19 +94,19 @@ pub fn with_gpu(threads: usize, names: &[String]) -> anyhow::Result<Result<Engin
 /// A variant with a kernel; AES-128 in ECB, as in the study's listings.
 struct Contender {
     variant: Variant,
-    key: AesKey,
+    key: Key,
 }
 
 /// The variants that can run here; the study's own also with its kind of kernel.
 fn contenders(with_gpu: bool) -> anyhow::Result<Vec<Contender>> {
     let mut contenders = Vec::new();
-    for kernel in [AesKernel::TtableVartime, AesKernel::best()] {
+    for kernel in [Kernel::TtableVartime, Kernel::best()] {
         for variant in Variant::ALL {
-            let ours = variant == Variant::Overlapped && kernel == AesKernel::TtableVartime;
+            let ours = variant == Variant::Overlapped && kernel == Kernel::TtableVartime;
             let cannot =
-                variant.needs_accelerator() && (!with_gpu || kernel == AesKernel::TtableVartime);
+                variant.needs_accelerator() && (!with_gpu || kernel == Kernel::TtableVartime);
             if !cannot && !ours {
-                contenders.push(Contender { variant, key: AesKey::new(kernel, &KEY)? });
+                contenders.push(Contender { variant, key: Key::new(kernel, &KEY)? });
             }
         }
     }
@@ -214,7 +214,7 @@ impl Bench {
         let plain: Vec<PathBuf> =
             (0..BATCH).map(|index| self.directory.join(index.to_string())).collect();
         plain.iter().try_for_each(|path| random_file(path, file.bytes))?;
-        let best = AesKernel::best();
+        let best = Kernel::best();
         let all: Vec<&Contender> =
             self.contenders.iter().filter(|contender| contender.key.kernel() == best).collect();
         let costs =

@@ -10,7 +10,6 @@ use anyhow::bail;
 use clap::ValueEnum;
 use serde_json::json;
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::AesKernel;
 use wattlock_host::accelerators;
 use wattlock_host::energy;
 use wattlock_host::exit::Ended;
@@ -29,6 +28,7 @@ use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
 use crate::args::{self, StreamAlgorithm};
 use crate::bench::publish;
+use crate::study::aes::Kernel;
 
 /// `wattlock-lab bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
@@ -259,7 +259,7 @@ impl Bench {
         &self,
         lab: &mut Lab<'_>,
         algorithm: StreamAlgorithm,
-        kernel: AesKernel,
+        kernel: Kernel,
         latency: Duration,
         rate: f64,
         check: &Check,
@@ -418,8 +418,8 @@ const SPARE_BUFFERS: usize = 256;
 /// What an algorithm does to a message.
 fn how(algorithm: StreamAlgorithm) -> How {
     match algorithm {
-        StreamAlgorithm::Cs | StreamAlgorithm::Cp => How::Ctr(AesKernel::TtableVartime),
-        StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes => How::Ctr(AesKernel::best()),
+        StreamAlgorithm::Cs | StreamAlgorithm::Cp => How::Ctr(Kernel::TtableVartime),
+        StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes => How::Ctr(Kernel::best()),
         StreamAlgorithm::Paced => How::Gcm,
     }
 }

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wattlock_engine::crypto::AesKey;
-use wattlock_engine::{Cipher, Data, Engine, Error as EngineError, Job, Policy};
+use wattlock_engine::{Data, Engine, Error as EngineError, Job, Policy};
 use wattlock_stream::{Error, Knob, Ladder, Sense, Taken, Velocity, Window};
 use zeroize::Zeroizing;
+
+use crate::study::aes::{self, How, Key};
 
 /// A loop, and what it works with.
 pub struct Rounds {
@@ -41,7 +43,7 @@ pub struct Message {
     /// Whose it is.
     pub user: usize,
     /// The user's key.
-    pub key: Arc<AesKey>,
+    pub key: Arc<Key>,
     /// The first counter block.
     pub iv: [u8; AesKey::BLOCK_LEN],
     /// The payload, worked on in place.
@@ -223,9 +225,11 @@ impl Work {
             return Ok(());
         }
         let started = Instant::now();
+        let chunk_len = message.buffer.len().clamp(1, CTR_CHUNK);
+        let work = aes::Work { key: &message.key, how: How::Ctr { iv: message.iv }, chunk_len };
         let job = Job {
-            cipher: Cipher::Ctr { key: &message.key, iv: message.iv },
-            chunk_len: message.buffer.len().clamp(1, CTR_CHUNK),
+            cipher: work.cipher(),
+            chunk_len,
             data: Data::InPlace { slots: &mut message.buffer },
         };
         match engine.run_by(Policy::Gpu, job) {
@@ -272,6 +276,7 @@ mod tests {
     use wattlock_stream::worker_ladder;
 
     use super::*;
+    use crate::study::aes::Kernel;
 
     const WINDOW: u64 = 64 << 10;
 
@@ -280,7 +285,7 @@ mod tests {
     }
 
     fn message(user: usize, len: usize) -> Message {
-        let key = Arc::new(AesKey::new(AesKernel::best(), &[7; 32]).unwrap());
+        let key = Arc::new(Key::new(Kernel::best(), &[7; 32]).unwrap());
         let buffer = vec![user as u8; len].into();
         Message { user, key, iv: [user as u8; 16], buffer }
     }

@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::stream_rounds::Message;
 use crate::simulation::SplitMix64;
+use crate::study::aes::{Kernel, Key};
 
 /// Users, and what they submit.
 pub struct Users {
@@ -26,13 +27,13 @@ struct User {
 }
 
 /// A user's expanded key and first counter block.
-pub type CtrKey = (Arc<AesKey>, [u8; AesKey::BLOCK_LEN]);
+pub type CtrKey = (Arc<Key>, [u8; AesKey::BLOCK_LEN]);
 
 /// What is done to all messages of a run.
 #[derive(Clone, Copy, PartialEq)]
 pub enum How {
     /// AES-256-CTR by this kernel.
-    Ctr(AesKernel),
+    Ctr(Kernel),
     /// AES-256-GCM.
     Gcm,
 }
@@ -76,10 +77,9 @@ impl Users {
 
     /// Their expanded keys for CTR and first counter blocks: nothing of this belongs to the time of a
     /// run.
-    pub fn ctr_keys(&self, kernel: AesKernel) -> anyhow::Result<Vec<CtrKey>> {
-        let key = |(index, user): (usize, &User)| {
-            Ok((Arc::new(AesKey::new(kernel, &user.key)?), iv(index)))
-        };
+    pub fn ctr_keys(&self, kernel: Kernel) -> anyhow::Result<Vec<CtrKey>> {
+        let key =
+            |(index, user): (usize, &User)| Ok((Arc::new(Key::new(kernel, &user.key)?), iv(index)));
         self.users.iter().enumerate().map(key).collect()
     }
 
@@ -124,7 +124,7 @@ impl Users {
         let made_by = match how {
             How::Ctr(kernel) => kernel,
             // AWS-LC made it, so that any kernel is another.
-            How::Gcm => AesKernel::TtableVartime,
+            How::Gcm => Kernel::TtableVartime,
         };
         let Some((ciphertext, rest)) = output.split_at_mut_checked(plain.len()) else {
             return Ok(false);
@@ -145,15 +145,15 @@ impl Users {
                 block
             }
         };
-        AesKey::new(another(made_by), &user.key)?.ctr(&first_block, 0, ciphertext);
+        Key::new(another(made_by), &user.key)?.ctr(&first_block, 0, ciphertext);
         Ok(ciphertext == plain)
     }
 }
 
 /// The fastest kernel here that is not this one.
-pub fn another(kernel: AesKernel) -> AesKernel {
-    let others = AesKernel::all().into_iter().rev();
-    others.into_iter().find(|other| *other != kernel).unwrap_or(AesKernel::Soft)
+pub fn another(kernel: Kernel) -> Kernel {
+    let others = Kernel::all().into_iter().rev();
+    others.into_iter().find(|other| *other != kernel).unwrap_or(Kernel::Product(AesKernel::Soft))
 }
 
 fn iv(index: usize) -> [u8; AesKey::BLOCK_LEN] {
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn an_output_is_right_only_if_all_of_it_is() {
         let users = Users::new(3);
-        for how in [How::Ctr(AesKernel::TtableVartime), How::Ctr(AesKernel::best()), How::Gcm] {
+        for how in [How::Ctr(Kernel::TtableVartime), How::Ctr(Kernel::best()), How::Gcm] {
             let mut buffer = users.plain(1).to_vec();
             assert!(!users.is_right(how, 1, &mut buffer.clone()).unwrap());
             match how {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use wattlock_host::exit::{self, Ended};
 use wattlock_host::kernels::{Kernel, kernels};
 
-use crate::study::Algorithm;
+use crate::study::{Algorithm, aes};
 
 /// Everything that `wattlock-lab cipher` and `wattlock-lab hash` know.
 #[derive(Serialize)]
@@ -26,8 +26,12 @@ struct Entry {
 }
 
 pub fn print(json: bool) -> Ended {
-    let list =
-        List { algorithms: Algorithm::ALL.into_iter().map(entry).collect(), kernels: kernels() };
+    let tables =
+        Kernel { name: aes::Kernel::TTABLE, runs_here: true, chosen: false, why_not: None };
+    let list = List {
+        algorithms: Algorithm::ALL.into_iter().map(entry).collect(),
+        kernels: [tables].into_iter().chain(kernels()).collect(),
+    };
     let text = if json { serde_json::to_string_pretty(&list)? + "\n" } else { table(&list) };
     exit::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -7,13 +7,13 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, pkcs7};
+use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, pkcs7};
 use wattlock_engine::{Direction, Engine};
 use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
-use crate::study::{Algorithm, Unknown};
+use crate::study::{Algorithm, Unknown, aes};
 
 pub use raw::{RawKey, RawStream};
 
@@ -105,10 +105,10 @@ fn grain(algorithm: Algorithm) -> u64 {
 }
 
 /// The kernel that was asked for, or the best.
-pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<AesKernel> {
+pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::Kernel> {
     match name {
-        None => Ok(AesKernel::best()),
-        Some(name) => AesKernel::named(name).map_err(|error| {
+        None => Ok(aes::Kernel::best()),
+        Some(name) => aes::Kernel::named(name).map_err(|error| {
             let known = algorithm.kernels().join(", ");
             usage(exit::redact(&format!("{error}; kernels of {algorithm} are {known}")))
         }),
@@ -263,7 +263,7 @@ mod tests {
                 let message: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
                 let through = |direction, window, input: &[u8]| {
                     let keyed = RawKey { key: &key, key2: None, iv: &iv };
-                    let kernel = AesKernel::best();
+                    let kernel = aes::Kernel::best();
                     let stream = RawStream::new(algorithm, kernel, keyed, direction).unwrap();
                     let mut output = Vec::new();
                     Cutter { algorithm, padding, direction, window }

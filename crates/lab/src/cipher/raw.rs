@@ -2,9 +2,10 @@
 
 use zeroize::Zeroizing;
 
-use wattlock_engine::crypto::{AesKernel, AesKey, Mode};
+use wattlock_engine::crypto::{AesKey, Mode};
 use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Policy, Transform};
 
+use crate::study::aes::{self, How, Work};
 use crate::study::{Algorithm, Blowfish, Parc4, Parc4i, Rc4, Rc4a};
 
 /// One message under a raw cipher, worked through window by window, in order.
@@ -30,7 +31,7 @@ pub struct RawKey<'a> {
 }
 
 enum State {
-    Aes { key: AesKey, mode: Mode, iv: [u8; AesKey::BLOCK_LEN] },
+    Aes { key: aes::Key, mode: Mode, iv: [u8; AesKey::BLOCK_LEN] },
     Rc4(Rc4),
     Rc4a(Rc4a),
     Parc4(Parc4, Keystream),
@@ -49,7 +50,7 @@ impl RawStream {
     /// [`study::Error::IvLength`]: crate::study::Error::IvLength
     pub fn new(
         algorithm: Algorithm,
-        kernel: AesKernel,
+        kernel: aes::Kernel,
         keyed: RawKey<'_>,
         direction: Direction,
     ) -> anyhow::Result<Self> {
@@ -57,7 +58,7 @@ impl RawStream {
         let state = match algorithm {
             Algorithm::AesGcm { .. } => anyhow::bail!("{algorithm} is no raw cipher: it has a tag"),
             Algorithm::Aes(aes) => State::Aes {
-                key: AesKey::new(kernel, keyed.key)?,
+                key: aes::Key::new(kernel, keyed.key)?,
                 mode: aes.mode,
                 iv: keyed.iv.try_into().unwrap_or_default(),
             },
@@ -120,11 +121,11 @@ impl RawStream {
                 }
             }
             State::Aes { key, mode: Mode::Ecb, .. } => {
-                let cipher = match self.direction {
-                    Direction::Encrypt => Cipher::EcbEncrypt(key),
-                    Direction::Decrypt => Cipher::EcbDecrypt(key),
+                let how = match self.direction {
+                    Direction::Encrypt => How::EcbEncrypt,
+                    Direction::Decrypt => How::EcbDecrypt,
                 };
-                run(engine, cipher, self.grain, window)
+                run_aes(engine, key, how, self.grain, window)
             }
             State::Aes { key, mode: Mode::Cbc, iv } => {
                 cbc(engine, key, iv, self.direction, self.grain, window)
@@ -132,7 +133,7 @@ impl RawStream {
             State::Aes { key, iv, .. } => {
                 let blocks = u128::from(position / AesKey::BLOCK_LEN as u64);
                 let iv = u128::from_be_bytes(*iv).wrapping_add(blocks).to_be_bytes();
-                run(engine, Cipher::Ctr { key, iv }, self.grain, window)
+                run_aes(engine, key, How::Ctr { iv }, self.grain, window)
             }
         }
     }
@@ -156,10 +157,21 @@ fn run(
     Ok(())
 }
 
+fn run_aes(
+    engine: &Engine,
+    key: &aes::Key,
+    how: How<'_>,
+    grain: Option<usize>,
+    window: &mut [u8],
+) -> Result<(), Error> {
+    let work = Work { key, how, chunk_len: grain.unwrap_or(CHUNK) };
+    run(engine, work.cipher(), grain, window)
+}
+
 /// CBC: one chain to encrypt, chunks to decrypt, whose IVs are kept before they are overwritten.
 fn cbc(
     engine: &Engine,
-    key: &AesKey,
+    key: &aes::Key,
     chain: &mut [u8; AesKey::BLOCK_LEN],
     direction: Direction,
     grain: Option<usize>,
@@ -168,8 +180,8 @@ fn cbc(
     let last = |bytes: &[u8]| bytes.last_chunk().copied().unwrap_or_default();
     match direction {
         Direction::Encrypt => {
-            let cipher = Cipher::CbcEncrypt { key, ivs: &[*chain] };
-            run(engine, cipher, Some(window.len()), window)?;
+            let how = How::CbcEncrypt { ivs: &[*chain] };
+            run_aes(engine, key, how, Some(window.len()), window)?;
             *chain = last(window);
             Ok(())
         }
@@ -177,7 +189,7 @@ fn cbc(
             let mut ivs = vec![*chain];
             ivs.extend(window.chunks(grain.unwrap_or(CHUNK)).map(last));
             *chain = ivs.pop().unwrap_or(*chain);
-            run(engine, Cipher::CbcDecrypt { key, ivs: &ivs }, grain, window)
+            run_aes(engine, key, How::CbcDecrypt { ivs: &ivs }, grain, window)
         }
     }
 }

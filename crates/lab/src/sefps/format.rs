@@ -29,6 +29,8 @@ use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Direction, Engine, Report};
 use wattlock_file::{Attributes, Done, Error, Input, Opened, Progress, Staged, Target};
 
+use crate::study::aes;
+
 pub use plan::tasks;
 pub use variant::Variant;
 pub use window::container_len;
@@ -41,7 +43,7 @@ pub struct Sefps<'a> {
     /// Does the work.
     pub engine: &'a Engine,
     /// The key of everything.
-    pub key: &'a AesKey,
+    pub key: &'a aes::Key,
     /// How the blocks follow each other.
     pub mode: Mode,
     /// Who encrypts, and when.

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wattlock_engine::crypto::{self, AesKernel, AesKey, Mode, NONCE_LEN};
+use wattlock_engine::crypto::{self, AesKey, Mode, NONCE_LEN};
 
-use super::Error;
+use super::{Error, aes};
 
 /// A raw cipher in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +50,15 @@ impl Algorithm {
     pub const ALL: [Self; 19] = {
         use Mode::{Cbc, Ctr, Ecb};
         [
-            aes(128, Ecb),
-            aes(192, Ecb),
-            aes(256, Ecb),
-            aes(128, Cbc),
-            aes(192, Cbc),
-            aes(256, Cbc),
-            aes(128, Ctr),
-            aes(192, Ctr),
-            aes(256, Ctr),
+            of_aes(128, Ecb),
+            of_aes(192, Ecb),
+            of_aes(256, Ecb),
+            of_aes(128, Cbc),
+            of_aes(192, Cbc),
+            of_aes(256, Cbc),
+            of_aes(128, Ctr),
+            of_aes(192, Ctr),
+            of_aes(256, Ctr),
             Self::AesGcm { bits: 128 },
             Self::AesGcm { bits: 256 },
             Self::Rc4,
@@ -138,7 +138,7 @@ impl Algorithm {
     /// The names of the kernels that can run it, those that this CPU lacks included.
     pub fn kernels(self) -> &'static [&'static str] {
         match self {
-            Self::Aes(_) => &AesKernel::NAMES,
+            Self::Aes(_) => &aes::Kernel::NAMES,
             Self::AesGcm { .. } => &["aws-lc"],
             _ => &["portable"],
         }
@@ -150,7 +150,7 @@ impl Algorithm {
     }
 }
 
-const fn aes(bits: usize, mode: Mode) -> Algorithm {
+const fn of_aes(bits: usize, mode: Mode) -> Algorithm {
     Algorithm::Aes(crypto::Algorithm { bits, mode })
 }
 

@@ -1,6 +1,7 @@
 //! The ciphers of two studies, for study and benchmarks only: never for anybody's data.
 //!
-//! One is about AES with extended blocks: [`ListingAes`]. The other, about energy, compares RC4,
+//! One is about AES with extended blocks: [`ListingAes`]; this and others ran AES by tables, which
+//! [`aes`] has beside the product's kernels. The other, about energy, compares RC4,
 //! RC4A and Blowfish with parallel forms of them (PARC4, PARC4-I, PBlock) on microjoules per byte.
 //! Every one is broken or outgrown: RC4 is prohibited in TLS by RFC 7465, RC4A can be told from
 //! random (Maximov, FSE 2005), Blowfish has 64-bit blocks (Sweet32, CCS 2016). None has
@@ -17,6 +18,7 @@
 //! | [`Parc4i`] | [`Parc4i::fill`] | the same |
 //! | [`Blowfish`] on one thread, or dealt as PBlock | key schedule | any whole blocks (ECB), any bytes (CTR) |
 
+pub mod aes;
 mod aes_ttable_vartime;
 mod algorithm;
 mod blowfish_vartime;

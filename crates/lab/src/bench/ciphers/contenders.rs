@@ -2,8 +2,8 @@
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
-    KeccakKernel, ShaKernel, roofline,
+    AeadAlgorithm, AeadKey, AesKernel, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel,
+    ShaKernel, roofline,
 };
 use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
 use wattlock_tls::cbc::HEADER_LEN;
@@ -12,7 +12,7 @@ use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
 use crate::cipher::{RawKey, RawStream};
 use crate::hash::TreeStream;
-use crate::study::{Algorithm, Parc4Reuse};
+use crate::study::{Algorithm, Parc4Reuse, aes};
 
 /// The tool of rows that are a kernel's rounds on registers only.
 pub const BOUND: &str = "registers only";
@@ -23,8 +23,8 @@ pub fn whole(done: Result<(), wattlock_engine::crypto::Error>) {
     done.expect("whole blocks");
 }
 
-pub fn aes_key(kernel: AesKernel, key: &[u8]) -> AesKey {
-    AesKey::new(kernel, key).expect("a key of the right length")
+pub fn aes_key(kernel: aes::Kernel, key: &[u8]) -> aes::Key {
+    aes::Key::new(kernel, key).expect("a key of the right length")
 }
 
 /// The rounds of each kernel that has such a bound.
@@ -101,7 +101,7 @@ pub fn raw(algorithm: Algorithm, direction: Direction, threads: usize) -> Conten
 pub fn raw_on(engine: Engine, algorithm: Algorithm, direction: Direction) -> Contender<'static> {
     let key = &KEY[..algorithm.key_len().1.min(if algorithm.for_study_only() { 16 } else { 32 })];
     let keyed = RawKey { key, key2: None, iv: &IV[..algorithm.iv_len()] };
-    let kernel = AesKernel::best();
+    let kernel = aes::Kernel::best();
     let mut stream =
         RawStream::new(algorithm, kernel, keyed, direction).expect("lengths are the algorithm's");
     let contender = Contender::new("wattlock", move |buffer| {

@@ -10,7 +10,7 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    self, AeadAlgorithm, AesKernel, AesKey, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
+    self, AeadAlgorithm, AesKernel, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
 };
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
@@ -22,7 +22,7 @@ use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args::{self, Study};
 use crate::bench::publish;
-use crate::study::{Algorithm, BlowfishMode};
+use crate::study::{Algorithm, BlowfishMode, aes};
 use contenders::{
     aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
     parc4_reuse, raw, raw_on, records_contender, tree, whole,
@@ -181,7 +181,7 @@ impl Bench {
 
     /// ECB, CBC and CTR with each kernel, beside the bound of its rounds.
     fn aes(&self, lab: &mut Lab<'_>) {
-        let modes: [(&str, Operation, fn(&AesKey, &mut [u8])); 5] = [
+        let modes: [(&str, Operation, fn(&aes::Key, &mut [u8])); 5] = [
             ("ctr", Operation::AesCtr, |key, b| key.ctr(&IV, 0, b)),
             ("ecb encrypt", Operation::AesEcbEncrypt, |key, b| whole(key.ecb_encrypt(b))),
             ("ecb decrypt", Operation::AesEcbDecrypt, |key, b| whole(key.ecb_decrypt(b))),
@@ -193,7 +193,7 @@ impl Bench {
             for (mode, operation, run) in modes {
                 for &call in &self.calls {
                     self.case(lab, &format!("aes-{bits}-{mode}"), call, call, || {
-                        let ours = AesKernel::all().into_iter().map(|kernel| {
+                        let ours = aes::Kernel::all().into_iter().map(|kernel| {
                             let key = aes_key(kernel, key);
                             Contender::new("wattlock", move |buffer| run(&key, buffer))
                                 .kernel(kernel.name())
@@ -216,7 +216,7 @@ impl Bench {
             for records in [8, 16, 32] {
                 let name = format!("aes-{bits}-cbc encrypt, {records} records");
                 self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
-                    let ours = AesKernel::all().into_iter().map(|kernel| {
+                    let ours = aes::Kernel::all().into_iter().map(|kernel| {
                         let key = aes_key(kernel, key);
                         records_contender(move |records| whole(key.cbc_encrypt_records(records)))
                             .kernel(kernel.name())

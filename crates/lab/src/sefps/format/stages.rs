@@ -5,18 +5,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto::AesKey;
-use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Policy, Report};
+use wattlock_engine::{Data, Direction, Engine, Job, Policy, Report};
 use wattlock_file::Progress;
 use wattlock_file::{Damage, Error};
 
 use super::window::{MAX_TRAILER_LEN, Window};
 use super::{Mode, Sefps};
+use crate::study::aes::{self, How, Work};
 
 /// AES over the windows of one container, in their order or not.
 #[derive(Clone, Copy)]
 pub(super) struct Crypt<'a> {
     engine: &'a Engine,
-    key: &'a AesKey,
+    key: &'a aes::Key,
     mode: Mode,
     policy: Policy,
     pub direction: Direction,
@@ -49,17 +50,19 @@ impl<'a> Crypt<'a> {
 
     /// Works on the whole blocks that lie `offset` bytes into the container.
     fn apply(&self, offset: u64, slots: &mut [u8], tally: &mut Tally) -> Result<(), Error> {
-        let cipher = match (self.mode, self.direction) {
-            (Mode::Ecb, Direction::Encrypt) => Cipher::EcbEncrypt(self.key),
-            (Mode::Ecb, Direction::Decrypt) => Cipher::EcbDecrypt(self.key),
+        let how = match (self.mode, self.direction) {
+            (Mode::Ecb, Direction::Encrypt) => How::EcbEncrypt,
+            (Mode::Ecb, Direction::Decrypt) => How::EcbDecrypt,
             (Mode::Ctr { iv }, _) => {
                 let blocks = u128::from(offset / AesKey::BLOCK_LEN as u64);
                 let iv = u128::from_be_bytes(iv).wrapping_add(blocks).to_be_bytes();
-                Cipher::Ctr { key: self.key, iv }
+                How::Ctr { iv }
             }
         };
+        let work = Work { key: self.key, how, chunk_len: CHUNK_LEN };
         let started = Instant::now();
-        let job = Job { cipher, chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
+        let job =
+            Job { cipher: work.cipher(), chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
         let report = self.engine.run_by(self.policy, job).map_err(|error| match error {
             wattlock_engine::Error::NoDevice { .. } => Error::NoDevice,
             other => Error::Engine(other),

@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::sha3::sha3_256_many;
-use wattlock_engine::crypto::{AesKernel, AesKey, KeccakKernel};
 use wattlock_engine::{Direction, Engine};
 use wattlock_file::{Damage, Error, Input, Kind, Progress, Target, Task};
 
 use super::{Mode, Sefps, Variant, container_len, tasks};
+use crate::study::aes::{Kernel, Key};
 
 const WRAPPING_IV: [u8; 16] = {
     let mut iv = [0xff; 16];
@@ -19,9 +20,9 @@ const WRAPPING_IV: [u8; 16] = {
 
 const BOTH: [Mode; 2] = [Mode::Ecb, Mode::Ctr { iv: WRAPPING_IV }];
 
-fn key(bits: usize) -> AesKey {
+fn key(bits: usize) -> Key {
     let bytes: Vec<u8> = (0..bits / 8).map(|byte| byte as u8).collect();
-    AesKey::new(AesKernel::best(), &bytes).unwrap()
+    Key::new(Kernel::best(), &bytes).unwrap()
 }
 
 fn plain(len: usize) -> Vec<u8> {
@@ -31,7 +32,7 @@ fn plain(len: usize) -> Vec<u8> {
 /// What `direction` makes of `input`, from a file to a file.
 fn run(
     direction: Direction,
-    key: &AesKey,
+    key: &Key,
     mode: Mode,
     variant: Variant,
     input: &[u8],
@@ -57,16 +58,16 @@ fn run(
     Ok(output)
 }
 
-fn protect(key: &AesKey, mode: Mode, plain: &[u8]) -> Vec<u8> {
+fn protect(key: &Key, mode: Mode, plain: &[u8]) -> Vec<u8> {
     run(Direction::Encrypt, key, mode, Variant::Overlapped, plain).unwrap()
 }
 
-fn unprotect(key: &AesKey, mode: Mode, container: &[u8]) -> Result<Vec<u8>, Error> {
+fn unprotect(key: &Key, mode: Mode, container: &[u8]) -> Result<Vec<u8>, Error> {
     run(Direction::Decrypt, key, mode, Variant::Overlapped, container)
 }
 
 #[track_caller]
-fn assert_detected(key: &AesKey, mode: Mode, container: &[u8], what: &str) {
+fn assert_detected(key: &Key, mode: Mode, container: &[u8], what: &str) {
     for variant in [Variant::Serial, Variant::Overlapped] {
         let error = run(Direction::Decrypt, key, mode, variant, container).expect_err(what);
         assert!(matches!(error, Error::Damaged(Damage::Altered)), "{what}: {error}");
@@ -124,8 +125,8 @@ fn every_kernel_makes_the_same() {
         let plain = plain(100_003);
         for mode in BOTH {
             let expected = protect(&key(bits), mode, &plain);
-            for kernel in AesKernel::all() {
-                let key = AesKey::new(kernel, &secret).unwrap();
+            for kernel in Kernel::all() {
+                let key = Key::new(kernel, &secret).unwrap();
                 assert!(protect(&key, mode, &plain) == expected, "{bits} {}", kernel.name());
                 assert!(unprotect(&key, mode, &expected).unwrap() == plain);
             }
