@@ -94,7 +94,7 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
     }
     if document.energy_rows().next().is_some() {
         energy::write_table(html, document);
-        compared::write(html, document);
+        compared::write(html, document, papers);
     }
     printed::write(html, document, papers);
     simulation::write_cells(html, document);

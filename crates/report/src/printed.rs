@@ -12,6 +12,8 @@ use crate::table;
 pub struct Papers {
     /// Of the study of joules per byte, Tables 2 and 3.
     pub energy_study: &'static str,
+    /// The cases of that study: the parallel form of a cipher, and the serial one.
+    pub serial_forms: &'static [(&'static str, &'static str)],
     /// Of the study of extended blocks, Table I: seconds on a CPU.
     pub blocks_cpu: &'static str,
     /// Of the same, Table II: seconds on a GPU.
@@ -149,12 +151,11 @@ fn here(row: &Row) -> [String; 3] {
 
 /// Our rows of a cipher of the study: of each setting of clocks the one with the most threads.
 fn ours<'a>(document: &'a Document, cipher: &str) -> Vec<&'a Row> {
-    let case = match cipher {
-        "Blowfish" => "blowfish-ecb".to_owned(),
-        other => other.to_lowercase(),
-    };
+    let name = cipher.to_lowercase();
+    let is_its =
+        |case: &str| case.strip_prefix(&name).is_some_and(|rest| ["", "-ecb"].contains(&rest));
     let mut rows: Vec<&Row> = Vec::new();
-    for row in document.rows.iter().filter(|row| row.case == case && row.ours) {
+    for row in document.rows.iter().filter(|row| is_its(&row.case) && row.ours) {
         match rows.iter_mut().find(|known| known.clocks == row.clocks) {
             Some(known) if known.threads <= row.threads => *known = row,
             Some(_) => {}
@@ -196,6 +197,7 @@ mod tests {
     /// Those of `wattlock-lab`.
     const PAPERS: Papers = Papers {
         energy_study: include_str!("../../lab/papers/energy_study_tables2_3.csv"),
+        serial_forms: &[],
         blocks_cpu: include_str!("../../lab/papers/extended_block_table1_cpu_seconds.csv"),
         blocks_gpu: include_str!("../../lab/papers/extended_block_table2_gpu_seconds.csv"),
         blocks_speedup: include_str!("../../lab/papers/extended_block_table3_gpu_speedup.csv"),
