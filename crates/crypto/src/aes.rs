@@ -2,8 +2,8 @@
 //! place, on the kernel that the caller or the CPU chooses.
 //!
 //! None of these modes authenticates: whoever can change the ciphertext changes the plaintext.
-//! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own, for
-//! study, and for measuring.
+//! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own,
+//! and for measuring.
 
 use crate::Error;
 use crate::choice;
