@@ -29,8 +29,8 @@
 //! accelerator is left alone for a while, and then opened anew. Results are checked by the device:
 //! a GPU computes each piece twice, and compares.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -62,6 +62,7 @@ mod statistics;
 pub struct Scheduler {
     settings: Settings,
     threshold: AtomicU64,
+    lines: OnceLock<Lines>,
     open: Arc<dyn Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync>,
     counters: Counters,
     site: Site,
@@ -74,9 +75,6 @@ pub struct Settings {
     pub threshold: Threshold,
     /// The rule by which waiting requests change queues.
     pub migration: Migration,
-    /// What both lanes were measured to take; without it a free CPU is taken for sooner than a
-    /// queue.
-    pub lines: Option<Lines>,
     /// Requests above the threshold that CPUs work on at once, at least one.
     pub cpu_workers: usize,
     /// How long a request may wait for the accelerator, and how long that may then take.
@@ -92,13 +90,6 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// These settings with the threshold that follows from what the lanes were measured to take.
-    #[must_use]
-    pub fn with_lines(self, lines: Lines) -> Self {
-        let threshold = Threshold::crossing(&lines.cpu, &lines.accelerator);
-        Self { threshold, lines: Some(lines), ..self }
-    }
-
     /// These settings as EECA has them: 8 kB, and Algorithm 2 to the letter.
     #[must_use]
     pub fn as_in_the_paper(self) -> Self {
@@ -112,7 +103,6 @@ impl Default for Settings {
         Self {
             threshold: Threshold::CPU_ONLY,
             migration: Migration::default(),
-            lines: None,
             cpu_workers: std::thread::available_parallelism().map_or(1, usize::from),
             timeout: Duration::from_millis(100),
             faults_in_a_row: 3,
@@ -158,7 +148,8 @@ impl Scheduler {
         let threshold = AtomicU64::new(settings.threshold.0);
         let site = Site::new(&settings);
         let counters = Counters::default();
-        Self { settings, threshold, open: Arc::new(open), counters, site }
+        let lines = OnceLock::new();
+        Self { settings, threshold, lines, open: Arc::new(open), counters, site }
     }
 
     /// A scheduler without an accelerator: every request is its caller's.
@@ -174,6 +165,12 @@ impl Scheduler {
     /// Sets the threshold for requests to come, and for those that wait.
     pub fn set_threshold(&self, threshold: Threshold) {
         self.threshold.store(threshold.0, Ordering::Relaxed);
+    }
+
+    /// Sets what both lanes were measured to take, once: until then a free CPU counts as sooner than
+    /// any queue.
+    pub fn set_lines(&self, lines: Lines) {
+        let _ = self.lines.set(lines);
     }
 
     /// Opens the accelerator now, if it is not open in this process: for whoever would not have the
@@ -408,7 +405,7 @@ impl Scheduler {
         let rule = Rule {
             migration: self.settings.migration,
             threshold: self.threshold(),
-            lines: self.settings.lines.as_ref(),
+            lines: self.lines.get(),
         };
         let moved = state.lanes.settle(&rule, Instant::now());
         self.counters.to_cpu.add(moved.to_cpu);

@@ -18,8 +18,8 @@ use std::time::Instant;
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::{self as crypto, NONCE_LEN};
 use wattlock_engine::{
-    Cipher, Covered, Data, Fit, Job, Lane, Migration, Outcome, Scheduler, Settings, Threshold,
-    Transform, device_line, fit,
+    Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
+    Threshold, Transform, device_line, fit,
 };
 
 use crate::Error;
@@ -37,8 +37,11 @@ struct Accelerator {
     scheduler: ManuallyDrop<Scheduler>,
     /// T. With `auto`, until it is measured, what is never worth an accelerator.
     threshold: AtomicU64,
-    /// Whether T is to be measured, and whether somebody has begun to.
+    /// Whether T is to be measured.
     is_auto: bool,
+    /// Whether what the lanes take is needed: for T, or to migrate to where a request is sooner done.
+    needs_lines: bool,
+    /// Whether somebody has begun to measure it.
     measured: AtomicBool,
     /// What a real device was measured to take when it was opened; nothing if there is no line.
     line: Arc<OnceLock<Option<Fit>>>,
@@ -157,11 +160,12 @@ impl Accelerator {
     fn new(wanted: Wanted, threshold: Option<Threshold>, migration: Migration) -> Self {
         let first = threshold.unwrap_or(LEAST_AUTO);
         let (is_auto, line) = (threshold.is_none(), Arc::new(OnceLock::new()));
+        let needs_lines = is_auto || migration == Migration::Sooner;
         let (to_open, found) = (wanted.clone(), Arc::clone(&line));
         let open = move || {
             // Nobody waits for this, too. Who opens it again knows its line.
             to_open.open(|device| {
-                if is_auto && found.get().is_none() {
+                if needs_lines && found.get().is_none() {
                     let line = device_line(device)?;
                     found.get_or_init(|| line);
                 }
@@ -176,6 +180,7 @@ impl Accelerator {
             scheduler: ManuallyDrop::new(Scheduler::new(settings, open)),
             threshold: AtomicU64::new(first.0),
             is_auto,
+            needs_lines,
             measured: AtomicBool::new(false),
             line,
             to_cpu: AtomicU64::new(0),
@@ -186,7 +191,7 @@ impl Accelerator {
     fn allocate(&self, request: usize) -> Lane {
         let lane = Threshold(self.threshold.load(Ordering::Relaxed)).allocate(request as u64);
         if lane == Lane::Accelerator
-            && self.is_auto
+            && self.needs_lines
             && let Some(line) = self.line()
             && !self.measured.swap(true, Ordering::Relaxed)
         {
@@ -204,10 +209,17 @@ impl Accelerator {
         }
     }
 
-    /// Finds T where the lines of CPU and accelerator cross. It takes less than a millisecond, in
-    /// which nobody waits but the caller.
+    /// Measures the CPU's line, for requests that migrate, and finds T where it crosses the
+    /// accelerator's, unless T is set. It takes less than a millisecond, in which nobody waits but
+    /// the caller.
     fn measure(&self, accelerator: Option<Fit>) {
         let lines = cpu_line().zip(accelerator);
+        if let Some((cpu, accelerator)) = lines {
+            self.scheduler.set_lines(Lines { cpu, accelerator });
+        }
+        if !self.is_auto {
+            return;
+        }
         let crossing = lines.map(|(cpu, accelerator)| Threshold::crossing(&cpu, &accelerator));
         let threshold = crossing.unwrap_or(Threshold::CPU_ONLY).max(LEAST_AUTO);
         self.scheduler.set_threshold(threshold);

@@ -93,6 +93,7 @@ fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
     assert_eq!((without.all(), without.faults), (0, 0), "{without:?}");
 
     waiting_requests_of_threads_migrate(openssl, &table);
+    nothing_migrates_to_where_it_is_later_done(openssl, &table);
 }
 
 fn configured(openssl: OpenSsl, table: &SharedTable, settings: &str) -> Option<Evp> {
@@ -129,6 +130,32 @@ fn waiting_requests_of_threads_migrate(openssl: OpenSsl, table: &SharedTable) {
             });
         }
     });
+}
+
+/// An accelerator with one slot, far faster than the CPU: by the lanes' measured lines, waiting for it
+/// is sooner than a free CPU.
+fn nothing_migrates_to_where_it_is_later_done(openssl: OpenSsl, table: &SharedTable) {
+    let fast = "accelerator = simulated:slots=1,rate=1e15,latency_us=0";
+    let evp = configured(openssl, table, &format!("{fast}\nthreshold = 0")).unwrap();
+    let encrypt = || {
+        let mut ours = evp.cipher("AES-256-CBC", "wattlock");
+        assert!(ours.init(true, Some(&[7; 32]), Some(&[9; 16])));
+        assert_eq!(ours.update(&[3; 65_536]).unwrap().len(), 65_536);
+    };
+    // The first measures the lines.
+    encrypt();
+    let before = (migrations(table), by_accelerator(table));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..50).for_each(|_| encrypt()));
+        }
+    });
+    assert_eq!(migrations(table), before.0);
+    assert!(by_accelerator(table) > before.1);
+}
+
+fn by_accelerator(table: &SharedTable) -> u64 {
+    table.read().unwrap().iter().map(|one| one.lane(Lane::Accelerator).calls).sum()
 }
 
 fn migrations(table: &SharedTable) -> u64 {

@@ -71,9 +71,8 @@ fn a_request_that_waits_migrates_to_a_cpu() {
 #[test]
 fn a_request_that_would_be_later_on_the_cpu_waits() {
     let line = |bytes_per_second| Fit { startup: Duration::ZERO, bytes_per_second, spread: 0.0 };
-    let lines = Some(Lines { cpu: line(1e3), accelerator: line(1e9) });
-    let settings = Settings { cpu_workers: 1, lines, ..settings(0, Migration::Sooner) };
-    let scheduler = &scheduler(settings, Simulated { slots: 1, ..quick() });
+    let scheduler = &one_slot(Migration::Sooner, 1);
+    scheduler.set_lines(Lines { cpu: line(1e3), accelerator: line(1e9) });
     let (held, has_begun, let_go) = Held::new();
     let keys = &Keys::new();
     thread::scope(|scope| {
