@@ -1,11 +1,11 @@
-//! `cargo xtask structure`: the arrows between the crates, where unsafe code may live, and that no
-//! crate or file becomes a place for everything.
+//! `cargo xtask structure`: the arrows between the crates, where unsafe code may live, that the product
+//! knows nothing of the laboratory, and that no crate or file becomes a place for everything.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+use cargo_metadata::{DepKindInfo, DependencyKind, Metadata, MetadataCommand, Package};
 use walkdir::WalkDir;
 
 /// Who may depend on whom. An arrow that is not here is a mistake, or a decision for
@@ -77,10 +77,19 @@ const NAMES_FOR_EVERYTHING: &[&str] =
 /// Lines of a source file above which it has to say at its top why.
 const MOST_LINES: usize = 500;
 
+/// What people install.
+const PRODUCT: [&str; 2] = ["wattlock", "wattlock-provider"];
+
+/// What belongs to the laboratory alone: nothing of the product may depend on it, by whatever way.
+const LABORATORY: [&str; 4] = ["wattlock-lab", "wattlock-peers", "rc4", "openssl-src"];
+
 /// Fails with everything that is wrong.
 pub fn check() -> anyhow::Result<()> {
-    let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
+    let mut command = MetadataCommand::new();
+    command.other_options(vec!["--locked".into()]);
+    let metadata = command.exec().context("reading cargo metadata")?;
     let mut wrong = Vec::new();
+    product(&metadata, &mut wrong)?;
     for package in metadata.workspace_packages() {
         arrows(package, &mut wrong);
         unsafe_code(package, &mut wrong)?;
@@ -92,6 +101,28 @@ pub fn check() -> anyhow::Result<()> {
         return Ok(());
     }
     bail!("the structure is broken:\n  {}", wrong.join("\n  "))
+}
+
+/// Follows the dependencies of the product, those of builds and tests left out.
+fn product(metadata: &Metadata, wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    let nodes = &metadata.resolve.as_ref().context("cargo metadata resolves nothing")?.nodes;
+    let named = |package: &&Package| PRODUCT.contains(&package.name.as_str());
+    let mut found: Vec<_> = metadata.packages.iter().filter(named).map(|p| &p.id).collect();
+    let mut next = 0;
+    while let Some(id) = found.get(next).copied() {
+        next += 1;
+        if LABORATORY.contains(&metadata[id].name.as_str()) {
+            wrong.push(format!("the product depends on {}", metadata[id].name));
+        }
+        let dependencies = nodes.iter().filter(|node| node.id == *id).flat_map(|node| &node.deps);
+        for dependency in dependencies {
+            let normal = |kind: &DepKindInfo| kind.kind == DependencyKind::Normal;
+            if dependency.dep_kinds.iter().any(normal) && !found.contains(&&dependency.pkg) {
+                found.push(&dependency.pkg);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn arrows(package: &Package, wrong: &mut Vec<String>) {

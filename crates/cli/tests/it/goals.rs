@@ -1,15 +1,14 @@
 //! The goals of `--goal`: which device does the work follows from what was measured.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "../../../gpu/tests/it/cuda/library.rs"]
-mod library;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
 use serde_json::{Value, json};
 use wattlock_testing::{assert_exit, stderr, wattlock};
+
+use crate::gpu_faults::library;
 
 /// A folder with a driver that stands for NVIDIA's, profiles, a key and a file in it.
 struct Machine(tempfile::TempDir);

@@ -19,6 +19,7 @@ mod long_names;
 mod measure;
 mod meters;
 mod names_and_modes;
+mod product;
 mod provider;
 mod provider_settings;
 mod races;

@@ -93,7 +93,7 @@ impl Sefps<'_> {
     ///
     /// # Errors
     /// Anything in [`Error`]; the input is as it was, and there is no output, except on a stream
-    /// that broke. [`Damage::Altered`] is all that is said of a container that is not what
+    /// that broke. [`wattlock_file::Damage::Altered`] is all that is said of a container that is not what
     /// was protected, or was protected otherwise.
     pub fn run(
         &self,

@@ -31,7 +31,7 @@
 //!
 //! # Policies on other streams
 //!
-//! A [`Study`] runs every policy on any [`Stream`] and [`Curve`], and sets beside it
+//! A [`Study`] runs every policy on any [`streams::Stream`] and [`Curve`], and sets beside it
 //! what no schedule can undercut ([`bound`]): `docs/simulate-policies.md`.
 
 mod bound;

@@ -1,0 +1,28 @@
+//! The program holds nothing of the laboratory: no broken cipher, no peer, no server of a bench.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+
+use wattlock_testing::wattlock_path;
+
+#[test]
+fn the_program_holds_nothing_of_the_laboratory() {
+    let program = fs::read(wattlock_path()).unwrap();
+    let holds = |word: &str| program.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+    assert!(holds("authenticated encryption"), "texts are found");
+    for word in [
+        "RC4",
+        "parc4",
+        "pblock",
+        "aes-ttable",
+        "extended_block",
+        "wattlock_peers",
+        "wattlock-peers",
+        "RustCrypto:",
+        // Of the configuration with which the bench starts a server.
+        "worker_processes",
+        "access_log",
+    ] {
+        assert!(!holds(word), "the program holds {word:?}");
+    }
+}
