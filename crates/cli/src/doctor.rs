@@ -94,7 +94,7 @@ impl Document {
             let here = match &kernel.why_not {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
-                None => "available, not the fastest or not constant in time".into(),
+                None => "available, not the fastest".into(),
             };
             text += &format!("  {:<32} {here}\n", kernel.name);
         }
