@@ -30,6 +30,8 @@ pub enum Cipher<'a> {
         key: &'a AeadKey,
         /// How a chunk's nonce follows from its index.
         nonces: Nonces,
+        /// What else the tag of a chunk covers.
+        aad: Aad<'a>,
     },
     /// AES-CTR, one key stream over the whole run.
     Ctr {
@@ -59,6 +61,31 @@ pub enum Cipher<'a> {
     },
     /// Something that only the CPU does, and that is not known here.
     Other(&'a dyn Transform),
+}
+
+/// The additional data of the chunks of a run: what a tag covers and the chunk does not hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Aad<'a> {
+    /// None.
+    #[default]
+    None,
+    /// The same for each.
+    Same(&'a [u8]),
+}
+
+impl<'a> Aad<'a> {
+    /// That of a chunk.
+    pub fn of_chunk(&self) -> &'a [u8] {
+        match self {
+            Self::None => &[],
+            Self::Same(aad) => aad,
+        }
+    }
+
+    /// True if no chunk has any.
+    pub fn is_none(&self) -> bool {
+        self.of_chunk().is_empty()
+    }
 }
 
 /// What can be done to any part of a run that starts at a chunk, without the others.
@@ -215,8 +242,8 @@ impl Job<'_> {
         let cipher = |source| Error::Cipher { chunk: first, source };
         let offset = first.saturating_mul(self.chunk_len as u64);
         match self.cipher {
-            Cipher::Aead { operation, key, nonces } => {
-                self.apply_aead(operation, key, &nonces, first, last, slots)
+            Cipher::Aead { operation, key, nonces, aad } => {
+                self.apply_aead(operation, key, (&nonces, aad), first, last, slots)
             }
             Cipher::Ctr { key, iv } => {
                 key.ctr(&iv, offset, slots);
@@ -270,7 +297,7 @@ impl Job<'_> {
         &self,
         operation: Operation,
         key: &AeadKey,
-        nonces: &Nonces,
+        (nonces, aad): (&Nonces, Aad<'_>),
         first: u64,
         last: bool,
         slots: &mut [u8],
@@ -283,11 +310,11 @@ impl Job<'_> {
             match operation {
                 Operation::Seal => {
                     *tag = key
-                        .seal(nonce, &[], in_out)
+                        .seal(nonce, aad.of_chunk(), in_out)
                         .map_err(|source| Error::Cipher { chunk, source })?;
                 }
                 Operation::Open => key
-                    .open(nonce, &[], in_out, tag)
+                    .open(nonce, aad.of_chunk(), in_out, tag)
                     .map_err(|_| Error::Authentication { chunk })?,
             }
         }
@@ -311,6 +338,23 @@ const CBC_GROUP: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_cover_the_additional_data_of_their_chunk() {
+        let key = AeadKey::new(crypto::AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap();
+        let nonces = Nonces::XorIndex { base: [9; NONCE_LEN] };
+        let mut slots = [3; 2 * (100 + TAG_LEN)];
+        let mut run = |operation, aad| {
+            let cipher = Cipher::Aead { operation, key: &key, nonces, aad };
+            let job = Job { cipher, chunk_len: 100, data: Data::InPlace { slots: &mut [] } };
+            job.apply(0, true, &mut slots)
+        };
+        run(Operation::Seal, Aad::Same(b"header")).unwrap();
+        run(Operation::Open, Aad::Same(b"header")).unwrap();
+        run(Operation::Seal, Aad::Same(b"header")).unwrap();
+        let refused = run(Operation::Open, Aad::None);
+        assert!(matches!(refused, Err(Error::Authentication { chunk: 0 })), "{refused:?}");
+    }
 
     #[test]
     fn xor_index_changes_the_last_eight_bytes() {

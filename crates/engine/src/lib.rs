@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
-//! use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};
+//! use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation};
 //!
 //! let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32])?;
 //! // Two chunks of 5 plaintext bytes, each followed by room for its tag.
@@ -22,7 +22,7 @@
 //!         operation: Operation::Seal,
 //!         key: &key,
 //!         nonces: Nonces::XorIndex { base: [0; 12] },
-//!     },
+//!, aad: Aad::None },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
 //! };
@@ -62,7 +62,7 @@ pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop, Tally};
 pub use engine::Engine;
 pub use fit::{Fit, fit};
-pub use job::{Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
+pub use job::{Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
 pub use policy::{
     Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
     Migration, Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use wattlock_engine::crypto::AeadKey;
-use wattlock_engine::{self as engine, Cipher, Data, Engine, Job, Nonces, Operation, Report};
+use wattlock_engine::{self as engine, Aad, Cipher, Data, Engine, Job, Nonces, Operation, Report};
 
 use crate::error::Error;
 use crate::layout::Layout;
@@ -79,7 +79,7 @@ impl Payload {
         let Ends { source, sink, input, output } = ends;
         let transfer = FileTransfer::new(operation, self.layout, source, sink, window, progress)?;
         let job = Job {
-            cipher: Cipher::Aead { operation, key: &self.key, nonces: self.nonces },
+            cipher: Cipher::Aead { operation, key: &self.key, nonces: self.nonces, aad: Aad::None },
             chunk_len: self.layout.chunk_len,
             data: Data::Moved(&transfer),
         };

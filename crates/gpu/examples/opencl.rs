@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
-use wattlock_engine::{Cipher, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Nonces, Operation};
 use wattlock_gpu::opencl::{OpenCl, Options, Tables, choose, devices};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,7 +58,7 @@ fn rates(device: &OpenCl, tables: Tables, bytes: usize) -> Result<(), Box<dyn st
     let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32])?;
     let nonces = Nonces::XorIndex { base: [3; 12] };
     let sealed = bytes / (CHUNK + TAG_LEN) * (CHUNK + TAG_LEN);
-    let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+    let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces, aad: Aad::None };
     println!(
         "{tables:?} aes-256-gcm, sealing: {}",
         best(device, cipher, None, &mut buffer[..sealed])?

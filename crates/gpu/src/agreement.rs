@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
-use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Data, Job, Nonces, Operation};
 
 use crate::check::{ChecksumSeed, Expected};
 use crate::pipeline::{Slot, land};
@@ -69,7 +69,7 @@ fn gcm<S: Slot>(slot: &mut S, key: &AeadKey, cases: Cases) {
                 continue;
             }
             for (first, nonces) in [(0, xor), (1 << 40, xor), (9, Nonces::IndexAndLast)] {
-                let cipher = |operation| Cipher::Aead { operation, key, nonces };
+                let cipher = |operation| Cipher::Aead { operation, key, nonces, aad: Aad::None };
                 let len = (chunks - 1) * (chunk_len + TAG_LEN) + last_len + TAG_LEN;
                 let seal = job(cipher(Operation::Seal), chunk_len);
                 compare(slot, &seal, first, len);

@@ -251,7 +251,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN};
-    use wattlock_engine::{Cipher, Data, Device, Engine, Error, Job, Nonces, Policy, Report};
+    use wattlock_engine::{Aad, Cipher, Data, Device, Engine, Error, Job, Nonces, Policy, Report};
 
     /// A device made of the CPU's kernels, which fails at the call that a test wants.
     struct Faulty<'k> {
@@ -431,7 +431,8 @@ mod tests {
     fn the_cpu_has_the_last_word_on_tags() {
         let keys = keys();
         let nonces = Nonces::IndexAndLast;
-        let cipher = |operation| Cipher::Aead { operation, key: &keys.aead, nonces };
+        let cipher =
+            |operation| Cipher::Aead { operation, key: &keys.aead, nonces, aad: Aad::None };
         let sound = || Box::leak(Box::new(Calls::default()));
         let mut sealed = vec![3; LEN];
         run(keys, sound(), cipher(Operation::Seal), &mut sealed).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
-use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Data, Job, Nonces, Operation};
 
 use crate::check::{ChecksumSeed, Expected};
 use crate::pipeline::{Slot, land};
@@ -68,7 +68,7 @@ impl<S: Slot> Test<'_, S> {
     fn compare_gcm(&mut self, key: &AeadKey) -> Result<(), Failure<S::Error>> {
         let sealed = SIZE + SIZE / CHUNK * TAG_LEN;
         let nonces = Nonces::XorIndex { base: [0xa5; 12] };
-        let cipher = |operation| Cipher::Aead { operation, key, nonces };
+        let cipher = |operation| Cipher::Aead { operation, key, nonces, aad: Aad::None };
         let seal = job(cipher(Operation::Seal), CHUNK);
         // Chunk lengths that end within a block; the last slot is shorter.
         self.compare(&seal, sealed - 5, "GCM, sealing")?;

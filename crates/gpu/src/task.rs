@@ -35,7 +35,7 @@ pub(crate) fn supports(cipher: &Cipher<'_>) -> bool {
         | Cipher::EcbEncrypt(_)
         | Cipher::EcbDecrypt(_)
         | Cipher::CbcDecrypt { .. } => true,
-        Cipher::Aead { key, .. } => key.block_cipher().is_some(),
+        Cipher::Aead { key, aad, .. } => key.block_cipher().is_some() && aad.is_none(),
         Cipher::CbcEncrypt { ivs, .. } => ivs.len() >= LEAST_CHAINS,
         Cipher::Other(_) => false,
     }
@@ -125,7 +125,9 @@ impl<'a> Task<'a> {
                 (Mode::CbcEncrypt { ivs }, key)
             }
             Cipher::CbcDecrypt { key, ivs } if whole_blocks => (Mode::CbcDecrypt { ivs }, key),
-            Cipher::Aead { operation, key, nonces } if whole_blocks && chunk_len >= LEAST_CHUNK => {
+            Cipher::Aead { operation, key, nonces, aad }
+                if whole_blocks && chunk_len >= LEAST_CHUNK && aad.is_none() =>
+            {
                 (Mode::Gcm { operation, nonces }, key.block_cipher()?)
             }
             _ => return None,

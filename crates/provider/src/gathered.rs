@@ -4,7 +4,7 @@
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_crypto::hmac::{HmacKey, HmacRecord};
 use wattlock_crypto::{AesKey, NONCE_LEN, TAG_LEN};
-use wattlock_engine::{Cipher, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Nonces, Operation};
 use zeroize::Zeroizing;
 
 use crate::Error;
@@ -71,7 +71,8 @@ pub(crate) fn gcm(
     let skip = HEADER_LEN + EXPLICIT_IV_LEN;
     let stride = skip + len + TAG_LEN;
     let nonces = Nonces::Counted { first };
-    let cipher = Cipher::Aead { operation: Operation::Seal, key: key.aead(), nonces };
+    let cipher =
+        Cipher::Aead { operation: Operation::Seal, key: key.aead(), nonces, aad: Aad::None };
     let request = packed.len() / stride * len;
     let late = key.late_aad(len);
     side_by_side(packed, stride, skip, |bodies| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use wattlock_crypto::gcm::{GcmKey, GcmStream};
 use wattlock_crypto::{NONCE_LEN, TAG_LEN};
-use wattlock_engine::Cipher as Work;
+use wattlock_engine::{Aad, Cipher as Work, Nonces, Operation};
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -141,29 +141,22 @@ impl Message {
         let payload = len - GCM_OVERHEAD;
         let aad = aad.bytes();
         count(Path::GcmRecord, 1, payload);
-        if self.direction == Direction::Encrypt {
-            let nonce = self.next_nonce(1)?;
-            explicit_iv.copy_from_slice(&nonce[FIXED_IV_LEN..]);
-            let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
-            let seal = Whole(|sealed: &mut [u8]| {
-                let (payload, tag) = sealed.split_at_mut(payload);
-                tag.copy_from_slice(&key.seal(nonce, &aad, payload)?);
-                Ok(())
-            });
-            self.requests.run(payload, Work::Other(&seal), sealed)?;
-            return Ok(len);
-        }
-        self.set_invocation(explicit_iv)?;
-        let nonce = self.nonce()?;
+        let (operation, nonce, written) = match self.direction {
+            Direction::Encrypt => {
+                let nonce = self.next_nonce(1)?;
+                explicit_iv.copy_from_slice(&nonce[FIXED_IV_LEN..]);
+                (Operation::Seal, nonce, len)
+            }
+            Direction::Decrypt => {
+                self.set_invocation(explicit_iv)?;
+                (Operation::Open, self.nonce()?, payload)
+            }
+        };
         let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
-        let open = Whole(|sealed: &mut [u8]| {
-            let (payload, tag) = sealed.split_at_mut(payload);
-            let mut given = [0; TAG_LEN];
-            given.copy_from_slice(tag);
-            key.open(nonce, &aad, payload, &given)
-        });
-        self.requests.run(payload, Work::Other(&open), sealed)?;
-        Ok(payload)
+        let nonces = Nonces::Counted { first: nonce };
+        let cipher = Work::Aead { operation, key, nonces, aad: Aad::Same(&aad) };
+        self.requests.run_chunks(payload, cipher, payload.max(1), sealed)?;
+        Ok(written)
     }
 
     /// All records of one write.

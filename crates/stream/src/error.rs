@@ -52,6 +52,9 @@ pub enum Error {
     /// A primitive refused its input.
     #[error("a message cannot be worked on")]
     Cipher(#[source] crypto::Error),
+    /// The engine refused its job.
+    #[error("a message cannot be worked on")]
+    Engine(#[source] Box<wattlock_engine::Error>),
     /// The sink took no more.
     #[error("handing on a message failed")]
     Sink(#[source] io::Error),

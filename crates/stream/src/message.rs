@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use wattlock_engine::Operation;
-use wattlock_engine::crypto::{self, AeadKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::{Aad, Cipher as Work, Data, Error as EngineError, Job, Nonces, Operation};
 use zeroize::Zeroizing;
 
 use crate::Error;
@@ -50,55 +50,34 @@ impl Message {
         self.payload.len() as u64
     }
 
-    /// Works on it on this thread.
+    /// Works on it on this thread: it is a job of one chunk.
     pub(crate) fn work(&mut self) -> Result<(), Error> {
         let layout = self.layout();
-        let cut = self.cut().ok_or(layout)?;
-        match cut {
-            Cut { operation: Operation::Seal, key, nonce, aad, in_out, tag } => {
-                *tag = key.seal(nonce, aad, in_out).map_err(Error::Cipher)?;
-            }
-            Cut { operation: Operation::Open, key, nonce, aad, in_out, tag } => {
-                key.open(nonce, aad, in_out, tag).map_err(|error| match error {
-                    crypto::Error::Authentication => Error::Authentication,
-                    other => Error::Cipher(other),
-                })?;
-            }
-        }
-        Ok(())
+        self.apply().ok_or(layout)?.map_err(|error| match error {
+            EngineError::Authentication { .. } => Error::Authentication,
+            EngineError::Cipher { source, .. } => Error::Cipher(source),
+            other => Error::Engine(Box::new(other)),
+        })
     }
 
-    fn layout(&self) -> Error {
-        let Range { start, end } = self.payload;
-        Error::Layout { start, end, len: self.buffer.len() }
-    }
-
-    /// The parts of the buffer; `None` if they do not lie in it.
-    fn cut(&mut self) -> Option<Cut<'_>> {
+    /// `None` if the parts of the message do not lie in its buffer.
+    fn apply(&mut self) -> Option<Result<(), EngineError>> {
         let (operation, key, nonce, aad) = match &self.cipher {
             Cipher::Seal { key, nonce, aad } => (Operation::Seal, key, *nonce, aad.clone()),
             Cipher::Open { key, nonce, aad } => (Operation::Open, key, *nonce, aad.clone()),
         };
         let (front, rest) = self.buffer.split_at_mut_checked(self.payload.start)?;
         let len = self.payload.end.checked_sub(self.payload.start)?;
-        let (in_out, behind) = rest.split_at_mut_checked(len)?;
-        Some(Cut {
-            operation,
-            key,
-            nonce,
-            aad: front.get(aad)?,
-            in_out,
-            tag: behind.first_chunk_mut::<TAG_LEN>()?,
-        })
+        let slot = rest.get_mut(..len.checked_add(TAG_LEN)?)?;
+        let nonces = Nonces::XorIndex { base: nonce };
+        let aad = Aad::Same(front.get(aad)?);
+        let cipher = Work::Aead { operation, key, nonces, aad };
+        let job = Job { cipher, chunk_len: len.max(1), data: Data::InPlace { slots: &mut [] } };
+        Some(job.apply(0, true, slot))
     }
-}
 
-/// A message's parts.
-struct Cut<'a> {
-    operation: Operation,
-    key: &'a AeadKey,
-    nonce: [u8; NONCE_LEN],
-    aad: &'a [u8],
-    in_out: &'a mut [u8],
-    tag: &'a mut [u8; TAG_LEN],
+    fn layout(&self) -> Error {
+        let Range { start, end } = self.payload;
+        Error::Layout { start, end, len: self.buffer.len() }
+    }
 }

@@ -10,7 +10,7 @@ use crate::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, 
 use crate::crypto::{NONCE_LEN, TAG_LEN};
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::job::{Cipher, Data, Job, Nonces, Operation};
+use crate::job::{Aad, Cipher, Data, Job, Nonces, Operation};
 use crate::policy::Policy;
 
 /// A case on a device with a number of workers.
@@ -154,7 +154,7 @@ impl Subject {
             (_, Key::Aead(key)) => {
                 // Nothing here is anybody's data, so that nonces may come again.
                 let nonces = Nonces::XorIndex { base: [0xa5; NONCE_LEN] };
-                Cipher::Aead { operation, key, nonces }
+                Cipher::Aead { operation, key, nonces, aad: Aad::None }
             }
             (Case::Raw(Algorithm { mode, .. }, direction), Key::Aes(key)) => {
                 match (mode, direction) {

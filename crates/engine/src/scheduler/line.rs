@@ -6,7 +6,7 @@ use super::exchange::exchange;
 use crate::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
 use crate::device::{Device, Fault};
 use crate::fit::{Fit, fit};
-use crate::job::{Cipher, Data, Job, Nonces, Operation};
+use crate::job::{Aad, Cipher, Data, Job, Nonces, Operation};
 
 /// The line of `device` for requests of AES-256-GCM, or of AES-256-CTR where it has no GCM, to be
 /// compared with a CPU's by [`crate::Threshold::crossing`]. Some tens of requests of records, up to
@@ -21,7 +21,7 @@ pub fn device_line(device: &dyn Device) -> Result<Option<Fit>, Fault> {
     let aead = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0x42; 32]).map_err(failed)?;
     let aes = AesKey::new(AesKernel::best(), &[0x42; 32]).map_err(failed)?;
     let nonces = Nonces::XorIndex { base: [0; 12] };
-    let gcm = Cipher::Aead { operation: Operation::Seal, key: &aead, nonces };
+    let gcm = Cipher::Aead { operation: Operation::Seal, key: &aead, nonces, aad: Aad::None };
     let ctr = Cipher::Ctr { key: &aes, iv: [0; AesKey::BLOCK_LEN] };
     let Some(cipher) = [gcm, ctr].into_iter().find(|cipher| device.supports(cipher)) else {
         return Err(Fault("it does neither AES-GCM nor AES-CTR".into()));

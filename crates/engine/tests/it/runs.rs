@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Cipher, Data, Engine, Error, Goal, Job, Loaded, Nonces, Operation, Policy, Report, Stores,
+    Aad, Cipher, Data, Engine, Error, Goal, Job, Loaded, Nonces, Operation, Policy, Report, Stores,
     Transfer,
 };
 
@@ -34,7 +34,12 @@ fn slots(len: usize) -> Vec<u8> {
 
 fn in_place(engine: &Engine, operation: Operation, slots: &mut [u8]) -> Result<Report, Error> {
     engine.run(Job {
-        cipher: Cipher::Aead { operation, key: &key(), nonces: Nonces::IndexAndLast },
+        cipher: Cipher::Aead {
+            operation,
+            key: &key(),
+            nonces: Nonces::IndexAndLast,
+            aad: Aad::None,
+        },
         chunk_len: CHUNK,
         data: Data::InPlace { slots },
     })
@@ -58,7 +63,12 @@ impl Memory {
 
     fn run(&self, engine: &Engine, operation: Operation) -> Result<Report, Error> {
         engine.run(Job {
-            cipher: Cipher::Aead { operation, key: &key(), nonces: Nonces::IndexAndLast },
+            cipher: Cipher::Aead {
+                operation,
+                key: &key(),
+                nonces: Nonces::IndexAndLast,
+                aad: Aad::None,
+            },
             chunk_len: CHUNK,
             data: Data::Moved(self),
         })
@@ -191,6 +201,7 @@ fn a_device_that_fails_is_named_and_the_cpu_finishes() {
                 operation: Operation::Seal,
                 key: &key(),
                 nonces: Nonces::IndexAndLast,
+                aad: Aad::None,
             },
             chunk_len: CHUNK,
             data: Data::Moved(&transfer),
@@ -257,6 +268,7 @@ fn a_worker_that_panics_leaves_nobody_waiting() {
             operation: Operation::Seal,
             key: &key(),
             nonces: Nonces::IndexAndLast,
+            aad: Aad::None,
         },
         chunk_len: CHUNK,
         data: Data::Moved(&transfer),

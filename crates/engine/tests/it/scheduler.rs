@@ -10,8 +10,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
 use wattlock_engine::{
-    Cipher, Data, Job, Lane, Migration, Nonces, Operation, Outcome, Scheduler, Settings, Simulated,
-    Statistics, Threshold,
+    Aad, Cipher, Data, Job, Lane, Migration, Nonces, Operation, Outcome, Scheduler, Settings,
+    Simulated, Statistics, Threshold,
 };
 use wattlock_testing::wait_until;
 
@@ -73,7 +73,9 @@ impl Request {
         let ivs: Vec<[u8; 16]> = (0..self.records).map(|i| [i as u8; 16]).collect();
         let nonces = Nonces::XorIndex { base: [self.kind as u8; 12] };
         let cipher = match self.kind {
-            0 => Cipher::Aead { operation: Operation::Seal, key: &keys.aead, nonces },
+            0 => {
+                Cipher::Aead { operation: Operation::Seal, key: &keys.aead, nonces, aad: Aad::None }
+            }
             1 => Cipher::CbcEncrypt { key: &keys.aes, ivs: &ivs },
             2 => Cipher::CbcDecrypt { key: &keys.aes, ivs: &ivs },
             _ => Cipher::Ctr { key: &keys.aes, iv: [0xff; 16] },

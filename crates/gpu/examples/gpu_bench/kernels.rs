@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
-use wattlock_engine::{Cipher, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Nonces, Operation};
 use wattlock_gpu::cuda::{Cuda, Driver, Error, Options, Tables};
 
 use crate::results::Results;
@@ -66,7 +66,7 @@ fn all(
             let nonces = Nonces::XorIndex { base: [0; 12] };
             let seal = gcm.as_ref().map(|key| {
                 let operation = Operation::Seal;
-                ("GCM sealing", Cipher::Aead { operation, key, nonces })
+                ("GCM sealing", Cipher::Aead { operation, key, nonces, aad: Aad::None })
             });
             for (mode, cipher) in [
                 ("CTR", Cipher::Ctr { key: &key, iv }),

@@ -1,7 +1,7 @@
 //! Right results: every operation on more bytes than 32 bits can count, beside the CPU.
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
-use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation};
 use wattlock_gpu::cuda::{Cuda, Error, Resident};
 
 use crate::results::Results;
@@ -32,7 +32,7 @@ pub fn run(device: &Cuda, (len, part): (usize, usize), results: &mut Results) ->
     for (algorithm, key_len) in [(AeadAlgorithm::Aes128Gcm, 16), (AeadAlgorithm::Aes256Gcm, 32)] {
         let key = AeadKey::new(algorithm, &KEY[..key_len]).unwrap();
         let nonces = Nonces::XorIndex { base: [3; 12] };
-        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces, aad: Aad::None };
         results.check(
             &format!("{} sealing", algorithm.name()),
             gcm(&mut resident, cipher, (len, &pattern))?,

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, TAG_LEN};
 use wattlock_engine::{
-    Cipher, Data, Engine, Error, Job, Loaded, Nonces, Operation, Policy, Report, Stores, Transfer,
+    Aad, Cipher, Data, Engine, Error, Job, Loaded, Nonces, Operation, Policy, Report, Stores,
+    Transfer,
 };
 use wattlock_gpu::opencl::{OpenCl, Options, choose, devices};
 
@@ -100,11 +101,13 @@ fn what_a_gpu_cannot_do_is_left_to_the_cpu() {
     let Some((engine, _turn)) = engine("what_a_gpu_cannot_do", 1 << 20) else { return };
     let key = AesKey::new(AesKernel::best(), &[5; 32]).unwrap();
     let chacha = AeadKey::new(AeadAlgorithm::ChaCha20Poly1305, &[5; 32]).unwrap();
+    let gcm = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[5; 32]).unwrap();
     let ivs = [[7; 16]];
-    let nonces = Nonces::IndexAndLast;
+    let (nonces, operation, aad) = (Nonces::IndexAndLast, Operation::Seal, Aad::Same(b"header"));
     let ciphers = [
+        (Cipher::Aead { operation, key: &gcm, nonces, aad }, 1008),
         (Cipher::CbcEncrypt { key: &key, ivs: &ivs }, 2 << 20),
-        (Cipher::Aead { operation: Operation::Seal, key: &chacha, nonces }, 1008),
+        (Cipher::Aead { operation: Operation::Seal, key: &chacha, nonces, aad: Aad::None }, 1008),
     ];
     for (cipher, chunk_len) in ciphers {
         let mut slots = pattern(2 << 20);
@@ -122,7 +125,7 @@ fn chunks_are_sealed_and_opened_together() {
     let chunk_len = 16 << 10;
     let len = 1500 * (chunk_len + TAG_LEN) - 777;
     for nonces in [Nonces::XorIndex { base: [0x5a; 12] }, Nonces::IndexAndLast] {
-        let cipher = |operation| Cipher::Aead { operation, key: &key, nonces };
+        let cipher = |operation| Cipher::Aead { operation, key: &key, nonces, aad: Aad::None };
         let run = |operation, slots: &mut [u8]| {
             let data = Data::InPlace { slots };
             engine.run(Job { cipher: cipher(operation), chunk_len, data })
@@ -199,7 +202,10 @@ fn moved_jobs_are_whole_however_they_are_stored() {
     let nonces = Nonces::XorIndex { base: [1; 12] };
     let ciphers = [
         (Cipher::Ctr { key: &key, iv: [9; 16] }, 10_007),
-        (Cipher::Aead { operation: Operation::Seal, key: &sealing, nonces }, 16 << 10),
+        (
+            Cipher::Aead { operation: Operation::Seal, key: &sealing, nonces, aad: Aad::None },
+            16 << 10,
+        ),
     ];
     for (cipher, chunk_len) in ciphers {
         let slot_len = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } }.slot_len();

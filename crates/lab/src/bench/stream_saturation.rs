@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use wattlock_energy::Window;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
-use wattlock_engine::{Cipher as RunCipher, Data, Engine, Job, Nonces, Operation, Policy};
+use wattlock_engine::{Aad, Cipher as RunCipher, Data, Engine, Job, Nonces, Operation, Policy};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
@@ -87,7 +87,12 @@ impl Saturation {
         let one = |buffer: &Mutex<Vec<u8>>| {
             let mut slots = buffer.lock().unwrap_or_else(|poison| poison.into_inner());
             let nonces = Nonces::XorIndex { base: self.nonce() };
-            let cipher = RunCipher::Aead { operation: Operation::Seal, key: &self.key, nonces };
+            let cipher = RunCipher::Aead {
+                operation: Operation::Seal,
+                key: &self.key,
+                nonces,
+                aad: Aad::None,
+            };
             let data = Data::InPlace { slots: &mut slots };
             let job = Job { cipher, chunk_len: MESSAGE, data };
             if self.engine.run_by(Policy::Serial, job).is_ok() {

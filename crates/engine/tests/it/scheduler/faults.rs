@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
+    Aad, Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
     Scheduler, Settings, Simulated, Stop, Tally, Threshold, Transform,
 };
 use wattlock_testing::wait_until;
@@ -236,7 +236,8 @@ fn a_wrong_tag_is_nobodys_fault() {
         let scheduler = scheduler(settings(threshold, Migration::Sooner), quick());
         let mut slots = vec![1; 3 * 1040];
         let nonces = Nonces::XorIndex { base: [0; 12] };
-        let cipher = Cipher::Aead { operation: Operation::Open, key: &keys.aead, nonces };
+        let cipher =
+            Cipher::Aead { operation: Operation::Open, key: &keys.aead, nonces, aad: Aad::None };
         let data = Data::InPlace { slots: &mut slots };
         let result = scheduler.run(Job { cipher, chunk_len: 1024, data });
         assert!(matches!(result, Err(Error::Authentication { chunk: 0 })), "{result:?}");

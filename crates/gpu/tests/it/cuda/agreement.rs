@@ -2,7 +2,7 @@
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_engine::{
-    Cipher, Data, Engine, Error, Job, Nonces, Operation, Policy, Report, Stores,
+    Aad, Cipher, Data, Engine, Error, Job, Nonces, Operation, Policy, Report, Stores,
 };
 use wattlock_gpu::cuda::{Options, Tables};
 
@@ -112,7 +112,7 @@ fn sealed_and_opened() {
         [(AeadAlgorithm::Aes128Gcm, 16, nonces[0]), (AeadAlgorithm::Aes256Gcm, 32, nonces[1])]
     {
         let key = AeadKey::new(algorithm, &pattern(len)).unwrap();
-        let cipher = |operation| Cipher::Aead { operation, key: &key, nonces };
+        let cipher = |operation| Cipher::Aead { operation, key: &key, nonces, aad: Aad::None };
         // The last chunk has all sorts of lengths; empty is one of them.
         for (chunk_len, total) in
             [(16_384, 17 * 16_400 + 17), (64, 300 * 80 + 16), (4096, 50 * 4112)]
@@ -134,7 +134,7 @@ fn a_forged_chunk_is_named_and_its_plaintext_never_released() {
     let engine = engine(&machine, OPTIONS);
     let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &pattern(32)).unwrap();
     fn job<'a>(key: &'a AeadKey, operation: Operation, slots: &'a mut [u8]) -> Job<'a> {
-        let cipher = Cipher::Aead { operation, key, nonces: Nonces::IndexAndLast };
+        let cipher = Cipher::Aead { operation, key, nonces: Nonces::IndexAndLast, aad: Aad::None };
         Job { cipher, chunk_len: 1024, data: Data::InPlace { slots } }
     }
     let mut sealed = vec![0; 120 * 1040];
@@ -190,7 +190,12 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
     for (cipher, chunk_len) in [
         (Cipher::CbcEncrypt { key: &key, ivs: &ivs }, 1 << 20),
         (
-            Cipher::Aead { operation: Operation::Seal, key: &chacha, nonces: Nonces::IndexAndLast },
+            Cipher::Aead {
+                operation: Operation::Seal,
+                key: &chacha,
+                nonces: Nonces::IndexAndLast,
+                aad: Aad::None,
+            },
             4096,
         ),
         (
@@ -198,8 +203,18 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
                 operation: Operation::Seal,
                 key: &AeadKey::new(AeadAlgorithm::Aes128Gcm, &[7; 16]).unwrap(),
                 nonces: Nonces::IndexAndLast,
+                aad: Aad::None,
             },
             1000,
+        ),
+        (
+            Cipher::Aead {
+                operation: Operation::Seal,
+                key: &AeadKey::new(AeadAlgorithm::Aes128Gcm, &[7; 16]).unwrap(),
+                nonces: Nonces::IndexAndLast,
+                aad: Aad::Same(b"a header"),
+            },
+            4096,
         ),
         // A chunk that is larger than a slot.
         (Cipher::Ctr { key: &key, iv: [0; 16] }, 300_000),

@@ -1,7 +1,7 @@
 //! Data that stays on the device, and what is measured of it.
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
-use wattlock_engine::{Cipher, Data, Job, Nonces, Operation};
+use wattlock_engine::{Aad, Cipher, Data, Job, Nonces, Operation};
 
 use super::machine::{Machine, aes, pattern};
 
@@ -19,7 +19,12 @@ fn every_operation_on_resident_data() {
         (Cipher::EcbDecrypt(&key), 1040),
         (Cipher::CbcDecrypt { key: &key, ivs: &ivs }, 1040),
         (
-            Cipher::Aead { operation: Operation::Seal, key: &gcm, nonces: Nonces::IndexAndLast },
+            Cipher::Aead {
+                operation: Operation::Seal,
+                key: &gcm,
+                nonces: Nonces::IndexAndLast,
+                aad: Aad::None,
+            },
             1024,
         ),
     ] {

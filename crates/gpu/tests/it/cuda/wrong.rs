@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
-use wattlock_engine::{Cipher, Data, Engine, Job, Nonces, Operation, Policy, Report, Stores};
+use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation, Policy, Report, Stores};
 use wattlock_gpu::cuda::{Options, Tables};
 
 use super::machine::{File, Machine, OPTIONS, aes, by, pattern};
@@ -38,7 +38,8 @@ fn run(seed: u64) -> bool {
     let key = aes(256);
     let ivs: Vec<_> = (0..300_u32).map(|n| [n as u8; 16]).collect();
     let nonces = Nonces::XorIndex { base: [9; 12] };
-    let of_aead = |operation| (Cipher::Aead { operation, key: &aead, nonces }, 4096);
+    let of_aead =
+        |operation| (Cipher::Aead { operation, key: &aead, nonces, aad: Aad::None }, 4096);
     let (cipher, chunk_len) = match random.below(7) {
         0 | 1 => of_aead(Operation::Seal),
         2 => of_aead(Operation::Open),

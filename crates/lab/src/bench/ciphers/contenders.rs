@@ -5,7 +5,7 @@ use wattlock_engine::crypto::{
     AeadAlgorithm, AeadKey, AesKernel, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel,
     ShaKernel, roofline,
 };
-use wattlock_engine::{Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
+use wattlock_engine::{Aad, Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
 use wattlock_tls::cbc::HEADER_LEN;
 
 use super::super::rates::Contender;
@@ -129,7 +129,7 @@ pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Conte
     let engine = Engine::new(threads);
     Contender::new("wattlock", move |slots| {
         let nonces = Nonces::XorIndex { base: [7; 12] };
-        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces, aad: Aad::None };
         let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots } };
         engine.run(job).expect("short messages");
     })
