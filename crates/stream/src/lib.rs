@@ -17,7 +17,6 @@ mod live;
 mod message;
 mod policy;
 mod pool;
-mod ring;
 mod window;
 
 pub use error::Error;
@@ -26,5 +25,4 @@ pub use live::{Delays, Done, Knob, Live, Pace, Settings, Sink, Stats, Summary, w
 pub use message::{Cipher, Message};
 pub use policy::{Sense, Velocity};
 pub use pool::Pool;
-pub use ring::Ring;
 pub use window::{Reserve, Room, Taken, Use, Window};

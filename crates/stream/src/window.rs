@@ -2,8 +2,7 @@
 //!
 //! Messages are owned and move; the window accounts for their bytes. Three counters say how many
 //! bytes came in, were taken, and were handed on since the beginning. They never go back, so what
-//! the window holds is a difference, and a full window does not look like an empty one (compare
-//! [`Ring`](crate::Ring)). To reserve bytes is one compare-and-swap, to put a message into the
+//! the window holds is a difference, and a full window does not look like an empty one. To reserve bytes is one compare-and-swap, to put a message into the
 //! queue is lock-free; locks are met only by those who sleep, and by those who wake them.
 
 use std::collections::{BTreeMap, BTreeSet};

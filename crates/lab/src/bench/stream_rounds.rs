@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Data, Engine, Error as EngineError, Job, Policy};
-use wattlock_stream::{Error, Knob, Ladder, Sense, Taken, Velocity, Window};
+use wattlock_stream::{Error, Knob, Ladder, Sense, Velocity};
 use zeroize::Zeroizing;
+
+use super::stream_window::{RingWindow, Taken};
 
 use crate::study::aes::{self, How, Key};
 
@@ -69,7 +71,7 @@ pub struct Done {
 
 /// Puts messages in front of a loop.
 pub struct Producer {
-    window: Arc<Window<Message>>,
+    window: Arc<RingWindow<Message>>,
     consumer: thread::Thread,
 }
 
@@ -99,7 +101,7 @@ impl Rounds {
         produce: impl FnOnce(&Producer) -> anyhow::Result<()>,
         take: impl FnMut(Message) -> anyhow::Result<()> + Send,
     ) -> anyhow::Result<(Done, u64)> {
-        let window = Window::new(bytes)?;
+        let window = Arc::new(RingWindow::new(bytes)?);
         let done = thread::scope(|scope| {
             let own = Arc::clone(&window);
             let consumer = thread::Builder::new()
@@ -118,7 +120,7 @@ impl Rounds {
 
     fn consume(
         self,
-        window: &Arc<Window<Message>>,
+        window: &RingWindow<Message>,
         mut take: impl FnMut(Message) -> anyhow::Result<()>,
     ) -> anyhow::Result<Done> {
         let (clocks, wanted) = channel();
@@ -128,11 +130,11 @@ impl Rounds {
             let setter = scope.spawn(move || set_clocks(knob, rungs, &wanted));
             let mut done = Done::default();
             let result = go_round(window, batch, &crew, (velocity, rungs), &clocks, |round| {
-                for taken in round.drain(..) {
+                for taken in round {
                     done.messages += 1;
                     done.bytes += taken.item.buffer.len() as u64;
                     done.delays.push(taken.since.elapsed());
-                    take(taken.item)?;
+                    take(window.free(taken))?;
                 }
                 Ok(())
             });
@@ -158,21 +160,22 @@ struct Work {
 
 /// Works until the window is exhausted.
 fn go_round(
-    window: &Arc<Window<Message>>,
+    window: &RingWindow<Message>,
     most: Option<u64>,
     crew: &Crew,
     (velocity, ladder): (Velocity, &Ladder),
     clocks: &Sender<usize>,
-    mut hand_on: impl FnMut(&mut Vec<Taken<Message>>) -> anyhow::Result<()>,
+    mut hand_on: impl FnMut(Vec<Taken<Message>>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Work> {
-    let (mut work, mut round, mut rung) = (Work::default(), Vec::new(), 0);
+    let (mut work, mut rung) = (Work::default(), 0);
     loop {
         // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
         let used = window.in_use();
         let (buffered, in_flight) = (used.buffered, used.in_flight);
         rung = velocity.rung(&Sense { buffered, in_flight, size: window.size(), rung }, ladder);
         let _ = clocks.send(rung);
-        if window.take(most.unwrap_or(u64::MAX), &mut round) == 0 {
+        let mut round = window.take(most.unwrap_or(u64::MAX));
+        if round.is_empty() {
             if window.is_exhausted() {
                 return Ok(work);
             }
@@ -188,7 +191,7 @@ fn go_round(
                 }
             }
         }
-        hand_on(&mut round)?;
+        hand_on(round)?;
     }
 }
 

@@ -1,16 +1,13 @@
-//! The arithmetic of the paper's sliding window: where a message goes in a ring of bytes, and
-//! whether there is room for it.
-
-use std::ops::Range;
+//! The arithmetic of the paper's sliding window: how full a ring of bytes is, and whether there is
+//! room for a message. Messages have buffers of their own, so that their addresses (Eq. 5) are not
+//! needed.
 
 /// Head and tail of a ring, as Section 3.3 of LECPAES has them.
 ///
 /// Pure numbers: no memory belongs to it. Read to the letter, a ring that is filled to its last
-/// byte has its tail where its head is, and Eq. 2 then says that it is empty. [`Window`] has no
-/// such doubt: it counts the bytes that came in and those that went out, both for ever, and their
-/// difference is what it holds.
-///
-/// [`Window`]: crate::Window
+/// byte has its tail where its head is, and Eq. 2 then says that it is empty. The window of the
+/// product, [`wattlock_stream::Window`], has no such doubt: it counts the bytes that came in and those
+/// that went out, both for ever, and their difference is what it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     /// The address of the first byte, `win`.
@@ -48,16 +45,6 @@ impl Ring {
     /// Whether a message of `len` bytes can flow in, `isF` (Eq. 4).
     pub fn fits(&self, len: u64) -> bool {
         self.available() >= len
-    }
-
-    /// The addresses that a message of `len` bytes takes (Eq. 5); the second range is empty unless
-    /// it goes on at the beginning of the ring. `None` if it does not fit.
-    pub fn storage(&self, len: u64) -> Option<[Range<u64>; 2]> {
-        let behind = self.tail + len;
-        self.fits(len).then(|| match behind > self.end() {
-            true => [self.tail..self.end(), self.base..behind - self.size],
-            false => [self.tail..behind, self.base..self.base],
-        })
     }
 
     /// Lets a message of `len` bytes flow in, and moves the tail (Eq. 6). False if it does not fit.
@@ -102,7 +89,6 @@ mod tests {
         let mut ring = PAPER;
         assert_eq!((ring.buffered(), ring.available()), (3, 7));
         assert!(ring.fits(6));
-        assert_eq!(ring.storage(6), Some([26..30, 20..22]));
         assert!(ring.put(6));
         assert_eq!(ring.tail, 22);
         assert_eq!((ring.buffered(), ring.available()), (9, 1));
@@ -111,7 +97,6 @@ mod tests {
     #[test]
     fn a_message_that_ends_before_the_end_is_put_in_one_part() {
         let mut ring = PAPER;
-        assert_eq!(ring.storage(3), Some([26..29, 20..20]));
         assert!(ring.put(3));
         assert_eq!(ring.tail, 29);
     }
@@ -119,7 +104,6 @@ mod tests {
     #[test]
     fn a_message_that_ends_at_the_end_lets_the_tail_begin_again() {
         let mut ring = PAPER;
-        assert_eq!(ring.storage(4), Some([26..30, 20..20]));
         assert!(ring.put(4));
         assert_eq!(ring.tail, 20);
     }
@@ -128,7 +112,6 @@ mod tests {
     fn what_does_not_fit_changes_nothing() {
         let mut ring = PAPER;
         assert!(!ring.fits(8) && !ring.put(8) && !ring.take(4));
-        assert_eq!(ring.storage(8), None);
         assert_eq!(ring, PAPER);
     }
 
