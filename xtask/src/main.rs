@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod modules;
 mod openssl;
 mod structure;
 mod test;

@@ -15,7 +15,7 @@ use wattlock_host::exit::{Ended, print};
 use wattlock_report::date::utc;
 
 use crate::args;
-use crate::velocity::{self, Rungs};
+use crate::velocity::{self, Rungs, of_workers};
 
 /// `wattlock devices`.
 pub fn run(args: &args::Devices) -> Ended {
@@ -231,11 +231,6 @@ fn rate(profile: &Profile) -> String {
     let spread = format!("{:.0} %", (profile.spread * 100.0).ceil());
     let start = format!("{:.2} µs", profile.startup.as_secs_f64() * 1e6);
     format!("  {rate:>7.2} {spread:>5} {start:>10}")
-}
-
-/// As people say it.
-pub fn of_workers(workers: usize) -> String {
-    format!("{workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
 /// Text of a file, which a terminal might obey.

@@ -4,8 +4,6 @@ use serde::Serialize;
 use wattlock_energy::{Gpu, Root, cpufreq};
 use wattlock_stream::Ladder;
 
-use crate::devices::of_workers;
-
 /// What can be set on a device, from slow to fast.
 #[derive(Debug, Serialize)]
 pub struct Rungs {
@@ -82,6 +80,11 @@ pub fn text(ladders: &[Rungs]) -> String {
     format!(
         "\n  velocity: rungs, and the share of a stream's window from which on each is set\n{rungs}"
     )
+}
+
+/// A number of workers, as people say it.
+pub fn of_workers(workers: usize) -> String {
+    format!("{workers} worker{}", if workers == 1 { "" } else { "s" })
 }
 
 const MOST_SHOWN: usize = 6;

@@ -2,9 +2,10 @@
 
 use zeroize::Zeroizing;
 
-use crate::device::{Device, Stop, Tally};
+use crate::device::{Device, Stop};
 use crate::job::Cipher;
 use crate::run::{End, Run};
+use crate::tally::Tally;
 
 /// The processor's cores.
 pub struct Cpu {

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::job::Cipher;
 use crate::run::Run;
+use crate::tally::Tally;
 
 /// A CPU, a GPU, or a fake of one: takes pieces from a run until none is left.
 pub trait Device: Send + Sync {
@@ -63,20 +64,3 @@ impl From<Error> for Stop {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Fault(pub String);
-
-/// What one worker has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Pieces finished.
-    pub pieces: u64,
-    /// Bytes of those pieces, tags included.
-    pub bytes: u64,
-}
-
-impl Tally {
-    /// Counts a piece of `bytes`.
-    pub fn count(&mut self, bytes: usize) {
-        self.pieces += 1;
-        self.bytes += bytes as u64;
-    }
-}

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::{Device, Fault, Stop};
 use crate::job::Cipher;
 use crate::run::{Piece, Run};
 use crate::self_test::self_test;
+use crate::tally::Tally;
 
 /// An accelerator that exists only in tests: keeps pieces in flight, at a given rate and latency,
 /// and fails on demand.

@@ -52,6 +52,7 @@ mod scheduler;
 mod self_test;
 mod simulated;
 mod store;
+mod tally;
 
 /// The primitives that a [`Job`] is made of, for the crates above this one.
 pub use wattlock_crypto as crypto;
@@ -59,7 +60,7 @@ pub use wattlock_crypto as crypto;
 pub use calibrate::{Calibration, Step};
 pub use case::{Case, Direction};
 pub use cpu::Cpu;
-pub use device::{Device, Fault, Stop, Tally};
+pub use device::{Device, Fault, Stop};
 pub use engine::Engine;
 pub use fit::{Fit, fit};
 pub use job::{Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
@@ -77,6 +78,7 @@ pub use scheduler::{
 pub use self_test::self_test;
 pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};
+pub use tally::Tally;
 
 /// Why a job was not finished.
 #[derive(Debug, thiserror::Error)]

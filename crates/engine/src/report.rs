@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::device::{Fault, Tally};
+use crate::device::Fault;
 use crate::policy::Chosen;
+use crate::tally::Tally;
 
 /// The result of [`crate::Engine::run`].
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,11 @@
 
 use crate::Error;
 use crate::crypto::{AesKernel, AesKey};
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::{Device, Fault, Stop};
 use crate::job::{Cipher, Data, Job};
 use crate::policy::Terms;
 use crate::run::{Progress, Run, Seat};
+use crate::tally::Tally;
 
 /// Lets `device` do a little of everything that it says it supports, and compares with the plain
 /// code, which cites FIPS 197 and SP 800-38A: AES of every key length in CTR, whose counter wraps

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::{Device, Fault, Stop};
 use crate::fit::Fit;
 use crate::job::Cipher;
 use crate::run::{Piece, Run};
 use crate::self_test::self_test;
+use crate::tally::Tally;
 
 /// The model of an accelerator: one line on which pieces go one after the other, at a given rate,
 /// each after a latency that overlaps with the pieces before it.

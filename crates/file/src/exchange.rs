@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use crate::input::State;
+use crate::file_state::State;
 use crate::shown::Shown;
 
 /// Puts the file at `temporary`, whose state is `own`, in the place of `expected` at `target`, which

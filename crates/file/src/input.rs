@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::extended::ExtendedAttributes;
+use crate::file_state::State;
 use crate::staging::{directory_of, sync_directory};
 
 /// The input of an operation.
@@ -170,36 +171,5 @@ impl Opened {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// What tells a file, as it is now, from all others, and from itself after a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    file: (u64, u64),
-    len: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl State {
-    pub fn of(status: &fs::Metadata) -> Self {
-        Self {
-            file: (status.dev(), status.ino()),
-            len: status.len(),
-            modified: (status.mtime(), status.mtime_nsec()),
-            changed: (status.ctime(), status.ctime_nsec()),
-        }
-    }
-
-    /// True if both are states of one file.
-    pub fn is_same_file(&self, other: &Self) -> bool {
-        self.file == other.file
-    }
-
-    /// True if these are states of one file which nobody wrote to in between. It may have been
-    /// renamed, which changes its attributes.
-    pub fn is_same_content(&self, other: &Self) -> bool {
-        (self.file, self.len, self.modified) == (other.file, other.len, other.modified)
     }
 }

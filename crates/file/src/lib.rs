@@ -13,6 +13,7 @@ mod container;
 mod error;
 mod exchange;
 mod extended;
+mod file_state;
 mod folders;
 mod format;
 mod header;

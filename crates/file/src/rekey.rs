@@ -8,9 +8,10 @@ use wattlock_engine::crypto::Secret;
 
 use crate::container::Sealed;
 use crate::error::Error;
+use crate::file_state::State;
 use crate::format::Format;
 use crate::header::{Header, Stanza};
-use crate::input::{Input, State};
+use crate::input::Input;
 use crate::keys::{Identities, Wrapping};
 use crate::staging::{Attributes, Staged};
 use crate::{age_v1, wattlock_v1};

@@ -22,7 +22,7 @@ use wattlock_engine::crypto::random;
 use crate::error::Error;
 use crate::exchange;
 use crate::extended::{Acl, AttributeNotCopied, ExtendedAttributes};
-use crate::input::State;
+use crate::file_state::State;
 use crate::shown::Shown;
 
 /// What an output gets besides its bytes.

@@ -11,6 +11,7 @@ pub mod cuda;
 mod driver_thread;
 mod kernels;
 pub mod opencl;
+mod piece_output;
 mod pipeline;
 mod sample;
 mod self_test;

@@ -10,7 +10,8 @@ use wattlock_engine::crypto::TAG_LEN;
 use wattlock_engine::{Fault, Operation, Piece, Run, Stop, Tally};
 use zeroize::Zeroizing;
 
-use crate::check::{ChecksumSeed, Expected, Sums};
+use crate::check::{ChecksumSeed, Expected};
+use crate::piece_output::PieceOutput;
 use crate::sample;
 use crate::task::{Batch, Task};
 use crate::timeouts::Timeouts;
@@ -41,15 +42,6 @@ pub(crate) trait Slot {
 
     /// Notes that the device computed something wrong, and is to be used no more.
     fn distrust(&self, what: &'static str);
-}
-
-/// What a device made of a piece.
-pub(crate) struct PieceOutput<'a> {
-    /// As many bytes as were put in.
-    pub bytes: &'a [u8],
-    pub tags: &'a [[u8; TAG_LEN]],
-    /// Zeros where nothing was checked.
-    pub sums: Sums,
 }
 
 /// How a device works through a run.
@@ -248,6 +240,7 @@ const NO_RANDOM: &str = "cannot check GPU results: the system gave no random num
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::Sums;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN};

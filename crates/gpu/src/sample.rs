@@ -5,7 +5,7 @@ use wattlock_engine::crypto::{TAG_LEN, random};
 use wattlock_engine::{Cipher, Job, Operation};
 use zeroize::Zeroizing;
 
-use crate::pipeline::PieceOutput;
+use crate::piece_output::PieceOutput;
 use crate::task::BLOCK;
 
 /// Compares a part of what was `made` of `input`, the chunks from `first` on, with what the CPU makes

@@ -12,7 +12,8 @@ use wattlock_engine::crypto::{AesKernel, AesKey, TAG_LEN};
 use crate::agreement::{self, Cases};
 use crate::check::{ByteRange, ChecksumSeed, Found, ROW, Sums};
 use crate::kernels::{Tables, round_key_words};
-use crate::pipeline::{PieceOutput, Slot};
+use crate::piece_output::PieceOutput;
+use crate::pipeline::Slot;
 use crate::task::{Batch, Keys, Task};
 
 /// Runs the shim, compiled from `tests/it/shim.c`, in the place of a GPU.

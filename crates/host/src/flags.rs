@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::values::{parse_clock, parse_watts};
+use crate::values::parse_watts;
 
 /// Inputs and outputs.
 #[derive(Debug, Args)]
@@ -115,6 +115,19 @@ pub enum Clock {
     Ladder,
     /// This many MHz.
     Megahertz(u32),
+}
+
+/// A clock by its name or in MHz.
+fn parse_clock(text: &str) -> Result<Clock, String> {
+    match text {
+        "default" => Ok(Clock::Default),
+        "low" => Ok(Clock::Low),
+        "ladder" => Ok(Clock::Ladder),
+        other => match other.trim_end_matches("MHz").parse() {
+            Ok(megahertz @ 100..=10_000) => Ok(Clock::Megahertz(megahertz)),
+            _ => Err("a clock is default, low, ladder, or from 100 to 10000 MHz".into()),
+        },
+    }
 }
 
 /// Threads to work with: those asked for, or one for each CPU.

@@ -1,7 +1,5 @@
 //! How values are read: sizes, watts, clocks, ranges.
 
-use crate::flags::Clock;
-
 /// "A..B" with either end left out; the end is not included.
 pub fn parse_range(text: &str) -> Result<(u64, u64), String> {
     let (start, end) = text.split_once("..").ok_or("a range is written A..B, in bytes")?;
@@ -54,19 +52,6 @@ pub fn parse_accelerator(text: &str) -> Result<String, String> {
 pub fn parse_watts(text: &str) -> Result<f64, String> {
     let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
     if (1e-3..=1e6).contains(&watts) { Ok(watts) } else { Err("no CPU draws that".into()) }
-}
-
-/// A clock by its name or in MHz.
-pub fn parse_clock(text: &str) -> Result<Clock, String> {
-    match text {
-        "default" => Ok(Clock::Default),
-        "low" => Ok(Clock::Low),
-        "ladder" => Ok(Clock::Ladder),
-        other => match other.trim_end_matches("MHz").parse() {
-            Ok(megahertz @ 100..=10_000) => Ok(Clock::Megahertz(megahertz)),
-            _ => Err("a clock is default, low, ladder, or from 100 to 10000 MHz".into()),
-        },
-    }
 }
 
 /// At least a tenth of a second, and at most an hour.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::amounts::three;
 use crate::document::{Document, Row, Sample};
 use crate::figure::{self, Bar, Figure, Group, Pick, Scales};
-use crate::printed::{self, Papers};
+use crate::papers::{self, Papers};
 use crate::reading::Spread;
 use crate::svg::{Look, Mark};
 
@@ -90,7 +90,7 @@ fn speedups(document: &Document, papers: &Papers, megabytes: u64) -> Figure {
             .map(|(size, wall)| bar(format!("{size} bytes"), Look::Ours, quotient(coarse, wall)));
         groups.push(group(kernel, "", bars.collect()));
     }
-    let printed = printed::speedups(papers, 32).into_iter().map(|(size, speedup)| {
+    let printed = papers::speedups(papers, 32).into_iter().map(|(size, speedup)| {
         let spread = Spread { lo: speedup, best: speedup, hi: speedup };
         bar(format!("{size} bytes"), Look::Printed, spread)
     });
@@ -99,7 +99,7 @@ fn speedups(document: &Document, papers: &Papers, megabytes: u64) -> Figure {
     if !printed.is_empty() {
         groups.push(group("the study's GPU", machine, printed));
     }
-    if let Some(speedup) = printed::cpu_speedup(papers, 32) {
+    if let Some(speedup) = papers::cpu_speedup(papers, 32) {
         let spread = Spread { lo: speedup, best: speedup, hi: speedup };
         let bars = vec![bar("1024 bytes".to_owned(), Look::Printed, spread)];
         let machine = "printed, Table I: 4-core Intel, 2.2 GHz, 32 MB, 1 thread";

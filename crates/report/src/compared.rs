@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::amounts::{bytes, three};
 use crate::document::{Document, Row};
 use crate::html::Html;
-use crate::printed::Papers;
+use crate::papers::Papers;
 use crate::reading::{Amount, MODEL, Spread};
 use crate::table;
 

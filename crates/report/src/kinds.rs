@@ -5,7 +5,7 @@ use crate::blocks;
 use crate::document::{Document, Row, Sample};
 use crate::energy;
 use crate::figure::{self, Figure, Pick, Scales};
-use crate::printed::Papers;
+use crate::papers::Papers;
 use crate::simulation;
 
 /// The figures of a document, rates and times first, then joules.

@@ -15,6 +15,7 @@ mod kinds;
 mod machine;
 mod measure;
 mod page;
+mod papers;
 mod printed;
 mod reading;
 pub mod results;
@@ -25,4 +26,4 @@ mod table;
 
 pub use document::Document;
 pub use page::page;
-pub use printed::Papers;
+pub use papers::Papers;

@@ -4,23 +4,9 @@ use crate::amounts::{seconds, three};
 use crate::blocks::{self, Walls};
 use crate::document::{Document, Row};
 use crate::html::Html;
+use crate::papers::{Papers, block_bytes, head, lines, speedups};
 use crate::reading::Reading;
 use crate::table;
-
-/// The tables of the papers, as CSV with a head. A program that knows no papers has empty ones.
-#[derive(Debug, Default)]
-pub struct Papers {
-    /// Of the study of joules per byte, Tables 2 and 3.
-    pub energy_study: &'static str,
-    /// The cases of that study: the parallel form of a cipher, and the serial one.
-    pub serial_forms: &'static [(&'static str, &'static str)],
-    /// Of the study of extended blocks, Table I: seconds on a CPU.
-    pub blocks_cpu: &'static str,
-    /// Of the same, Table II: seconds on a GPU.
-    pub blocks_gpu: &'static str,
-    /// Of the same, Table III: speedups on that GPU.
-    pub blocks_speedup: &'static str,
-}
 
 /// The tables that belong to a document, if any do.
 pub fn write(html: &mut Html, document: &Document, papers: &Papers) {
@@ -31,23 +17,6 @@ pub fn write(html: &mut Html, document: &Document, papers: &Papers) {
     if lines(papers.energy_study).any(|line| !ours(document, line[0]).is_empty()) {
         write_energy_study(html, document, papers);
     }
-}
-
-/// Table III: block size and speedup, for a message of so many MB.
-pub fn speedups(papers: &Papers, megabytes: u64) -> Vec<(u64, f64)> {
-    let mut speedups: Vec<(u64, f64)> = head(papers.blocks_speedup)
-        .zip(line_of(papers.blocks_speedup, megabytes))
-        .filter_map(|(name, value)| Some((block_bytes(name)?, value.parse().ok()?)))
-        .collect();
-    speedups.sort_by_key(|(size, _)| *size);
-    speedups
-}
-
-/// Table I: what 1 KB gains over 16 bytes with one thread, for a message of so many MB.
-pub fn cpu_speedup(papers: &Papers, megabytes: u64) -> Option<f64> {
-    let line = line_of(papers.blocks_cpu, megabytes);
-    let seconds = |column: usize| line.get(column)?.parse::<f64>().ok();
-    Some(seconds(1)? / seconds(4)?)
 }
 
 fn write_table_1(html: &mut Html, document: &Document, papers: &Papers) {
@@ -165,49 +134,5 @@ fn ours<'a>(document: &'a Document, cipher: &str) -> Vec<&'a Row> {
     rows
 }
 
-/// The lines below the head, in cells.
-fn lines(csv: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
-    csv.lines().skip(1).map(|line| line.split(',').collect())
-}
-
-fn head(csv: &'static str) -> impl Iterator<Item = &'static str> {
-    csv.lines().next().unwrap_or_default().split(',')
-}
-
-fn line_of(csv: &'static str, first: u64) -> Vec<&'static str> {
-    lines(csv).find(|line| line[0].parse() == Ok(first)).unwrap_or_default()
-}
-
-/// "block512B" or "block4KB".
-fn block_bytes(name: &str) -> Option<u64> {
-    let size = name.strip_prefix("block")?;
-    match size.strip_suffix("KB") {
-        Some(kilobytes) => Some(kilobytes.parse::<u64>().ok()? * 1024),
-        None => size.strip_suffix('B')?.parse().ok(),
-    }
-}
-
 const STUDY: &str = "p1: Intel Core 2 Duo T5270 at 1.40 GHz; p2: AMD FX-8320 at 3.5 GHz; both under Windows 7. \
                      The printed µJ/B are of a software model, Joulemeter. Neither is this machine.";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Those of `wattlock-lab`.
-    const PAPERS: Papers = Papers {
-        energy_study: include_str!("../../lab/papers/energy_study_tables2_3.csv"),
-        serial_forms: &[],
-        blocks_cpu: include_str!("../../lab/papers/extended_block_table1_cpu_seconds.csv"),
-        blocks_gpu: include_str!("../../lab/papers/extended_block_table2_gpu_seconds.csv"),
-        blocks_speedup: include_str!("../../lab/papers/extended_block_table3_gpu_speedup.csv"),
-    };
-
-    #[test]
-    fn the_printed_tables_are_read() {
-        let expected = [(512, 6.03), (1024, 7.16), (2048, 8.34), (4096, 8.53)];
-        assert_eq!(speedups(&PAPERS, 32), expected);
-        assert_eq!(line_of(PAPERS.blocks_cpu, 4)[1], "0.248");
-        assert_eq!(lines(PAPERS.energy_study).count(), 6);
-    }
-}

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::cpu::Cpu;
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::{Device, Fault, Stop};
 use crate::job::Job;
 use crate::policy::Plan;
 use crate::report::Report;
 use crate::run::Run;
+use crate::tally::Tally;
 
 /// Works through `job` on the caller's thread.
 pub(super) fn run_here<'j>(

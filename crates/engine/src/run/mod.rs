@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::device::Tally;
 use crate::fit::Fit;
 use crate::job::{Data, Job, Stores, Transfer};
 use crate::outlet::{Finished, Outlet};
 use crate::policy::Terms;
+use crate::tally::Tally;
 use left::{Left, Quota};
 use piece::Slots;
 use redo_queue::{RedoQueue, Stored};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::device::Tally;
 use crate::job::Transfer;
+use crate::tally::Tally;
 
 /// What each accelerator of a run has stored, and what of it waits to be done again.
 #[derive(Default)]

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::cpu::Cpu;
-use crate::device::{Device, Fault, Stop, Tally};
+use crate::device::{Device, Fault, Stop};
 use crate::job::Job;
 use crate::policy::{Chosen, Terms};
 use crate::report::Report;
 use crate::run::{Progress, Run, Seat};
+use crate::tally::Tally;
 
 /// What came of a request on a device.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod extended_block;
 mod granularity;
 mod joules;
 mod lab;
+mod printed;
 mod publish;
 mod rates;
 mod sefps;

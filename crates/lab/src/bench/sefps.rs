@@ -6,6 +6,7 @@ use wattlock_engine::Direction;
 use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
+use super::printed::printed;
 use super::sefps_equations::{Platform, efficiency};
 use crate::sefps::format::Variant;
 use crate::study::aes::Kernel;
@@ -135,12 +136,6 @@ fn average(
         .filter_map(|file| of(row(results, direction, column, &file.name)?, &file.name))
         .collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The cell of a printed table, in the line that starts with `key`.
-pub fn printed(table: &str, key: &str, column: usize) -> Option<f64> {
-    let line = table.lines().find(|line| line.strip_prefix(key).is_some())?;
-    line.split(',').nth(column)?.parse().ok()
 }
 
 fn number(value: Option<f64>, digits: usize) -> String {

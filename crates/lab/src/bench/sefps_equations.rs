@@ -17,7 +17,7 @@ pub struct Platform {
 impl Platform {
     /// One of the study's.
     pub fn printed(number: u8) -> Option<Self> {
-        let cell = |column| super::sefps::printed(PLATFORMS, &format!("{number},"), column);
+        let cell = |column| super::printed::printed(PLATFORMS, &format!("{number},"), column);
         let [multiprocessors, gpu_mhz, cores, cpu_ghz] = [cell(2)?, cell(3)?, cell(6)?, cell(7)?];
         Some(Self { multiprocessors, gpu_mhz, cores, cpu_ghz })
     }

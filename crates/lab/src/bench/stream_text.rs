@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
-use super::sefps::printed;
+use super::printed::printed;
 use super::stream::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
 use crate::args::StreamAlgorithm;
