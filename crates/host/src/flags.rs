@@ -10,13 +10,13 @@ use crate::values::parse_watts;
 /// Inputs and outputs.
 #[derive(Debug, Args)]
 pub struct Places {
-    /// Files, and with --recursive directories; "-" or none is standard input
+    /// Files, or directories with --recursive; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
     /// Write to FILE, "-" for standard output; for one input only
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Write all outputs into DIR, which is made if need be
+    /// Write all outputs to DIR, creating it if needed
     #[arg(long, value_name = "DIR", conflicts_with = "output", value_hint = ValueHint::DirPath)]
     pub out_dir: Option<PathBuf>,
     /// Replace outputs that exist
@@ -45,9 +45,12 @@ pub struct Run {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Devices {
     /// Use these devices, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    ///
+    /// If a GPU does not answer in time, the CPU takes over. WATTLOCK_DEVICE_TIMEOUT=SECONDS in the
+    /// environment sets the limit.
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub names: Vec<String>,
-    /// Let `wattlock calibrate`'s figures choose among all devices, or those of --device
+    /// Choose devices by what `wattlock calibrate` measured, among all or those of --device
     #[arg(long, value_enum, value_name = "GOAL", help_heading = DEVICES)]
     pub goal: Option<GoalName>,
 }
@@ -80,13 +83,13 @@ pub enum GoalName {
 /// How joules are had.
 #[derive(Debug, Default, Args)]
 pub struct Meters {
-    /// A meter beside the machine: a shell command, or a URL, that tells watts or joules
+    /// Read an external meter: a shell command or a URL that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
     pub meter: Option<String>,
     /// Design power of the CPU, for the model [default: 15 to 500]
     #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
     pub tdp: Option<f64>,
-    /// Write metrics for Prometheus to FILE, as node_exporter's textfile collector reads them
+    /// Write Prometheus metrics to FILE, for node_exporter's textfile collector
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = ENERGY)]
     pub prometheus: Option<PathBuf>,
 }

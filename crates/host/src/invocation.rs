@@ -135,7 +135,7 @@ impl Invocation {
 pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Error> {
     match output.is_none() && io::stdout().is_terminal() {
         true => Err(wattlock_file::Error::Usage {
-            what: "a container is no text; send it to a file, or name one with -o".into(),
+            what: "refusing to write binary data to a terminal; use -o FILE".into(),
         }),
         false => Ok(()),
     }

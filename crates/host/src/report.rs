@@ -11,10 +11,10 @@ use wattlock_report::{Document, Papers, page};
 use crate::exit::{self, Ended};
 use crate::replace;
 
-/// Make one page of figures from results of `wattlock measure` and of `wattlock-lab`.
+/// Make one page of figures from `wattlock measure` and `wattlock-lab` results.
 ///
-/// The page is a single HTML file, without scripts and without anything from elsewhere. Every figure
-/// names its machine and versions; what a model gave is hatched, and is never ranked.
+/// The page is a single HTML file, without scripts or external resources. Every figure names
+/// its machine and versions; modelled values are hatched and never ranked.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Results: the JSON line of `wattlock measure --json`, or what `wattlock-lab bench --json` or

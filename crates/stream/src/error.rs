@@ -56,7 +56,7 @@ pub enum Error {
     #[error("a message cannot be worked on")]
     Engine(#[source] Box<wattlock_engine::Error>),
     /// The sink took no more.
-    #[error("handing on a message failed")]
+    #[error("cannot write a message to the output")]
     Sink(#[source] io::Error),
     /// A thread could not be started.
     #[error("starting a thread of the stream failed")]

@@ -8,32 +8,31 @@ use wattlock_host::values::{parse_seconds, parse_size_above_zero};
 
 use super::{DEVICES, ENERGY};
 
-/// Run a command and tell the joules it took, and what that number is worth.
+/// Run a command and report its energy, with an uncertainty.
 ///
-/// The command keeps its standard input, output and error, and its exit code is that of wattlock;
-/// the report goes to standard error when it has ended. Where no sensor counts joules there is an
-/// interval of models, and it says so.
+/// The command keeps its standard input, output and error, and its exit code becomes that of
+/// wattlock. The report goes to standard error when the command has ended. Where no meter can be
+/// read, the report gives an interval from models and says so.
 #[derive(Debug, Args)]
 #[command(after_help = MEASURE_HELP)]
 pub struct Measure {
-    /// Exit with 4 unless joules are counted; before the command is run, where that is known
+    /// Exit with code 4 unless energy is measured; if possible, before running CMD
     #[arg(long, value_enum, value_name = "CLASS")]
     pub require: Option<Required>,
-    /// Run it so many times; the run in the middle is reported
+    /// Repeat N times and report the median
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub repeat: u16,
-    /// Bytes that one run works through, with K, M, G or T, for joules per byte
+    /// Bytes processed by one run (suffix K, M, G or T), to report joules per byte
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     pub bytes: Option<u64>,
-    /// Look at the machine at rest for so many seconds before and after, and tell joules net of
-    /// that, too
+    /// Measure idle power for N seconds before and after; also report net energy
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "3", value_parser = parse_seconds)]
     pub idle_baseline: Option<f64>,
     #[command(flatten)]
     pub meters: Meters,
-    /// Report as JSON, in one line: the last of standard error
+    /// Report as JSON, in the last line of standard error
     #[arg(long)]
     pub json: bool,
     /// The command and its arguments
@@ -45,14 +44,14 @@ pub struct Measure {
 /// What a number has to be worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Required {
-    /// The difference of a counter
+    /// The difference between two counter readings
     Measured,
 }
 
-/// Show what can encrypt here, with which code, and how fast it was measured to be.
+/// List devices and kernels, with the rates that calibrate measured.
 ///
-/// For one CPU worker and for all: the rate, and what a call takes before its first byte. What was
-/// not measured on this machine is not calibrated, and has no figures.
+/// Shows the throughput and the startup time of a call, for one CPU worker and for all workers.
+/// Anything not yet measured on this machine is listed as not calibrated, without figures.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Devices {
@@ -61,22 +60,22 @@ pub struct Devices {
     pub json: bool,
 }
 
-/// Measure how fast this machine encrypts, and keep it for `wattlock devices`.
+/// Measure how fast this machine encrypts, and save the result.
 ///
-/// Takes 10 s, and where joules are counted 2 s more for each operation but `open`, with one worker
-/// and with all. Best done while the machine does nothing else: what other programs take of it is
-/// missing from the figures.
+/// Takes 10 s. Where energy can be measured, takes 2 s more for each operation except `open`,
+/// with one worker and with all workers. Run it on an otherwise idle machine: any capacity that
+/// other programs use is missing from the figures.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Calibrate {
-    /// Devices beside the CPU, separated by commas: cuda, opencl, cuda:N, opencl:N [default: all GPUs]
+    /// Also measure these devices, separated by commas: cuda, opencl, cuda:N, opencl:N [default: all
+    /// GPUs]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
-    /// A quick look: 2 s, no joules
+    /// Measure for 2 s only, and no energy
     #[arg(long)]
     pub quick: bool,
-    /// Only operations whose name contains this: "aes-256", "gcm seal"; what was measured of the
-    /// others before stays
+    /// Only operations with this in the name: "aes-256", "gcm seal"; keep other results
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Read an external meter: a shell command or a URL that gives watts or joules
@@ -84,12 +83,12 @@ pub struct Calibrate {
     pub meter: Option<String>,
 }
 
-/// Show what can be used on this machine, and for what cannot: why, and what would help.
+/// Diagnose meters, clocks, CPU features and GPUs.
 ///
 /// Every source of energy, every clock that can be set, every kernel, and what GPUs and OpenSSL need.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Look at a meter beside the machine, too: a shell command, or a URL, that tells watts or joules
+    /// Also check an external meter: a shell command or a URL that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL")]
     pub meter: Option<String>,
     /// Print JSON
@@ -97,12 +96,13 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// Put back clocks that a killed program had set.
+/// Restore clocks that a killed program had set.
 ///
-/// A program that sets clocks keeps a journal of the old values and puts them back when it ends. If
-/// it is killed, its guardian process does that, else the next program that sets clocks, or this
-/// command. Clocks that another program has changed since are not touched. While heat or the firmware
-/// holds a clock down, the journal is kept: run this again later (exit code 1 until then).
+/// A program that sets clocks keeps a journal of the old values and puts them back when it
+/// ends. If it is killed, its guardian process restores them; failing that, the next program
+/// that sets clocks or this command does. Clocks that another program has changed since are not
+/// touched. While heat or the firmware limits a clock, the journal is kept and the exit code is
+/// 1: run this command again later.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// Print the journal and change nothing

@@ -39,9 +39,9 @@ pub struct Protect {
 
 /// Decrypt Wattlock or age files (the format is detected).
 ///
-/// FILE.wlk or FILE.age becomes FILE, with the mode (less the umask) and time it had. A container
-/// with another name needs -o, --out-dir or --restore-name. Without FILE, standard input is decrypted
-/// to standard output; only authentic bytes are written.
+/// FILE.wlk or FILE.age becomes FILE, with its original mode (minus the umask) and time. A
+/// container with another name needs -o, --out-dir or --restore-name. Without FILE, standard
+/// input is decrypted to standard output; only authentic bytes are written.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Unprotect {
@@ -53,7 +53,7 @@ pub struct Unprotect {
     pub places: Places,
     #[command(flatten)]
     pub batch: Batch,
-    /// Open only these bytes: "A..B", "A.." or "..B"; only the chunks that hold them are read
+    /// Decrypt only these bytes: "A..B", "A.." or "..B"; read only their chunks
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
     /// Give the output the name sealed in the container; its folder stays the same
@@ -74,7 +74,7 @@ impl Unprotect {
     }
 }
 
-/// Authenticate every byte of containers, and write nothing.
+/// Authenticate every byte of containers without writing anything.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Verify {
@@ -92,7 +92,7 @@ pub struct Verify {
     pub run: Run,
 }
 
-/// Show what a container is, whom it is for and how long it is; more with a key.
+/// Show the format, recipients and length of a container; more with a key.
 #[derive(Debug, Args)]
 pub struct Inspect {
     /// Open the header with this identity, to show what is sealed in it
@@ -110,10 +110,10 @@ pub struct Inspect {
     pub json: bool,
 }
 
-/// Change the recipients of containers; the payload stays as it is.
+/// Change the recipients of containers; the payload is not changed.
 ///
-/// The recipients given replace all that were there. Whoever kept a copy of the old container or
-/// of its data key can still open what they have.
+/// The recipients given replace all existing ones. Anyone who kept a copy of the old container
+/// or its data key can still decrypt what they have.
 #[derive(Debug, Args)]
 pub struct Rekey {
     #[command(flatten)]
@@ -139,7 +139,7 @@ pub struct Rekey {
     pub force: bool,
 }
 
-/// Make an identity (a private key); its recipient (the public key) is shown.
+/// Generate an identity (private key) and show its recipient (public key).
 ///
 /// The file is an age identity: age and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
@@ -155,10 +155,10 @@ pub struct Keygen {
 /// For whom.
 #[derive(Debug, Args)]
 pub struct Recipients {
-    /// Protect for this recipient: age1…, ssh-ed25519 …, ssh-rsa …, a plugin's (repeatable)
+    /// Encrypt to RECIPIENT: age1…, ssh-ed25519 …, ssh-rsa … or a plugin's (repeatable)
     #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS, allow_hyphen_values = true)]
     pub recipients: Vec<String>,
-    /// Protect for the recipients in FILE, one a line (repeatable)
+    /// Encrypt to the recipients in FILE, one per line (repeatable)
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = KEYS)]
     pub recipients_files: Vec<String>,
     /// Cost of deriving a key from a passphrase: 2^N
@@ -229,17 +229,17 @@ impl Passphrase {
 /// What makes many files one run.
 #[derive(Debug, Args)]
 pub struct Batch {
-    /// Take what is in directories, one container a file, and keep the tree under --out-dir
+    /// Process directories, one container per file; keep the tree under --out-dir
     #[arg(long)]
     pub recursive: bool,
-    /// Remove each original once its output is written, on the disk, and read back
+    /// Remove each original once its output is written, synced to disk and read back
     #[arg(long)]
     pub replace: bool,
     /// Resume: verify existing outputs and keep the good ones
     ///
-    /// protect keeps a container only if the identities given with -i, or the passphrase, prove
-    /// that it is for these recipients and no others. It reports any other as an error, and
-    /// replaces it only with --force.
+    /// protect keeps a container only if the identities given with -i, or the passphrase,
+    /// prove that it is encrypted to these recipients and no others. It reports any other
+    /// as an error, and replaces it only with --force.
     #[arg(long)]
     pub resume: bool,
 }

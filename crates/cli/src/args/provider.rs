@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Use Wattlock's ciphers in OpenSSL 3.0 and newer, and see that they are used.
+/// Use Wattlock's ciphers in OpenSSL 3.0 and newer, and check their use.
 #[derive(Debug, Subcommand)]
 pub enum Provider {
     Config(ProviderConfig),
@@ -14,12 +14,13 @@ pub enum Provider {
 
 /// Print an openssl.cnf that loads Wattlock's ciphers, or nginx settings.
 ///
-/// Set OPENSSL_CONF=FILE in the environment of one service only. Faster: nginx with the settings of
-/// `--nginx`, and programs that write 64 KiB or more at once in TLS 1.2. Not faster: Apache, HAProxy,
-/// stunnel and openssl s_server. Slower than OpenSSL's own ciphers: single messages.
+/// Set OPENSSL_CONF=FILE in the environment of one service only. Compared with OpenSSL's own
+/// ciphers, nginx with the `--nginx` settings and programs that write 64 KiB or more at once in
+/// TLS 1.2 are faster; Apache, HAProxy, stunnel and openssl s_server are not; single messages
+/// are slower.
 #[derive(Debug, Args)]
 pub struct ProviderConfig {
-    /// Print settings of nginx instead, with which several records are sealed in one call
+    /// Print nginx settings instead, which let one call encrypt several records
     #[arg(long, exclusive = true)]
     pub nginx: bool,
     /// The provider [default: libwattlock_provider.so beside this program]
@@ -32,8 +33,7 @@ pub struct ProviderConfig {
     /// device, or a model, such as `simulated:rate=6e9,latency_us=29` [default: none]
     #[arg(long, value_name = "NAME[:SETTINGS]")]
     pub accelerator: Option<String>,
-    /// Bytes above which a request is the accelerator's, or `auto`, which measures it [default:
-    /// auto]
+    /// Offload requests larger than this; `auto` measures the threshold [default: auto]
     #[arg(long, value_name = "BYTES|auto")]
     pub threshold: Option<String>,
     /// Let libssl seal several records in one call [default: on for OpenSSL 3.0, 4.0]
@@ -41,17 +41,18 @@ pub struct ProviderConfig {
     pub multiblock: Option<Switch>,
 }
 
-/// Load the provider into the system's OpenSSL, or another, and tell which ciphers run in it.
+/// Load the provider into an OpenSSL and report which of its ciphers are used.
 ///
-/// Every cipher of the provider encrypts and decrypts by the program openssl, beside OpenSSL's own,
-/// and TLS goes both ways between the two. Exits with 0 only if all agree and the provider's
-/// counters show that it worked; with 4 if there is no provider or no openssl.
+/// Encrypts and decrypts with each of the provider's ciphers and with OpenSSL's own, using the
+/// openssl program, and runs TLS between the two in both directions. Exits with 0 only if all
+/// results agree and the provider's counters show that it was used; with 4 if there is no
+/// provider or no openssl.
 #[derive(Debug, Args)]
 pub struct ProviderCheck {
     /// The provider [default: libwattlock_provider.so beside this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
-    /// The program of the OpenSSL to check [default: openssl, of PATH]
+    /// The openssl program to check [default: openssl in PATH]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath)]
     pub openssl: Option<PathBuf>,
     /// Print JSON

@@ -8,33 +8,33 @@ use wattlock_stream::gateway::Address;
 
 use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
 
-/// Seal messages as they come, from many connections at once; with --open, open them again.
+/// Encrypt a stream of messages from stdin or many connections; --open decrypts it.
 ///
 /// Messages come from standard input, or with --listen from any number of connections, and go out
-/// sealed to standard output, to files, or to a peer. What goes out opens to exactly what came in:
-/// whatever is cut, repeated, moved or put in on the way is an error. Memory is bounded: where less
-/// can go out than comes in, those who send have to wait.
+/// sealed to standard output, to files, or to a peer. Opening detects messages that were cut,
+/// repeated, moved or inserted on the way. Memory is bounded: senders block when output is slower
+/// than input.
 #[derive(Debug, Args)]
 #[command(after_help = STREAM_HELP)]
 pub struct Stream {
-    /// Open sealed streams instead; only what is authentic comes out
+    /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
     pub open: bool,
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Seal for the recipient of this identity, too; with --open, open with it (repeatable)
+    /// Also encrypt to this identity; with --open, decrypt with it (repeatable)
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]
     pub passphrase: Passphrase,
-    /// The key itself instead of recipients: a file of 32 random bytes, or of 64 hexadecimal digits
+    /// Use the key in FILE, not recipients: 32 random bytes or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", help_heading = KEYS, value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities"])]
     #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
     pub key_file: Option<PathBuf>,
-    /// How messages are told apart in what comes
+    /// How input is split into messages
     #[arg(long, value_enum, default_value_t, help_heading = INPUT, conflicts_with = "open")]
     pub framing: FramingName,
     /// Maximum message length [default: 16M; with --framing raw 64K]
@@ -44,10 +44,10 @@ pub struct Stream {
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     #[arg(help_heading = INPUT)]
     pub max_message: Option<u64>,
-    /// Take connections at tcp:HOST:PORT or unix:PATH, rather than standard input
+    /// Accept connections at tcp:HOST:PORT or unix:PATH instead of reading standard input
     #[arg(long, value_name = "ADDRESS", help_heading = INPUT)]
     pub listen: Option<Address>,
-    /// Connections at once; further ones are turned away
+    /// Maximum number of connections; more are refused
     #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
     #[arg(requires = "listen", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_connections: u32,
@@ -60,23 +60,22 @@ pub struct Stream {
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
-    /// Write to FILE, rather than to standard output
+    /// Write to FILE instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
     pub output: Option<PathBuf>,
     /// Replace an output that exists
     #[arg(short, long, help_heading = OUTPUT, requires = "output")]
     pub force: bool,
-    /// Write FILE.000001 and so on; the next after so many bytes. Each opens by itself
+    /// Write FILE.000001 and so on, a new one after N bytes; each decrypts on its own
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub rotate_size: Option<u64>,
-    /// Write FILE.000001 and so on; the next after so many seconds
+    /// Write FILE.000001 and so on; start the next file after N seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
-    /// Send to a peer at tcp:HOST:PORT or unix:PATH; with --open, over a connection for each that
-    /// was sealed
+    /// Send to tcp:HOST:PORT or unix:PATH; with --open, one connection per sealed one
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
@@ -95,14 +94,13 @@ pub struct Stream {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// How many threads work, or at which clock, by how full the window is
+    /// Choose the number of threads, or the clock, by how full the window is
     #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
     pub policy: VelocityName,
-    /// Let the policy set the clock of the CPUs; without it, it chooses threads, and what would be
-    /// set is told. The clock is put back at the end
+    /// Let the policy set the CPU clock, not the thread count; restore it at the end
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
-    /// At SIGTERM or SIGINT, deliver what senders have written, within N seconds
+    /// On SIGTERM or SIGINT, take up to N seconds to deliver what senders have written
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub drain: u32,
     /// Serve metrics for Prometheus at HOST:PORT
@@ -119,36 +117,36 @@ pub struct Stream {
 /// How messages are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FramingName {
-    /// Not at all: bytes are sealed as they come
+    /// No framing: bytes are sealed as they arrive
     #[default]
     Raw,
-    /// A newline ends each; what stands between newlines is not looked at
+    /// One message per line; the content is not parsed
     Ndjson,
-    /// Four bytes of length, big endian, stand before each
+    /// A 4-byte big-endian length before each message
     Length,
 }
 
 /// How a velocity policy is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum VelocityName {
-    /// As slow as clears the window in time
+    /// The slowest setting that clears the window in time
     #[default]
     Paced,
-    /// The study's thresholds of the window's use
+    /// The study's thresholds for window occupancy
     Lecpaes,
-    /// The same to the letter, which leaves out what is being worked on
+    /// The same, taken literally: messages in progress are not counted
     LecpaesLiteral,
-    /// Everything while there is anything to do
+    /// Full speed while there is work
     RaceToIdle,
-    /// Everything, always
+    /// Full speed, always
     Fixed,
 }
 
-const INPUT: &str = "What comes in";
+const INPUT: &str = "Input";
 
-const OUTPUT: &str = "Where it goes";
+const OUTPUT: &str = "Output";
 
-const REPORT: &str = "What is told";
+const REPORT: &str = "Status and metrics";
 
 const STREAM_HELP: &str = "Examples:
   journalctl -f -o json | wattlock stream -r \"$TO\" --framing ndjson -o log.wls --rotate-size 1G
@@ -156,8 +154,8 @@ const STREAM_HELP: &str = "Examples:
   wattlock stream --open -i key.txt < log.wls.000001
 where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/urandom > key
 
-A file that was cut, or that a killed program left, opens as far as it is whole, and the exit code
-is 3. Files that follow each other may be opened one by one, or together: cat log.wls.* | ...
+A file that was truncated, or left by a killed program, decrypts up to its last complete
+message; the exit code is 3. Decrypt consecutive files one by one, or together: cat log.wls.* | ...
 
 Exit codes: 0 all delivered, 1 messages lost or perhaps lost (the summary counts them), or a sealed
 connection was cut, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";

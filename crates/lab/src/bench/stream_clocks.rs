@@ -18,7 +18,7 @@ impl GpuClocks {
     /// # Errors
     /// There is no such GPU, its driver tells no clocks, or somebody else holds a lease.
     pub fn new(root: &Root, uuid: &str) -> anyhow::Result<Self> {
-        let gpu = Gpu::by_uuid(root, uuid).with_context(|| format!("{uuid} is no GPU's UUID"))?;
+        let gpu = Gpu::by_uuid(root, uuid).with_context(|| format!("{uuid}: invalid GPU UUID"))?;
         let clocks = gpu.ladder()?;
         let knob = wattlock_energy::Knob::id(&gpu.locked_clocks()).to_owned();
         Ok(Self { lease: Some(clocks::lease(root)?), knob, clocks })
