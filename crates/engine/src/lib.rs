@@ -22,7 +22,8 @@
 //!         operation: Operation::Seal,
 //!         key: &key,
 //!         nonces: Nonces::XorIndex { base: [0; 12] },
-//!, aad: Aad::None },
+//!         aad: Aad::None,
+//!     },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
 //! };
