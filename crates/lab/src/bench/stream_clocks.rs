@@ -82,7 +82,7 @@ mod tests {
         let machine = tempfile::tempdir().unwrap();
         let root = Root::new(machine.path());
         let uuid = "GPU-00000000-0000-0000-0000-000000000000";
-        for (uuid, why) in [(uuid, "libnvidia-ml"), ("cuda:0", "no GPU's UUID")] {
+        for (uuid, why) in [(uuid, "libnvidia-ml"), ("cuda:0", "invalid GPU UUID")] {
             let error = GpuClocks::new(&root, uuid).err().unwrap();
             assert!(format!("{error:#}").contains(why), "{error:#}");
         }
