@@ -8,7 +8,7 @@ use wattlock_gpu::cuda::{self, Cuda};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
 use crate::exit::{unavailable, usage};
-use crate::flags::{self, GoalName};
+use crate::flags;
 use crate::gpus;
 
 /// A device that was opened, and the numbers of Eq. 1 of SEFPS.
@@ -51,13 +51,7 @@ pub enum Rule {
 
 impl From<&flags::Devices> for Selection {
     fn from(flags: &flags::Devices) -> Self {
-        let rule = flags.goal.map_or(Rule::Usual, |goal| {
-            Rule::Auto(match goal {
-                GoalName::Time => Goal::Time,
-                GoalName::Energy => Goal::Energy,
-                GoalName::Edp => Goal::Edp,
-            })
-        });
+        let rule = flags.goal.map_or(Rule::Usual, |goal| Rule::Auto(goal.into()));
         Self { names: flags.names.clone(), rule, unchecked: false }
     }
 }
@@ -90,8 +84,9 @@ impl Selection {
         let opened: anyhow::Result<Vec<_>> =
             self.accelerators().map(|name| open(name, options)).collect();
         let mut opened = opened?;
-        let any = self.names.is_empty() && !matches!(self.rule, Rule::Serial | Rule::Parallel);
-        if any && self.rule != Rule::Usual || required && opened.is_empty() {
+        let cpu_alone = matches!(self.rule, Rule::Usual | Rule::Serial | Rule::Parallel);
+        let any = self.names.is_empty() && !cpu_alone;
+        if any || required && opened.is_empty() {
             opened.extend(open_all(options));
         }
         if required && opened.is_empty() {

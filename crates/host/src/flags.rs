@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, ValueEnum, ValueHint};
+use wattlock_engine::Goal;
 
 use crate::values::parse_watts;
 
@@ -78,6 +79,16 @@ pub enum GoalName {
     Energy,
     /// The least energy-delay product
     Edp,
+}
+
+impl From<GoalName> for Goal {
+    fn from(name: GoalName) -> Self {
+        match name {
+            GoalName::Time => Self::Time,
+            GoalName::Energy => Self::Energy,
+            GoalName::Edp => Self::Edp,
+        }
+    }
 }
 
 /// How joules are had.

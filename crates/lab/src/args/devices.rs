@@ -25,11 +25,7 @@ pub struct Spread {
 impl Spread {
     /// The devices, and how they share the work.
     pub fn selection(&self) -> Selection {
-        let goal = match self.goal {
-            None | Some(GoalName::Time) => Goal::Time,
-            Some(GoalName::Energy) => Goal::Energy,
-            Some(GoalName::Edp) => Goal::Edp,
-        };
+        let goal = self.goal.map_or(Goal::Time, Goal::from);
         let rule = match self.policy {
             None => Rule::Usual,
             Some(PolicyName::Serial) => Rule::Serial,
