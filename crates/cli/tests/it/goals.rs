@@ -2,47 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Output;
 
 use serde_json::{Value, json};
-use wattlock_testing::{assert_exit, stderr, wattlock};
+use wattlock_testing::{assert_exit, stderr};
 
-use crate::gpu_faults::library;
+use crate::gpu_faults::Machine;
 
-/// A folder with a driver that stands for NVIDIA's, profiles, a key and a file in it.
-struct Machine(tempfile::TempDir);
+/// A machine whose figures are set.
+struct Measured(Machine);
 
-impl Machine {
-    fn new() -> Option<Self> {
-        let machine = Self(tempfile::tempdir().unwrap());
-        fs::copy(library::fake(), machine.path("libcuda.so.1")).unwrap();
-        fs::copy(library::kernels()?, machine.path("kernels.so")).unwrap();
-        fs::write(machine.path("faults"), "").unwrap();
-        fs::write(machine.path("plain"), vec![7; 8 << 20]).unwrap();
-        assert_exit(&machine.run(&["keygen", "-o", "key"]), 0);
-        Some(machine)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let mut command = wattlock();
-        command.current_dir(self.0.path()).args(args);
-        command.env("WATTLOCK_LIBCUDA", self.path("libcuda.so.1"));
-        command.env("WATTLOCK_CACHE", self.path("cache"));
-        command.output().unwrap()
-    }
-
-    /// Calibrates once, and then sets what a meter of the whole machine would have told: rates in bytes a
+impl Measured {
+    /// Calibrates once, and then sets what a meter of the whole machine would have shown: bytes a
     /// second and watts at work of the CPU and of the GPU, and watts at rest.
     fn measures(&self, cpu: (f64, f64), gpu: (f64, f64), idle: f64) {
-        let file = self.path("cache/profiles.json");
+        let file = self.0.path("cache/profiles.json");
         if !file.exists() {
             let seal = ["calibrate", "--quick", "--device=cuda", "--only=aes-256-gcm seal"];
-            assert_exit(&self.run(&seal), 0);
+            assert_exit(&self.0.run(&seal), 0);
         }
         let mut document: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         let profiles = document["machines"][0]["profiles"].as_array_mut().unwrap();
@@ -66,10 +42,10 @@ impl Machine {
     /// The devices that took part in `protect` with this goal, and the bytes of each.
     fn devices(&self, goal: &str) -> Vec<(String, u64)> {
         let args = ["protect", "-f", "-i", "key", "--json", "--goal", goal, "plain"];
-        let ran = self.run(&args);
+        let ran = self.0.run(&args);
         assert_exit(&ran, 0);
-        assert_exit(&self.run(&["unprotect", "-f", "-i", "key", "-o", "again", "plain.wlk"]), 0);
-        assert!(fs::read(self.path("again")).unwrap() == fs::read(self.path("plain")).unwrap());
+        assert_exit(&self.0.run(&["unprotect", "-f", "-i", "key", "-o", "again", "plain.wlk"]), 0);
+        assert!(fs::read(self.0.path("again")).unwrap() == fs::read(self.0.path("plain")).unwrap());
         let summary: Value = serde_json::from_slice(&ran.stdout).unwrap();
         let device = |device: &Value| {
             (device["name"].as_str().unwrap().to_owned(), device["bytes"].as_u64().unwrap())
@@ -83,7 +59,7 @@ impl Machine {
 
 #[test]
 fn time_and_energy_choose_different_devices() {
-    let Some(machine) = Machine::new() else { return };
+    let Some(machine) = Machine::new().map(Measured) else { return };
     // The CPU is eight times as fast, at twenty times the power.
     machine.measures((8e9, 400.0), (1e9, 20.0), 15.0);
     let names = |goal| machine.devices(goal).into_iter().map(|(name, _)| name).collect::<Vec<_>>();

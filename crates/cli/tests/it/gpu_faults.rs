@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../../../gpu/tests/it/cuda/library.rs"]
-pub mod library;
+mod library;
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,10 +14,11 @@ use serde_json::Value;
 use crate::support::{assert_exit, stderr, wattlock};
 
 /// A folder with a driver, a key and a file in it.
-struct Machine(tempfile::TempDir);
+pub struct Machine(tempfile::TempDir);
 
 impl Machine {
-    fn new() -> Option<Self> {
+    /// A driver without faults; `None` if its kernels cannot be built.
+    pub fn new() -> Option<Self> {
         let machine = Self(tempfile::tempdir().unwrap());
         fs::copy(library::fake(), machine.path("libcuda.so.1")).unwrap();
         fs::copy(library::kernels()?, machine.path("kernels.so")).unwrap();
@@ -27,7 +28,8 @@ impl Machine {
         Some(machine)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -37,7 +39,8 @@ impl Machine {
         fs::write(self.path("faults"), format!("free-bytes 20000000\n{faults}")).unwrap();
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    /// Runs `wattlock` there, with that driver.
+    pub fn run(&self, args: &[&str]) -> Output {
         self.run_within("", args)
     }
 
