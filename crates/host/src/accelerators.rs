@@ -75,7 +75,7 @@ impl Selection {
     }
 
     /// Names of devices that are not the CPU.
-    pub fn accelerators(&self) -> impl Iterator<Item = &String> {
+    fn accelerators(&self) -> impl Iterator<Item = &String> {
         self.names.iter().filter(|name| *name != CPU)
     }
 

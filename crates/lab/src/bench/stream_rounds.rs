@@ -129,69 +129,16 @@ impl Rounds {
             let rungs = &ladder;
             let setter = scope.spawn(move || set_clocks(knob, rungs, &wanted));
             let mut done = Done::default();
-            let result = go_round(window, batch, &crew, (velocity, rungs), &clocks, |round| {
-                for taken in round {
-                    done.messages += 1;
-                    done.bytes += taken.item.buffer.len() as u64;
-                    done.delays.push(taken.since.elapsed());
-                    take(window.free(taken))?;
-                }
-                Ok(())
-            });
+            let rule = (velocity, rungs);
+            let result = done.go_round(window, batch, &crew, rule, &clocks, &mut take);
             if result.is_err() {
                 // The producer finds it closed.
                 window.close();
             }
             drop(clocks);
             done.clocks_set = setter.join().unwrap_or_default();
-            let work = result?;
-            Ok(Done { instead: work.instead, lost: work.lost, working: work.working, ..done })
+            result.map(|()| done)
         })
-    }
-}
-
-/// What was worked, and by whom.
-#[derive(Default)]
-struct Work {
-    working: Duration,
-    instead: u64,
-    lost: Option<String>,
-}
-
-/// Works until the window is exhausted.
-fn go_round(
-    window: &RingWindow<Message>,
-    most: Option<u64>,
-    crew: &Crew,
-    (velocity, ladder): (Velocity, &Ladder),
-    clocks: &Sender<usize>,
-    mut hand_on: impl FnMut(Vec<Taken<Message>>) -> anyhow::Result<()>,
-) -> anyhow::Result<Work> {
-    let (mut work, mut rung) = (Work::default(), 0);
-    loop {
-        // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
-        let used = window.in_use();
-        let (buffered, in_flight) = (used.buffered, used.in_flight);
-        rung = velocity.rung(&Sense { buffered, in_flight, size: window.size(), rung }, ladder);
-        let _ = clocks.send(rung);
-        let mut round = window.take(most.unwrap_or(u64::MAX));
-        if round.is_empty() {
-            if window.is_exhausted() {
-                return Ok(work);
-            }
-            thread::park();
-            continue;
-        }
-        match crew {
-            Crew::Serial => round.iter_mut().for_each(|one| work.working += on_cpu(&mut one.item)),
-            Crew::Dealt(threads) => work.working += deal(*threads, &mut round)?,
-            Crew::Accelerator(engine) => {
-                for one in &mut round {
-                    work.on_accelerator(engine, &mut one.item)?;
-                }
-            }
-        }
-        hand_on(round)?;
     }
 }
 
@@ -219,7 +166,52 @@ fn deal(threads: usize, round: &mut [Taken<Message>]) -> anyhow::Result<Duration
     })
 }
 
-impl Work {
+impl Done {
+    /// Works until the window is exhausted.
+    fn go_round(
+        &mut self,
+        window: &RingWindow<Message>,
+        most: Option<u64>,
+        crew: &Crew,
+        (velocity, ladder): (Velocity, &Ladder),
+        clocks: &Sender<usize>,
+        take: &mut impl FnMut(Message) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut rung = 0;
+        loop {
+            // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
+            let used = window.in_use();
+            let (buffered, in_flight) = (used.buffered, used.in_flight);
+            rung = velocity.rung(&Sense { buffered, in_flight, size: window.size(), rung }, ladder);
+            let _ = clocks.send(rung);
+            let mut round = window.take(most.unwrap_or(u64::MAX));
+            if round.is_empty() {
+                if window.is_exhausted() {
+                    return Ok(());
+                }
+                thread::park();
+                continue;
+            }
+            match crew {
+                Crew::Serial => {
+                    round.iter_mut().for_each(|one| self.working += on_cpu(&mut one.item));
+                }
+                Crew::Dealt(threads) => self.working += deal(*threads, &mut round)?,
+                Crew::Accelerator(engine) => {
+                    for one in &mut round {
+                        self.on_accelerator(engine, &mut one.item)?;
+                    }
+                }
+            }
+            for taken in round {
+                self.messages += 1;
+                self.bytes += taken.item.buffer.len() as u64;
+                self.delays.push(taken.since.elapsed());
+                take(window.free(taken))?;
+            }
+        }
+    }
+
     /// Lets the engine's accelerator work on a message as long as there is one.
     fn on_accelerator(&mut self, engine: &Engine, message: &mut Message) -> anyhow::Result<()> {
         if self.lost.is_some() {
