@@ -8,7 +8,8 @@ use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
     AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel, ShaKernel,
 };
-use wattlock_tls::cbc::{HEADER_LEN, SealKernel, SealRecord, seal_records_with};
+use wattlock_tls::AAD_LEN;
+use wattlock_tls::cbc::{SealKernel, SealRecord, seal_records_with};
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, content)) = data.split_first_chunk::<60>() else { return };
@@ -95,7 +96,7 @@ fn macs(key: &[u8], lens: &[u8; 16], mut bytes: &[u8]) {
             let mut records: Vec<_> = messages
                 .iter()
                 .zip(tags.chunks_mut(algorithm.tag_len()))
-                .map(|(data, tag)| HmacRecord { header: [7; HEADER_LEN], data, tag })
+                .map(|(data, tag)| HmacRecord { header: [7; AAD_LEN], data, tag })
                 .collect();
             HmacKey::with_kernel(kernel, algorithm, key).sign_records(&mut records);
             tags
@@ -126,7 +127,7 @@ fn sealed(key: &[u8], lens: &[u8; 16], bytes: &[u8]) {
                 .iter_mut()
                 .take(usize::from(lens[0] % 17))
                 .map(|(end, in_out)| SealRecord {
-                    header: [9; HEADER_LEN],
+                    header: [9; AAD_LEN],
                     iv: *lens,
                     payload: 16..*end,
                     in_out,

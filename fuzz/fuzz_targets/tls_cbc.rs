@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::crypto::{HmacAlgorithm, HmacKey};
-use wattlock_tls::cbc::{self, HEADER_LEN};
+use wattlock_tls::{AAD_LEN, cbc};
 
 fuzz_target!(|data: &[u8]| {
     let Some((head, content)) = data.split_first_chunk::<8>() else { return };
@@ -42,4 +42,4 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-const HEADER: [u8; HEADER_LEN] = [9; HEADER_LEN];
+const HEADER: [u8; AAD_LEN] = [9; AAD_LEN];

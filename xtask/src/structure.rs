@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-crypto", &[]),
     ("wattlock-energy", &[]),
     ("wattlock-engine", &["wattlock-crypto", "wattlock-energy"]),
-    ("wattlock-tls", &["wattlock-crypto"]),
+    ("wattlock-tls", &["wattlock-crypto", "wattlock-engine"]),
     ("wattlock-gpu", &["wattlock-engine"]),
     ("wattlock-file", &["wattlock-engine"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),

@@ -77,10 +77,7 @@ impl GcmKey {
             len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
         };
         let aead = AeadKey::new(algorithm, key)?;
-        let mut hash_key = [0; BLOCK_LEN];
-        block_cipher(&aead).ecb_encrypt(&mut hash_key)?;
-        let hash = GHash::new(&hash_key.into());
-        hash_key.zeroize();
+        let hash = hash_of(block_cipher(&aead));
         Ok(Self { aead, hash, inverse: OnceLock::new() })
     }
 
@@ -358,6 +355,15 @@ impl GcmStream {
 
 fn block_cipher(aead: &AeadKey) -> &AesKey {
     aead.block_cipher().expect("AES-GCM has a block cipher")
+}
+
+/// The hash under the key of a block cipher, before any block (SP 800-38D, 6.4).
+fn hash_of(aes: &AesKey) -> GHash {
+    let mut hash_key = [0; BLOCK_LEN];
+    aes.ecb_encrypt(&mut hash_key).expect("one block is whole blocks");
+    let hash = GHash::new(&hash_key.into());
+    hash_key.zeroize();
+    hash
 }
 
 /// The last block of the hash: two lengths in bits.

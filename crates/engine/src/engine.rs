@@ -10,13 +10,14 @@ use crate::case::Case;
 use crate::cpu::Cpu;
 use crate::device::{Device, Fault};
 use crate::fit::Fit;
-use crate::job::{Cipher, Data, Job, Stores};
+use crate::job::{Cipher, Data, Job, Memory, Stores};
+use crate::lanes::{Lanes, Outcome, Settings};
 use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy};
 use crate::pool::Pool;
 use crate::profile::{Profiles, Residency};
 use crate::report::Report;
 use crate::run::{Progress, Run, Seat};
-use workers::{accelerate, compute, ended, lock, run_here};
+use workers::{accelerate, compute, ended, lock, records_here, run_here};
 
 mod workers;
 
@@ -33,6 +34,8 @@ pub struct Engine {
     profiles: Mutex<Profiles>,
     /// What each device said when it failed for the first time.
     faults: Mutex<BTreeMap<String, Fault>>,
+    /// For jobs with a deadline.
+    lanes: Lanes,
 }
 
 struct Entry {
@@ -53,6 +56,7 @@ impl Engine {
             pool,
             profiles: Mutex::default(),
             faults: Mutex::default(),
+            lanes: Lanes::without_accelerator(),
         }
     }
 
@@ -108,6 +112,23 @@ impl Engine {
         self
     }
 
+    /// The same engine with an accelerator for jobs with a deadline. `open` opens it, when it is
+    /// needed for the first time in a process, and again after a rest.
+    #[must_use]
+    pub fn with_lanes(
+        mut self,
+        settings: Settings,
+        open: impl Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync + 'static,
+    ) -> Self {
+        self.lanes = Lanes::new(settings, open);
+        self
+    }
+
+    /// The lanes of jobs with a deadline.
+    pub fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
     /// The names of all devices, the CPU first, chosen or not.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         let accelerators = self.accelerators.iter().map(|entry| entry.device.name());
@@ -143,6 +164,18 @@ impl Engine {
         self.run_by(self.policy, job)
     }
 
+    /// Works through `job` by its deadline, and returns when it is done: on the caller's thread, or
+    /// on the accelerator of the engine's [lanes](Engine::with_lanes) if the job is larger than their
+    /// threshold. A smaller one in memory allocates nothing and waits for nobody, and so does one
+    /// whose bytes are elsewhere: it is the CPU's.
+    ///
+    /// # Errors
+    /// What is wrong with the job, as [`Engine::run`] says; never what is wrong with the
+    /// accelerator. Output may then be incomplete, and memory holds a mixture.
+    pub fn run_in_time(&self, job: Job<'_>) -> Result<Outcome, Error> {
+        self.lanes.run(job)
+    }
+
     /// As [`Engine::run`], by another policy than the engine's.
     ///
     /// # Errors
@@ -171,9 +204,11 @@ impl Engine {
         only: Option<&str>,
         mut job: Job<'_>,
     ) -> Result<Report, Error> {
-        let slots = match &mut job.data {
-            Data::InPlace { slots } => Some(std::mem::take(slots)),
-            Data::Moved(_) => None,
+        let slots = match job.take_memory() {
+            Some(Memory::Slots(slots)) => Some(slots),
+            // What stands between other things is short, and stays with its caller.
+            Some(Memory::Records(records)) => return records_here(&job, records),
+            None => None,
         };
         let load = load(&job, slots.as_deref());
         let cpu = self.cpu_chosen || only == Some(Cpu::NAME);
@@ -356,7 +391,7 @@ fn load(job: &Job<'_>, slots: Option<&[u8]>) -> Load {
             let bytes = chunks.map(|chunks| chunks.saturating_mul(slot_len as u64));
             (bytes, bytes.is_none() || transfer.stores() == Stores::InOrder)
         }
-        (Data::InPlace { .. }, None) => (Some(0), false),
+        (Data::InPlace { .. } | Data::Records(_), None) => (Some(0), false),
     };
     Load { bytes, slot_len, chunk_len: job.chunk_len, in_order }
 }

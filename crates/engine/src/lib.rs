@@ -7,8 +7,8 @@
 //! does it and returns a [`Report`]. A [`Calibration`] measures what jobs take, and a [`Store`] keeps
 //! the [`Profiles`], from which the time of a job can be told before it is run.
 //!
-//! A server has many small jobs at once instead: a [`Scheduler`] spreads them over the threads that
-//! bring them and one device, by size and by what waits.
+//! A server has many small jobs at once instead: [`Engine::run_in_time`] spreads them over the
+//! threads that bring them and one device, by size and by what waits.
 //!
 //! ```
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
@@ -26,7 +26,7 @@
 //!     },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
-//! };
+//!, deadline: None };
 //! let report = Engine::new(2).run(job)?;
 //! assert_eq!(report.bytes(), 42);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,6 +41,7 @@ mod engine;
 pub mod fake;
 mod fit;
 mod job;
+mod lanes;
 mod outlet;
 mod policy;
 mod pool;
@@ -49,7 +50,6 @@ mod profile;
 mod refresh;
 mod report;
 mod run;
-mod scheduler;
 mod self_test;
 mod simulated;
 mod store;
@@ -64,7 +64,10 @@ pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop};
 pub use engine::Engine;
 pub use fit::{Fit, fit};
-pub use job::{Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Stores, Transfer, Transform};
+pub use job::{
+    Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Records, Rest, Stores, Transfer, Transform,
+};
+pub use lanes::{Covered, Lanes, Outcome, PathStatistics, Settings, Statistics, device_line};
 pub use policy::{
     Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
     Migration, Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,
@@ -73,9 +76,6 @@ pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
-pub use scheduler::{
-    Covered, Outcome, PathStatistics, Scheduler, Settings, Statistics, device_line,
-};
 pub use self_test::self_test;
 pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};

@@ -45,7 +45,12 @@ fn agrees(device: &dyn Device, cipher: Cipher<'_>) -> Result<(), Fault> {
     // No multiple of 256, so that swapped lanes never look alike.
     let mut given: Vec<u8> = (0..CHUNKS * CHUNK_LEN).map(|i| (i % 251) as u8).collect();
     let mut expected = given.clone();
-    let job = Job { cipher, chunk_len: CHUNK_LEN, data: Data::InPlace { slots: &mut [] } };
+    let job = Job {
+        cipher,
+        chunk_len: CHUNK_LEN,
+        data: Data::InPlace { slots: &mut [] },
+        deadline: None,
+    };
     let failed = |error: Error| Fault(error.to_string());
     job.apply(0, true, &mut expected).map_err(failed)?;
     let terms = Terms { full: 5, least: 1, slots: 2, may_decline: false, race: None };

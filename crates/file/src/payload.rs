@@ -82,6 +82,7 @@ impl Payload {
             cipher: Cipher::Aead { operation, key: &self.key, nonces: self.nonces, aad: Aad::None },
             chunk_len: self.layout.chunk_len,
             data: Data::Moved(&transfer),
+            deadline: None,
         };
         match run(job) {
             Ok(report) => Ok(Moved { report, plain_bytes: transfer.passed() }),

@@ -152,7 +152,7 @@ fn apply<S: Slot>(slot: &mut S, job: &Job<'_>, first: u64, bytes: &mut [u8]) -> 
 }
 
 fn job(cipher: Cipher<'_>, chunk_len: usize) -> Job<'_> {
-    Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } }
+    Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None }
 }
 
 fn pattern(len: usize) -> Vec<u8> {

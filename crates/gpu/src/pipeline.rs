@@ -387,8 +387,12 @@ mod tests {
         };
         let device = Faulty { slots: Mutex::new(vec![slot(), slot(), slot()]) };
         let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
-        let outcome =
-            engine.run(Job { cipher, chunk_len: 16 << 10, data: Data::InPlace { slots } });
+        let outcome = engine.run(Job {
+            cipher,
+            chunk_len: 16 << 10,
+            data: Data::InPlace { slots },
+            deadline: None,
+        });
         assert_eq!(calls.wiped.load(Ordering::Relaxed), 3, "keys are wiped however it ends");
         outcome
     }

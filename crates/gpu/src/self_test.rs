@@ -125,7 +125,7 @@ impl<S: Slot> Test<'_, S> {
 }
 
 fn job(cipher: Cipher<'_>, chunk_len: usize) -> Job<'_> {
-    Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } }
+    Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None }
 }
 
 fn pattern(len: usize) -> Vec<u8> {

@@ -2,24 +2,24 @@
 //!
 //! A request is what one call of OpenSSL brings: a write with all its records, a single record, or
 //! an update. RequestAllocation compares its bytes with the threshold T. What is not larger is done
-//! where it is called, and costs a comparison; the rest goes through [`Scheduler`], which has the
-//! queues, the control unit and the interaction unit.
+//! where it is called, and costs a comparison; the rest goes through the lanes of an [`Engine`], which
+//! have the queues, the control unit and the interaction unit.
 //!
-//! A [`Scheduler`] starts no thread and opens no device before the first request above T, and does
-//! both anew in a process that inherited it: so that it can be made before a server forks. A real
-//! device is opened beside the requests, which are the CPU's until then.
+//! The lanes start no thread and open no device before the first request above T, and do both anew
+//! in a process that inherited them: so that they can be made before a server forks. A real device
+//! is opened while requests go on, which are the CPU's until then.
 
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use wattlock_crypto::NONCE_LEN;
 use wattlock_crypto::gcm::GcmKey;
-use wattlock_crypto::{self as crypto, NONCE_LEN};
 use wattlock_engine::{
-    Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
-    Threshold, Transform, device_line, fit,
+    Cipher, Covered, Data, Engine, Fit, Job, Lane, Lines, Migration, Outcome, Settings, Threshold,
+    device_line, fit,
 };
 
 use crate::Error;
@@ -34,7 +34,7 @@ pub(crate) struct Allocation {
 struct Accelerator {
     wanted: Wanted,
     /// Left behind when a real device is in it: see [`Accelerator::drop`].
-    scheduler: ManuallyDrop<Scheduler>,
+    engine: ManuallyDrop<Engine>,
     /// T. With `auto`, until it is measured, what is never worth an accelerator.
     threshold: AtomicU64,
     /// Whether T is to be measured.
@@ -48,20 +48,6 @@ struct Accelerator {
     /// Migrations that are counted already.
     to_cpu: AtomicU64,
     to_accelerator: AtomicU64,
-}
-
-/// Work on the whole of a request, which is no cipher of the engine's: records with additional data
-/// or MACs.
-pub(crate) struct Whole<F>(pub(crate) F);
-
-impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for Whole<F> {
-    fn apply(
-        &self,
-        _offset: u64,
-        in_out: &mut [u8],
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok((self.0)(in_out)?)
-    }
 }
 
 impl Allocation {
@@ -111,48 +97,46 @@ impl Allocation {
         }
     }
 
-    /// True if a request of so many bytes goes to a device that is open and does ciphers of the
-    /// engine's only, not work of its own kind ([`Whole`]).
-    pub(crate) fn is_for_ciphers(&self, request: usize) -> bool {
-        self.accelerator.as_ref().is_some_and(|accelerator| {
-            accelerator.wanted.is_real()
-                && accelerator.allocate(request) == Lane::Accelerator
-                && accelerator.scheduler.open()
-        })
-    }
-
     /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
-    /// done.
+    /// done: a run of chunks of `chunk_len` in `slots`.
     pub(crate) fn run(
         &self,
         request: usize,
         cipher: Cipher<'_>,
-        in_out: &mut [u8],
+        chunk_len: usize,
+        slots: &mut [u8],
     ) -> Result<(), Error> {
-        self.run_chunks(request, cipher, in_out.len().max(1), in_out)
+        let chunk_len = chunk_len.max(1);
+        let job =
+            |slots| Job { cipher, chunk_len, data: Data::InPlace { slots }, deadline: DEADLINE };
+        match &self.accelerator {
+            Some(accelerator) if accelerator.allocate(request) == Lane::Accelerator => {
+                accelerator.run(request, job(slots))
+            }
+            accelerator => {
+                job(&mut []).apply(0, true, slots)?;
+                if accelerator.is_some() {
+                    count_lane(Lane::Cpu, request);
+                }
+                Ok(())
+            }
+        }
     }
 
-    /// The same for a run of chunks of so many bytes.
-    pub(crate) fn run_chunks(
-        &self,
-        request: usize,
-        cipher: Cipher<'_>,
-        chunk_len: usize,
-        in_out: &mut [u8],
-    ) -> Result<(), Error> {
-        let accelerator = match &self.accelerator {
-            Some(accelerator) if !self.is_callers(request) => accelerator,
-            _ => {
-                let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
-                job.apply(0, true, in_out)?;
-                self.did(request);
-                return Ok(());
+    /// The same for records of a write.
+    pub(crate) fn run_records(&self, request: usize, job: Job<'_>) -> Result<(), Error> {
+        match &self.accelerator {
+            Some(accelerator) if accelerator.allocate(request) == Lane::Accelerator => {
+                accelerator.run(request, Job { deadline: DEADLINE, ..job })
             }
-        };
-        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: in_out } };
-        let outcome = accelerator.scheduler.run(job)?;
-        accelerator.count(request, outcome);
-        Ok(())
+            accelerator => {
+                job.run_here()?;
+                if accelerator.is_some() {
+                    count_lane(Lane::Cpu, request);
+                }
+                Ok(())
+            }
+        }
     }
 }
 
@@ -177,7 +161,7 @@ impl Accelerator {
             Settings { threshold: first, migration, opens_beside, ..Settings::default() };
         Self {
             wanted,
-            scheduler: ManuallyDrop::new(Scheduler::new(settings, open)),
+            engine: ManuallyDrop::new(Engine::new(1).with_lanes(settings, open)),
             threshold: AtomicU64::new(first.0),
             is_auto,
             needs_lines,
@@ -186,6 +170,13 @@ impl Accelerator {
             to_cpu: AtomicU64::new(0),
             to_accelerator: AtomicU64::new(0),
         }
+    }
+
+    /// Does a request that is larger than T, and counts it.
+    fn run(&self, request: usize, job: Job<'_>) -> Result<(), Error> {
+        let outcome = self.engine.run_in_time(job)?;
+        self.count(request, outcome);
+        Ok(())
     }
 
     fn allocate(&self, request: usize) -> Lane {
@@ -215,14 +206,14 @@ impl Accelerator {
     fn measure(&self, accelerator: Option<Fit>) {
         let lines = cpu_line().zip(accelerator);
         if let Some((cpu, accelerator)) = lines {
-            self.scheduler.set_lines(Lines { cpu, accelerator });
+            self.engine.lanes().set_lines(Lines { cpu, accelerator });
         }
         if !self.is_auto {
             return;
         }
         let crossing = lines.map(|(cpu, accelerator)| Threshold::crossing(&cpu, &accelerator));
         let threshold = crossing.unwrap_or(Threshold::CPU_ONLY).max(LEAST_AUTO);
-        self.scheduler.set_threshold(threshold);
+        self.engine.lanes().set_threshold(threshold);
         self.threshold.store(threshold.0, Ordering::Relaxed);
         statistics::note_threshold(threshold.0);
     }
@@ -238,8 +229,8 @@ impl Accelerator {
             };
             count_event(event, 1);
         }
-        // Migrations happen to requests that wait, of whatever thread: the scheduler counts them.
-        let now = self.scheduler.statistics();
+        // Migrations happen to requests that wait, of whatever thread: the lanes count them.
+        let now = self.engine.lanes().statistics();
         for (event, seen, now) in [
             (Event::MigratedToCpu, &self.to_cpu, now.migrations_to_cpu),
             (Event::MigratedToAccelerator, &self.to_accelerator, now.migrations_to_accelerator),
@@ -258,7 +249,7 @@ impl Drop for Accelerator {
     fn drop(&mut self) {
         if !self.wanted.is_real() {
             // SAFETY: once, and nobody uses it afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.scheduler) };
+            unsafe { ManuallyDrop::drop(&mut self.engine) };
         }
     }
 }
@@ -279,12 +270,17 @@ fn cpu_line() -> Option<Fit> {
     fit(&samples)
 }
 
+/// How long a device may have a request before the CPU does it instead.
+const DEADLINE: Option<Duration> = Some(Duration::from_millis(100));
+
 /// What `auto` leaves to the CPU without asking: no way to a device takes less time.
 const LEAST_AUTO: Threshold = Threshold(1 << 10);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
+    use wattlock_crypto::{AesKernel, AesKey};
+
     use super::*;
 
     fn with(settings: &[(&CStr, &str)], paper_mode: bool) -> Result<Allocation, Error> {
@@ -338,17 +334,15 @@ mod tests {
             false,
         );
         let both = both.unwrap();
-        let add = Whole(|in_out: &mut [u8]| {
-            in_out.iter_mut().for_each(|byte| *byte += 1);
-            Ok(())
-        });
-        let mut memory = [0; 40];
+        let key = AesKey::new(AesKernel::best(), &[7; 16]).unwrap();
+        let cipher = Cipher::Ctr { key: &key, iv: [0; 16] };
+        let mut memory = [1; 40];
         for request in [32, 33] {
-            both.run(request, Cipher::Other(&add), &mut memory).unwrap();
+            both.run(request, cipher, 40, &mut memory).unwrap();
         }
-        assert_eq!(memory, [2; 40]);
-        let statistics = both.accelerator.as_ref().unwrap().scheduler.statistics();
+        assert_eq!(memory, [1; 40], "CTR twice is nothing");
+        let statistics = both.accelerator.as_ref().unwrap().engine.lanes().statistics();
         assert_eq!(statistics.accelerator.requests, 1);
-        assert_eq!(statistics.calls, 1, "the other never reached the scheduler");
+        assert_eq!(statistics.calls, 1, "the other never reached the lanes");
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_engine::Cipher as Work;
-use wattlock_tls::cbc;
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -19,7 +18,7 @@ use crate::params::Params;
 use crate::provider::paper_mode_is_on;
 use crate::random;
 use crate::statistics::{Path, count};
-use crate::tls::{self, BLOCK, Overhead};
+use wattlock_tls::{BLOCK, Overhead, cbc, explicit_iv_len, pad};
 
 const MAX_MAC_LEN: usize = HmacAlgorithm::MOST_TAG_LEN;
 
@@ -169,7 +168,7 @@ impl BlockCipher {
         if !in_out.len().is_multiple_of(BLOCK) {
             return Err(Error::PartialBlock);
         }
-        self.requests.run(in_out.len(), work, in_out)?;
+        self.requests.run(in_out.len(), work, in_out.len(), in_out)?;
         match (self.chaining, self.direction) {
             (Chaining::Ecb, _) => {}
             (Chaining::Cbc, Direction::Encrypt) => {
@@ -192,7 +191,7 @@ impl BlockCipher {
             Direction::Encrypt => {
                 let padded = Overhead::padded(len, 0);
                 let record = buffers.output(&[], padded)?;
-                tls::pad(&mut record[len..]);
+                pad(&mut record[len..]);
                 self.blocks(record)?;
                 Ok(padded)
             }
@@ -200,7 +199,7 @@ impl BlockCipher {
                 let record = buffers.output(&[], len)?;
                 self.blocks(record)?;
                 let tls = self.tls.as_mut().ok_or(Error::Internal)?;
-                let inside = record.get(tls::explicit_iv_len(tls.version)..);
+                let inside = record.get(explicit_iv_len(tls.version)..);
                 let inside = inside.ok_or(Error::Record)?;
                 let mac = &mut tls.mac[..self.mac_size];
                 let mut instead = [0; MAX_MAC_LEN];

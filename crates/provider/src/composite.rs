@@ -4,28 +4,26 @@
 //! Once additional data is set, the next update is a record: explicit IV, payload, room for MAC
 //! and padding. Without, it is plain CBC of whole blocks.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::{HmacAlgorithm, HmacKey};
 use wattlock_engine::Cipher as Work;
-use wattlock_tls::cbc::{self, SealRecord};
+use wattlock_tls::cbc::{self, Seal};
+use wattlock_tls::{AAD_LEN, BLOCK, HEADER_LEN, Overhead, RecordAad, explicit_iv_len};
 use zeroize::Zeroize;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
-use crate::allocation::{Allocation, Whole};
+use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
-use crate::gathered;
 use crate::key::Key;
-use crate::multiblock::{self, Reconstruction};
+use crate::multiblock::{self, Group, Reconstruction};
 use crate::params::Params;
 use crate::random;
 use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
-use crate::tls::{self, BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
 use single::CbcRecords;
 
 /// AES-`BITS`-CBC-HMAC-SHA1.
@@ -139,10 +137,10 @@ impl Composite {
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else { return Ok(()) };
         let ivs = &[self.iv];
         if self.direction == Direction::Encrypt {
-            self.requests.run(request, Work::CbcEncrypt { key, ivs }, in_out)?;
+            self.requests.run(request, Work::CbcEncrypt { key, ivs }, in_out.len(), in_out)?;
             self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
         } else {
-            self.requests.run(request, Work::CbcDecrypt { key, ivs }, in_out)?;
+            self.requests.run(request, Work::CbcDecrypt { key, ivs }, in_out.len(), in_out)?;
             self.iv = last;
         }
         Ok(())
@@ -151,15 +149,17 @@ impl Composite {
     /// One record, in place. What comes back begins behind the explicit IV.
     fn record(&mut self, aad: RecordAad, record: &mut [u8]) -> Result<usize, Error> {
         let mac = Arc::clone(self.mac.as_ref().ok_or(Error::NoKey)?);
-        let iv_len = tls::explicit_iv_len(aad.version());
+        let iv_len = explicit_iv_len(aad.version());
         if self.direction == Direction::Encrypt {
             let sealed = iv_len + Overhead::padded(aad.len(), mac.algorithm().tag_len());
             if record.len() != sealed {
                 return Err(Error::Record);
             }
-            let payload = iv_len..iv_len + aad.len();
             count(Path::CompositeRecord, 1, aad.len());
-            self.seal(&mac, aad, payload, record)?;
+            let (key, mac, ivs) = (self.key.get()?, &mac, &[self.iv]);
+            let seal = Seal { key, mac, first: aad, ivs, front: 0, explicit: iv_len };
+            self.requests.run(aad.len(), Work::Other(&seal), sealed, record)?;
+            self.iv = *record.last_chunk().ok_or(Error::Internal)?;
             return Ok(sealed);
         }
         self.blocks(record.len(), record)?;
@@ -176,70 +176,39 @@ impl Composite {
         }
     }
 
-    /// Seals a record whose payload lies there, and goes on with the IV.
-    fn seal(
-        &mut self,
-        mac: &HmacKey,
-        aad: RecordAad,
-        payload: Range<usize>,
-        in_out: &mut [u8],
-    ) -> Result<(), Error> {
-        let request = payload.len();
-        if self.requests.is_callers(request) {
-            let key = self.key.get()?;
-            let header = aad.bytes();
-            let mut records = [SealRecord { header, iv: self.iv, payload, in_out }];
-            cbc::seal_records(key, mac, &mut records)?;
-            let [SealRecord { in_out, .. }] = records;
-            self.iv = *in_out.last_chunk().ok_or(Error::Internal)?;
-            self.requests.did(request);
-            return Ok(());
-        }
-        // The accelerator does CBC, and the MAC is made here.
-        let (before, rest) = in_out.split_at_mut(payload.end);
-        let (tag, padding) = rest.split_at_mut(mac.algorithm().tag_len());
-        mac.sign(&[&aad.bytes(), &before[payload.start..]], tag);
-        tls::pad(padding);
-        self.blocks(request, in_out)
-    }
-
     /// All records of one write, side by side.
-    fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
+    fn records(&mut self, write: Reconstruction<'_>) -> Result<usize, Error> {
         let (key, mac) = (self.key.get()?, self.mac.as_ref().ok_or(Error::NoKey)?);
-        let (count_of, request) = (write.records(), write.payload_len());
-        count(Path::CompositeMultiblock, count_of, request);
-        let mut ivs = vec![[0; BLOCK]; count_of];
+        let records = write.records();
+        count(Path::CompositeMultiblock, records, write.payload_len());
+        let mut ivs = vec![[0; BLOCK]; records];
         random::fill(ivs.as_flattened_mut())?;
-        let mac_len = mac.algorithm().tag_len();
-        let overhead = Overhead::Cbc { mac_len };
-        let mut payloads = Vec::with_capacity(count_of);
-        for iv in &ivs {
-            let (aad, payload) = write.next_record().ok_or(Error::Internal)?;
-            write.put(&aad.header(overhead.sealed(payload.len())), 0)?;
-            write.put(iv, 0)?;
-            let padded = Overhead::padded(payload.len(), mac_len);
-            write.put(payload, padded - payload.len())?;
-            payloads.push((aad, payload.len()));
+        let len = write.packed_len();
+        for Group { first, count, aad, fragment, payload, records } in write.groups() {
+            let ivs = &ivs[first..first + count];
+            let seal = Seal { key, mac, first: aad, ivs, front: HEADER_LEN + BLOCK, explicit: 0 };
+            let place_len = seal.place_len();
+            let header = aad.header(place_len - HEADER_LEN);
+            let places = records.chunks_mut(place_len).zip(payload.chunks(fragment)).zip(ivs);
+            for ((place, payload), iv) in places {
+                let (front, body) = place.split_at_mut(HEADER_LEN + BLOCK);
+                front[..HEADER_LEN].copy_from_slice(&header);
+                front[HEADER_LEN..].copy_from_slice(iv);
+                body[..fragment].copy_from_slice(payload);
+            }
+            self.requests.run(payload.len(), Work::Other(&seal), place_len, records)?;
         }
-        let packed = write.packed();
-        if self.requests.is_for_ciphers(request)
-            && gathered::composite(&self.requests, (key, mac), &ivs, &payloads, packed)?
-        {
-            return Ok(packed.len());
-        }
-        let seal = Whole(|packed: &mut [u8]| seal_records(key, mac, &ivs, &payloads, packed));
-        self.requests.run(request, Work::Other(&seal), packed)?;
-        Ok(packed.len())
+        Ok(len)
     }
 
     fn set_aad(&mut self, params: &Params<'_>) -> Result<(), Error> {
         let Some(value) = params.find(name::TLS_AAD) else { return Ok(()) };
-        let aad = <[u8; TLS_AAD_LEN]>::try_from(value.octets()?);
+        let aad = <[u8; AAD_LEN]>::try_from(value.octets()?);
         let mut aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
         let mac_len = self.algorithm.tag_len();
         if self.direction == Direction::Encrypt {
             // The length has the explicit IV in it, and the MAC does not cover that.
-            aad.shorten(tls::explicit_iv_len(aad.version()))?;
+            aad = aad.shorter(explicit_iv_len(aad.version())).ok_or(Error::RecordAad)?;
             self.pad = Overhead::padded(aad.len(), mac_len) - aad.len();
         } else {
             self.pad = mac_len;
@@ -247,27 +216,6 @@ impl Composite {
         self.aad = Some(aad);
         Ok(())
     }
-}
-
-/// Seals records that lie one after the other: header, IV, payload, room for MAC and padding.
-fn seal_records(
-    key: &AesKey,
-    mac: &HmacKey,
-    ivs: &[[u8; BLOCK]],
-    payloads: &[(RecordAad, usize)],
-    packed: &mut [u8],
-) -> Result<(), wattlock_crypto::Error> {
-    let mac_len = mac.algorithm().tag_len();
-    let mut records = Vec::with_capacity(payloads.len());
-    let mut rest = packed;
-    for ((aad, len), &iv) in payloads.iter().zip(ivs) {
-        let (record, behind) =
-            rest.split_at_mut(HEADER_LEN + BLOCK + Overhead::padded(*len, mac_len));
-        let in_out = &mut record[HEADER_LEN + BLOCK..];
-        records.push(SealRecord { header: aad.bytes(), iv, payload: 0..*len, in_out });
-        rest = behind;
-    }
-    cbc::seal_records(key, mac, &mut records)
 }
 
 impl Cipher for Composite {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use wattlock_crypto::AesKey;
-use wattlock_engine::Cipher as Work;
+use wattlock_engine::{Cipher as Work, Data, Job};
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
-use crate::allocation::{Allocation, Whole};
+use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::key::Key;
@@ -115,17 +115,15 @@ impl Cipher for Stream {
         let len = buffers.len();
         let used = self.used.checked_add(len as u64).ok_or(Error::TooLong)?;
         let in_out = buffers.output(&[], len)?;
-        if self.used.is_multiple_of(BLOCK as u64) {
-            let iv = self.counter();
-            self.requests.run(len, Work::Ctr { key, iv }, in_out)?;
-        } else {
-            let (start, used) = (self.start, self.used);
-            let rest = Whole(|in_out: &mut [u8]| {
-                key.ctr(&start, used, in_out);
-                Ok(())
-            });
-            self.requests.run(len, Work::Other(&rest), in_out)?;
-        }
+        // The rest of a block that was begun is no work for a lane.
+        let begun = (self.begun() * BLOCK as u64 - self.used) as usize;
+        let (head, whole) = in_out.split_at_mut(begun.min(len));
+        let iv = self.start;
+        let data = Data::InPlace { slots: &mut [] };
+        let job = Job { cipher: Work::Ctr { key, iv }, chunk_len: 1, data, deadline: None };
+        job.apply(self.used, true, head)?;
+        let cipher = Work::Ctr { key, iv: self.counter() };
+        self.requests.run(whole.len(), cipher, whole.len(), whole)?;
         self.used = used;
         count(Path::Ctr, 1, len);
         Ok(len)

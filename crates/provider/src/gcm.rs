@@ -6,22 +6,21 @@ use subtle::ConstantTimeEq;
 use wattlock_crypto::gcm::{GcmKey, GcmStream};
 use wattlock_crypto::{NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Aad, Cipher as Work, Nonces, Operation};
+use wattlock_tls::gcm::{EXPLICIT_IV_LEN, FIXED_IV_LEN, OVERHEAD, Write};
+use wattlock_tls::{AAD_LEN, Overhead, RecordAad, is_whole_1_3};
 use zeroize::Zeroize;
 
 use crate::Error;
 use crate::abi::{Param, mode, name};
-use crate::allocation::{Allocation, Whole};
+use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
-use crate::gathered;
-use crate::multiblock::{self, Reconstruction};
+use crate::multiblock::{self, Group, Reconstruction};
 use crate::params::Params;
 use crate::random;
 use crate::self_check::{self, Suite};
 use crate::statistics::{Path, count};
-use crate::tls::{self, Overhead, RecordAad, TLS_AAD_LEN};
-pub(crate) use records::EXPLICIT_IV_LEN;
-use records::{FIXED_IV_LEN, GCM_OVERHEAD, GcmRecords, allocated, count_up, seal_records};
+use records::{GcmRecords, allocated, count_up};
 use tables::{GETTABLE, SETTABLE};
 
 mod records;
@@ -58,7 +57,7 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
             tag: [0; TAG_LEN],
             tag_len: None,
             tls: Tls { aad: None, pad: 0, records: 0 },
-            many: multiblock::State::new(Overhead::Fixed(GCM_OVERHEAD)),
+            many: multiblock::State::new(Overhead::Fixed(OVERHEAD)),
         })
     }
 }
@@ -133,12 +132,12 @@ impl Message {
         let aad = self.tls.aad.take().ok_or(Error::RecordAad)?;
         self.iv_state = IvState::Used;
         let len = buffers.len();
-        if !buffers.in_place() || len < GCM_OVERHEAD {
+        if !buffers.in_place() || len < OVERHEAD {
             return Err(Error::Record);
         }
         let record = buffers.output(&[], len)?;
         let (explicit_iv, sealed) = record.split_at_mut(EXPLICIT_IV_LEN);
-        let payload = len - GCM_OVERHEAD;
+        let payload = len - OVERHEAD;
         let aad = aad.bytes();
         count(Path::GcmRecord, 1, payload);
         let (operation, nonce, written) = match self.direction {
@@ -155,43 +154,25 @@ impl Message {
         let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
         let nonces = Nonces::Counted { first: nonce };
         let cipher = Work::Aead { operation, key, nonces, aad: Aad::Same(&aad) };
-        self.requests.run_chunks(payload, cipher, payload.max(1), sealed)?;
+        self.requests.run(payload, cipher, payload, sealed)?;
         Ok(written)
     }
 
     /// All records of one write.
-    fn records(&mut self, mut write: Reconstruction<'_>) -> Result<usize, Error> {
-        let (records, request) = (write.records(), write.payload_len());
-        count(Path::GcmMultiblock, records, request);
+    fn records(&mut self, write: Reconstruction<'_>) -> Result<usize, Error> {
+        let records = write.records();
+        count(Path::GcmMultiblock, records, write.payload_len());
         // The nonces are taken before anything is sealed: an error must not lead to their reuse.
-        let mut nonce = self.next_nonce(records as u64)?;
+        let nonce = self.next_nonce(records as u64)?;
         self.iv_state = IvState::Used;
-        let gcm_key = self.key.as_ref().ok_or(Error::NoKey)?;
-        let key = gcm_key.aead();
-        let is_callers = self.requests.is_callers(request);
-        let first = (write.aad(), nonce);
-        while let Some((aad, payload)) = write.next_record() {
-            write.put(&aad.header(GCM_OVERHEAD + payload.len()), 0)?;
-            write.put(&nonce[FIXED_IV_LEN..], 0)?;
-            if is_callers {
-                let (ciphertext, tag) =
-                    write.room(payload.len() + TAG_LEN)?.split_at_mut(payload.len());
-                tag.copy_from_slice(&key.seal_into(nonce, &aad.bytes(), payload, ciphertext)?);
-            } else {
-                write.put(payload, TAG_LEN)?;
-            }
-            count_up(&mut nonce[FIXED_IV_LEN..]);
+        let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
+        let (nonces, len) = (Nonces::Counted { first: nonce }, write.packed_len());
+        for Group { first, aad, fragment, payload, records, .. } in write.groups() {
+            let nonce = nonces.nonce(first as u64, false);
+            let job = Write { payload, fragment, records }.job_1_2(key, nonce, aad);
+            self.requests.run_records(payload.len(), job)?;
         }
-        let packed = write.packed();
-        if is_callers {
-            self.requests.did(request);
-        } else if request.is_multiple_of(records) && self.requests.is_for_ciphers(request) {
-            gathered::gcm(&self.requests, gcm_key, first, request / records, packed)?;
-        } else {
-            let seal = Whole(|packed: &mut [u8]| seal_records(key, first, packed));
-            self.requests.run(request, Work::Other(&seal), packed)?;
-        }
-        Ok(packed.len())
+        Ok(len)
     }
 
     fn nonce(&self) -> Result<[u8; NONCE_LEN], Error> {
@@ -400,7 +381,7 @@ impl Cipher for Message {
         let in_out = buffers.output(&[], len)?;
         let whole = self.tag_len == Some(TAG_LEN)
             && self.iv_len == NONCE_LEN
-            && tls::is_whole_1_3(stream.short_aad(), len);
+            && is_whole_1_3(stream.short_aad(), len);
         let (direction, tag) = (self.direction, &self.tag);
         let work = |stream: &mut GcmStream, in_out: &mut [u8]| match direction {
             Direction::Encrypt => stream.encrypt(key, in_out),
@@ -442,11 +423,11 @@ impl Cipher for Message {
             }
         }
         if let Some(value) = params.find(name::TLS_AAD) {
-            let aad = <[u8; TLS_AAD_LEN]>::try_from(value.octets()?);
-            let mut aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
+            let aad = <[u8; AAD_LEN]>::try_from(value.octets()?);
+            let aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
             let decrypting = self.direction == Direction::Decrypt;
-            aad.shorten(if decrypting { GCM_OVERHEAD } else { EXPLICIT_IV_LEN })?;
-            self.tls.aad = Some(aad);
+            let aad = aad.shorter(if decrypting { OVERHEAD } else { EXPLICIT_IV_LEN });
+            self.tls.aad = Some(aad.ok_or(Error::RecordAad)?);
             self.tls.pad = TAG_LEN;
         }
         self.set_fixed(params)?;

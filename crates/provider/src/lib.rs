@@ -3,7 +3,7 @@
 //! A module in Rust alone: it links no libcrypto, and OpenSSL's ABI is in the module `abi`. Of the
 //! units of EECA (Xiao et al. 2019), the *register unit* is the module `register`, the *request
 //! reconstruction* the module `multiblock`, the *scheduler unit* the module `allocation` with the
-//! engine's scheduler behind it, which has the *control* and *interaction* units as well.
+//! engine's lanes behind it, which have the *control* and *interaction* units as well.
 //! `docs/spec/provider.md` has the settings.
 //!
 //! OpenSSL calls `boundary`, which knows C and no cipher; the ciphers (`block`, `ctr`, `gcm`,
@@ -22,7 +22,6 @@ mod ctr;
 mod device;
 mod error;
 mod fork;
-mod gathered;
 mod gcm;
 mod host;
 mod key;
@@ -34,7 +33,6 @@ mod random;
 mod register;
 mod self_check;
 pub mod statistics;
-mod tls;
 
 pub use error::Error;
 pub use provider::{OSSL_provider_init, check_settings};

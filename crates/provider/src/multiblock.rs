@@ -17,12 +17,13 @@
 
 use std::marker::PhantomData;
 
+use wattlock_tls::{AAD_LEN, HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad};
+
 use crate::Error;
 use crate::abi::name;
 use crate::params::Params;
 use crate::provider::turn_multiblock_off;
 use crate::self_check::{Packed, Part};
-use crate::tls::{HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// The most records of a write. libssl has 4 or 8.
 const MAX_RECORDS: usize = 64;
@@ -53,14 +54,19 @@ struct Plan {
 }
 
 impl Plan {
-    /// Bytes of the payload of record `index`: equal ones, and the last takes what is left.
-    fn fragment(&self, index: usize) -> usize {
-        let fragment = self.payload / self.records;
-        if index + 1 == self.records {
-            self.payload - fragment * (self.records - 1)
-        } else {
-            fragment
-        }
+    /// Bytes of payload of each record but the last.
+    fn fragment(&self) -> usize {
+        self.payload / self.records
+    }
+
+    /// Bytes of payload of the last record, which takes what is left.
+    fn last(&self) -> usize {
+        self.payload - self.fragment() * (self.records - 1)
+    }
+
+    /// Bytes of a record with so much payload, header included.
+    fn sealed(&self, payload: usize) -> usize {
+        HEADER_LEN + self.overhead.sealed(payload)
     }
 }
 
@@ -74,14 +80,18 @@ impl<'a> Again<'a> {
     /// # Safety
     /// The write was sealed, and what was borrowed for it is given back.
     pub(crate) unsafe fn packed(self, bytes: usize) -> Result<Packed<'a>, Error> {
-        let Self(mut write) = self;
+        let Self(write) = self;
         if bytes != write.plan.packed {
             return Err(Error::Internal);
         }
-        let mut parts = Vec::with_capacity(write.records());
-        while let Some((aad, payload)) = write.next_record() {
-            parts.push(Part { aad, payload, sealed: write.plan.overhead.sealed(payload.len()) });
-        }
+        let plan = write.plan;
+        let part = |index| {
+            let start = plan.fragment() * index;
+            let len = if index + 1 == plan.records { plan.last() } else { plan.fragment() };
+            let payload = &write.input[start..start + len];
+            Part { aad: plan.aad.later(index, len), payload, sealed: plan.overhead.sealed(len) }
+        };
+        let parts = (0..plan.records).map(part).collect();
         // SAFETY: libssl's buffer has room for all that was announced, all of it was written, and
         // by the caller's word nobody else has it.
         let bytes = unsafe { std::slice::from_raw_parts_mut(write.out, bytes) };
@@ -89,13 +99,11 @@ impl<'a> Again<'a> {
     }
 }
 
-/// One write that is to be sealed: hands out payloads and takes records.
+/// One write that is to be sealed.
 pub(crate) struct Reconstruction<'a> {
     plan: Plan,
     input: &'a [u8],
-    next: usize,
     out: *mut u8,
-    written: usize,
     _borrowed: PhantomData<&'a mut [u8]>,
 }
 
@@ -137,7 +145,7 @@ impl State {
         }
         if let Some(value) = params.find(name::MULTI_AAD) {
             // SAFETY: in this protocol there are 13 bytes, whatever the size says.
-            let (aad, payload) = unsafe { value.declared::<TLS_AAD_LEN>() }?;
+            let (aad, payload) = unsafe { value.declared::<AAD_LEN>() }?;
             self.plan = None;
             self.plan(RecordAad::new(aad), payload, records(params)?, ready)?;
         }
@@ -154,7 +162,7 @@ impl State {
             return Err(Error::Multiblock);
         }
         self.written = 0;
-        Ok(Some(Reconstruction { plan, input, next: 0, out, written: 0, _borrowed: PhantomData }))
+        Ok(Some(Reconstruction { plan, input, out, _borrowed: PhantomData }))
     }
 
     fn plan(
@@ -172,12 +180,11 @@ impl State {
             && matches!(aad.version(), TLS_1_1 | TLS_1_2)
             && payload / records > 0
             && payload <= MAX_PAYLOAD * records
-            && plan.fragment(records - 1) <= MAX_PAYLOAD;
+            && plan.last() <= MAX_PAYLOAD;
         if !sound {
             return Err(Error::Multiblock);
         }
-        let sealed = |index| HEADER_LEN + self.overhead.sealed(plan.fragment(index));
-        plan.packed = (0..records).map(sealed).sum();
+        plan.packed = plan.sealed(plan.fragment()) * (records - 1) + plan.sealed(plan.last());
         self.records = records;
         self.packed = plan.packed;
         self.plan = Some(plan);
@@ -213,16 +220,11 @@ fn records(params: &Params<'_>) -> Result<usize, Error> {
 impl<'a> Reconstruction<'a> {
     /// For a look at it afterwards. To be asked for before anything was handed out.
     pub(crate) fn again(&self) -> Again<'a> {
-        Again(Self { next: 0, written: 0, ..*self })
+        Again(Self { ..*self })
     }
 
     pub(crate) fn records(&self) -> usize {
         self.plan.records
-    }
-
-    /// Additional data from which that of each record follows.
-    pub(crate) fn aad(&self) -> RecordAad {
-        self.plan.aad
     }
 
     /// Bytes of the whole payload.
@@ -230,46 +232,42 @@ impl<'a> Reconstruction<'a> {
         self.plan.payload
     }
 
-    /// Additional data and payload of the next record.
-    pub(crate) fn next_record(&mut self) -> Option<(RecordAad, &'a [u8])> {
-        if self.next == self.plan.records {
-            return None;
-        }
-        let len = self.plan.fragment(self.next);
-        let (payload, rest) = self.input.split_at(len);
-        let aad = self.plan.aad.later(self.next, len);
-        self.input = rest;
-        self.next += 1;
-        Some((aad, payload))
+    /// Bytes of all records.
+    pub(crate) fn packed_len(&self) -> usize {
+        self.plan.packed
     }
 
-    /// All that was put, one after the other.
-    pub(crate) fn packed(self) -> &'a mut [u8] {
-        // SAFETY: these bytes were handed out by `room`, nobody else has them, and that has ended
-        // with the borrow of `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.out, self.written) }
-    }
-
-    /// Appends `bytes` and so many zeros to the output.
-    pub(crate) fn put(&mut self, bytes: &[u8], zeros: usize) -> Result<(), Error> {
-        let room = self.room(bytes.len() + zeros)?;
-        let (copied, cleared) = room.split_at_mut(bytes.len());
-        copied.copy_from_slice(bytes);
-        cleared.fill(0);
-        Ok(())
-    }
-
-    /// Appends so many bytes to the output, which are whatever was there, and returns them.
-    pub(crate) fn room(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        let end = self.written + len;
-        if end > self.plan.packed {
-            return Err(Error::Internal);
-        }
-        let at = self.out.wrapping_add(self.written);
-        self.written = end;
+    /// The records in groups of one length each. libssl's writes are one group; of others the last
+    /// record is the second.
+    pub(crate) fn groups(self) -> impl Iterator<Item = Group<'a>> {
+        let plan = self.plan;
         // SAFETY: libssl's buffer has room for all that was announced, the input is no part of it,
-        // what was handed out before is in front of this, and memory that comes from beyond this
+        // nobody else has it while the write is sealed, and memory that comes from beyond this
         // module has some value.
-        Ok(unsafe { std::slice::from_raw_parts_mut(at, len) })
+        let packed = unsafe { std::slice::from_raw_parts_mut(self.out, plan.packed) };
+        let (fragment, last) = (plan.fragment(), plan.last());
+        let equal = if fragment == last { plan.records } else { plan.records - 1 };
+        let (payload, payload_left) = self.input.split_at(fragment * equal);
+        let (records, records_left) = packed.split_at_mut(plan.sealed(fragment) * equal);
+        let aad = plan.aad.later(0, fragment);
+        let first = Group { first: 0, count: equal, aad, fragment, payload, records };
+        let (payload, records) = (payload_left, records_left);
+        let aad = plan.aad.later(equal, last);
+        let second = Group { first: equal, count: 1, aad, fragment: last, payload, records };
+        [first, second].into_iter().filter(|group| !group.records.is_empty())
     }
+}
+
+/// Records of a write that have the same length.
+pub(crate) struct Group<'a> {
+    /// Records of the write before them.
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+    /// Additional data of the first of them.
+    pub(crate) aad: RecordAad,
+    /// Bytes of payload of each.
+    pub(crate) fragment: usize,
+    pub(crate) payload: &'a [u8],
+    /// Where they go, which has what was there before.
+    pub(crate) records: &'a mut [u8],
 }

@@ -13,13 +13,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use wattlock_crypto::hmac::HmacAlgorithm;
+use wattlock_tls::{HEADER_LEN, RecordAad};
 use zeroize::Zeroizing;
 
 use crate::Error;
 use crate::multiblock::Again;
 use crate::provider::turn_multiblock_off;
 use crate::statistics::{Path, count};
-use crate::tls::{HEADER_LEN, RecordAad};
 
 mod at_load;
 

@@ -72,7 +72,12 @@ impl Message {
         let nonces = Nonces::XorIndex { base: nonce };
         let aad = Aad::Same(front.get(aad)?);
         let cipher = Work::Aead { operation, key, nonces, aad };
-        let job = Job { cipher, chunk_len: len.max(1), data: Data::InPlace { slots: &mut [] } };
+        let job = Job {
+            cipher,
+            chunk_len: len.max(1),
+            data: Data::InPlace { slots: &mut [] },
+            deadline: None,
+        };
         Some(job.apply(0, true, slot))
     }
 

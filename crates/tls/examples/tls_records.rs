@@ -8,7 +8,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey};
-use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
+use wattlock_tls::AAD_LEN;
+use wattlock_tls::cbc::{self, SealKernel, SealRecord, seal_records_with};
 
 fn main() {
     let seconds = std::env::args().nth(1).map_or(0.2, |text| text.parse().expect("seconds"));
@@ -40,7 +41,7 @@ fn seal(key: &AesKey, mac: &HmacKey, count: usize, len: usize, row: Duration) {
         let mut records: Vec<_> = memory
             .chunks_exact_mut(sealed)
             .map(|record| SealRecord {
-                header: [3; HEADER_LEN],
+                header: [3; AAD_LEN],
                 iv: [9; 16],
                 payload: if count == 1 { 16..16 + len } else { 0..len },
                 in_out: &mut record[if count == 1 { 5 } else { 21 }..],
@@ -58,7 +59,7 @@ fn seal(key: &AesKey, mac: &HmacKey, count: usize, len: usize, row: Duration) {
 fn open(key: &AesKey, mac: &HmacKey, len: usize, row: Duration) {
     let tag_len = mac.algorithm().tag_len();
     let mut record = vec![1; (len + tag_len) / 16 * 16 + 16];
-    let mut header = [3; HEADER_LEN];
+    let mut header = [3; AAD_LEN];
     header[11..].copy_from_slice(&(len as u16).to_be_bytes());
     let (payload, rest) = record.split_at_mut(len);
     let (tag, padding) = rest.split_at_mut(tag_len);

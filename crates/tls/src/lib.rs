@@ -1,7 +1,11 @@
-//! Records of TLS: what is secret in them, where it lies, and the kernels that fit their number.
-//!
-//! The primitives are those of `wattlock-crypto`, which knows no TLS, and so are the errors. No I/O,
-//! no threads, no clock: everything here works on memory that the caller owns, in place.
+//! Records of TLS as jobs of the engine: what they look like, and what seals and opens them.
 #![forbid(unsafe_code)]
 
 pub mod cbc;
+pub mod gcm;
+mod record;
+
+pub use record::{
+    AAD_LEN, BLOCK, HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad, explicit_iv_len, is_whole_1_3,
+    pad,
+};

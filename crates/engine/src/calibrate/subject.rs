@@ -167,7 +167,7 @@ impl Subject {
             }
             (_, Key::Aes(key)) => Cipher::Ctr { key, iv: IV },
         };
-        Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots } }
+        Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots }, deadline: None }
     }
 
     /// Bytes in memory of `size` bytes of plaintext.

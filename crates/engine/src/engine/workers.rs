@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::cpu::Cpu;
 use crate::device::{Device, Fault, Stop};
-use crate::job::Job;
-use crate::policy::Plan;
+use crate::job::{Job, Records};
+use crate::policy::{Chosen, Plan};
 use crate::report::Report;
 use crate::run::Run;
 use crate::tally::Tally;
@@ -36,6 +36,18 @@ pub(super) fn run_here<'j>(
         job.apply(first, last, piece)?;
         tally.count(piece.len());
     }
+    report.wall = started.elapsed();
+    report.cpu.add(tally, report.wall);
+    Ok(report)
+}
+
+/// Works through records on the caller's thread.
+pub(super) fn records_here(job: &Job<'_>, mut records: Records<'_>) -> Result<Report, Error> {
+    let started = Instant::now();
+    let mut report = Report::new(Chosen::default());
+    let mut tally = Tally::default();
+    records.apply(job)?;
+    tally.count(records.len(job));
     report.wall = started.elapsed();
     report.cpu.add(tally, report.wall);
     Ok(report)

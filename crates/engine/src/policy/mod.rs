@@ -40,7 +40,7 @@ pub enum Policy {
     Hybrid,
     /// Accelerators for a job of more plaintext than the threshold, all CPU workers for another
     /// (EECA's RequestAllocation). Queues and migration are for many jobs at once: see
-    /// [`crate::Scheduler`].
+    /// [`crate::Lanes`].
     Threshold(Threshold),
     /// The one of the others that was measured to be the best.
     Auto {

@@ -17,8 +17,10 @@ use left::{Left, Quota};
 use piece::Slots;
 use redo_queue::{RedoQueue, Stored};
 
+pub(crate) use here::{finish, run_moved};
 pub use piece::Piece;
 
+mod here;
 mod left;
 mod piece;
 mod redo_queue;
@@ -97,7 +99,7 @@ impl<'j, 'd> Run<'j, 'd> {
                 Some(chunks) => Left::Known { first: chunks.start, end: chunks.end },
                 None => Left::Unknown { first: 0, ended: false },
             },
-            (None, Data::InPlace { .. }) => Left::Known { first: 0, end: 0 },
+            (None, Data::InPlace { .. } | Data::Records(_)) => Left::Known { first: 0, end: 0 },
         };
         let quota = match seats.is_empty() {
             true => Quota::default(),
@@ -188,7 +190,7 @@ impl<'j, 'd> Run<'j, 'd> {
         let slot_len = self.job.slot_len();
         let transfer = match &self.job.data {
             Data::Moved(transfer) => Some(*transfer),
-            Data::InPlace { .. } => None,
+            Data::InPlace { .. } | Data::Records(_) => None,
         };
         // An input of unknown length is read by one worker at a time.
         let unknown = transfer.is_some_and(|transfer| transfer.chunks().is_none());

@@ -21,7 +21,8 @@ fn terms(full: u64, may_decline: bool) -> Terms {
 fn with_run(chunks: usize, cpu_chunks: Option<u64>, terms: Terms, work: impl FnOnce(&Run<'_, '_>)) {
     let key = AesKey::new(AesKernel::Soft, &[0; 16]).unwrap();
     let cipher = Cipher::EcbEncrypt(&key);
-    let job = Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots: &mut [] } };
+    let job =
+        Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots: &mut [] }, deadline: None };
     let mut memory = vec![0; chunks * CHUNK];
     work(&Run::new(&job, Some(&mut memory), 3, cpu_chunks, vec![seat(terms)]));
 }

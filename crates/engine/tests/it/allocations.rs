@@ -7,8 +7,8 @@ use std::cell::Cell;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Aad, Cipher, Data, Engine, Goal, Job, Lane, Nonces, Operation, Policy, Scheduler, Settings,
-    Simulated, Threshold,
+    Aad, Cipher, Data, Engine, Goal, Job, Lane, Nonces, Operation, Policy, Settings, Simulated,
+    Threshold,
 };
 
 /// The system's allocator, and how often each thread has asked it.
@@ -75,7 +75,7 @@ fn a_small_job_in_memory_allocates_nothing() {
         for (name, cipher) in ciphers {
             let len = if matches!(cipher, Cipher::Aead { .. }) { 16384 + 16 } else { 16384 };
             let data = Data::InPlace { slots: &mut slots[..len] };
-            let job = Job { cipher, chunk_len: 16384, data };
+            let job = Job { cipher, chunk_len: 16384, data, deadline: None };
             let count = allocations(|| {
                 let report = engine.run(job).unwrap();
                 assert_eq!((report.bytes(), report.cpu.pieces), (len as u64, 1));
@@ -86,10 +86,10 @@ fn a_small_job_in_memory_allocates_nothing() {
 }
 
 #[test]
-fn a_small_request_of_a_scheduler_allocates_nothing() {
+fn a_small_request_on_the_lanes_allocates_nothing() {
     let aead = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap();
     let settings = Settings { threshold: Threshold(16384), ..Settings::default() };
-    let scheduler = Scheduler::new(settings, || Simulated::default().open());
+    let engine = Engine::new(1).with_lanes(settings, || Simulated::default().open());
     let mut slots = [0x5a; 1024 + 16];
     let nonces = Nonces::XorIndex { base: [3; 12] };
     // Some calls are timed for the statistics, and those are as good as the others.
@@ -97,14 +97,19 @@ fn a_small_request_of_a_scheduler_allocates_nothing() {
         let operation = if call % 2 == 0 { Operation::Seal } else { Operation::Open };
         let cipher =
             Cipher::Aead { operation, key: &aead, nonces, aad: Aad::Same(b"header of TLS") };
-        let job = Job { cipher, chunk_len: 1024, data: Data::InPlace { slots: &mut slots } };
+        let job = Job {
+            cipher,
+            chunk_len: 1024,
+            data: Data::InPlace { slots: &mut slots },
+            deadline: None,
+        };
         let count = allocations(|| {
-            let outcome = scheduler.run(job).unwrap();
+            let outcome = engine.run_in_time(job).unwrap();
             assert_eq!((outcome.lane, outcome.bytes), (Lane::Cpu, 1040));
         });
         assert_eq!(count, 0, "call {call}");
     }
-    assert_eq!(scheduler.statistics().device, None, "nor does it open anything");
+    assert_eq!(engine.lanes().statistics().device, None, "nor does it open anything");
 }
 
 #[test]
@@ -119,7 +124,9 @@ fn messages_side_by_side_allocate_what_the_kernel_does() {
     let engine = Engine::new(4);
     let cipher = Cipher::CbcEncrypt { key: &key, ivs: &ivs };
     let data = Data::InPlace { slots: &mut by_engine };
-    let count = allocations(|| drop(engine.run(Job { cipher, chunk_len: 256, data }).unwrap()));
+    let count = allocations(|| {
+        drop(engine.run(Job { cipher, chunk_len: 256, data, deadline: None }).unwrap());
+    });
     assert_eq!(count, kernel);
     assert!(by_engine == by_kernel);
 }

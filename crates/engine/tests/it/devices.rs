@@ -40,7 +40,7 @@ fn run(engine: &Engine, bytes: &mut [u8]) -> Result<Report, Error> {
 }
 
 fn run_with(engine: &Engine, cipher: Cipher<'_>, slots: &mut [u8]) -> Result<Report, Error> {
-    engine.run(Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots } })
+    engine.run(Job { cipher, chunk_len: CHUNK, data: Data::InPlace { slots }, deadline: None })
 }
 
 /// Runs a job of `len` bytes, which has to come out right.
@@ -343,7 +343,7 @@ proptest! {
         prop_assert_eq!(report.bytes(), len as u64);
         let memory = Memory { input: pattern(len), output: Mutex::default(), stores, length_known };
         let cipher = Cipher::Ctr { key: &key(), iv: IV };
-        let report = engine.run(Job { cipher, chunk_len: CHUNK, data: Data::Moved(&memory) }).unwrap();
+        let report = engine.run(Job { cipher, chunk_len: CHUNK, data: Data::Moved(&memory), deadline: None }).unwrap();
         prop_assert!(memory.output.into_inner().unwrap() == expected(len), "moved: {:?}", report);
         prop_assert_eq!(report.bytes(), len as u64);
     }

@@ -2,5 +2,5 @@
 
 mod allocations;
 mod devices;
+mod lanes;
 mod runs;
-mod scheduler;

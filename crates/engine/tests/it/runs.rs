@@ -42,6 +42,7 @@ fn in_place(engine: &Engine, operation: Operation, slots: &mut [u8]) -> Result<R
         },
         chunk_len: CHUNK,
         data: Data::InPlace { slots },
+        deadline: None,
     })
 }
 
@@ -71,6 +72,7 @@ impl Memory {
             },
             chunk_len: CHUNK,
             data: Data::Moved(self),
+            deadline: None,
         })
     }
 }
@@ -205,6 +207,7 @@ fn a_device_that_fails_is_named_and_the_cpu_finishes() {
             },
             chunk_len: CHUNK,
             data: Data::Moved(&transfer),
+            deadline: None,
         })
         .unwrap();
     let device = |name| report.devices().find(|device| device.name == name).unwrap();
@@ -272,6 +275,7 @@ fn a_worker_that_panics_leaves_nobody_waiting() {
         },
         chunk_len: CHUNK,
         data: Data::Moved(&transfer),
+        deadline: None,
     };
     let run = || Engine::new(3).run(job);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());

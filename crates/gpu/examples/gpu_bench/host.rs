@@ -99,7 +99,8 @@ fn policies(
         for (policy, seconds) in POLICIES.iter().zip(&mut seconds) {
             let cipher = Cipher::Ctr { key, iv: [1; 16] };
             let chunk_len = CHUNK.min(len);
-            let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut data } };
+            let job =
+                Job { cipher, chunk_len, data: Data::InPlace { slots: &mut data }, deadline: None };
             let started = Instant::now();
             let report = engine.run_by(policy.1, job).unwrap();
             if turn > 0 {

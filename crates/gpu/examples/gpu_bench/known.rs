@@ -55,7 +55,7 @@ fn compare(
         expected.extend_from_slice(pattern);
     }
     let data = Data::InPlace { slots: &mut expected };
-    engine.run(Job { cipher, chunk_len: CHUNK, data }).unwrap();
+    engine.run(Job { cipher, chunk_len: CHUNK, data, deadline: None }).unwrap();
     let mut found = vec![0; pattern.len()];
     for (n, expected) in expected.chunks(pattern.len()).enumerate() {
         resident.read(n * pattern.len(), &mut found)?;
@@ -82,7 +82,7 @@ fn gcm(
         let mut expected = slot.clone();
         let last = chunk + 1 == tags.len();
         let data = Data::InPlace { slots: &mut [] };
-        let job = Job { cipher, chunk_len: CHUNK, data };
+        let job = Job { cipher, chunk_len: CHUNK, data, deadline: None };
         job.apply(chunk as u64, last, &mut expected).unwrap();
         let mut found = slot;
         let text_len = found.len() - 16;

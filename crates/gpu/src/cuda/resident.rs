@@ -107,7 +107,7 @@ impl Resident {
         cipher: Cipher<'_>,
         chunk_len: usize,
     ) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
-        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
         let keys = task.keys;
@@ -126,7 +126,12 @@ impl Resident {
         lane_blocks: u32,
     ) -> Result<f64, Error> {
         let cipher = Cipher::Ctr { key, iv };
-        let job = Job { cipher, chunk_len: BLOCK, data: Data::InPlace { slots: &mut [] } };
+        let job = Job {
+            cipher,
+            chunk_len: BLOCK,
+            data: Data::InPlace { slots: &mut [] },
+            deadline: None,
+        };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
         let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
         let batch = batch.extended(lane_blocks).ok_or(Error::Unsupported("no blocks a thread"))?;

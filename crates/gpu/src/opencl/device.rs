@@ -141,7 +141,7 @@ impl OpenCl {
         lane_blocks: Option<u32>,
         in_out: &mut [u8],
     ) -> Result<Phases, Error> {
-        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         let task = Task::of(&job).ok_or(Error::NotForGpus)?;
         let batch = task.batch(0, true, in_out.len()).ok_or(Error::NotForGpus)?;
         let batch = match lane_blocks {

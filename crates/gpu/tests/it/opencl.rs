@@ -65,12 +65,13 @@ fn raw_modes_in_place() {
         Cipher::CbcDecrypt { key: &long, ivs: &ivs },
     ] {
         let mut expected = pattern(len);
-        let alone = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let alone =
+            Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         alone.apply(0, true, &mut expected).unwrap();
         until_shared(|| {
             let mut slots = pattern(len);
             let data = Data::InPlace { slots: &mut slots };
-            let report = engine.run(Job { cipher, chunk_len, data }).unwrap();
+            let report = engine.run(Job { cipher, chunk_len, data, deadline: None }).unwrap();
             assert_eq!(report.bytes(), len as u64);
             assert!(slots == expected);
             report
@@ -112,7 +113,7 @@ fn what_a_gpu_cannot_do_is_left_to_the_cpu() {
     for (cipher, chunk_len) in ciphers {
         let mut slots = pattern(2 << 20);
         let data = Data::InPlace { slots: &mut slots };
-        let report = engine.run(Job { cipher, chunk_len, data }).unwrap();
+        let report = engine.run(Job { cipher, chunk_len, data, deadline: None }).unwrap();
         assert_eq!((report.bytes(), of_device(&report)), (2 << 20, 0));
         assert!(report.devices().all(|device| device.fault.is_none()));
     }
@@ -128,11 +129,11 @@ fn chunks_are_sealed_and_opened_together() {
         let cipher = |operation| Cipher::Aead { operation, key: &key, nonces, aad: Aad::None };
         let run = |operation, slots: &mut [u8]| {
             let data = Data::InPlace { slots };
-            engine.run(Job { cipher: cipher(operation), chunk_len, data })
+            engine.run(Job { cipher: cipher(operation), chunk_len, data, deadline: None })
         };
         let mut expected = pattern(len);
         let data = Data::InPlace { slots: &mut [] };
-        let alone = Job { cipher: cipher(Operation::Seal), chunk_len, data };
+        let alone = Job { cipher: cipher(Operation::Seal), chunk_len, data, deadline: None };
         alone.apply(0, true, &mut expected).unwrap();
         let mut slots = Vec::new();
         until_shared(|| {
@@ -208,10 +209,13 @@ fn moved_jobs_are_whole_however_they_are_stored() {
         ),
     ];
     for (cipher, chunk_len) in ciphers {
-        let slot_len = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } }.slot_len();
+        let slot_len =
+            Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None }
+                .slot_len();
         let len = (16 << 20) - 123;
         let mut expected = pattern(len);
-        let alone = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let alone =
+            Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         alone.apply(0, true, &mut expected).unwrap();
         for stores in [Stores::Together, Stores::OneByOne, Stores::InOrder] {
             for known in [true, false] {
@@ -219,7 +223,8 @@ fn moved_jobs_are_whole_however_they_are_stored() {
                     let output = Mutex::new(vec![0; len]);
                     let moved = Moved { input: pattern(len), output, slot_len, stores, known };
                     let data = Data::Moved(&moved);
-                    let report = engine.run(Job { cipher, chunk_len, data }).unwrap();
+                    let report =
+                        engine.run(Job { cipher, chunk_len, data, deadline: None }).unwrap();
                     assert!(*moved.output.lock().unwrap() == expected, "{stores:?} {known}");
                     report
                 });

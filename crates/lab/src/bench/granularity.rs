@@ -59,6 +59,7 @@ pub fn granular_ctr(
         cipher: Cipher::Other(&blocks),
         chunk_len: block_len,
         data: Data::InPlace { slots: in_out },
+        deadline: None,
     };
     engine.run_by(Policy::Dealt { piece_chunks }, job)?;
     Ok(())

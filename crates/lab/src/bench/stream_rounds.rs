@@ -226,6 +226,7 @@ impl Done {
             cipher: work.cipher(),
             chunk_len,
             data: Data::InPlace { slots: &mut message.buffer },
+            deadline: None,
         };
         match engine.run_by(Policy::Gpu, job) {
             Ok(report) => {

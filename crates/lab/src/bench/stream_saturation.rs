@@ -94,7 +94,7 @@ impl Saturation {
                 aad: Aad::None,
             };
             let data = Data::InPlace { slots: &mut slots };
-            let job = Job { cipher, chunk_len: MESSAGE, data };
+            let job = Job { cipher, chunk_len: MESSAGE, data, deadline: None };
             if self.engine.run_by(Policy::Serial, job).is_ok() {
                 done.fetch_add(1, Ordering::Relaxed);
             }

@@ -148,8 +148,12 @@ fn run(
     grain: Option<usize>,
     window: &mut [u8],
 ) -> Result<(), Error> {
-    let job =
-        Job { cipher, chunk_len: grain.unwrap_or(CHUNK), data: Data::InPlace { slots: window } };
+    let job = Job {
+        cipher,
+        chunk_len: grain.unwrap_or(CHUNK),
+        data: Data::InPlace { slots: window },
+        deadline: None,
+    };
     match grain {
         Some(_) => engine.run_by(Policy::Dealt { piece_chunks: 1 }, job)?,
         None => engine.run(job)?,

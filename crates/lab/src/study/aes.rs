@@ -323,7 +323,7 @@ mod tests {
                 let work = Work { key: &key, how, chunk_len: 512 };
                 let mut slots = pattern(8 * 512 - 32);
                 let data = Data::InPlace { slots: &mut slots };
-                let job = Job { cipher: work.cipher(), chunk_len: 512, data };
+                let job = Job { cipher: work.cipher(), chunk_len: 512, data, deadline: None };
                 engine.run_by(Policy::Dealt { piece_chunks: 2 }, job).unwrap();
                 slots
             });

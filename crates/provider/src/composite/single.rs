@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacKey;
-use wattlock_tls::cbc;
+use wattlock_tls::{BLOCK, Overhead, RecordAad, cbc, pad};
 
 use crate::self_check::SingleRecords;
-use crate::tls::{self, BLOCK, Overhead, RecordAad};
 use crate::{Error, random};
 
 /// Records under these keys, with random IVs.
@@ -34,7 +33,7 @@ impl SingleRecords for CbcRecords<'_> {
         let (tag, padding) = rest.split_at_mut(mac_len);
         text.copy_from_slice(payload);
         self.mac.sign(&[&aad.bytes(), payload], tag);
-        tls::pad(padding);
+        pad(padding);
         Ok(self.key.cbc_encrypt(iv, body)?)
     }
 

@@ -1,23 +1,30 @@
-//! Work of AES-GCM as the lanes take it: records of TLS 1.2, and parts of a message.
+//! What the lanes take of AES-GCM that is no run of chunks, and records one by one.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use wattlock_crypto::gcm::GcmStream;
-use wattlock_crypto::{AeadKey, NONCE_LEN, TAG_LEN};
-use wattlock_engine::Cipher as Work;
+use wattlock_crypto::{self as crypto, AeadKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::{Cipher as Work, Transform};
+use wattlock_tls::RecordAad;
+use wattlock_tls::gcm::{EXPLICIT_IV_LEN, FIXED_IV_LEN};
 
 use crate::Error;
-use crate::allocation::{Allocation, Whole};
+use crate::allocation::Allocation;
 use crate::self_check::SingleRecords;
-use crate::tls::{HEADER_LEN, RecordAad};
 
-/// Bytes of the IV that a connection keeps to itself.
-pub(super) const FIXED_IV_LEN: usize = 4;
-/// Bytes of the IV that every record carries.
-pub(crate) const EXPLICIT_IV_LEN: usize = NONCE_LEN - FIXED_IV_LEN;
-/// What a record has beside its payload, without its header.
-pub(super) const GCM_OVERHEAD: usize = EXPLICIT_IV_LEN + TAG_LEN;
+/// A part of a message, which is no run of chunks: it goes on from the part before it.
+struct StreamPart<F>(F);
+
+impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for StreamPart<F> {
+    fn apply(
+        &self,
+        _offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok((self.0)(in_out)?)
+    }
+}
 
 /// Works on a part of a message, on the lane that its size says. After the accelerator's, the
 /// message goes on with the state in which the work left it that was finished, whoever began it.
@@ -34,34 +41,13 @@ pub(super) fn allocated(
     }
     let before = stream.clone();
     let after = Mutex::new(stream);
-    let part = Whole(|in_out: &mut [u8]| {
+    let part = StreamPart(|in_out: &mut [u8]| {
         let mut stream = before.clone();
         work(&mut stream, in_out)?;
         **after.lock().unwrap_or_else(PoisonError::into_inner) = stream;
         Ok(())
     });
-    requests.run(in_out.len(), Work::Other(&part), in_out)
-}
-
-/// Seals records that lie one after the other: header, explicit IV, payload, room for the tag.
-pub(super) fn seal_records(
-    key: &AeadKey,
-    (aad, mut nonce): (RecordAad, [u8; NONCE_LEN]),
-    packed: &mut [u8],
-) -> Result<(), wattlock_crypto::Error> {
-    let mut rest = packed;
-    let mut index = 0;
-    while let Some((header, behind)) = rest.split_at_mut_checked(HEADER_LEN) {
-        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
-        let (record, behind) = behind.split_at_mut(len);
-        let aad = aad.later(index, len - GCM_OVERHEAD);
-        let (payload, tag) = record[EXPLICIT_IV_LEN..].split_at_mut(len - GCM_OVERHEAD);
-        tag.copy_from_slice(&key.seal(nonce, &aad.bytes(), payload)?);
-        count_up(&mut nonce[FIXED_IV_LEN..]);
-        index += 1;
-        rest = behind;
-    }
-    Ok(())
+    requests.run(in_out.len(), Work::Other(&part), in_out.len(), in_out)
 }
 
 /// Records of a write, one by one: the first has that nonce, and the others count on.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_crypto::{AesKernel, AesKey, TAG_LEN};
+use wattlock_tls::gcm::EXPLICIT_IV_LEN;
+use wattlock_tls::{AAD_LEN, BLOCK, HEADER_LEN, Overhead, RecordAad};
 
 use crate::Error;
 use crate::abi::{Param, name};
@@ -13,9 +15,8 @@ use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction};
 use crate::composite::Composite;
-use crate::gcm::{EXPLICIT_IV_LEN, Gcm};
+use crate::gcm::Gcm;
 use crate::params::Params;
-use crate::tls::{BLOCK, HEADER_LEN, Overhead, RecordAad, TLS_AAD_LEN};
 
 /// Records of a write; libssl has no others.
 const RECORDS: [usize; 2] = [4, 8];
@@ -130,7 +131,7 @@ fn composite(
 }
 
 fn aad() -> RecordAad {
-    let mut aad = [0; TLS_AAD_LEN];
+    let mut aad = [0; AAD_LEN];
     aad[..8].copy_from_slice(&SEQUENCE.to_be_bytes());
     aad[8..11].copy_from_slice(&[23, 3, 3]);
     RecordAad::new(aad)

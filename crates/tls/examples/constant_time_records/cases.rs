@@ -4,7 +4,8 @@
 use std::hint::black_box;
 
 use wattlock_crypto::{AesKernel, AesKey, HmacAlgorithm, HmacKey};
-use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
+use wattlock_tls::AAD_LEN;
+use wattlock_tls::cbc::{self, SealKernel, SealRecord, seal_records_with};
 
 use crate::methods::{Case, Kind, case};
 
@@ -124,7 +125,7 @@ fn wrong_padding<const ALGORITHM: usize>(secrets: &mut [u8]) {
     }
 }
 
-const HEADER: [u8; HEADER_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0, 0];
+const HEADER: [u8; AAD_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0, 0];
 const KEY: usize = 32;
 /// Room for the longest padding and MAC and a little more.
 const RECORD: usize = 336;

@@ -18,7 +18,7 @@ use wattlock_crypto::mask::{equal, less};
 use wattlock_crypto::{Error, HmacAlgorithm, HmacKey};
 use zeroize::Zeroize;
 
-use super::HEADER_LEN;
+use crate::record::AAD_LEN;
 
 /// Checks padding and MAC of a deciphered record, without its explicit IV, and returns the bytes of
 /// its payload, which are the first.
@@ -29,7 +29,7 @@ use super::HEADER_LEN;
 /// # Errors
 /// [`Error::Authentication`], for a wrong padding, a wrong MAC and a record that has no room for
 /// them, without a difference.
-pub fn verify(key: &HmacKey, mut header: [u8; HEADER_LEN], record: &[u8]) -> Result<usize, Error> {
+pub fn verify(key: &HmacKey, mut header: [u8; AAD_LEN], record: &[u8]) -> Result<usize, Error> {
     let tag_len = key.algorithm().tag_len();
     if record.len() <= tag_len || record.len() > u16::MAX.into() {
         return Err(Error::Authentication);

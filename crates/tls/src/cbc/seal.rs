@@ -3,11 +3,11 @@
 use wattlock_crypto::stitched::{Message, StitchedKernel, StitchedKeys};
 use wattlock_crypto::{AesKey, CbcRecord, Error, HmacAlgorithm, HmacKey, HmacRecord, ShaKernel};
 
-use super::HEADER_LEN;
+use crate::record::{AAD_LEN, pad};
 
 /// A record that is to be sealed. Its `header` is sequence number, type, version and length; before
 /// its `payload` may be an explicit IV; behind it is room for the MAC and 1 to 256 bytes of padding.
-pub type SealRecord<'a> = Message<'a, HEADER_LEN>;
+pub type SealRecord<'a> = Message<'a, AAD_LEN>;
 
 /// How a record is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +101,7 @@ pub fn seal_records_with(
         assert!(room.is_some_and(|room| (1..=256).contains(&room)), "room for MAC and padding");
     }
     for record in &mut *records {
-        let padding = &mut record.in_out[record.payload.end + mac.algorithm().tag_len()..];
-        // n bytes of the value n - 1.
-        padding.fill(padding.len().wrapping_sub(1) as u8);
+        pad(&mut record.in_out[record.payload.end + mac.algorithm().tag_len()..]);
     }
     if let SealKernel::Stitched(kernel) = kernel
         && records.len() < fewest_apart(mac)

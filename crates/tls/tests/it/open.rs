@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use wattlock_crypto::{Error, HmacAlgorithm, HmacKey};
-use wattlock_tls::cbc::{self, HEADER_LEN};
+use wattlock_tls::{AAD_LEN, cbc};
 
-const HEADER: [u8; HEADER_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0xaa, 0xaa];
+const HEADER: [u8; AAD_LEN] = [0, 1, 2, 3, 4, 5, 6, 7, 23, 3, 3, 0xaa, 0xaa];
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -120,7 +120,7 @@ fn every_bit_of_payload_mac_and_header_counts() {
             wrong[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(accepted(&key, &wrong), None, "{algorithm}, bit {bit}");
         }
-        for bit in 0..8 * (HEADER_LEN - 2) {
+        for bit in 0..8 * (AAD_LEN - 2) {
             let mut header = HEADER;
             header[bit / 8] ^= 1 << (bit % 8);
             assert!(cbc::verify(&key, header, &record).is_err(), "{algorithm}, bit {bit}");

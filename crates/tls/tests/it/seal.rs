@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use wattlock_crypto::{AesKernel, AesKey, Error, HmacAlgorithm, HmacKey};
-use wattlock_tls::cbc::{self, HEADER_LEN, SealKernel, SealRecord, seal_records_with};
+use wattlock_tls::AAD_LEN;
+use wattlock_tls::cbc::{self, SealKernel, SealRecord, seal_records_with};
 
 fn pattern(len: usize, from: usize) -> Vec<u8> {
     (from..from + len).map(|i| (i % 251) as u8).collect()
@@ -11,7 +12,7 @@ fn pattern(len: usize, from: usize) -> Vec<u8> {
 
 /// What a test seals: header, IV, payload, and bytes before the payload.
 struct Plain {
-    header: [u8; HEADER_LEN],
+    header: [u8; AAD_LEN],
     iv: [u8; 16],
     before: usize,
     payload: Vec<u8>,
@@ -19,7 +20,7 @@ struct Plain {
 
 impl Plain {
     fn new(number: usize, before: usize, len: usize) -> Self {
-        let mut header = [number as u8; HEADER_LEN];
+        let mut header = [number as u8; AAD_LEN];
         header[11..].copy_from_slice(&(len as u16).to_be_bytes());
         Self { header, iv: [0x10 + number as u8; 16], before, payload: pattern(len, 7 * number) }
     }
@@ -190,7 +191,7 @@ fn a_record_of_a_part_of_a_block_is_refused_and_untouched() {
         for kernel in SealKernel::all() {
             let (mut whole, mut part) = ([7; 112], [7; 111]);
             let mut records = [&mut whole[..], &mut part[..]].map(|in_out| SealRecord {
-                header: [0; HEADER_LEN],
+                header: [0; AAD_LEN],
                 iv: [0; 16],
                 payload: 0..10,
                 in_out,

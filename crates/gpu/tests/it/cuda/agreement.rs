@@ -16,7 +16,7 @@ fn apply(
     data: &mut [u8],
 ) -> (Vec<u8>, Report) {
     let mut expected = data.to_vec();
-    let job = |data| Job { cipher, chunk_len, data };
+    let job = |data| Job { cipher, chunk_len, data, deadline: None };
     let slots = &mut expected;
     Engine::new(1).run_by(Policy::Serial, job(Data::InPlace { slots })).unwrap();
     let file = File::new(
@@ -61,7 +61,12 @@ fn in_place_without_copies_for_the_cpu() {
     for _ in 0..20 {
         let mut data = pattern(24 << 20);
         let cipher = Cipher::Ctr { key: &key, iv: [0xfe; 16] };
-        let job = Job { cipher, chunk_len: 65_536, data: Data::InPlace { slots: &mut data } };
+        let job = Job {
+            cipher,
+            chunk_len: 65_536,
+            data: Data::InPlace { slots: &mut data },
+            deadline: None,
+        };
         by_device += by(&engine.run(job).unwrap(), "cuda:0");
         let mut expected = pattern(24 << 20);
         key.ctr(&[0xfe; 16], 0, &mut expected);
@@ -135,7 +140,7 @@ fn a_forged_chunk_is_named_and_its_plaintext_never_released() {
     let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &pattern(32)).unwrap();
     fn job<'a>(key: &'a AeadKey, operation: Operation, slots: &'a mut [u8]) -> Job<'a> {
         let cipher = Cipher::Aead { operation, key, nonces: Nonces::IndexAndLast, aad: Aad::None };
-        Job { cipher, chunk_len: 1024, data: Data::InPlace { slots } }
+        Job { cipher, chunk_len: 1024, data: Data::InPlace { slots }, deadline: None }
     }
     let mut sealed = vec![0; 120 * 1040];
     engine.run(job(&key, Operation::Seal, &mut sealed)).unwrap();
@@ -227,6 +232,7 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
     // A part of a block is the job's fault, on whatever device.
     let mut data = pattern((1 << 20) + 1);
     let cipher = Cipher::EcbEncrypt(&key);
-    let job = Job { cipher, chunk_len: 4096, data: Data::InPlace { slots: &mut data } };
+    let job =
+        Job { cipher, chunk_len: 4096, data: Data::InPlace { slots: &mut data }, deadline: None };
     assert!(matches!(engine.run(job).unwrap_err(), Error::Cipher { .. }));
 }

@@ -58,7 +58,7 @@ fn a_lost_device_stays_out_of_later_jobs() {
         machine.fails("lost");
         let cipher = Cipher::Ctr { key: &key, iv: [0; 16] };
         let file = File::new(pattern(1 << 20), 4096, Stores::Together);
-        let job = Job { cipher, chunk_len: 4096, data: Data::Moved(&file) };
+        let job = Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None };
         let report = engine.run(job).unwrap();
         let mut expected = pattern(1 << 20);
         key.ctr(&[0; 16], 0, &mut expected);
@@ -79,7 +79,9 @@ fn memory_that_runs_out_in_the_middle() {
     let ivs = vec![[3; 16]; 1024];
     let cipher = Cipher::CbcDecrypt { key: &key, ivs: &ivs };
     let file = File::new(pattern(1 << 20), 4096, Stores::Together);
-    let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+    let report = engine
+        .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+        .unwrap();
     let mut expected = pattern(1 << 20);
     for chunk in expected.chunks_mut(4096) {
         key.cbc_decrypt(&[3; 16], chunk).unwrap();
@@ -101,7 +103,12 @@ fn files_are_finished_in_every_order_of_stores() {
             let engine = Engine::new(1).with_device(Box::new(device)).with_policy(Policy::Gpu);
             let key = aes(256);
             let cipher = Cipher::Ctr { key: &key, iv: [1; 16] };
-            let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) });
+            let report = engine.run(Job {
+                cipher,
+                chunk_len: 4096,
+                data: Data::Moved(&file),
+                deadline: None,
+            });
             let mut expected = file.input.clone();
             key.ctr(&[1; 16], 0, &mut expected);
             assert!(*file.output.lock().unwrap() == expected, "{stores:?} {faults}");

@@ -171,7 +171,9 @@ pub fn ctr(device: Cuda, policy: Policy, data: &mut [u8]) -> Report {
     let key = aes(256);
     let cipher = Cipher::Ctr { key: &key, iv: [0xff; 16] };
     let file = File::new(data.to_vec(), 4096, Stores::Together);
-    let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+    let report = engine
+        .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+        .unwrap();
     data.copy_from_slice(&file.output.lock().unwrap());
     report
 }

@@ -29,7 +29,7 @@ fn every_operation_on_resident_data() {
         ),
     ] {
         let mut expected = pattern(len);
-        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         job.apply(0, true, &mut expected).unwrap();
         let mut resident = device.resident(len).unwrap();
         resident.write(0, &pattern(len)).unwrap();

@@ -53,7 +53,9 @@ fn works(device: Cuda, case: &str) -> Report {
     let key = aes(128);
     let cipher = Cipher::Ctr { key: &key, iv: [7; 16] };
     let file = File::new(pattern((1 << 20) + 5), 4096, Stores::OneByOne);
-    let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+    let report = engine
+        .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+        .unwrap();
     let mut expected = file.input.clone();
     key.ctr(&[7; 16], 0, &mut expected);
     assert!(*file.output.lock().unwrap() == expected, "{case}");
@@ -191,7 +193,8 @@ fn a_profile_sets_the_limit() {
     let key = aes(128);
     let mut data = pattern(1 << 20);
     let cipher = Cipher::Ctr { key: &key, iv: [7; 16] };
-    let job = Job { cipher, chunk_len: 4096, data: Data::InPlace { slots: &mut data } };
+    let job =
+        Job { cipher, chunk_len: 4096, data: Data::InPlace { slots: &mut data }, deadline: None };
     let report = engine.run(job).unwrap();
     let said = report.devices().find_map(|device| device.fault.clone()).unwrap();
     assert!(said.0.contains("cuEventSynchronize did not return within 2."), "{said}");

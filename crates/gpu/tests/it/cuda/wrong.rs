@@ -48,12 +48,13 @@ fn run(seed: u64) -> bool {
         5 => (Cipher::CbcDecrypt { key: &key, ivs: &ivs }, 4096),
         _ => (Cipher::Ctr { key: &key, iv: [0xfe; 16] }, 1000),
     };
-    let job = |data| Job { cipher, chunk_len, data };
+    let job = |data| Job { cipher, chunk_len, data, deadline: None };
     let slot_len = job(Data::InPlace { slots: &mut [] }).slot_len();
     let mut input = pattern(200 * slot_len);
     if let Cipher::Aead { operation: Operation::Open, .. } = cipher {
         let (seal, _) = of_aead(Operation::Seal);
-        let sealing = Job { cipher: seal, chunk_len, data: Data::InPlace { slots: &mut [] } };
+        let sealing =
+            Job { cipher: seal, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         sealing.apply(0, true, &mut input).unwrap();
     }
     let mut expected = input.clone();
@@ -131,11 +132,14 @@ fn what_went_wrong_is_said() {
         let file = File::new(pattern(1 << 20), 4096, Stores::OneByOne);
         let cipher = Cipher::Ctr { key: &key, iv: [1; 16] };
         // The keys' copies come first.
-        engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+        engine
+            .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+            .unwrap();
         machine.fails(faults);
         let file = File::new(pattern(1 << 20), 4096, Stores::OneByOne);
-        let report: Report =
-            engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+        let report: Report = engine
+            .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+            .unwrap();
         let fault = report.devices().find_map(|device| device.fault.clone());
         Some(fault.map(|fault| fault.0).unwrap_or_default())
     };
@@ -162,7 +166,9 @@ fn a_systematic_fault_is_found_by_the_cpu() {
     let key = aes(256);
     let file = File::new(pattern(1 << 20), 4096, Stores::OneByOne);
     let cipher = Cipher::Ctr { key: &key, iv: [1; 16] };
-    let report = engine.run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file) }).unwrap();
+    let report = engine
+        .run(Job { cipher, chunk_len: 4096, data: Data::Moved(&file), deadline: None })
+        .unwrap();
     let mut expected = pattern(1 << 20);
     key.ctr(&[1; 16], 0, &mut expected);
     assert!(*file.output.lock().unwrap() == expected);

@@ -6,7 +6,7 @@ use wattlock_engine::crypto::{
     ShaKernel, roofline,
 };
 use wattlock_engine::{Aad, Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
-use wattlock_tls::cbc::HEADER_LEN;
+use wattlock_tls::AAD_LEN;
 
 use super::super::rates::Contender;
 use super::{IV, KEY, RECORD, RECORD_STRIDE};
@@ -71,7 +71,8 @@ pub fn memory_by(threads: usize) -> Contender<'static> {
     let engine = Engine::new(threads);
     Contender::new(MEMORY, move |buffer| {
         let data = Data::InPlace { slots: buffer };
-        let job = Job { cipher: Cipher::Other(&PassOver), chunk_len: 64 << 10, data };
+        let job =
+            Job { cipher: Cipher::Other(&PassOver), chunk_len: 64 << 10, data, deadline: None };
         engine.run(job).expect("nothing can fail");
     })
     .threads(threads)
@@ -130,7 +131,7 @@ pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Conte
     Contender::new("wattlock", move |slots| {
         let nonces = Nonces::XorIndex { base: [7; 12] };
         let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces, aad: Aad::None };
-        let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots } };
+        let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots }, deadline: None };
         engine.run(job).expect("short messages");
     })
     .kernel("aws-lc")
@@ -157,7 +158,7 @@ pub fn parc4_reuse(threads: usize) -> Contender<'static> {
     let engine = Engine::new(threads);
     Contender::new("wattlock", move |buffer| {
         let data = Data::InPlace { slots: buffer };
-        let job = Job { cipher: Cipher::Other(&reuse), chunk_len: 64 << 10, data };
+        let job = Job { cipher: Cipher::Other(&reuse), chunk_len: 64 << 10, data, deadline: None };
         engine.run(job).expect("whole chunks");
     })
     .kernel("portable")
@@ -192,11 +193,7 @@ pub fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Contender<'s
         let mut records: Vec<_> = buffer
             .chunks(RECORD_STRIDE)
             .zip(tags.chunks_mut(len))
-            .map(|(record, tag)| HmacRecord {
-                header: [0; HEADER_LEN],
-                data: &record[..RECORD],
-                tag,
-            })
+            .map(|(record, tag)| HmacRecord { header: [0; AAD_LEN], data: &record[..RECORD], tag })
             .collect();
         key.sign_records(&mut records);
         let count = records.len() as u64;

@@ -61,8 +61,12 @@ impl<'a> Crypt<'a> {
         };
         let work = Work { key: self.key, how, chunk_len: CHUNK_LEN };
         let started = Instant::now();
-        let job =
-            Job { cipher: work.cipher(), chunk_len: CHUNK_LEN, data: Data::InPlace { slots } };
+        let job = Job {
+            cipher: work.cipher(),
+            chunk_len: CHUNK_LEN,
+            data: Data::InPlace { slots },
+            deadline: None,
+        };
         let report = self.engine.run_by(self.policy, job).map_err(|error| match error {
             wattlock_engine::Error::NoDevice { .. } => Error::NoDevice,
             other => Error::Engine(other),

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use wattlock_engine::{
-    Cipher, Covered, Data, Fit, Job, Lane, Lines, Migration, Outcome, Scheduler, Settings,
-    Simulated, Transform,
+    Cipher, Covered, Data, Engine, Fit, Job, Lane, Lines, Migration, Outcome, Settings, Simulated,
+    Transform,
 };
 
-use super::{HOUR, Keys, Request, one_slot, quick, right, scheduler, settings, until};
+use super::{HOUR, Keys, Request, engine, one_slot, quick, right, right_within, settings, until};
 
 /// A request that says when it has begun and ends when it is told to.
 struct Held {
@@ -38,11 +38,12 @@ impl Transform for Held {
     }
 }
 
-fn run_held(scheduler: &Scheduler, held: &Held, bytes: usize) -> Outcome {
+fn run_held(engine: &Engine, held: &Held, bytes: usize) -> Outcome {
     let mut slots = vec![0; bytes];
     let data = Data::InPlace { slots: &mut slots };
     let cipher = Cipher::Other(held);
-    let outcome = scheduler.run(Job { cipher, chunk_len: bytes, data }).unwrap();
+    let outcome =
+        engine.run_in_time(Job { cipher, chunk_len: bytes, data, deadline: Some(HOUR) }).unwrap();
     assert!(slots.iter().all(|byte| *byte == 1));
     outcome
 }
@@ -52,17 +53,17 @@ fn a_request_that_waits_migrates_to_a_cpu() {
     let keys = Keys::new();
     let request = Request { kind: 0, records: 2, record_len: 1024 };
     for migration in [Migration::Paper, Migration::Sooner] {
-        let scheduler = &one_slot(migration, 1);
+        let engine = &one_slot(migration, 1);
         let (held, has_begun, let_go) = Held::new();
         thread::scope(|scope| {
-            let first = scope.spawn(|| run_held(scheduler, &held, 100));
+            let first = scope.spawn(|| run_held(engine, &held, 100));
             has_begun.recv().unwrap();
-            let outcome = right(scheduler, &keys, &request);
+            let outcome = right(engine, &keys, &request);
             assert_eq!((outcome.lane, outcome.migrated), (Lane::Cpu, true));
             let_go.send(()).unwrap();
             assert_eq!(first.join().unwrap().lane, Lane::Accelerator);
         });
-        let statistics = scheduler.statistics();
+        let statistics = engine.lanes().statistics();
         assert_eq!((statistics.migrations_to_cpu, statistics.fallbacks), (1, 0));
         assert!(statistics.accelerator_utilisation > 0.0 && statistics.cpu_utilisation > 0.0);
     }
@@ -71,22 +72,22 @@ fn a_request_that_waits_migrates_to_a_cpu() {
 #[test]
 fn a_request_that_would_be_later_on_the_cpu_waits() {
     let line = |bytes_per_second| Fit { startup: Duration::ZERO, bytes_per_second, spread: 0.0 };
-    let scheduler = &one_slot(Migration::Sooner, 1);
-    scheduler.set_lines(Lines { cpu: line(1e3), accelerator: line(1e9) });
+    let engine = &one_slot(Migration::Sooner, 1);
+    engine.lanes().set_lines(Lines { cpu: line(1e3), accelerator: line(1e9) });
     let (held, has_begun, let_go) = Held::new();
     let keys = &Keys::new();
     thread::scope(|scope| {
-        let first = scope.spawn(|| run_held(scheduler, &held, 100));
+        let first = scope.spawn(|| run_held(engine, &held, 100));
         has_begun.recv().unwrap();
         let request = Request { kind: 0, records: 2, record_len: 1024 };
-        let second = scope.spawn(move || right(scheduler, keys, &request));
-        until(scheduler, |statistics| statistics.waiting_for_accelerator == 1);
+        let second = scope.spawn(move || right(engine, keys, &request));
+        until(engine, |statistics| statistics.waiting_for_accelerator == 1);
         let_go.send(()).unwrap();
         assert_eq!(first.join().unwrap().lane, Lane::Accelerator);
         let outcome = second.join().unwrap();
         assert_eq!((outcome.lane, outcome.migrated), (Lane::Accelerator, false));
     });
-    assert_eq!(scheduler.statistics().migrations_to_cpu, 0);
+    assert_eq!(engine.lanes().statistics().migrations_to_cpu, 0);
 }
 
 /// The letter of the paper sends a third request to the busy CPU's queue, and fetches it back; the
@@ -94,27 +95,25 @@ fn a_request_that_would_be_later_on_the_cpu_waits() {
 #[test]
 fn a_request_migrates_back() {
     for (migration, back) in [(Migration::Paper, 1), (Migration::Sooner, 0)] {
-        let scheduler = &one_slot(migration, 1);
+        let engine = &one_slot(migration, 1);
         let (on_device, device_begun, free_device) = Held::new();
         let (on_cpu, cpu_begun, free_cpu) = Held::new();
         let keys = &Keys::new();
         thread::scope(|scope| {
-            let first = scope.spawn(|| run_held(scheduler, &on_device, 100));
+            let first = scope.spawn(|| run_held(engine, &on_device, 100));
             device_begun.recv().unwrap();
-            let second = scope.spawn(|| run_held(scheduler, &on_cpu, 100));
+            let second = scope.spawn(|| run_held(engine, &on_cpu, 100));
             cpu_begun.recv().unwrap();
             let request = Request { kind: 1, records: 1, record_len: 1024 };
-            let third = scope.spawn(move || right(scheduler, keys, &request));
-            until(scheduler, |s| {
-                s.waiting_for_cpu == back && s.waiting_for_accelerator == 1 - back
-            });
+            let third = scope.spawn(move || right(engine, keys, &request));
+            until(engine, |s| s.waiting_for_cpu == back && s.waiting_for_accelerator == 1 - back);
             free_device.send(()).unwrap();
             assert_eq!(third.join().unwrap().lane, Lane::Accelerator);
             free_cpu.send(()).unwrap();
             assert_eq!(first.join().unwrap().lane, Lane::Accelerator);
             assert_eq!(second.join().unwrap().lane, Lane::Cpu);
         });
-        let statistics = scheduler.statistics();
+        let statistics = engine.lanes().statistics();
         assert_eq!(statistics.migrations_to_cpu, 1 + back, "{statistics:?}");
         assert_eq!(statistics.migrations_to_accelerator, back, "{statistics:?}");
     }
@@ -122,23 +121,18 @@ fn a_request_migrates_back() {
 
 #[test]
 fn nobody_waits_for_ever_in_the_queue() {
-    let settings = Settings {
-        cpu_workers: 1,
-        timeout: Duration::from_millis(5),
-        rest: HOUR,
-        ..settings(0, Migration::Never)
-    };
-    let scheduler = &scheduler(settings, Simulated { slots: 1, ..quick() });
+    let settings = Settings { cpu_workers: 1, rest: HOUR, ..settings(0, Migration::Never) };
+    let engine = &engine(settings, Simulated { slots: 1, ..quick() });
     let (held, has_begun, let_go) = Held::new();
     thread::scope(|scope| {
-        let first = scope.spawn(|| run_held(scheduler, &held, 100));
+        let first = scope.spawn(|| run_held(engine, &held, 100));
         has_begun.recv().unwrap();
         let request = Request { kind: 0, records: 2, record_len: 1024 };
-        let outcome = right(scheduler, &Keys::new(), &request);
+        let limit = Duration::from_millis(5);
+        let outcome = right_within(limit, engine, &Keys::new(), &request);
         assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Timeout)));
         let_go.send(()).unwrap();
         first.join().unwrap();
     });
-    // The one that was held came late as well, by the clock.
-    assert_eq!(scheduler.statistics().timeouts, 2);
+    assert_eq!(engine.lanes().statistics().timeouts, 1);
 }

@@ -3,10 +3,8 @@
 
 mod open;
 mod seal;
+mod work;
 
 pub use open::{unpad, verify};
 pub use seal::{SealKernel, SealRecord, seal_records, seal_records_with};
-
-/// Bytes of what stands before the payload under the MAC: the sequence number, the type, the version
-/// and the length (RFC 5246, section 6.2.3.1).
-pub const HEADER_LEN: usize = 13;
+pub use work::Seal;

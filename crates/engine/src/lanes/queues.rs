@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::policy::{Backlog, Lane, Lines, Migration, Threshold, Waiting};
 
 /// The lanes of one process.
-pub(super) struct Lanes {
+pub(super) struct Queues {
     cpu: Queue,
     accelerator: Queue,
     /// Requests that may begin, until their callers have seen it.
@@ -46,7 +46,7 @@ struct Queue {
     since: Instant,
 }
 
-impl Lanes {
+impl Queues {
     pub fn new(cpu_workers: usize, now: Instant) -> Self {
         Self {
             cpu: Queue::new(cpu_workers.max(1), now),

@@ -1,29 +1,32 @@
 //! What the records of TLS 1.0 to 1.2 have in common (RFC 5246, 6.2).
 
-use crate::Error;
+use wattlock_engine::Aad;
 
 /// Bytes of the additional data: sequence number, type, version, length.
-pub(crate) const TLS_AAD_LEN: usize = 13;
+pub const AAD_LEN: usize = 13;
 /// Bytes of a record's header: type, version, length.
-pub(crate) const HEADER_LEN: usize = 5;
+pub const HEADER_LEN: usize = 5;
 /// Bytes of the longest payload.
-pub(crate) const MAX_PAYLOAD: usize = 1 << 14;
+pub const MAX_PAYLOAD: usize = 1 << 14;
 
 /// Bytes of a block of AES.
-pub(crate) const BLOCK: usize = 16;
+pub const BLOCK: usize = 16;
 
 /// What a record has beside its header and its payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Overhead {
+pub enum Overhead {
     /// As many bytes for every payload.
     Fixed(usize),
     /// An explicit IV, a MAC and padding, of CBC in TLS 1.1 and 1.2.
-    Cbc { mac_len: usize },
+    Cbc {
+        /// Bytes of the MAC.
+        mac_len: usize,
+    },
 }
 
 impl Overhead {
     /// Bytes of a sealed record of so many bytes of payload, without its header.
-    pub(crate) fn sealed(self, payload: usize) -> usize {
+    pub fn sealed(self, payload: usize) -> usize {
         match self {
             Self::Fixed(overhead) => payload + overhead,
             Self::Cbc { mac_len } => BLOCK + Self::padded(payload, mac_len),
@@ -31,14 +34,14 @@ impl Overhead {
     }
 
     /// Bytes of payload, MAC and padding under CBC.
-    pub(crate) fn padded(payload: usize, mac_len: usize) -> usize {
+    pub fn padded(payload: usize, mac_len: usize) -> usize {
         ((payload + mac_len) / BLOCK + 1) * BLOCK
     }
 }
 
 /// Whether so many bytes of ciphertext are a whole record of TLS 1.3, by the header that is its
 /// additional data (RFC 8446, 5.2): type 23, version 0x0303, and the length with the tag.
-pub(crate) fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
+pub fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
     const TAG_LEN: usize = 16;
     match aad {
         Some(&[23, 3, 3, high, low]) => {
@@ -49,52 +52,61 @@ pub(crate) fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
 }
 
 /// Bytes of the explicit IV that begins a record under CBC: none before TLS 1.1.
-pub(crate) fn explicit_iv_len(version: u16) -> usize {
+pub fn explicit_iv_len(version: u16) -> usize {
     if version < 0x0302 { 0 } else { BLOCK }
 }
 
 /// Fills `padding`, at most 256 bytes: n bytes of the value n - 1 (RFC 5246, 6.2.3.2).
-pub(crate) fn pad(padding: &mut [u8]) {
+pub fn pad(padding: &mut [u8]) {
     padding.fill((padding.len().wrapping_sub(1)) as u8);
 }
 
 /// The additional data of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RecordAad([u8; TLS_AAD_LEN]);
+pub struct RecordAad([u8; AAD_LEN]);
 
 impl RecordAad {
-    pub(crate) fn new(bytes: [u8; TLS_AAD_LEN]) -> Self {
+    /// From the bytes that OpenSSL and RFC 5246 have.
+    pub fn new(bytes: [u8; AAD_LEN]) -> Self {
         Self(bytes)
     }
 
-    pub(crate) fn bytes(self) -> [u8; TLS_AAD_LEN] {
+    /// Its bytes.
+    pub fn bytes(self) -> [u8; AAD_LEN] {
         self.0
     }
 
     /// The type of the record's content.
-    pub(crate) fn content_type(self) -> u8 {
+    pub fn content_type(self) -> u8 {
         self.0[8]
     }
 
     /// 0x0303 for TLS 1.2.
-    pub(crate) fn version(self) -> u16 {
+    pub fn version(self) -> u16 {
         u16::from_be_bytes([self.0[9], self.0[10]])
     }
 
     /// Bytes of the payload.
-    pub(crate) fn len(self) -> usize {
+    #[allow(clippy::len_without_is_empty, reason = "it is the length that a record says it has")]
+    pub fn len(self) -> usize {
         usize::from(u16::from_be_bytes([self.0[11], self.0[12]]))
     }
 
-    /// Takes off what the length has counted beside the payload.
-    pub(crate) fn shorten(&mut self, overhead: usize) -> Result<(), Error> {
-        let len = self.len().checked_sub(overhead).ok_or(Error::RecordAad)?;
-        self.0[11..].copy_from_slice(&(len as u16).to_be_bytes());
-        Ok(())
+    /// The same for a payload that is so much shorter; `None` if it is not that long.
+    pub fn shorter(self, by: usize) -> Option<Self> {
+        Some(self.later(0, self.len().checked_sub(by)?))
+    }
+
+    /// The rule for records of which this is the first.
+    pub fn rule(self) -> Aad<'static> {
+        let mut sequence = [0; 8];
+        sequence.copy_from_slice(&self.0[..8]);
+        let first = u64::from_be_bytes(sequence);
+        Aad::Tls12 { first, content_type: self.content_type(), version: self.version() }
     }
 
     /// The same for a record that comes so many later, with so many bytes of payload.
-    pub(crate) fn later(self, records: usize, len: usize) -> Self {
+    pub fn later(self, records: usize, len: usize) -> Self {
         let mut aad = self.0;
         let mut sequence = [0; 8];
         sequence.copy_from_slice(&aad[..8]);
@@ -105,7 +117,7 @@ impl RecordAad {
     }
 
     /// The header of the record, which has so many bytes behind it.
-    pub(crate) fn header(self, sealed: usize) -> [u8; HEADER_LEN] {
+    pub fn header(self, sealed: usize) -> [u8; HEADER_LEN] {
         let [high, low] = (sealed as u16).to_be_bytes();
         [self.0[8], self.0[9], self.0[10], high, low]
     }

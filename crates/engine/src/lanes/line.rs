@@ -29,7 +29,12 @@ pub fn device_line(device: &dyn Device) -> Result<Option<Fit>, Fault> {
     let mut samples = Vec::new();
     for round in 0..=ROUNDS {
         for records in RECORDS {
-            let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots: &mut [] } };
+            let job = Job {
+                cipher,
+                chunk_len: RECORD,
+                data: Data::InPlace { slots: &mut [] },
+                deadline: None,
+            };
             let mut slots = vec![0; records * job.slot_len()];
             let started = Instant::now();
             let found = exchange(device, &job, &mut slots, PATIENCE, |_| ());

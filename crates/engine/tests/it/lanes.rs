@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
 use wattlock_engine::{
-    Aad, Cipher, Data, Job, Lane, Migration, Nonces, Operation, Outcome, Scheduler, Settings,
+    Aad, Cipher, Data, Engine, Job, Lane, Migration, Nonces, Operation, Outcome, Settings,
     Simulated, Statistics, Threshold,
 };
 use wattlock_testing::wait_until;
@@ -30,14 +30,13 @@ fn settings(threshold: u64, migration: Migration) -> Settings {
         threshold: Threshold(threshold),
         migration,
         cpu_workers: 2,
-        timeout: HOUR,
         rest: Duration::ZERO,
         ..Settings::default()
     }
 }
 
-fn scheduler(settings: Settings, model: Simulated) -> Scheduler {
-    Scheduler::new(settings, move || model.open())
+fn engine(settings: Settings, model: Simulated) -> Engine {
+    Engine::new(1).with_lanes(settings, move || model.open())
 }
 
 /// Swapped lanes never look alike.
@@ -80,7 +79,12 @@ impl Request {
             2 => Cipher::CbcDecrypt { key: &keys.aes, ivs: &ivs },
             _ => Cipher::Ctr { key: &keys.aes, iv: [0xff; 16] },
         };
-        work(Job { cipher, chunk_len: self.record_len, data: Data::InPlace { slots } })
+        work(Job {
+            cipher,
+            chunk_len: self.record_len,
+            data: Data::InPlace { slots },
+            deadline: Some(HOUR),
+        })
     }
 
     fn input(&self) -> Vec<u8> {
@@ -104,28 +108,34 @@ impl Request {
 }
 
 /// Runs it, which has to come out right.
-fn right(scheduler: &Scheduler, keys: &Keys, request: &Request) -> Outcome {
+fn right(engine: &Engine, keys: &Keys, request: &Request) -> Outcome {
+    right_within(HOUR, engine, keys, request)
+}
+
+/// The same, with another deadline.
+fn right_within(limit: Duration, engine: &Engine, keys: &Keys, request: &Request) -> Outcome {
     let mut bytes = request.input();
-    let outcome = request.with(keys, &mut bytes, |job| scheduler.run(job)).unwrap();
+    let run = |job: Job<'_>| engine.run_in_time(Job { deadline: Some(limit), ..job });
+    let outcome = request.with(keys, &mut bytes, run).unwrap();
     assert!(bytes == request.expected(keys), "{request:?} {outcome:?}");
     assert_eq!(outcome.bytes, bytes.len() as u64);
     outcome
 }
 
 /// Runs `each` requests on so many threads at once.
-fn crowd(scheduler: &Scheduler, threads: usize, each: usize) -> Statistics {
+fn crowd(engine: &Engine, threads: usize, each: usize) -> Statistics {
     let keys = Keys::new();
     thread::scope(|scope| {
         for thread in 0..threads {
             let keys = &keys;
             scope.spawn(move || {
                 for n in 0..each {
-                    right(scheduler, keys, &Request::nth(thread * 7 + n));
+                    right(engine, keys, &Request::nth(thread * 7 + n));
                 }
             });
         }
     });
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     let requests = (0..threads).flat_map(|t| (0..each).map(move |n| Request::nth(t * 7 + n)));
     let bytes: usize = requests.map(|request| request.input().len()).sum();
     adds_up(&statistics, (threads * each) as u64, bytes as u64);
@@ -149,10 +159,10 @@ const RULES: [Migration; 3] = [Migration::Never, Migration::Paper, Migration::So
 fn many_threads_and_every_rule() {
     for migration in RULES {
         let few_slots = Simulated { slots: 2, ..quick() };
-        let scheduler = scheduler(settings(8192, migration), few_slots);
+        let engine = engine(settings(8192, migration), few_slots);
         // Else the first of the crowd opens it while the others take the CPU.
-        assert!(scheduler.open());
-        let statistics = crowd(&scheduler, 6, 60);
+        assert!(engine.lanes().open());
+        let statistics = crowd(&engine, 6, 60);
         assert!(statistics.accelerator.requests > 0 && statistics.cpu.requests > 0);
         assert_eq!(statistics.device.as_deref(), Some("simulated"), "always named");
         assert_eq!((statistics.fallbacks, statistics.faults, statistics.timeouts), (0, 0, 0));
@@ -164,8 +174,8 @@ fn many_threads_and_every_rule() {
 
 #[test]
 fn thresholds_at_both_ends() {
-    let everything = scheduler(settings(0, Migration::Never), quick());
-    assert!(everything.open());
+    let everything = engine(settings(0, Migration::Never), quick());
+    assert!(everything.lanes().open());
     let statistics = crowd(&everything, 3, 50);
     let empty = (0..3).flat_map(|t| (0..50).map(move |n| Request::nth(t * 7 + n)));
     let empty = empty.filter(|request| request.records == 0).count() as u64;
@@ -173,7 +183,7 @@ fn thresholds_at_both_ends() {
 
     let opened = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&opened);
-    let nothing = Scheduler::new(settings(u64::MAX, Migration::Sooner), move || {
+    let nothing = Engine::new(1).with_lanes(settings(u64::MAX, Migration::Sooner), move || {
         counting.fetch_add(1, Ordering::Relaxed);
         quick().open()
     });
@@ -189,28 +199,27 @@ fn thresholds_at_both_ends() {
 #[test]
 fn the_threshold_is_of_plaintext_and_can_be_moved() {
     let keys = Keys::new();
-    let scheduler = scheduler(settings(4096, Migration::Never), quick());
-    let lane = |records, record_len| {
-        right(&scheduler, &keys, &Request { kind: 0, records, record_len }).lane
-    };
+    let engine = engine(settings(4096, Migration::Never), quick());
+    let lane =
+        |records, record_len| right(&engine, &keys, &Request { kind: 0, records, record_len }).lane;
     assert_eq!(lane(1, 4096), Lane::Cpu, "without its tag");
     assert_eq!(lane(4, 1024), Lane::Cpu, "without its tags");
     assert_eq!(lane(1, 4097), Lane::Accelerator);
-    scheduler.set_threshold(Threshold::CPU_ONLY);
+    engine.lanes().set_threshold(Threshold::CPU_ONLY);
     assert_eq!(lane(4, 16384), Lane::Cpu);
-    scheduler.set_threshold(Threshold(0));
+    engine.lanes().set_threshold(Threshold(0));
     assert_eq!(lane(1, 1), Lane::Accelerator);
-    assert_eq!(scheduler.statistics().threshold_bytes, 0);
+    assert_eq!(engine.lanes().statistics().threshold_bytes, 0);
 }
 
 /// Waits until it is so.
-fn until(scheduler: &Scheduler, what: impl Fn(&Statistics) -> bool) {
-    wait_until("the statistics say so", || what(&scheduler.statistics()));
+fn until(engine: &Engine, what: impl Fn(&Statistics) -> bool) {
+    wait_until("the statistics say so", || what(&engine.lanes().statistics()));
 }
 
-fn one_slot(migration: Migration, cpu_workers: usize) -> Scheduler {
+fn one_slot(migration: Migration, cpu_workers: usize) -> Engine {
     let settings = Settings { cpu_workers, ..settings(0, migration) };
-    scheduler(settings, Simulated { slots: 1, ..quick() })
+    engine(settings, Simulated { slots: 1, ..quick() })
 }
 
 proptest! {
@@ -229,7 +238,7 @@ proptest! {
     ) {
         let model = Simulated { slots, fault_every, dies_after, ..quick() };
         let settings = Settings { faults_in_a_row, rest, ..settings(threshold, RULES[rule]) };
-        let statistics = crowd(&scheduler(settings, model), threads, 12);
+        let statistics = crowd(&engine(settings, model), threads, 12);
         prop_assert_eq!(statistics.timeouts, 0);
     }
 }

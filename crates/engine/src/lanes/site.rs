@@ -1,4 +1,4 @@
-//! What a scheduler has in one process: its queues, and the device once it is needed.
+//! What lanes have in one process: its queues, and the device once it is needed.
 
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use super::Settings;
 use super::control::Control;
-use super::lanes::Lanes;
 use super::opener::Opener;
+use super::queues::Queues;
 use crate::device::Device;
 
-/// The scheduler's place in one process.
+/// Their place in one process.
 ///
 /// After a fork the parent's queues hold requests of threads that are not there, and its device
 /// does not answer; its lock may even be held by one of them. So a child leaves them alone and has
@@ -24,7 +24,7 @@ pub(super) struct Site {
 }
 
 pub(super) struct State {
-    pub lanes: Lanes,
+    pub queues: Queues,
     pub control: Control,
     pub device: Opened,
     pub last_fault: Option<String>,
@@ -46,7 +46,7 @@ impl Site {
     pub fn new(settings: &Settings) -> Self {
         let born = Instant::now();
         let state = State {
-            lanes: Lanes::new(settings.cpu_workers, born),
+            queues: Queues::new(settings.cpu_workers, born),
             control: Control::new(settings.faults_in_a_row, settings.rest),
             device: Opened::Not,
             last_fault: None,

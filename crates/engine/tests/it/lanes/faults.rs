@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Aad, Cipher, Covered, Data, Device, Error, Fault, Job, Lane, Migration, Nonces, Operation, Run,
-    Scheduler, Settings, Simulated, Stop, Tally, Threshold, Transform,
+    Aad, Cipher, Covered, Data, Device, Engine, Error, Fault, Job, Lane, Migration, Nonces,
+    Operation, Run, Settings, Simulated, Stop, Tally, Threshold, Transform,
 };
 use wattlock_testing::wait_until;
 
 use super::{
-    HOUR, Keys, RULES, Request, adds_up, crowd, one_slot, quick, right, scheduler, settings, until,
+    HOUR, Keys, RULES, Request, adds_up, crowd, engine, one_slot, quick, right, right_within,
+    settings, until,
 };
 
 #[test]
@@ -25,9 +26,9 @@ fn an_accelerator_that_errs_is_covered() {
         (Simulated { dies_after: Some(0), ..quick() }, 20),
     ] {
         for migration in RULES {
-            let scheduler = scheduler(settings(1024, migration), model.clone());
-            assert!(scheduler.open());
-            let statistics = crowd(&scheduler, 4, each);
+            let engine = engine(settings(1024, migration), model.clone());
+            assert!(engine.lanes().open());
+            let statistics = crowd(&engine, 4, each);
             assert!(statistics.faults > 0 && statistics.fallbacks > 0, "{statistics:?}");
             assert_eq!(
                 statistics.last_fault.as_deref(),
@@ -45,18 +46,18 @@ fn after_failures_in_a_row_it_is_left_alone() {
     let opened = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&opened);
     let settings = Settings { rest: HOUR, ..settings(0, Migration::Sooner) };
-    let scheduler = Scheduler::new(settings, move || {
+    let engine = Engine::new(1).with_lanes(settings, move || {
         counting.fetch_add(1, Ordering::Relaxed);
         Simulated { dies_after: Some(2), ..quick() }.open()
     });
     let keys = Keys::new();
     let request = Request { kind: 1, records: 2, record_len: 1024 };
-    let found: Vec<_> = (0..8).map(|_| right(&scheduler, &keys, &request)).collect();
+    let found: Vec<_> = (0..8).map(|_| right(&engine, &keys, &request)).collect();
     let covered: Vec<_> = found.iter().map(|outcome| outcome.covered).collect();
     let fault = Some(Covered::Fault);
     let absent = Some(Covered::Absent);
     assert_eq!(covered, [None, None, fault, fault, fault, absent, absent, absent]);
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (3, 1, 6));
     assert_eq!(opened.load(Ordering::Relaxed), 1);
     adds_up(&statistics, 8, 8 * 2048);
@@ -66,7 +67,7 @@ fn after_failures_in_a_row_it_is_left_alone() {
 fn after_its_rest_it_is_opened_anew() {
     let opened = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&opened);
-    let scheduler = Scheduler::new(settings(0, Migration::Sooner), move || {
+    let engine = Engine::new(1).with_lanes(settings(0, Migration::Sooner), move || {
         // The first dies at once, the second is not there, the third is well.
         match counting.fetch_add(1, Ordering::Relaxed) {
             0 => Simulated { dies_after: Some(0), ..quick() }.open(),
@@ -76,32 +77,29 @@ fn after_its_rest_it_is_opened_anew() {
     });
     let keys = Keys::new();
     let request = Request { kind: 3, records: 1, record_len: 5000 };
-    let covered: Vec<_> = (0..6).map(|_| right(&scheduler, &keys, &request).covered).collect();
+    let covered: Vec<_> = (0..6).map(|_| right(&engine, &keys, &request).covered).collect();
     let fault = Some(Covered::Fault);
     assert_eq!(covered, [fault, fault, fault, Some(Covered::Absent), None, None]);
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (4, 2, 4));
     assert_eq!(statistics.last_fault.as_deref(), Some("the device fell off the bus"));
-    assert!(scheduler.open());
+    assert!(engine.lanes().open());
 }
 
 #[test]
 fn an_accelerator_that_stalls_is_covered() {
-    let settings = Settings {
-        timeout: Duration::from_millis(1),
-        faults_in_a_row: 2,
-        rest: HOUR,
-        ..settings(0, Migration::Sooner)
-    };
+    let settings = Settings { faults_in_a_row: 2, rest: HOUR, ..settings(0, Migration::Sooner) };
     let stalls = Simulated { stall_every: Some(1), stall: HOUR, ..quick() };
-    let scheduler = scheduler(settings, stalls);
+    let engine = engine(settings, stalls);
     let keys = Keys::new();
     let request = Request { kind: 0, records: 3, record_len: 1024 };
-    let covered: Vec<_> = (0..4).map(|_| right(&scheduler, &keys, &request).covered).collect();
+    let limit = Duration::from_millis(1);
+    let run = |_| right_within(limit, &engine, &keys, &request).covered;
+    let covered: Vec<_> = (0..4).map(run).collect();
     let timeout = Some(Covered::Timeout);
     let absent = Some(Covered::Absent);
     assert_eq!(covered, [timeout, timeout, absent, absent]);
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.timeouts, statistics.faults, statistics.rests), (2, 0, 1));
     assert_eq!(statistics.last_fault.as_deref(), Some("the simulated device was late"));
 }
@@ -127,13 +125,13 @@ impl Device for Own {
     }
 }
 
-fn own(work: fn(&Run<'_, '_>, &mut Tally) -> Result<(), Stop>) -> Scheduler {
-    Scheduler::new(settings(0, Migration::Sooner), move || Ok(Box::new(Own(work))))
+fn own(work: fn(&Run<'_, '_>, &mut Tally) -> Result<(), Stop>) -> Engine {
+    Engine::new(1).with_lanes(settings(0, Migration::Sooner), move || Ok(Box::new(Own(work))))
 }
 
 #[test]
 fn a_device_that_dies_in_the_middle_of_a_request() {
-    let scheduler = own(|run, tally| {
+    let engine = own(|run, tally| {
         let Some(mut piece) = run.take_as("own", 2, Default::default())? else { return Ok(()) };
         run.job().apply(piece.first(), piece.is_last(), piece.slots())?;
         tally.count(piece.slots().len());
@@ -145,16 +143,16 @@ fn a_device_that_dies_in_the_middle_of_a_request() {
     });
     let keys = Keys::new();
     let request = Request { kind: 1, records: 9, record_len: 1024 };
-    let outcome = right(&scheduler, &keys, &request);
+    let outcome = right(&engine, &keys, &request);
     assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Fault)));
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.accelerator.bytes, statistics.cpu.bytes), (2048, 7168));
     assert_eq!((statistics.accelerator.requests, statistics.cpu.requests), (0, 1));
 }
 
 #[test]
 fn a_device_that_forgets_the_rest() {
-    let scheduler = own(|run, tally| {
+    let engine = own(|run, tally| {
         let Some(mut piece) = run.take_as("own", 2, Default::default())? else { return Ok(()) };
         run.job().apply(piece.first(), piece.is_last(), piece.slots())?;
         tally.count(piece.slots().len());
@@ -162,20 +160,23 @@ fn a_device_that_forgets_the_rest() {
         Ok(())
     });
     let keys = Keys::new();
-    let outcome = right(&scheduler, &keys, &Request { kind: 1, records: 9, record_len: 1024 });
+    let outcome = right(&engine, &keys, &Request { kind: 1, records: 9, record_len: 1024 });
     assert_eq!(outcome.covered, Some(Covered::Fault));
-    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("it stopped after 2048 bytes"));
+    assert_eq!(
+        engine.lanes().statistics().last_fault.as_deref(),
+        Some("it stopped after 2048 bytes")
+    );
 }
 
 #[test]
 fn a_device_that_takes_nothing_is_not_for_such_work_and_does_not_rest() {
-    let scheduler = own(|_, _| Ok(()));
+    let engine = own(|_, _| Ok(()));
     let keys = Keys::new();
     for _ in 0..5 {
-        let outcome = right(&scheduler, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
+        let outcome = right(&engine, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
         assert_eq!(outcome.covered, Some(Covered::Unsupported));
     }
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.unsupported, statistics.faults, statistics.rests), (5, 0, 0));
 }
 
@@ -185,7 +186,7 @@ fn no_request_waits_for_a_device_that_is_opened_beside() {
     let (open, may) = channel::<()>();
     let may = Mutex::new(may);
     let settings = Settings { opens_beside: true, ..settings(0, Migration::Sooner) };
-    let scheduler = Scheduler::new(settings, move || {
+    let engine = Engine::new(1).with_lanes(settings, move || {
         asks.send(()).unwrap();
         // Until the other end is dropped.
         let _ = may.lock().unwrap().recv();
@@ -193,39 +194,39 @@ fn no_request_waits_for_a_device_that_is_opened_beside() {
     });
     let keys = Keys::new();
     let request = Request { kind: 1, records: 2, record_len: 1024 };
-    let covered = || right(&scheduler, &keys, &request).covered;
+    let covered = || right(&engine, &keys, &request).covered;
     assert_eq!(covered(), Some(Covered::Absent));
     asked.recv_timeout(Duration::from_secs(60)).expect("it is being opened");
     // It is being opened, and would never be while a request waited for it.
     assert_eq!(covered(), Some(Covered::Absent));
     drop(open);
     wait_until("it is used", || covered() != Some(Covered::Absent));
-    assert_eq!(scheduler.statistics().faults, 0);
-    assert!(scheduler.statistics().device.is_some());
+    assert_eq!(engine.lanes().statistics().faults, 0);
+    assert!(engine.lanes().statistics().device.is_some());
 }
 
 #[test]
 fn a_thread_that_panics_while_it_opens_is_a_fault() {
     let settings = Settings { opens_beside: true, rest: HOUR, ..settings(0, Migration::Sooner) };
-    let scheduler = Scheduler::new(settings, || panic!("a driver of an accelerator"));
+    let engine = Engine::new(1).with_lanes(settings, || panic!("a driver of an accelerator"));
     let keys = Keys::new();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while scheduler.statistics().rests == 0 {
+    while engine.lanes().statistics().rests == 0 {
         assert!(Instant::now() < deadline, "it does not rest");
         let request = Request { kind: 1, records: 2, record_len: 1024 };
-        assert_eq!(right(&scheduler, &keys, &request).covered, Some(Covered::Absent));
+        assert_eq!(right(&engine, &keys, &request).covered, Some(Covered::Absent));
     }
-    let said = scheduler.statistics().last_fault.unwrap();
+    let said = engine.lanes().statistics().last_fault.unwrap();
     assert!(said.contains("panicked"), "{said}");
 }
 
 #[test]
 fn what_a_device_cannot_do_is_the_cpus() {
-    let scheduler = own(|_, _| Err(Stop::Fault(Fault("not asked".into()))));
+    let engine = own(|_, _| Err(Stop::Fault(Fault("not asked".into()))));
     let keys = Keys::new();
-    let outcome = right(&scheduler, &keys, &Request { kind: 3, records: 1, record_len: 1000 });
+    let outcome = right(&engine, &keys, &Request { kind: 3, records: 1, record_len: 1000 });
     assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Unsupported)));
-    let statistics = scheduler.statistics();
+    let statistics = engine.lanes().statistics();
     assert_eq!((statistics.unsupported, statistics.fallbacks, statistics.faults), (1, 0, 0));
 }
 
@@ -233,15 +234,16 @@ fn what_a_device_cannot_do_is_the_cpus() {
 fn a_wrong_tag_is_nobodys_fault() {
     let keys = Keys::new();
     for threshold in [0, u64::MAX] {
-        let scheduler = scheduler(settings(threshold, Migration::Sooner), quick());
+        let engine = engine(settings(threshold, Migration::Sooner), quick());
         let mut slots = vec![1; 3 * 1040];
         let nonces = Nonces::XorIndex { base: [0; 12] };
         let cipher =
             Cipher::Aead { operation: Operation::Open, key: &keys.aead, nonces, aad: Aad::None };
         let data = Data::InPlace { slots: &mut slots };
-        let result = scheduler.run(Job { cipher, chunk_len: 1024, data });
+        let result =
+            engine.run_in_time(Job { cipher, chunk_len: 1024, data, deadline: Some(HOUR) });
         assert!(matches!(result, Err(Error::Authentication { chunk: 0 })), "{result:?}");
-        let statistics = scheduler.statistics();
+        let statistics = engine.lanes().statistics();
         adds_up(&statistics, 1, 0);
         assert_eq!((statistics.failed, statistics.faults, statistics.fallbacks), (1, 0, 0));
     }
@@ -258,7 +260,7 @@ fn who_waits_for_an_accelerator_that_fails_goes_on_at_once() {
     static END: Mutex<Option<Receiver<()>>> = Mutex::new(None);
     let (let_go, end) = channel();
     *END.lock().unwrap() = Some(end);
-    let scheduler = &Scheduler::new(settings, || {
+    let engine = &Engine::new(1).with_lanes(settings, || {
         Ok(Box::new(Own(|run, _| {
             if let Some(piece) = run.take_as("own", 100, Default::default())? {
                 let end = END.lock().unwrap().take();
@@ -271,20 +273,20 @@ fn who_waits_for_an_accelerator_that_fails_goes_on_at_once() {
     let keys = &Keys::new();
     let request = Request { kind: 0, records: 2, record_len: 1024 };
     thread::scope(|scope| {
-        let first = scope.spawn(move || right(scheduler, keys, &request));
-        until(scheduler, |_| END.lock().unwrap().is_none());
-        let second = scope.spawn(move || right(scheduler, keys, &request));
-        until(scheduler, |statistics| statistics.waiting_for_accelerator == 1);
+        let first = scope.spawn(move || right(engine, keys, &request));
+        until(engine, |_| END.lock().unwrap().is_none());
+        let second = scope.spawn(move || right(engine, keys, &request));
+        until(engine, |statistics| statistics.waiting_for_accelerator == 1);
         let_go.send(()).unwrap();
         assert_eq!(first.join().unwrap().covered, Some(Covered::Fault));
         assert_eq!(second.join().unwrap().covered, Some(Covered::Absent));
     });
-    adds_up(&scheduler.statistics(), 2, 2 * 2 * 1040);
+    adds_up(&engine.lanes().statistics(), 2, 2 * 2 * 1040);
 }
 
 #[test]
 fn a_panic_leaves_its_place() {
-    let scheduler = one_slot(Migration::Never, 1);
+    let engine = one_slot(Migration::Never, 1);
     struct Panics;
     impl Transform for Panics {
         fn apply(
@@ -297,22 +299,22 @@ fn a_panic_leaves_its_place() {
     }
     let mut slots = [0; 100];
     let data = Data::InPlace { slots: &mut slots };
-    let job = Job { cipher: Cipher::Other(&Panics), chunk_len: 100, data };
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| scheduler.run(job)));
+    let job = Job { cipher: Cipher::Other(&Panics), chunk_len: 100, data, deadline: Some(HOUR) };
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| engine.run_in_time(job)));
     assert!(caught.is_err());
     let request = Request { kind: 0, records: 2, record_len: 1024 };
-    assert_eq!(right(&scheduler, &Keys::new(), &request).lane, Lane::Accelerator);
+    assert_eq!(right(&engine, &Keys::new(), &request).lane, Lane::Accelerator);
 }
 
 #[test]
 fn without_an_accelerator() {
-    let scheduler = Scheduler::without_accelerator();
-    assert!(!scheduler.open());
-    let statistics = crowd(&scheduler, 2, 30);
+    let engine = Engine::new(1);
+    assert!(!engine.lanes().open());
+    let statistics = crowd(&engine, 2, 30);
     assert_eq!((statistics.accelerator.requests, statistics.fallbacks), (0, 0));
-    scheduler.set_threshold(Threshold(0));
+    engine.lanes().set_threshold(Threshold(0));
     let request = Request { kind: 0, records: 2, record_len: 1024 };
-    let outcome = right(&scheduler, &Keys::new(), &request);
+    let outcome = right(&engine, &Keys::new(), &request);
     assert_eq!(outcome.covered, Some(Covered::Absent));
-    assert_eq!(scheduler.statistics().last_fault.as_deref(), Some("there is no accelerator"));
+    assert_eq!(engine.lanes().statistics().last_fault.as_deref(), Some("there is no accelerator"));
 }

@@ -1,17 +1,18 @@
-//! Spreads concurrent requests over their callers' CPUs and one accelerator: EECA's scheduler unit,
+//! Jobs with a deadline, spread over their callers' CPUs and one accelerator: EECA's scheduler unit,
 //! with its control unit.
 //!
-//! A request is a small [`Job`] in its caller's memory, and [`Scheduler::run`] is synchronous: it
-//! returns when the request is done, on whichever lane. The CPU lane is the callers themselves; the
-//! accelerator is a resource with as many places as it has slots, and the caller who has a place
-//! drives the device from its own thread. So no byte is copied for another thread, no thread is
-//! ever started for a request, and a fork loses nothing; what waits in a queue is a ticket, and its caller
-//! sleeps. (One thread there may be: with [`Settings::opens_beside`] the one that opens the device.)
+//! A request is a small [`Job`] in its caller's memory, and [`crate::Engine::run_in_time`] is
+//! synchronous: it returns when the request is done, on whichever lane. The CPU lane is the callers
+//! themselves; the accelerator is a resource with as many places as it has slots, and the caller
+//! who has a place drives the device from its own thread. So no byte is copied for another thread, no
+//! thread is ever started for a request, and a fork loses nothing; what waits in a queue is a
+//! ticket, and its caller sleeps. (One thread there may be: with [`Settings::opens_beside`] the one
+//! that opens the device.)
 //!
 //! # What can migrate
 //! - A request of at most T bytes runs at once on its caller's thread, without a lock and without
 //!   an allocation. It is in no queue and cannot migrate.
-//! - A larger one migrates while it *waits*: its caller is blocked in [`Scheduler::run`], and wakes
+//! - A larger one migrates while it *waits*: its caller is blocked in the call, and wakes
 //!   up either to drive the device or to do the work itself. Once begun it stays where it is,
 //!   unless the device gives it back.
 //! - So requests queue and migrate only among *threads* of one process. A process that makes one
@@ -21,7 +22,7 @@
 //! # What covers a failure
 //! A device that errs hands its pieces back with their input untouched, and the same caller
 //! finishes them on its CPU; the request succeeds and is counted as a fallback. A device gets
-//! [`Settings::timeout`] for a request and so does its queue. A caller in the queue leaves it then.
+//! [`Job::deadline`] for a request and so does its queue. A caller in the queue leaves it then.
 //! One that drives the device can leave only when the device returns, for its memory is lent to it:
 //! a device that looks at [`crate::Run::deadline`] does so in time, and one that does not is
 //! counted as late afterwards. A GPU's driver that never returns keeps its caller as long as the
@@ -35,12 +36,14 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::device::{Device, Fault};
-use crate::job::{Data, Job};
+use crate::job::{Job, Memory};
 use crate::policy::{Lane, Lines, Load, Migration, Threshold};
 use crate::report::Report;
+use crate::run::run_moved;
 use exchange::{Exchange, exchange};
-use lanes::Rule;
 use opener::Opener;
+use part::Part;
+use queues::Rule;
 use site::{Opened, Site, State};
 use statistics::Counters;
 
@@ -49,9 +52,10 @@ pub use statistics::{PathStatistics, Statistics};
 
 mod control;
 mod exchange;
-mod lanes;
 mod line;
 mod opener;
+mod part;
+mod queues;
 mod site;
 mod statistics;
 
@@ -59,7 +63,7 @@ mod statistics;
 ///
 /// The accelerator is opened by the first request that is larger than the threshold, once in each
 /// process; until it is open, other callers take the CPU.
-pub struct Scheduler {
+pub struct Lanes {
     settings: Settings,
     threshold: AtomicU64,
     lines: OnceLock<Lines>,
@@ -68,7 +72,7 @@ pub struct Scheduler {
     site: Site,
 }
 
-/// How requests are spread, and how much patience the accelerator gets.
+/// How requests are spread, and how many failures the accelerator may have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The bytes of plaintext above which a request is the accelerator's.
@@ -77,8 +81,6 @@ pub struct Settings {
     pub migration: Migration,
     /// Requests above the threshold that CPUs work on at once, at least one.
     pub cpu_workers: usize,
-    /// How long a request may wait for the accelerator, and how long that may then take.
-    pub timeout: Duration,
     /// Failures in a row after which the accelerator rests, at least one.
     pub faults_in_a_row: u32,
     /// For how long, at first: each rest is twice as long as the one before, up to a minute.
@@ -104,7 +106,6 @@ impl Default for Settings {
             threshold: Threshold::CPU_ONLY,
             migration: Migration::default(),
             cpu_workers: std::thread::available_parallelism().map_or(1, usize::from),
-            timeout: Duration::from_millis(100),
             faults_in_a_row: 3,
             rest: Duration::from_secs(1),
             opens_beside: false,
@@ -138,10 +139,10 @@ pub enum Covered {
     Unsupported,
 }
 
-impl Scheduler {
-    /// A scheduler whose accelerator `open` opens. It is called when the accelerator is needed for
+impl Lanes {
+    /// Lanes whose accelerator `open` opens. It is called when the accelerator is needed for
     /// the first time in a process, and again after a rest.
-    pub fn new(
+    pub(crate) fn new(
         settings: Settings,
         open: impl Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync + 'static,
     ) -> Self {
@@ -152,8 +153,8 @@ impl Scheduler {
         Self { settings, threshold, lines, open: Arc::new(open), counters, site }
     }
 
-    /// A scheduler without an accelerator: every request is its caller's.
-    pub fn without_accelerator() -> Self {
+    /// Lanes without an accelerator: every request is its caller's.
+    pub(crate) fn without_accelerator() -> Self {
         Self::new(Settings::default(), || Err(Fault("there is no accelerator".into())))
     }
 
@@ -179,36 +180,39 @@ impl Scheduler {
         self.device(self.site.here(&self.settings)).is_some()
     }
 
-    /// Works through `job` and returns when it is done, on whichever lane. A request of at most T
-    /// bytes in memory allocates nothing and waits for nobody, and so does one whose bytes are
-    /// elsewhere: it is the CPU's.
+    /// Works through `job` and returns when it is done, on whichever lane.
     ///
     /// # Errors
-    /// What is wrong with the job, as [`crate::Engine::run`] says; never what is wrong with the
-    /// accelerator. Output may then be incomplete, and memory holds a mixture.
-    pub fn run(&self, mut job: Job<'_>) -> Result<Outcome, Error> {
+    /// As [`crate::Engine::run_in_time`].
+    pub(crate) fn run(&self, mut job: Job<'_>) -> Result<Outcome, Error> {
         let call = self.counters.calls.add(1);
-        let Data::InPlace { slots } = &mut job.data else { return self.run_moved(&job) };
-        let slots = std::mem::take(slots);
-        let bytes = plain_bytes(&job, slots.len());
-        if self.threshold().allocate(bytes) == Lane::Cpu {
-            return self.inline(&job, slots, Some(call));
-        }
+        let Some(mut memory) = job.take_memory() else { return self.run_moved(&job) };
+        let plain = plain_bytes(&job, memory.len(&job));
+        let is_small = self.threshold().allocate(plain) == Lane::Cpu;
+        let Some(deadline) = job.deadline.filter(|_| !is_small) else {
+            return self.inline(&job, &mut memory, Some(call));
+        };
         let site = self.site.here(&self.settings);
         let Some(device) = self.device(site) else {
-            return self.cover(&job, slots, Covered::Absent);
+            return self.cover(&job, &mut memory, Covered::Absent);
         };
-        if !device.supports(&job.cipher) {
-            return self.cover(&job, slots, Covered::Unsupported);
-        }
-        let (place, covered) = self.admitted(site, bytes);
+        let Some(part) = Part::of(&job, &memory, &*device) else {
+            return self.cover(&job, &mut memory, Covered::Unsupported);
+        };
+        let (place, covered) = self.admitted(site, plain, deadline);
         match (place.lane, covered) {
-            (Lane::Accelerator, _) => self.accelerate(&*device, &job, slots, place),
+            (Lane::Accelerator, _) => {
+                let bytes = memory.len(&job) as u64;
+                part.run(&job, &mut memory, |job, slots| {
+                    self.accelerate(&*device, job, slots, (place, deadline))
+                })
+                .map(|outcome| Outcome { bytes, ..outcome })
+            }
             (Lane::Cpu, None) => {
-                let outcome = self.inline(&job, slots, None)?;
+                let outcome = self.inline(&job, &mut memory, None)?;
                 Ok(Outcome { migrated: true, ..outcome })
             }
-            (Lane::Cpu, Some(covered)) => self.cover(&job, slots, covered),
+            (Lane::Cpu, Some(covered)) => self.cover(&job, &mut memory, covered),
         }
     }
 
@@ -220,16 +224,16 @@ impl Scheduler {
         let now = Instant::now();
         let inline = Duration::from_nanos(self.counters.inline_ns.read());
         let mut utilisation = |lane, more: Duration| {
-            let places = state.lanes.capacity(lane) as f64;
+            let places = state.queues.capacity(lane) as f64;
             let whole = now.saturating_duration_since(site.born).as_secs_f64() * places;
-            let busy = state.lanes.busy(lane, now).saturating_add(more).as_secs_f64();
+            let busy = state.queues.busy(lane, now).saturating_add(more).as_secs_f64();
             if whole > 0.0 { (busy / whole).min(1.0) } else { 0.0 }
         };
         statistics.cpu_utilisation = utilisation(Lane::Cpu, inline);
         statistics.accelerator_utilisation = utilisation(Lane::Accelerator, Duration::ZERO);
         statistics.threshold_bytes = self.threshold().0;
-        statistics.waiting_for_cpu = state.lanes.waiting(Lane::Cpu) as u64;
-        statistics.waiting_for_accelerator = state.lanes.waiting(Lane::Accelerator) as u64;
+        statistics.waiting_for_cpu = state.queues.waiting(Lane::Cpu) as u64;
+        statistics.waiting_for_accelerator = state.queues.waiting(Lane::Accelerator) as u64;
         statistics.last_fault.clone_from(&state.last_fault);
         if let Opened::Open(device) = &state.device {
             statistics.device = Some(device.name().to_owned());
@@ -238,10 +242,15 @@ impl Scheduler {
     }
 
     /// Does a request on the caller's thread. Of `call`s that are counted, some are timed.
-    fn inline(&self, job: &Job<'_>, slots: &mut [u8], call: Option<u64>) -> Result<Outcome, Error> {
+    fn inline(
+        &self,
+        job: &Job<'_>,
+        memory: &mut Memory<'_>,
+        call: Option<u64>,
+    ) -> Result<Outcome, Error> {
         let started = call.filter(|call| call.is_multiple_of(SAMPLED)).map(|_| Instant::now());
-        let bytes = slots.len() as u64;
-        let done = job.apply(0, true, slots);
+        let bytes = memory.len(job) as u64;
+        let done = memory.apply(job);
         if let Some(started) = started {
             let spent = started.elapsed().as_nanos() as u64;
             self.counters.inline_ns.add(spent.saturating_mul(SAMPLED));
@@ -253,17 +262,22 @@ impl Scheduler {
     }
 
     /// Does on the caller's thread what was the accelerator's.
-    fn cover(&self, job: &Job<'_>, slots: &mut [u8], covered: Covered) -> Result<Outcome, Error> {
+    fn cover(
+        &self,
+        job: &Job<'_>,
+        memory: &mut Memory<'_>,
+        covered: Covered,
+    ) -> Result<Outcome, Error> {
         match covered {
             Covered::Unsupported => self.counters.unsupported.add(1),
             _ => self.counters.fallbacks.add(1),
         };
-        let outcome = self.inline(job, slots, None)?;
+        let outcome = self.inline(job, memory, None)?;
         Ok(Outcome { covered: Some(covered), ..outcome })
     }
 
     fn run_moved(&self, job: &Job<'_>) -> Result<Outcome, Error> {
-        let report: Report = self.counted(exchange::run_moved(job))?;
+        let report: Report = self.counted(run_moved(job))?;
         let bytes = report.bytes();
         self.counters.cpu_requests.add(1);
         self.counters.cpu_bytes.add(bytes);
@@ -272,19 +286,24 @@ impl Scheduler {
 
     /// Waits for a place on either lane. With it comes why it is on the CPU, if that was not by
     /// choice.
-    fn admitted<'s>(&'s self, site: &'s Site, bytes: u64) -> (Place<'s>, Option<Covered>) {
-        let place = |lane| Place { scheduler: self, site, lane, bytes };
+    fn admitted<'s>(
+        &'s self,
+        site: &'s Site,
+        bytes: u64,
+        deadline: Duration,
+    ) -> (Place<'s>, Option<Covered>) {
+        let place = |lane| Place { lanes: self, site, lane, bytes };
         let arrived = Instant::now();
         let mut state = site.lock();
-        let ticket = state.lanes.enter(bytes);
+        let ticket = state.queues.enter(bytes);
         self.settle(site, &mut state);
         loop {
-            if let Some(placed) = state.lanes.placed(ticket) {
+            if let Some(placed) = state.queues.placed(ticket) {
                 return (place(placed.lane), placed.abandoned.then_some(Covered::Absent));
             }
-            let patience = self.settings.timeout.checked_sub(arrived.elapsed());
+            let patience = deadline.checked_sub(arrived.elapsed());
             let Some(patience) = patience else {
-                let left = state.lanes.give_up(ticket, Instant::now());
+                let left = state.queues.give_up(ticket, Instant::now());
                 let late = left == Some(Lane::Accelerator);
                 if late {
                     self.counters.timeouts.add(1);
@@ -301,17 +320,16 @@ impl Scheduler {
         device: &dyn Device,
         job: &Job<'_>,
         slots: &mut [u8],
-        place: Place<'_>,
+        (place, deadline): (Place<'_>, Duration),
     ) -> Result<Outcome, Error> {
         let bytes = slots.len() as u64;
-        let timeout = self.settings.timeout;
         let site = place.site;
         let ended = |found: &Exchange| {
             self.judge(site, found);
             // Others may have the place while the CPU covers.
             drop(place);
         };
-        let found = self.counted(exchange(device, job, slots, timeout, ended))?;
+        let found = self.counted(exchange(device, job, slots, deadline, ended))?;
         self.counters.accelerator_bytes.add(found.by_device);
         self.counters.cpu_bytes.add(found.by_cpu);
         let outcome = Outcome { lane: Lane::Accelerator, bytes, migrated: false, covered: None };
@@ -355,7 +373,7 @@ impl Scheduler {
             self.counters.rests.add(1);
             // It is opened anew after the rest: a driver may need that.
             state.device = Opened::Not;
-            state.lanes.abandon_accelerator(now);
+            state.queues.abandon_accelerator(now);
             site.changed(state);
         }
     }
@@ -387,7 +405,7 @@ impl Scheduler {
         match found {
             Ok(device) => {
                 let device: Arc<dyn Device> = Arc::from(device);
-                state.lanes.set_slots(device.slots());
+                state.queues.set_slots(device.slots());
                 state.device = Opened::Open(Arc::clone(&device));
                 Some(device)
             }
@@ -407,7 +425,7 @@ impl Scheduler {
             threshold: self.threshold(),
             lines: self.lines.get(),
         };
-        let moved = state.lanes.settle(&rule, Instant::now());
+        let moved = state.queues.settle(&rule, Instant::now());
         self.counters.to_cpu.add(moved.to_cpu);
         self.counters.to_accelerator.add(moved.to_accelerator);
         site.changed(state);
@@ -423,7 +441,7 @@ impl Scheduler {
 
 /// A request's place on a lane, which others may have once this is dropped.
 struct Place<'s> {
-    scheduler: &'s Scheduler,
+    lanes: &'s Lanes,
     site: &'s Site,
     lane: Lane,
     bytes: u64,
@@ -432,12 +450,12 @@ struct Place<'s> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut state = self.site.lock();
-        state.lanes.leave(self.lane, self.bytes, Instant::now());
-        self.scheduler.settle(self.site, &mut state);
+        state.queues.leave(self.lane, self.bytes, Instant::now());
+        self.lanes.settle(self.site, &mut state);
     }
 }
 
-/// Bytes of plaintext of a job whose slots are so many bytes.
+/// Bytes of plaintext of a job whose chunks and tags are so many bytes.
 fn plain_bytes(job: &Job<'_>, len: usize) -> u64 {
     let (slot_len, chunk_len) = (job.slot_len().max(1), job.chunk_len);
     let load = Load { bytes: Some(len as u64), slot_len, chunk_len, in_order: false };

@@ -3,12 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::cpu::Cpu;
 use crate::device::{Device, Fault, Stop};
 use crate::job::Job;
-use crate::policy::{Chosen, Terms};
-use crate::report::Report;
-use crate::run::{Progress, Run, Seat};
+use crate::policy::Terms;
+use crate::run::{Progress, Run, Seat, finish};
 use crate::tally::Tally;
 
 /// What came of a request on a device.
@@ -28,7 +26,7 @@ pub(super) struct Exchange {
     pub declined: bool,
 }
 
-/// Has `device` do the `slots` of a job within `timeout`, as one piece if it takes so much. Calls
+/// Has `device` do the `slots` of a job within `deadline`, as one piece if it takes so much. Calls
 /// `ended` when it has returned, and then finishes what it gave back.
 ///
 /// # Errors
@@ -37,7 +35,7 @@ pub(super) fn exchange(
     device: &dyn Device,
     job: &Job<'_>,
     slots: &mut [u8],
-    timeout: Duration,
+    deadline: Duration,
     ended: impl FnOnce(&Exchange),
 ) -> Result<Exchange, Error> {
     let chunks = slots.len().div_ceil(job.slot_len().max(1)).max(1);
@@ -47,13 +45,13 @@ pub(super) fn exchange(
     let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default(), line: None }];
     let started = Instant::now();
     let run = Run::new(job, Some(slots), chunks, Some(0), seats);
-    let run = match started.checked_add(timeout) {
-        Some(deadline) => run.with_deadline(deadline),
+    let run = match started.checked_add(deadline) {
+        Some(until) => run.with_deadline(until),
         None => run,
     };
     let mut by_device = Tally::default();
     let stopped = device.work(&run, &mut by_device);
-    let late = started.elapsed() >= timeout;
+    let late = started.elapsed() >= deadline;
     run.leave(device.name());
     let was_covered = run.pending();
     let declined = was_covered && !late && by_device.pieces == 0 && stopped.is_ok();
@@ -76,27 +74,3 @@ pub(super) fn exchange(
     found.by_cpu = by_cpu.bytes;
     Ok(found)
 }
-
-/// Does a job whose bytes are elsewhere on the caller's thread.
-pub(super) fn run_moved(job: &Job<'_>) -> Result<Report, Error> {
-    let mut report = Report::new(Chosen::default());
-    let started = Instant::now();
-    let run = Run::new(job, None, (MOVED_BYTES / job.slot_len().max(1)).max(1), None, Vec::new());
-    let mut tally = Tally::default();
-    finish(&run, &mut tally)?;
-    report.wall = started.elapsed();
-    report.cpu.add(tally, report.wall);
-    Ok(report)
-}
-
-/// Does all that is left of a run.
-fn finish(run: &Run<'_, '_>, tally: &mut Tally) -> Result<(), Error> {
-    match Cpu::new(1).work(run, tally) {
-        Err(Stop::Job(error)) => Err(error),
-        // The CPU has no faults of its own.
-        Ok(()) | Err(Stop::Fault(_) | Stop::Wrong(_)) => Ok(()),
-    }
-}
-
-/// Bytes of a piece that fits a core's second-level cache.
-const MOVED_BYTES: usize = 512 * 1024;

@@ -1,10 +1,10 @@
-//! What a scheduler has done so far.
+//! What lanes have done so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-/// A snapshot of a scheduler's counters: those of its process, and of the one it was forked from up
+/// A snapshot of the counters of lanes: those of its process, and of the one it was forked from up
 /// to then.
 ///
 /// Every call ends in exactly one of `cpu.requests`, `accelerator.requests` and `failed`; those
@@ -44,7 +44,7 @@ pub struct Statistics {
     pub waiting_for_accelerator: u64,
     /// Requests that wait for a CPU now.
     pub waiting_for_cpu: u64,
-    /// The part of its CPU workers' time that the CPU lane was at work, since the scheduler was made
+    /// The part of its CPU workers' time that the CPU lane was at work, since the lanes were made
     /// or, in a child of a fork, first needed. Small requests are sampled.
     pub cpu_utilisation: f64,
     /// The part of its slots' time that the accelerator was at work, likewise.
