@@ -12,6 +12,7 @@ mod bell;
 mod error;
 pub mod frame;
 pub mod gateway;
+mod job;
 mod ladder;
 mod live;
 mod message;

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
-use wattlock_engine::{Aad, Cipher as Work, Data, Error as EngineError, Job, Nonces, Operation};
+use wattlock_engine::{Error as EngineError, Operation};
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::{Error, job};
 
 /// A message of one user, in memory of its own, worked on in place.
 pub struct Message {
@@ -69,16 +69,7 @@ impl Message {
         let (front, rest) = self.buffer.split_at_mut_checked(self.payload.start)?;
         let len = self.payload.end.checked_sub(self.payload.start)?;
         let slot = rest.get_mut(..len.checked_add(TAG_LEN)?)?;
-        let nonces = Nonces::XorIndex { base: nonce };
-        let aad = Aad::Same(front.get(aad)?);
-        let cipher = Work::Aead { operation, key, nonces, aad };
-        let job = Job {
-            cipher,
-            chunk_len: len.max(1),
-            data: Data::InPlace { slots: &mut [] },
-            deadline: None,
-        };
-        Some(job.apply(0, true, slot))
+        Some(job::run(operation, key, nonce, front.get(aad)?, slot))
     }
 
     fn layout(&self) -> Error {

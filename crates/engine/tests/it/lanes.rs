@@ -16,6 +16,7 @@ use wattlock_engine::{
 use wattlock_testing::wait_until;
 
 mod faults;
+mod parts;
 mod queues;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -16,10 +16,11 @@ mod writer;
 use std::ops::Range;
 use std::sync::Arc;
 
+use wattlock_engine::Operation;
 use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
 use zeroize::Zeroizing;
 
-use crate::{Cipher, Message};
+use crate::{Cipher, Message, job};
 
 pub use error::Error;
 pub use keys::Ratchet;
@@ -201,10 +202,11 @@ impl Frame {
     /// # Errors
     /// [`Error::Crypto`]: the body is longer than AES-GCM can seal.
     pub fn seal(&mut self) -> Result<(), Error> {
-        let end = self.bytes.len() - TAG_LEN;
-        let (body, tag) = self.bytes[self.body..].split_at_mut(end - self.body);
-        tag.copy_from_slice(&self.key.seal(self.nonce, b"", body)?);
-        Ok(())
+        let slot = &mut self.bytes[self.body..];
+        let sealed = job::run(Operation::Seal, &self.key, self.nonce, b"", slot);
+        sealed.map_err(|error| {
+            job::crypto_error(error).map_or(Error::Malformed("no tag"), Error::Crypto)
+        })
     }
 
     /// Checks the tag and decrypts the body in place.
@@ -212,10 +214,8 @@ impl Frame {
     /// # Errors
     /// [`Error::Authentication`]; the body is then all zeros.
     pub fn open(&mut self) -> Result<(), Error> {
-        let end = self.bytes.len() - TAG_LEN;
-        let (body, tag) = self.bytes[self.body..].split_at_mut(end - self.body);
-        let tag: [u8; TAG_LEN] = (&*tag).try_into().expect("a tag is as long as a tag");
-        let opened = self.key.open(self.nonce, b"", body, &tag);
+        let slot = &mut self.bytes[self.body..];
+        let opened = job::run(Operation::Open, &self.key, self.nonce, b"", slot);
         opened.map_err(|_| Error::Authentication { connection: self.connection })
     }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use wattlock_engine::Operation;
 use wattlock_engine::crypto::TAG_LEN;
 use zeroize::Zeroizing;
 
@@ -20,7 +21,7 @@ use super::retry::{FailureStreak, named};
 use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
 use super::{Address, Counters, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
-use crate::{Cipher, Done, Message, Sink};
+use crate::{Cipher, Done, Message, Sink, job};
 
 /// The sink of a sealing gateway that sends to a peer.
 pub(super) struct Link {
@@ -389,9 +390,11 @@ fn pending_of(piece: Piece) -> Option<Pending> {
 fn open_again(pending: Pending) -> Result<Zeroizing<Vec<u8>>, Failed> {
     let Pending { mut bytes, seal, .. } = pending;
     let Some((Cipher::Seal { key, nonce, .. }, payload)) = seal else { return Ok(bytes) };
-    let (front, tag) = bytes.split_at_mut(payload.end);
-    let tag = tag.first_chunk::<TAG_LEN>().ok_or(crate::frame::Error::Malformed("no tag"))?;
-    key.open(nonce, b"", &mut front[payload.start..], tag)?;
+    let no_tag = || crate::frame::Error::Malformed("no tag");
+    let slot = bytes.get_mut(payload.start..payload.end + TAG_LEN).ok_or_else(no_tag)?;
+    if let Err(error) = job::run(Operation::Open, &key, nonce, b"", slot) {
+        return Err(job::crypto_error(error).map_or_else(|| no_tag().into(), Failed::Crypto));
+    }
     bytes.truncate(payload.end);
     Ok(bytes)
 }
