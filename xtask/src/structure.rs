@@ -85,10 +85,6 @@ const KNOWN_CYCLES: &[(&str, &str)] = &[
     ("wattlock-lab", "bench::blocks, bench::blocks_gpu, bench::extended_block"),
     ("wattlock-lab", "bench::https::contenders, bench::https::server"),
     ("wattlock-lab", "bench::stream, bench::stream_saturation, bench::stream_text"),
-    (
-        "wattlock-provider",
-        "block, boundary, composite, gathered, gcm, multiblock, paper, provider, register, self_check",
-    ),
     ("wattlock-report", "document, figure, measure, simulation, table"),
     ("wattlock-stream", "gateway::connection, gateway::listener"),
     ("wattlock-stream", "gateway::link, gateway::sealed, gateway::sealing"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_engine::Cipher as Work;
+use wattlock_tls::{BLOCK, Overhead, cbc, explicit_iv_len, pad};
 use zeroize::Zeroize;
 
 use crate::Error;
@@ -13,12 +14,9 @@ use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::key::Key;
-use crate::paper::Paper;
 use crate::params::Params;
-use crate::provider::paper_mode_is_on;
 use crate::random;
 use crate::statistics::{Path, count};
-use wattlock_tls::{BLOCK, Overhead, cbc, explicit_iv_len, pad};
 
 const MAX_MAC_LEN: usize = HmacAlgorithm::MOST_TAG_LEN;
 
@@ -26,9 +24,6 @@ const SSL_3: u16 = 0x0300;
 
 /// AES-`BITS`-ECB.
 pub(crate) struct Ecb<const BITS: usize>;
-
-/// AES-`BITS`-CBC.
-pub(crate) struct Cbc<const BITS: usize>;
 
 impl<const BITS: usize> Algorithm for Ecb<BITS> {
     const TRAITS: Traits = Traits {
@@ -49,23 +44,7 @@ impl<const BITS: usize> Algorithm for Ecb<BITS> {
     }
 }
 
-impl<const BITS: usize> Algorithm for Cbc<BITS> {
-    const TRAITS: Traits =
-        Traits { mode: mode::CBC, iv_len: BLOCK, paper: BITS == 256, ..Ecb::<BITS>::TRAITS };
-    const SETTABLE: &'static [Param] = SETTABLE;
-    const GETTABLE: &'static [Param] = GETTABLE;
-
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
-        let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
-        if Self::TRAITS.paper && paper_mode_is_on() {
-            Box::new(Paper::new(plain))
-        } else {
-            Box::new(plain)
-        }
-    }
-}
-
-static SETTABLE: &[Param] = &[
+pub(crate) static SETTABLE: &[Param] = &[
     Param::unsigned::<u32>(name::PADDING),
     Param::unsigned::<u32>(name::NUM),
     Param::unsigned::<u32>(name::TLS_VERSION),
@@ -73,7 +52,7 @@ static SETTABLE: &[Param] = &[
     Param::END,
 ];
 
-static GETTABLE: &[Param] = &[
+pub(crate) static GETTABLE: &[Param] = &[
     Param::unsigned::<usize>(name::KEY_LEN),
     Param::unsigned::<usize>(name::IV_LEN),
     Param::unsigned::<u32>(name::PADDING),
@@ -85,7 +64,7 @@ static GETTABLE: &[Param] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Chaining {
+pub(crate) enum Chaining {
     Ecb,
     Cbc,
 }
@@ -126,7 +105,7 @@ struct Tls {
 }
 
 impl BlockCipher {
-    fn new(requests: &Arc<Allocation>, chaining: Chaining, key_len: usize) -> Self {
+    pub(crate) fn new(requests: &Arc<Allocation>, chaining: Chaining, key_len: usize) -> Self {
         Self {
             requests: Arc::clone(requests),
             chaining,

@@ -12,8 +12,9 @@ use crate::abi::{self, Dispatch, Param, name};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::host::Host;
+use crate::instance::Provider;
+use crate::offers::{multiblock_is_on, paper_mode_is_on};
 use crate::params::Params;
-use crate::provider::{Provider, multiblock_is_on, paper_mode_is_on};
 
 /// What a context's pointer is to.
 struct Context {

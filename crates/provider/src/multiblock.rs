@@ -21,9 +21,8 @@ use wattlock_tls::{AAD_LEN, HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad};
 
 use crate::Error;
 use crate::abi::name;
+use crate::offers::turn_multiblock_off;
 use crate::params::Params;
-use crate::provider::turn_multiblock_off;
-use crate::self_check::{Packed, Part};
 
 /// The most records of a write. libssl has 4 or 8.
 const MAX_RECORDS: usize = 64;
@@ -68,6 +67,20 @@ impl Plan {
     fn sealed(&self, payload: usize) -> usize {
         HEADER_LEN + self.overhead.sealed(payload)
     }
+}
+
+/// The records of a write, and what they have to hold.
+pub(crate) struct Packed<'a> {
+    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+/// What a record has to hold.
+pub(crate) struct Part<'a> {
+    pub(crate) aad: RecordAad,
+    pub(crate) payload: &'a [u8],
+    /// Bytes behind the header.
+    pub(crate) sealed: usize,
 }
 
 /// A write once more, for whoever looks at what was made of it.

@@ -14,8 +14,8 @@ use crate::buffer::Buffers;
 use crate::cipher::{Cipher, Direction};
 use crate::composite::Composite;
 use crate::multiblock;
+use crate::offers::turn_multiblock_off;
 use crate::params::Params;
-use crate::provider::turn_multiblock_off;
 
 /// AES-256-CBC, which becomes a composite once it has the key of a MAC.
 #[derive(Clone)]

@@ -4,64 +4,17 @@ use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Error;
 use crate::abi::{self, Dispatch, Item, Param, name};
 use crate::allocation::Allocation;
 use crate::error::REASONS;
 use crate::host::Host;
+use crate::instance::Provider;
 use crate::params::Params;
 use crate::register::CIPHERS;
-use crate::statistics::{self, Multiblock, count};
-use crate::{fork, self_check};
-
-/// What OpenSSL's pointer to the provider's own context is to.
-pub(crate) struct Provider {
-    host: Host,
-    allocation: Arc<Allocation>,
-}
-
-impl Provider {
-    pub(crate) fn host(&self) -> Host {
-        self.host
-    }
-
-    /// The lanes for requests.
-    pub(crate) fn allocation(&self) -> &Arc<Allocation> {
-        &self.allocation
-    }
-
-    /// Does what a process does once, with its first context.
-    pub(crate) fn begin(&self) {
-        if fork::is_first_context() {
-            self_check::new_process();
-            self.allocation.note();
-        }
-    }
-}
-
-/// Whether ciphers offer libssl the multiblock protocol: the question comes without a context.
-static MULTIBLOCK: AtomicBool = AtomicBool::new(false);
-
-/// Whether AES-256-CBC takes the part of a composite; as above.
-static PAPER_MODE: AtomicBool = AtomicBool::new(false);
-
-/// Whether AES-256-CBC takes the part of a composite.
-pub(crate) fn paper_mode_is_on() -> bool {
-    PAPER_MODE.load(Ordering::Relaxed)
-}
-
-/// Whether ciphers offer the multiblock protocol.
-pub(crate) fn multiblock_is_on() -> bool {
-    MULTIBLOCK.load(Ordering::Relaxed)
-}
-
-/// Offers it no more, to library contexts that have not fetched the cipher yet.
-pub(crate) fn turn_multiblock_off() {
-    count(statistics::Path::MultiblockRefused, 0, 0);
-    MULTIBLOCK.store(false, Ordering::Relaxed);
-}
+use crate::statistics::{self, Multiblock};
+use crate::{fork, load_check, offers};
 
 /// The entry that OpenSSL looks up in the module.
 ///
@@ -99,8 +52,8 @@ fn start(host: Host) -> Result<Provider, Error> {
     let is_on = |name| host.text(name).map(|text| text.trim() != "0");
     let paper_mode = is_on(c"paper_mode").unwrap_or(false);
     let allocation = Arc::new(Allocation::configured(|name| host.text(name), paper_mode)?);
-    let fault = host.text(self_check::SETTING);
-    let agreed = self_check::at_load(fault.as_deref().map(str::trim))?;
+    let fault = host.text(load_check::SETTING);
+    let agreed = load_check::at_load(fault.as_deref().map(str::trim))?;
     // What was checked so far is nothing to count.
     statistics::set_up(host.text(c"statistics").unwrap_or_default().trim())?;
     let openssl = host.text(name::OPENSSL_VERSION).unwrap_or_default();
@@ -110,10 +63,9 @@ fn start(host: Host) -> Result<Provider, Error> {
         _ if !agreed => Multiblock::Disagreed,
         _ => Multiblock::Offered,
     };
-    PAPER_MODE.store(paper_mode && agreed, Ordering::Relaxed);
-    MULTIBLOCK.store(multiblock == Multiblock::Offered, Ordering::Relaxed);
+    offers::set(multiblock == Multiblock::Offered, paper_mode && agreed);
     statistics::note_multiblock(multiblock, &openssl);
-    Ok(Provider { host, allocation })
+    Ok(Provider::new(host, allocation))
 }
 
 /// Whether the provider takes these of its settings: `accelerator`, `threshold` and `migration`, as
@@ -190,7 +142,7 @@ unsafe extern "C" fn get_params(provider: *mut c_void, params: *mut Param) -> c_
     match answered.unwrap_or(Err(Error::Internal)) {
         Ok(()) => 1,
         Err(error) => {
-            provider.host.raise(error, c"get_params");
+            provider.host().raise(error, c"get_params");
             0
         }
     }

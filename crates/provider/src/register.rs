@@ -6,8 +6,9 @@
 use std::ffi::CStr;
 
 use crate::abi;
-use crate::block::{Cbc, Ecb};
+use crate::block::Ecb;
 use crate::boundary::Functions;
+use crate::cbc::Cbc;
 use crate::cipher::Algorithm;
 use crate::composite::{CbcHmacSha1, CbcHmacSha256};
 use crate::ctr::Ctr;

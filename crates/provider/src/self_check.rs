@@ -7,9 +7,7 @@
 //! sealed record by record from then on: a refusal is no way out, since libssl 3.2 and later end
 //! the connection on it (`ssl/record/methods/tls_multib.c`); 3.0 and 3.1 go on with single records.
 
-use std::ffi::CStr;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use wattlock_crypto::hmac::HmacAlgorithm;
@@ -17,11 +15,9 @@ use wattlock_tls::{HEADER_LEN, RecordAad};
 use zeroize::Zeroizing;
 
 use crate::Error;
-use crate::multiblock::Again;
-use crate::provider::turn_multiblock_off;
+use crate::multiblock::{Again, Packed, Part};
+use crate::offers::turn_multiblock_off;
 use crate::statistics::{Path, count};
-
-mod at_load;
 
 /// What is checked once in each process.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +66,7 @@ static FAULT: AtomicU8 = AtomicU8::new(Fault::None as u8);
 
 /// What the setting `self_check` pretends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     None,
     /// A wrong byte at load.
     AtLoad,
@@ -78,27 +74,14 @@ enum Fault {
     InWrite,
 }
 
-/// Checks at load, once a process and what it forks; true if many records may be offered.
-///
-/// # Errors
-/// [`Error::SelfCheck`] for a setting that is none.
-pub(crate) fn at_load(setting: Option<&str>) -> Result<bool, Error> {
-    let fault = match setting {
-        None | Some("1") => Fault::None,
-        Some("fail-at-load") => Fault::AtLoad,
-        Some("fail-in-write") => Fault::InWrite,
-        Some(_) => return Err(Error::SelfCheck),
-    };
-    static AGREED: OnceLock<bool> = OnceLock::new();
-    let agreed = *AGREED.get_or_init(|| {
-        let agreed = at_load::all_agree(fault == Fault::AtLoad).unwrap_or(false);
-        FAULT.store(fault as u8, Ordering::Relaxed);
-        agreed
-    });
-    if !agreed {
-        FAILED.store(true, Ordering::Relaxed);
-    }
-    Ok(agreed)
+/// Has that fail later.
+pub(crate) fn pretend(fault: Fault) {
+    FAULT.store(fault as u8, Ordering::Relaxed);
+}
+
+/// Notes that many records and single ones do not agree.
+pub(crate) fn fail() {
+    FAILED.store(true, Ordering::Relaxed);
 }
 
 /// Begins anew in a process that has just begun to count.
@@ -148,20 +131,6 @@ pub(crate) unsafe fn written(
     if packed.opens(single) { Ok(()) } else { Err(Error::Internal) }
 }
 
-/// The records of a write, and what they have to hold.
-pub(crate) struct Packed<'a> {
-    pub(crate) parts: Vec<Part<'a>>,
-    pub(crate) bytes: &'a mut [u8],
-}
-
-/// What a record has to hold.
-pub(crate) struct Part<'a> {
-    pub(crate) aad: RecordAad,
-    pub(crate) payload: &'a [u8],
-    /// Bytes behind the header.
-    pub(crate) sealed: usize,
-}
-
 impl Packed<'_> {
     /// Whether these are records with the right headers, that open to the right payloads by the
     /// way of single ones.
@@ -198,6 +167,3 @@ impl Packed<'_> {
         Ok(())
     }
 }
-
-/// The name of the setting.
-pub(crate) const SETTING: &CStr = c"self_check";

@@ -2,7 +2,8 @@
 //! `EVP_CIPHER_CTX_ctrl` makes of libssl's calls in OpenSSL 3.0 to 4.0, against records that are
 //! sealed and opened one by one. Nothing of OpenSSL's takes part, no lane, no thread and no device.
 
-use std::sync::Arc;
+use std::ffi::CStr;
+use std::sync::{Arc, OnceLock};
 
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_crypto::{AesKernel, AesKey, TAG_LEN};
@@ -17,6 +18,10 @@ use crate::cipher::{Algorithm, Cipher, Direction};
 use crate::composite::Composite;
 use crate::gcm::Gcm;
 use crate::params::Params;
+use crate::self_check::{self, Fault};
+
+/// The name of the setting.
+pub(crate) const SETTING: &CStr = c"self_check";
 
 /// Records of a write; libssl has no others.
 const RECORDS: [usize; 2] = [4, 8];
@@ -29,8 +34,31 @@ const IV: [u8; 12] = [1, 2, 3, 4, 255, 255, 255, 255, 255, 255, 255, 253];
 /// As does the low half of the sequence number.
 const SEQUENCE: u64 = u32::MAX as u64 - 1;
 
+/// Checks at load, once a process and what it forks; true if many records may be offered.
+///
+/// # Errors
+/// [`Error::SelfCheck`] for a setting that is none.
+pub(crate) fn at_load(setting: Option<&str>) -> Result<bool, Error> {
+    let fault = match setting {
+        None | Some("1") => Fault::None,
+        Some("fail-at-load") => Fault::AtLoad,
+        Some("fail-in-write") => Fault::InWrite,
+        Some(_) => return Err(Error::SelfCheck),
+    };
+    static AGREED: OnceLock<bool> = OnceLock::new();
+    let agreed = *AGREED.get_or_init(|| {
+        let agreed = all_agree(fault == Fault::AtLoad).unwrap_or(false);
+        self_check::pretend(fault);
+        agreed
+    });
+    if !agreed {
+        self_check::fail();
+    }
+    Ok(agreed)
+}
+
 /// Whether all suites agree; `wrong` puts a wrong byte into one.
-pub(super) fn all_agree(wrong: bool) -> Result<bool, Error> {
+fn all_agree(wrong: bool) -> Result<bool, Error> {
     let requests = Arc::new(Allocation::configured(|_| None, false)?);
     let mut agreed = true;
     for records in RECORDS {

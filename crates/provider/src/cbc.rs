@@ -1,0 +1,31 @@
+//! AES in CBC, which in paper mode may become a composite.
+
+use std::sync::Arc;
+
+use wattlock_tls::BLOCK;
+
+use crate::abi::{Param, mode};
+use crate::allocation::Allocation;
+use crate::block::{BlockCipher, Chaining, Ecb, GETTABLE, SETTABLE};
+use crate::cipher::{Algorithm, Cipher, Traits};
+use crate::offers::paper_mode_is_on;
+use crate::paper::Paper;
+
+/// AES-`BITS`-CBC.
+pub(crate) struct Cbc<const BITS: usize>;
+
+impl<const BITS: usize> Algorithm for Cbc<BITS> {
+    const TRAITS: Traits =
+        Traits { mode: mode::CBC, iv_len: BLOCK, paper: BITS == 256, ..Ecb::<BITS>::TRAITS };
+    const SETTABLE: &'static [Param] = SETTABLE;
+    const GETTABLE: &'static [Param] = GETTABLE;
+
+    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+        let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
+        if Self::TRAITS.paper && paper_mode_is_on() {
+            Box::new(Paper::new(plain))
+        } else {
+            Box::new(plain)
+        }
+    }
+}
