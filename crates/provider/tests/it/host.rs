@@ -21,6 +21,10 @@ impl Host {
     /// For that OpenSSL; `None`, and a line that says so, where it, a compiler or a header is
     /// missing.
     fn compile(openssl: OpenSsl) -> Option<Self> {
+        Self::compile_files(openssl, &["host.c", "multiblock.c", "calls.c", "sandbox.c"])
+    }
+
+    fn compile_files(openssl: OpenSsl, files: &[&str]) -> Option<Self> {
         if !openssl.has("cc") || !openssl.has("openssl") {
             return None;
         }
@@ -47,7 +51,7 @@ impl Host {
             return None;
         }
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/host");
-        for source in ["host.c", "multiblock.c", "calls.c", "sandbox.c"] {
+        for source in files {
             compiler.arg(sources.join(source));
         }
         for libraries in prefix.iter().flat_map(|prefix| ["lib", "lib64"].map(|l| prefix.join(l))) {
@@ -147,7 +151,19 @@ fn a_table_is_bounded_and_loses_nothing(openssl: OpenSsl) {
     assert!(calls(earlier) >= 404 - 127, "{earlier:?}");
 }
 
+/// Once a connection goes on, neither its records nor what counts them take any memory.
+fn a_record_of_a_kilobyte_allocates_nothing(openssl: OpenSsl) {
+    let Some(host) = Host::compile_files(openssl, &["steady.c"]) else { return };
+    for settings in ["", "accelerator = simulated\nthreshold = 8192"] {
+        let output = run(&host, Command::new(host.program()), settings, &[]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(text.matches(": 0 allocations").count(), 3, "{settings}: {text}");
+    }
+}
+
 on_every_openssl!(
+    a_record_of_a_kilobyte_allocates_nothing,
     forked_processes_work_and_count_in_a_sandbox,
     a_table_is_bounded_and_loses_nothing,
     processes_that_come_of_one_draw_different_random_numbers,
