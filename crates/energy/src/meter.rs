@@ -52,6 +52,14 @@ impl Kind {
         }
     }
 
+    /// How late it may tell.
+    pub fn refresh(&self) -> Duration {
+        match self {
+            Self::Counter(counter) => counter.refresh,
+            Self::Sensor(sensor) => sensor.refresh,
+        }
+    }
+
     /// How often it has to be read.
     pub fn period(&self) -> Duration {
         match self {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::candidate::{Candidate, Chosen, choose};
 use crate::external::External;
@@ -111,9 +111,27 @@ impl Sources {
 
     /// True if every domain of the sum has a counter that can be read now.
     pub fn can_measure(&mut self) -> bool {
+        self.is_whole_of(&[Class::Measured]) && self.can_read()
+    }
+
+    /// True if every domain of the sum has a counter or a sensor of this machine's own that can be
+    /// read now.
+    pub fn can_integrate(&mut self) -> bool {
+        self.is_whole_of(&[Class::Measured, Class::Integrated]) && self.can_read()
+    }
+
+    fn is_whole_of(&self, classes: &[Class]) -> bool {
         let whole = !matches!(self.coverage, Coverage::Without(_) | Coverage::Nothing);
         let mut summed = self.meters.iter().filter(|(_, in_sum)| *in_sum);
-        whole && summed.all(|(meter, _)| meter.class() == Class::Measured) && self.can_read()
+        whole && summed.all(|(meter, _)| classes.contains(&meter.class()))
+    }
+
+    /// The shortest window of a steady load whose beginning and end are known to a twentieth of it,
+    /// and at least `least`.
+    pub fn window(&self, least: Duration) -> Duration {
+        let summed = self.meters.iter().filter(|(_, in_sum)| *in_sum);
+        let refreshes = summed.map(|(meter, _)| meter.info().kind.refresh());
+        refreshes.max().unwrap_or_default().saturating_mul(40).max(least)
     }
 
     /// True if the sum, or what is left of it, has counters or sensors that can be read now.

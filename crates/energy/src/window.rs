@@ -288,11 +288,7 @@ impl<'a> Account<'a> {
     fn told(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {
         let Info { domain, kind, .. } = self.meter.info();
         // Each end is known to a refresh of the meter and to the time of its read.
-        let refresh = match kind {
-            Kind::Counter(counter) => counter.refresh,
-            Kind::Sensor(sensor) => sensor.refresh,
-        };
-        let uncertainty = uncertainty + self.peak.during(refresh * 2 + self.edges);
+        let uncertainty = uncertainty + self.peak.during(kind.refresh() * 2 + self.edges);
         let energy = match kind {
             Kind::Counter(_) => Energy::measured(domain, total, uncertainty),
             Kind::Sensor(_) => {

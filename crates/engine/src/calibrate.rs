@@ -31,8 +31,8 @@ pub struct Calibration<'a> {
     pub budget: Duration,
     /// Where joules are counted; `None` leaves them out.
     pub sources: Option<&'a mut Sources>,
-    /// How long joules are counted for each case and number of workers, and of the machine at rest:
-    /// counters need 2 s.
+    /// How long joules are counted, at least, for each case and number of workers, and of the
+    /// machine at rest: counters need 2 s, slower meters get longer.
     pub window: Duration,
 }
 
@@ -58,7 +58,10 @@ impl Calibration<'_> {
         let mut buffer = vec![0; subjects.iter().map(Subject::buffer_len).max().unwrap_or(0)];
         crate::crypto::random::fill(&mut buffer)
             .map_err(|source| Error::Cipher { chunk: 0, source })?;
-        self.sources.take_if(|sources| !sources.can_measure());
+        self.sources.take_if(|sources| !sources.can_integrate());
+        if let Some(sources) = &self.sources {
+            self.window = sources.window(self.window);
+        }
         let idle = match &mut self.sources {
             Some(sources) => {
                 progress(Step { spent: Duration::ZERO, expected: self.window, counting: None });

@@ -87,13 +87,13 @@ pub struct Joules {
 }
 
 impl Joules {
-    /// Takes `energy` only if it was measured or integrated, and nobody doubts it but for what every
-    /// counter of a whole machine deserves: a profile outlives the advice that stands beside a
-    /// doubt.
+    /// Takes `energy` only if it was measured or integrated, and has no caveat but those that every
+    /// counter of a whole machine and every sampled meter has: a profile outlives the advice that is
+    /// printed with the others.
     pub fn new(energy: Energy, bytes: u64) -> Option<Self> {
         let trusted = matches!(energy.class(), Class::Measured | Class::Integrated)
             && energy.best().is_some()
-            && energy.caveats().all(|caveat| caveat == Caveat::WholeMachine);
+            && energy.caveats().all(|it| matches!(it, Caveat::WholeMachine | Caveat::Sampled));
         (trusted && bytes > 0).then_some(Self { energy, bytes, idle: None })
     }
 

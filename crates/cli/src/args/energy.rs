@@ -63,7 +63,7 @@ pub struct Devices {
 /// Measure how fast this machine encrypts, and save the result.
 ///
 /// Takes 10 s. Where energy can be measured, takes 2 s more for each operation except `open`,
-/// with one worker and with all workers. Run it on an otherwise idle machine: any capacity that
+/// with one worker and with all workers; with a meter that gives a reading each second, 40 s. Run it on an otherwise idle machine: any capacity that
 /// other programs use is missing from the figures.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]

@@ -72,3 +72,24 @@ fn time_and_energy_choose_different_devices() {
     machine.measures((8e9, 80.0), (1e9, 75.0), 15.0);
     assert_eq!(names("energy"), ["cpu"]);
 }
+
+#[test]
+#[ignore = "for make test-all"]
+fn what_a_meter_samples_is_kept_in_profiles() {
+    let machine = tempfile::tempdir().unwrap();
+    let meter = "--meter=while :; do echo 40 W; sleep 0.02; done";
+    let mut command = crate::support::wattlock();
+    command.args(["calibrate", "--device=cpu", "--only=aes-256-gcm seal", meter]);
+    let ran = command.env("WATTLOCK_CACHE", machine.path()).output().unwrap();
+    assert_exit(&ran, 0);
+    let profiles = fs::read(machine.path().join("profiles.json")).unwrap();
+    let document: Value = serde_json::from_slice(&profiles).unwrap();
+    for profile in document["machines"][0]["profiles"].as_array().unwrap() {
+        let energy = &profile["energy"];
+        assert_eq!(
+            (&energy["class"], &energy["covers"][0]),
+            (&json!("integrated"), &json!("wall"))
+        );
+        assert!(energy["idle_uw"].as_u64().unwrap().abs_diff(40_000_000) < 2_000_000, "{energy:#}");
+    }
+}
