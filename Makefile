@@ -1,5 +1,6 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo dist test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man prepare
+.PHONY: demo dist test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man docs \
+	pictures prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
 demo:
@@ -30,7 +31,8 @@ test-all: test sanitize constant-time dist
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.
 signals = env --default-signal=HUP,INT,TERM
 
-# What needs no running: form, lints, structure, documentation, that the fuzz targets build.
+# What needs no running: form, lints, structure, links and code blocks of the documentation, that the
+# fuzz targets build.
 check: prepare
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -90,6 +92,16 @@ ptx:
 # The manual pages, into target/man.
 man:
 	cargo run --release --locked --quiet --bin wattlock -- man target/man
+
+# The handbook as HTML, into target/handbook/html.
+docs:
+	./.ci/prepare docs
+	cargo xtask docs --book
+
+# The README's pictures: a session of the program, and a chart of bench/results/files.json.
+pictures: prepare
+	cargo build --release --locked -p wattlock
+	cargo xtask pictures
 
 # Installs what the tests use beside Rust.
 prepare:

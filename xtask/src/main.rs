@@ -1,9 +1,12 @@
-//! Checks and chores of this repository: `cargo xtask structure`, `openssl`, `test` and `dist`.
+//! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `test`
+//! and `dist`.
 #![forbid(unsafe_code)]
 
 mod dist;
+mod docs;
 mod modules;
 mod openssl;
+mod pictures;
 mod structure;
 mod test;
 
@@ -11,11 +14,16 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first().map(|(command, rest)| (command.as_str(), rest)) {
         Some(("structure", _)) => structure::check(),
+        Some(("docs", options)) => docs::run(options),
+        Some(("pictures", _)) => pictures::draw(),
         Some(("openssl", _)) => openssl::build(),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
         _ => {
-            anyhow::bail!("usage: cargo xtask structure | openssl | dist | test [NEXTEST OPTIONS]")
+            anyhow::bail!(
+                "usage: cargo xtask structure | docs [--book] | pictures | openssl | dist | test \
+                 [NEXTEST OPTIONS]"
+            )
         }
     }
 }
