@@ -37,6 +37,7 @@ check: prepare
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo xtask structure
+	cargo xtask docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
 

@@ -1,10 +1,12 @@
 //! What tests of all crates share: programs, places and machines made of files, skips that are
-//! counted, waits for events, libraries and a certificate that are made once, the frozen corpus.
+//! counted, waits for events, libraries and a certificate that are made once, the frozen corpus, the
+//! commands of the handbook.
 #![forbid(unsafe_code)]
 
 mod certificate;
 pub mod constant_time;
 pub mod frozen;
+pub mod handbook;
 mod library;
 mod machine;
 mod opencl;

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: checks the links, paths, `make` targets and data blocks of the repository's
-//! Markdown; with `--book`, also builds the handbook with mdBook.
+//! `cargo xtask docs`: checks the links, paths, `make` targets, data blocks and walks through the code of
+//! the repository's Markdown; with `--book`, also builds the handbook with mdBook.
 //!
 //! Command lines of `wattlock` and `wattlock-lab` are checked by tests of these programs, which know
 //! their flags.
@@ -23,6 +23,9 @@ const PAGES: [&str; 5] =
 
 /// Names files and flags of its time, which may be gone.
 const HISTORY: &str = "CHANGELOG.md";
+
+/// Has walks through the code, a function and its file for each hop.
+const WALKS: &str = "ARCHITECTURE.md";
 
 /// The table of contents of the handbook.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -102,8 +105,28 @@ fn check(root: &Path, pages: &BTreeMap<PathBuf, Page>) -> anyhow::Result<Vec<Str
             wrong.extend(problem.map(|problem| at(block.line, problem)));
         }
     }
+    wrong.extend(walks(root)?);
     if let Some(why) = pictures::outdated(root)? {
         wrong.push(why);
+    }
+    Ok(wrong)
+}
+
+/// Hops of the walks through the code whose file has no such function.
+fn walks(root: &Path) -> anyhow::Result<Vec<String>> {
+    let text = fs::read_to_string(root.join(WALKS))?;
+    let mut wrong = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        // | `function` | `file.rs` | what happens |
+        let mut cells = line.split('|').skip(1).map(|cell| cell.trim().trim_matches('`'));
+        let (Some(function), Some(file)) = (cells.next(), cells.next()) else { continue };
+        if !file.ends_with(".rs") {
+            continue;
+        }
+        let code = fs::read_to_string(root.join(file)).unwrap_or_default();
+        if !["(", "<"].iter().any(|bracket| code.contains(&format!("fn {function}{bracket}"))) {
+            wrong.push(format!("{WALKS}:{}: {file} has no function {function}", number + 1));
+        }
     }
     Ok(wrong)
 }
@@ -256,6 +279,13 @@ mod tests {
         ] {
             assert_eq!(broken(&[("README.md", text)]), [found]);
         }
+        assert_eq!(
+            broken(&[
+                ("ARCHITECTURE.md", "| `b` | `crates/a.rs` | x |"),
+                ("crates/a.rs", "fn a() {}")
+            ]),
+            ["ARCHITECTURE.md:1: crates/a.rs has no function b"]
+        );
         assert_eq!(
             broken(&[("docs/apart.md", "")]),
             ["docs/apart.md:1: it is no chapter of docs/SUMMARY.md"]

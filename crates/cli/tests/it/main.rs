@@ -11,6 +11,7 @@ mod frozen_documents;
 mod frozen_streams;
 mod goals;
 mod gpu_faults;
+mod handbook;
 mod inputs;
 mod interoperability;
 mod key_files;

@@ -9,6 +9,7 @@ mod documents;
 mod frozen;
 mod frozen_documents;
 mod gpu_faults;
+mod handbook;
 mod hash;
 mod https;
 mod limits;
