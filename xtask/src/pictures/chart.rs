@@ -38,7 +38,7 @@ pub fn draw(result: &Value) -> anyhow::Result<String> {
     let about = about(result)?;
     let bottom = TOP + GROUP * tools.len() as f64;
     let height = (bottom + 30.0 + 18.0 * about.len() as f64) as u32;
-    let label = "Seconds to protect and unprotect 1 GiB: wattlock beside other tools";
+    let label = "Seconds to protect and unprotect 1 GiB: wattlock and other tools";
     let mut svg = Svg::new(WIDTH, height, label, STYLE);
     svg.rectangle("page", 0.5, 0.5, f64::from(WIDTH) - 1.0, f64::from(height) - 1.0, 8);
     let size = result["settings"]["size_bytes"].as_f64().context("no size")? / f64::from(1 << 30);
