@@ -7,6 +7,8 @@ mod docs;
 mod modules;
 mod openssl;
 mod pictures;
+mod public;
+mod sources;
 mod structure;
 mod test;
 

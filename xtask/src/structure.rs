@@ -1,5 +1,6 @@
 //! `cargo xtask structure`: the arrows between the crates, where unsafe code may live, that the product
-//! knows nothing of the laboratory, and that no crate or file becomes a place for everything.
+//! knows nothing of the laboratory, that a public item has a user, and that no crate or file becomes a
+//! place for everything.
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +10,7 @@ use cargo_metadata::{DepKindInfo, DependencyKind, Metadata, MetadataCommand, Pac
 use walkdir::WalkDir;
 
 use crate::modules;
+use crate::public;
 
 /// Who may depend on whom. An arrow that is not here is a mistake, or a decision for
 /// `docs/design/`.
@@ -113,6 +115,7 @@ pub fn check() -> anyhow::Result<()> {
         files(package, &mut wrong)?;
         cycles(package, &mut wrong)?;
     }
+    public::check(&metadata, &TESTS_ONLY, &mut wrong)?;
     if wrong.is_empty() {
         println!("structure: {} crates are in order", metadata.workspace_packages().len());
         return Ok(());
