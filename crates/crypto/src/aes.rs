@@ -71,7 +71,7 @@ impl AesKernel {
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes
     /// that this would have enciphered: no mode can be faster. `None` for one of gates, which
     /// has no such bound.
-    pub fn register_bound(self, rounds: usize, turns: u64) -> Option<u64> {
+    pub(crate) fn register_bound(self, rounds: usize, turns: u64) -> Option<u64> {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::AesNi(proof) => Some(aes_ni::register_bound(proof, rounds, turns)),

@@ -121,7 +121,11 @@ impl KeccakKernel {
 
     /// Permutes eight states `times` times in registers: what `absorb` could reach at most.
     #[doc(hidden)]
-    pub fn permute<const ROUNDS: usize>(self, states: &mut [[u64; LANES]; 25], times: usize) {
+    pub(crate) fn permute<const ROUNDS: usize>(
+        self,
+        states: &mut [[u64; LANES]; 25],
+        times: usize,
+    ) {
         match self {
             Self::Soft => (0..times).for_each(|_| keccak_soft::permute::<LANES, ROUNDS>(states)),
             #[cfg(target_arch = "x86_64")]

@@ -66,7 +66,7 @@ impl TreeHash {
     }
 
     /// Bytes of a chaining value.
-    pub fn chaining_value_len(self) -> usize {
+    pub(crate) fn chaining_value_len(self) -> usize {
         match self {
             Self::Kt128 => KT_CHAINING_VALUE_LEN,
             Self::ParallelHash256 { .. } => PH_CHAINING_VALUE_LEN,

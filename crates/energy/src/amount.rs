@@ -45,12 +45,12 @@ pub struct Watts(pub f64);
 
 impl Watts {
     /// The energy that is spent in `time`.
-    pub fn during(self, time: Duration) -> Microjoules {
+    pub(crate) fn during(self, time: Duration) -> Microjoules {
         Microjoules::from_joules(self.0 * time.as_secs_f64())
     }
 
     /// The time in which `energy` is spent.
-    pub fn spends(self, energy: Microjoules) -> Duration {
+    pub(crate) fn spends(self, energy: Microjoules) -> Duration {
         Duration::try_from_secs_f64(energy.joules() / self.0).unwrap_or(Duration::MAX)
     }
 }
@@ -165,7 +165,7 @@ impl Energy {
     /// What is left of it without `idle`, what the same domains would have taken at rest: at best
     /// attributed. Where the two do not cover the same domains, nothing is known.
     #[must_use]
-    pub fn above(mut self, idle: Self) -> Self {
+    pub(crate) fn above(mut self, idle: Self) -> Self {
         self.caveats.extend(idle.caveats.iter().copied());
         if self.covers != idle.covers {
             return Self { caveats: self.caveats, ..Self::nothing(Class::Unavailable) }

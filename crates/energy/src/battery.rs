@@ -12,12 +12,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::accumulator::Counter;
 use crate::attribute::{amount, directories, file_name, number, text, unreadable};
 use crate::candidate::{Candidate, Obstacle};
-use crate::{
-    Counter, Error, Extent, Gap, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Sensor,
-    Watts,
-};
+use crate::integrator::Sensor;
+use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+use crate::{Error, Microjoules, Root, Watts};
 
 /// Reads one battery.
 struct Battery {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::meter::{Extent, Meter};
 use crate::window::Coverage;
-use crate::{Extent, Found, Meter, Status, battery, external, hwmon, perf, powercap};
+use crate::{Found, Status, battery, external, hwmon, perf, powercap};
 
 /// A source of energy that is here, or that could be, and what reads it.
 pub(crate) struct Candidate<M = Box<dyn Meter>> {

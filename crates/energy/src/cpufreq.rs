@@ -16,7 +16,7 @@ use crate::{Error, Found, Knob, Lease, Root, Setting, Status};
 use crate::{attribute, limit};
 
 /// Where the kernel shows them.
-pub const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
+pub(crate) const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
 
 /// A clock rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,7 +119,7 @@ impl Policy {
     ///
     /// # Errors
     /// A knob could not be read or set; dropping the lease puts back what was set before it.
-    pub fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
+    pub(crate) fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
         let target = self.nearest(rung);
         let max = self.id(MAXIMUM);
         let Some(floor) = self.floor else {
@@ -172,11 +172,6 @@ pub fn policies(root: &Root) -> Vec<Policy> {
         .into_iter()
         .filter_map(|(number, directory)| Policy::open(number, directory).ok())
         .collect()
-}
-
-/// The name of the knob by which policy `number` is told how to weigh energy against performance.
-pub fn preference_id(number: u32) -> String {
-    format!("cpufreq/policy{number}/energy_performance_preference")
 }
 
 /// One file of a policy that can be set.
@@ -307,7 +302,7 @@ impl Knob for Attribute {
 }
 
 /// What can be set and what cannot, for people: one row for all policies of which the same is true.
-pub fn found(root: &Root) -> Vec<Found> {
+pub(crate) fn found(root: &Root) -> Vec<Found> {
     let directories = directories(root);
     if directories.is_empty() {
         return vec![nothing(root)];

@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 
 use self::feed::Feed;
 use self::line::Line;
+use crate::Microjoules;
+use crate::accumulator::Counter;
 use crate::candidate::{Candidate, Obstacle};
-use crate::{Counter, Extent, Gap, Info, Kind, Meter, Microjoules, Reading, Sample, Sensor};
+use crate::integrator::Sensor;
+use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
 
 pub(crate) const SOURCE: &str = "external";
 

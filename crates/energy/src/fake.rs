@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::{Counter, Extent, Gap, Info, Kind, Meter, Microjoules, Reading, Sample, Watts};
+use crate::accumulator::Counter;
+use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+use crate::{Microjoules, Watts};
 
 /// Gives the readings it was made with, one a sample; after the last, gaps.
 pub struct FakeMeter {
@@ -23,7 +25,7 @@ impl FakeMeter {
     }
 
     /// The same of something else than a package.
-    pub fn of(
+    pub(crate) fn of(
         extent: Extent,
         domain: &str,
         readings: impl IntoIterator<Item = (Duration, Option<Microjoules>)>,

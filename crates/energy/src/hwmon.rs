@@ -12,11 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::accumulator::Counter;
 use crate::attribute::{amount, directories, file_name, text, unreadable};
 use crate::candidate::{Candidate, Obstacle};
-use crate::{
-    Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Sensor, Watts,
-};
+use crate::integrator::Sensor;
+use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::{Error, Microjoules, Root, Watts};
 
 /// Reads one channel.
 #[derive(Debug)]

@@ -59,7 +59,7 @@ mod tests {
             Microjoules::from_joules(joules),
             Microjoules::from_joules(0.1),
         );
-        let extent = crate::Extent::Package;
+        let extent = crate::meter::Extent::Package;
         let domain =
             Domain { name: "package-0".into(), source: "fake", energy, in_sum: true, extent };
         Window {

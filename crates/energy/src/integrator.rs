@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Caveat, Microjoules, Step, Watts};
+use crate::accumulator::Step;
+use crate::{Caveat, Microjoules, Watts};
 
 /// What is known of a sensor of power.
 #[derive(Clone, Copy, Debug, PartialEq)]

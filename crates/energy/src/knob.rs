@@ -8,7 +8,8 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Found, LockedClocks, PowerLimit, Root, cpufreq, nvml_knob};
+use crate::nvml_knob::{self, PowerLimit};
+use crate::{Error, Found, LockedClocks, Root, cpufreq};
 
 /// A setting of the machine.
 pub trait Knob: Send {

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Class, Counter, Error, Microjoules, Sensor, Watts};
+use crate::accumulator::Counter;
+use crate::integrator::Sensor;
+use crate::{Class, Error, Microjoules, Watts};
 
 /// What a meter is.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,14 +46,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// More power than the domain ever draws.
-    pub fn p_max(&self) -> Watts {
-        match self {
-            Self::Counter(counter) => counter.p_max,
-            Self::Sensor(sensor) => sensor.p_max,
-        }
-    }
-
     /// How late it may tell.
     pub fn refresh(&self) -> Duration {
         match self {

@@ -10,8 +10,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::meter::{Info, Meter};
 use crate::window::{Account, Moves};
-use crate::{Caveat, Class, Domain, Energy, Error, Info, Meter};
+use crate::{Caveat, Class, Domain, Energy, Error};
 
 /// A meter on its thread.
 pub(crate) struct MeterThread {

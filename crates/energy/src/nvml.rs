@@ -15,10 +15,11 @@ use nvml_wrapper::enum_wrappers::device::GpuVirtualizationMode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
+use crate::accumulator::Counter;
 use crate::candidate::{Candidate, Obstacle};
-use crate::{
-    Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Sensor, Watts,
-};
+use crate::integrator::Sensor;
+use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::{Error, Microjoules, Root, Watts};
 
 /// A GPU of NVIDIA, by the name that it keeps for life.
 #[derive(Clone, Debug)]

@@ -62,7 +62,7 @@ impl Gpu {
     }
 
     /// The knob of its power limit.
-    pub fn power_limit(&self) -> PowerLimit {
+    pub(crate) fn power_limit(&self) -> PowerLimit {
         PowerLimit { id: format!("nvml/{}/{POWER_LIMIT}", self.uuid()), gpu: self.clone() }
     }
 }
@@ -83,7 +83,7 @@ pub struct LockedClocks {
 
 impl LockedClocks {
     /// The knob `nvml/<rest>`, if that is the exact form of one; its GPU may still be missing.
-    pub fn by_name(root: &Root, rest: &str) -> Option<Self> {
+    pub(crate) fn by_name(root: &Root, rest: &str) -> Option<Self> {
         Some(gpu_of(root, rest, LOCKED_CLOCKS)?.locked_clocks())
     }
 }
@@ -164,7 +164,7 @@ pub struct PowerLimit {
 
 impl PowerLimit {
     /// The knob `nvml/<rest>`, if that is the exact form of one; its GPU may still be missing.
-    pub fn by_name(root: &Root, rest: &str) -> Option<Self> {
+    pub(crate) fn by_name(root: &Root, rest: &str) -> Option<Self> {
         Some(gpu_of(root, rest, POWER_LIMIT)?.power_limit())
     }
 

@@ -12,11 +12,11 @@ use std::time::Duration;
 use perf_event::Builder;
 use perf_event::events::Software;
 
+use crate::accumulator::Counter;
 use crate::attribute::{number, text};
 use crate::candidate::{Candidate, Obstacle};
-use crate::{
-    Class, Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts,
-};
+use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::{Class, Error, Microjoules, Root, Watts};
 
 /// Opens counters: the kernel's, or a test's.
 trait Events {

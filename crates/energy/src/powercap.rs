@@ -15,14 +15,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::attribute;
+use crate::accumulator::Counter;
 use crate::candidate::{Candidate, Obstacle};
-use crate::{
-    Class, Counter, Error, Extent, Info, Kind, Meter, Microjoules, Reading, Root, Sample, Watts,
-};
+use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::{Class, Error, Microjoules, Root, Watts, attribute};
 
 /// Where the kernel shows them.
-pub const DIRECTORY: &str = "sys/class/powercap";
+pub(crate) const DIRECTORY: &str = "sys/class/powercap";
 
 /// Where Scaphandre's guide mounts the share of a virtual machine.
 const SCAPHANDRE: &str = "var/scaphandre";

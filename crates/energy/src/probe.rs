@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::accumulator::LEAST_POWER;
 use crate::candidate::{Candidate, Obstacle};
+use crate::meter::{Extent, Kind};
 use crate::meter_thread::{MeterThread, PATIENCE};
 use crate::window::Moves;
-use crate::{Caveat, Class, Domain, Extent, Kind, Root, Watts};
+use crate::{Caveat, Class, Domain, Root, Watts};
 
 /// Keeps one CPU busy for as long as `time`.
 pub(crate) fn spin(time: Duration) {
@@ -106,8 +107,9 @@ const SPIN: Duration = Duration::from_millis(300);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Microjoules;
     use crate::fake::FakeMeter;
-    use crate::{Meter, Microjoules};
+    use crate::meter::Meter;
 
     /// What is said of a meter that tells these µJ before and after 20 ms of work; `None` is a read
     /// that fails.

@@ -42,7 +42,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// Between what values the median lies in 95 of 100 draws from these; the same for the same values.
-pub fn bootstrap(values: &[f64]) -> (f64, f64) {
+pub(crate) fn bootstrap(values: &[f64]) -> (f64, f64) {
     let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut draw = |below: usize| {
         // xorshift64*: no secret, and no claim but that the draws look even.

@@ -6,13 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::candidate::{Candidate, Chosen, choose};
-use crate::external::External;
+use crate::external::{self, External};
+use crate::meter::Meter;
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
 use crate::window::{Coverage, Moves};
-use crate::{
-    Caveat, Class, Error, Meter, Root, Window, battery, external, hwmon, nvml, perf, powercap,
-};
+use crate::{Caveat, Class, Error, Root, Window, battery, hwmon, nvml, perf, powercap};
 
 /// What is done with a source that was found, or is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,18 +250,19 @@ mod tests {
 
     use super::*;
     use crate::fake::FakeMeter;
-    use crate::{Extent, Kind, Microjoules, Reading, Watts};
+    use crate::meter::{Extent, Kind, Reading};
+    use crate::{Microjoules, Watts};
 
     #[test]
     fn a_meter_is_read_often_enough() {
-        let small = crate::Counter {
+        let small = crate::accumulator::Counter {
             range: Some(Microjoules(8_000_000)),
             resolution: Microjoules(62),
             refresh: Duration::from_millis(1),
             p_max: Watts(100.0),
         };
         assert_eq!(Moves::WithThisMachine.period(Kind::Counter(small)), Duration::from_millis(10));
-        let info = crate::Info {
+        let info = crate::meter::Info {
             domain: "b".into(),
             source: "fake",
             extent: Extent::Package,
@@ -301,20 +301,20 @@ mod tests {
 
     /// A counter that rises with the time, at 50 W.
     struct Counting {
-        info: crate::Info,
+        info: crate::meter::Info,
         start: Instant,
         reads: Arc<AtomicUsize>,
     }
 
     impl Meter for Counting {
-        fn info(&self) -> &crate::Info {
+        fn info(&self) -> &crate::meter::Info {
             &self.info
         }
 
-        fn sample(&mut self) -> crate::Sample {
+        fn sample(&mut self) -> crate::meter::Sample {
             self.reads.fetch_add(1, Ordering::Relaxed);
             let counted = Watts(50.0).during(self.start.elapsed());
-            crate::Sample::take(|| Ok(Reading::Energy(Microjoules(counted.0 % 8_000_000))))
+            crate::meter::Sample::take(|| Ok(Reading::Energy(Microjoules(counted.0 % 8_000_000))))
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::accumulator::LEAST_POWER;
-use crate::{
-    Accumulator, Caveat, Class, Energy, Extent, Info, Integrator, Kind, Meter, Microjoules,
-    Reading, Sample, Watts,
-};
+use crate::accumulator::{Accumulator, LEAST_POWER};
+use crate::integrator::Integrator;
+use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::{Caveat, Class, Energy, Microjoules, Watts};
 
 /// What the meters saw between a beginning and an end.
 #[derive(Clone, Debug)]

@@ -61,7 +61,7 @@ impl Format {
     }
 
     /// Bytes between the header and the first chunk.
-    pub fn prefix_len(self) -> usize {
+    pub(crate) fn prefix_len(self) -> usize {
         match self {
             Self::WattlockV1 => crate::cobblestone::PREFIX_LEN,
             Self::AgeV1 => crate::age_v1::NONCE_LEN,
@@ -69,7 +69,7 @@ impl Format {
     }
 
     /// The format whose version line, newline included, starts `bytes`.
-    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn sniff(bytes: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|format| {
             bytes
                 .strip_prefix(format.version_line().as_bytes())

@@ -144,7 +144,7 @@ impl Header {
     ///
     /// # Errors
     /// [`Error::Header`] if it stands there twice.
-    pub fn field(&self, name: &str) -> Result<Option<&Stanza>, Error> {
+    pub(crate) fn field(&self, name: &str) -> Result<Option<&Stanza>, Error> {
         let mut found = self.fields.iter().filter(|field| field.tag == name);
         let field = found.next();
         match found.next() {
@@ -164,7 +164,7 @@ impl Header {
     }
 
     /// The types of the stanzas, each once, for messages.
-    pub fn recipient_types(&self) -> String {
+    pub(crate) fn recipient_types(&self) -> String {
         let mut types: Vec<&str> = Vec::new();
         for stanza in &self.stanzas {
             if !types.contains(&stanza.tag.as_str()) {

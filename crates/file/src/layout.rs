@@ -40,7 +40,7 @@ impl Layout {
     }
 
     /// Bytes of the chunks with their tags for `plain_len` bytes of plaintext.
-    pub fn sealed_len(self, plain_len: u64) -> u64 {
+    pub(crate) fn sealed_len(self, plain_len: u64) -> u64 {
         plain_len + self.chunks(plain_len) * TAG_LEN as u64
     }
 
@@ -63,7 +63,7 @@ impl Layout {
 
     /// The chunks that hold the plaintext bytes of `range`, which lies within `plain_len`; at
     /// least one.
-    pub fn chunks_of(self, range: &Range<u64>, plain_len: u64) -> Range<u64> {
+    pub(crate) fn chunks_of(self, range: &Range<u64>, plain_len: u64) -> Range<u64> {
         let chunk_len = self.chunk_len as u64;
         let all = self.chunks(plain_len);
         let first = (range.start / chunk_len).min(all - 1);

@@ -12,7 +12,7 @@ use wattlock_file::{self as file, Shown};
 /// 1: something failed that is not the input's fault.
 pub const FAILURE: u8 = 1;
 /// 2: the command makes no sense.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// 3: a wrong key, or an input that is not what was sealed.
 pub const AUTHENTICATION: u8 = 3;
 
@@ -31,7 +31,7 @@ impl std::fmt::Display for Coded {
 
 impl std::error::Error for Coded {}
 
-/// An error that ends the program with [`USAGE`].
+/// An error that ends the program with exit code 2.
 pub fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Coded(USAGE, what.into()))
 }

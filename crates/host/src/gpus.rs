@@ -50,7 +50,7 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
 }
 
 /// What can be said about GPUs to whoever asked for one, a line for each way to reach them.
-pub fn about() -> String {
+pub(crate) fn about() -> String {
     let line = |found: &Found| {
         let fix = found.fix.as_ref().map_or_else(String::new, |fix| format!("; {fix}"));
         format!("\n  {}: {}{fix}", found.domain, found.why)

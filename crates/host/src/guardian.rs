@@ -9,7 +9,7 @@ use crate::energy;
 use crate::exit::{self, Ended};
 
 /// The arguments with which a program starts itself as its guardian.
-pub const ARGUMENTS: [&str; 2] = ["restore", "--guardian"];
+pub(crate) const ARGUMENTS: [&str; 2] = ["restore", "--guardian"];
 
 /// Does the work of the guardian and returns its exit code, if this process was started as one. Call
 /// it first in `main`.

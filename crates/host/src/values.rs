@@ -49,7 +49,7 @@ pub fn parse_accelerator(text: &str) -> Result<String, String> {
 }
 
 /// A power of at least a milliwatt and at most a megawatt.
-pub fn parse_watts(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_watts(text: &str) -> Result<f64, String> {
     let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;
     if (1e-3..=1e6).contains(&watts) {
         Ok(watts)

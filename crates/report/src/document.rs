@@ -121,7 +121,7 @@ impl Document {
     }
 
     /// Rows of which joules are told, or told to be unavailable.
-    pub fn energy_rows(&self) -> impl Iterator<Item = &Row> {
+    pub(crate) fn energy_rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.gross.is_some() || row.net.is_some())
     }
 }

@@ -23,7 +23,7 @@ mod room;
 
 /// A bounded number of bytes, used by messages from before they come in until they were handed on.
 ///
-/// Who finds it full waits with [`Window::reserve`], or is refused by [`Window::try_reserve`]. Those
+/// Who finds it full waits with [`Window::reserve`], or is refused by [`Window::try_put`]. Those
 /// who wait are served in the order in which they came, whatever their messages' lengths: nobody
 /// is overtaken for ever.
 pub struct Window<T> {
@@ -116,12 +116,12 @@ const CLOSED: u64 = 1 << 63;
 impl<T> Window<T> {
     /// The fewest bytes that a message counts for, an empty one too: it takes memory, and a flood
     /// of them must find the window full.
-    pub const LEAST: u64 = 64;
+    pub(crate) const LEAST: u64 = 64;
 
     /// A window of `size` bytes.
     ///
     /// # Errors
-    /// [`Error::Window`] below [`Window::LEAST`].
+    /// [`Error::Window`] below 64 bytes.
     pub fn new(size: u64) -> Result<Arc<Self>, Error> {
         if !(Self::LEAST..CLOSED).contains(&size) {
             return Err(Error::Window { size, least: Self::LEAST });
@@ -166,11 +166,11 @@ impl<T> Window<T> {
     }
 
     /// Messages that were put since the beginning.
-    pub fn accepted(&self) -> u64 {
+    pub(crate) fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// How often [`Window::try_reserve`] and [`Window::try_put`] found no room.
+    /// How often a message that could not wait found no room.
     pub fn refusals(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -190,7 +190,7 @@ impl<T> Window<T> {
     }
 
     /// True while any sender has to wait.
-    pub fn has_blocked_senders(&self) -> bool {
+    pub(crate) fn has_blocked_senders(&self) -> bool {
         self.held_back.load(Ordering::SeqCst) > 0 || self.waiting.load(Ordering::SeqCst) > 0
     }
 
@@ -213,7 +213,7 @@ impl<T> Window<T> {
     ///
     /// # Errors
     /// As [`Window::reserve`].
-    pub fn reserve_blocking(self: &Arc<Self>, bytes: u64) -> Result<Room<T>, Error> {
+    pub(crate) fn reserve_blocking(self: &Arc<Self>, bytes: u64) -> Result<Room<T>, Error> {
         match self.look(bytes) {
             Err(Error::Full { .. }) => block_on(self.reserve(bytes)),
             done => done,
@@ -224,7 +224,7 @@ impl<T> Window<T> {
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::TooLong`], and [`Error::Closed`].
-    pub fn try_reserve(self: &Arc<Self>, bytes: u64) -> Result<Room<T>, Error> {
+    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: u64) -> Result<Room<T>, Error> {
         let reserved = self.look(bytes);
         if let Err(Error::Full { .. }) = reserved {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -259,7 +259,7 @@ impl<T> Window<T> {
     /// Puts a message of `bytes` in if there is room now.
     ///
     /// # Errors
-    /// As [`Window::try_reserve`], with the message.
+    /// [`Error::Full`], [`Error::TooLong`], and [`Error::Closed`], with the message.
     pub fn try_put(self: &Arc<Self>, bytes: u64, item: T) -> Result<(), (Error, T)> {
         match self.try_reserve(bytes) {
             Ok(room) => {

@@ -127,7 +127,8 @@ fn forge(place: &Place, container: &Path, metadata: &[u8]) -> Vec<u8> {
     let copy =
         |s: &Stanza| Stanza { tag: s.tag.clone(), args: s.args.clone(), body: s.body.clone() };
     let stanzas: Vec<_> = header.stanzas().iter().map(copy).collect();
-    let data_key_field = copy(header.field("data-key").unwrap().unwrap());
+    let data_key_field =
+        copy(header.fields().iter().find(|field| field.tag == "data-key").unwrap());
     let metadata = Stanza { tag: "metadata".into(), args: vec![BASE64.encode(salt)], body };
     let mac_key = hkdf::sha256(file_key.expose_secret(), b"", b"wattlock/v1 header");
     let fields = [data_key_field, metadata];

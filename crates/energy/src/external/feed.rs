@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::line::Line;
-use crate::Reading;
+use crate::meter::Reading;
 
 /// What was heard, and whether to go on.
 #[derive(Default)]

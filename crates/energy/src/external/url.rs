@@ -118,7 +118,8 @@ const LONGEST_BODY: u64 = 65_536;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Reading, Watts};
+    use crate::Watts;
+    use crate::meter::Reading;
 
     #[test]
     fn fragments() {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::Channel;
-use crate::Extent;
+use crate::meter::Extent;
 
 /// The kernel's name for ACPI's power meters.
 pub(super) const DRIVER: &str = "power_meter";

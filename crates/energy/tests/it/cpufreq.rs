@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use wattlock_energy::cpufreq::{self, Kilohertz};
 use wattlock_energy::{Error, Found, Root, Setting, Status, knob};
 
+/// Where the kernel shows clocks.
+const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
 const MAX: &str = "cpufreq/policy0/scaling_max_freq";
 const PREFERENCE: &str = "cpufreq/policy0/energy_performance_preference";
 
@@ -39,7 +41,7 @@ impl Machine {
     }
 
     fn policy_file(&self, number: u32, name: &str) -> PathBuf {
-        self.0.path().join(cpufreq::DIRECTORY).join(format!("policy{number}")).join(name)
+        self.0.path().join(DIRECTORY).join(format!("policy{number}")).join(name)
     }
 
     fn root(&self) -> Root {
@@ -47,7 +49,7 @@ impl Machine {
     }
 
     fn found(&self) -> Vec<Found> {
-        let found = cpufreq::found(&self.root());
+        let found = knob::found(&self.root());
         for row in &found {
             let fix = row.fix.clone().unwrap_or_default();
             for everybody in ["666", "777", "a+w", "o+w", "+w "] {

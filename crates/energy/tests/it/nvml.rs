@@ -8,7 +8,9 @@ mod refusals;
 
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Caveat, Class, Domain, Gpu, Knob, Root, Sources, Status, Watts, Window};
+use wattlock_energy::{
+    Caveat, Class, Domain, Gpu, Microjoules, Root, Sources, Status, Watts, Window, knob,
+};
 
 use wattlock_testing::wait_until;
 
@@ -86,7 +88,8 @@ fn without_a_counter_power_is_sampled() {
     assert_eq!((energy.class(), window.sum().class()), (Class::Integrated, Class::Integrated));
     assert!(energy.caveats().any(|caveat| caveat == Caveat::Sampled));
     let told = energy.best().unwrap();
-    let (least, most) = (Watts(250.0).during(inside), Watts(250.0).during(window.wall));
+    let of_250_watts = |time: Duration| Microjoules((250e6 * time.as_secs_f64()).round() as u64);
+    let (least, most) = (of_250_watts(inside), of_250_watts(window.wall));
     assert!(least <= told && told <= most, "{told:?} {most:?}");
     assert!(!machine.sources().can_measure());
 }
@@ -158,11 +161,8 @@ fn a_real_gpu_is_read() {
         let clock = gpu.observed_clock().map(|clock| clock.to_string());
         println!("{} {:?} at {clock:?}", gpu.uuid(), gpu.name());
         println!("  ladder {:?}", gpu.ladder());
-        println!(
-            "  power limit {:?} of {:?}",
-            gpu.power_limit().read(),
-            gpu.power_limit().range_mw()
-        );
+        let limit = knob::by_id(&Root::default(), &format!("nvml/{}/power-limit", gpu.uuid()));
+        println!("  power limit {:?}", limit.unwrap().read());
     }
     let mut sources = Sources::open(&Root::default());
     let found: Vec<_> =

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use wattlock_engine::{Cipher, Device, Fault, Run, Stop, Tally};
 
+use super::Error;
 use super::driver::{Context, Driver, Health, Info};
 use super::handle::CudaHandle;
 use super::kernels::best_tables;
 use super::keys::Keyring;
 use super::module::KERNELS_NEED;
 use super::slot::CudaSlot;
-use super::{Error, Version};
 use crate::driver_thread::attend;
 use crate::kernels::Tables;
 use crate::pipeline::{self, RunOptions};
@@ -32,7 +32,6 @@ pub struct Cuda {
     name: String,
     info: Info,
     options: Options,
-    driver_version: Version,
     slots: Mutex<Vec<CudaHandle>>,
     /// There until the device is dropped.
     driven: Option<DriverHandle>,
@@ -119,7 +118,6 @@ impl Cuda {
             name: format!("cuda:{index}"),
             info,
             options,
-            driver_version: driver.version(),
             slots: Mutex::default(),
             driven,
             health,
@@ -140,11 +138,6 @@ impl Cuda {
     /// What the driver says of it.
     pub fn info(&self) -> &Info {
         &self.info
-    }
-
-    /// The newest CUDA version that the driver supports.
-    pub fn driver_version(&self) -> Version {
-        self.driver_version
     }
 
     /// How it is used, as far as its memory goes.

@@ -111,11 +111,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// True if nothing can be done with the device any more.
-    pub fn is_lost(&self) -> bool {
-        matches!(self, Self::Lost { .. } | Self::Unanswered(_))
-    }
-
     /// The error that `code` is, when `call` answers it.
     pub(super) fn of(call: &'static str, code: Code, text: &(String, String)) -> Self {
         let reason = format!("{} ({})", text.1, text.0);

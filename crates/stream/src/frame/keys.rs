@@ -18,7 +18,7 @@ pub struct Ratchet {
 impl Ratchet {
     /// The most that the format allows: 2^24 frames, 64 GiB. RFC 8446, section 5.5, allows AES-GCM
     /// 2^24.5 records of 16 KiB, six times as much, at an advantage of 2^-57.
-    pub const MOST: Self = Self { frames: 1 << 24, bytes: 64 << 30 };
+    pub(crate) const MOST: Self = Self { frames: 1 << 24, bytes: 64 << 30 };
 }
 
 impl Default for Ratchet {

@@ -102,7 +102,7 @@ impl Ledger {
 
     /// Connections that are open, numbered over all streams, in ascending order: those that are cut
     /// if the input ends here.
-    pub fn unfinished(&self) -> Vec<u64> {
+    pub(crate) fn unfinished(&self) -> Vec<u64> {
         let mut numbers: Vec<_> = self.open.values().map(|known| known.number).collect();
         numbers.extend(self.continued.values().map(|(_, number)| number));
         numbers.sort_unstable();

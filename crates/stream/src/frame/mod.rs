@@ -29,16 +29,16 @@ pub use reader::{Reader, Unit};
 pub use writer::{Previous, Writer};
 
 /// The first bytes of every sealed stream.
-pub const MAGIC: &[u8; 19] = b"wattlock-stream/v1\n";
+pub(crate) const MAGIC: &[u8; 19] = b"wattlock-stream/v1\n";
 
 /// Bytes in front of every frame: four of its length, one of its kind, seven of its connection.
-pub const HEADER_LEN: usize = 12;
+pub(crate) const HEADER_LEN: usize = 12;
 
 /// Bytes of the salt of a stream, and of that of a connection.
-pub const SALT_LEN: usize = 24;
+pub(crate) const SALT_LEN: usize = 24;
 
 /// Bytes of the commitment to the key.
-pub const COMMITMENT_LEN: usize = 32;
+pub(crate) const COMMITMENT_LEN: usize = 32;
 
 /// No key header may be longer: it bounds what garbage can make a reader remember.
 pub const MAX_KEY_HEADER_LEN: usize = 1 << 20;
@@ -150,11 +150,6 @@ impl Frame {
         self.kind
     }
 
-    /// The number of its connection within the stream, from 1; 0 is the stream itself.
-    pub fn connection(&self) -> u64 {
-        self.connection
-    }
-
     /// All of it, header and tag included.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -166,7 +161,7 @@ impl Frame {
     }
 
     /// Where [`Frame::body`] is in [`Frame::bytes`].
-    pub fn body_range(&self) -> Range<usize> {
+    pub(crate) fn body_range(&self) -> Range<usize> {
         self.body..self.bytes.len() - TAG_LEN
     }
 
@@ -181,7 +176,7 @@ impl Frame {
     }
 
     /// As a message that a worker seals.
-    pub fn to_seal(self) -> Message {
+    pub(crate) fn into_message(self) -> Message {
         let (key, nonce) = (self.key.clone(), self.nonce);
         self.message(Cipher::Seal { key, nonce, aad: 0..0 })
     }

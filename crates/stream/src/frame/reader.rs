@@ -65,7 +65,7 @@ impl Reader {
 
     /// Refuses key headers above `limit` bytes, or above [`MAX_KEY_HEADER_LEN`].
     #[must_use]
-    pub fn with_header_limit(mut self, limit: usize) -> Self {
+    pub(crate) fn with_header_limit(mut self, limit: usize) -> Self {
         self.header_limit = limit.min(MAX_KEY_HEADER_LEN);
         self
     }
@@ -135,7 +135,7 @@ impl Reader {
     }
 
     /// True in front of a header, whose bytes are no messages.
-    pub fn expects_header(&self) -> bool {
+    pub(crate) fn expects_header(&self) -> bool {
         !matches!(self.state, State::Within(_))
     }
 

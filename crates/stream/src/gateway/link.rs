@@ -122,7 +122,7 @@ impl Link {
     /// Appends a frame that was made here.
     fn append_frame(&mut self, kind: PendingKind, mut frame: Frame) -> Result<(), Failed> {
         frame.seal()?;
-        self.append(Pending::new(kind, frame.to_seal()));
+        self.append(Pending::new(kind, frame.into_message()));
         Ok(())
     }
 

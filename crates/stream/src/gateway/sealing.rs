@@ -282,7 +282,7 @@ impl Sealing {
         }
         let before = std::mem::take(&mut state.before);
         lock(&self.queue).push_back(Queued { before, what, after });
-        room.put(frame.to_seal());
+        room.put(frame.into_message());
     }
 }
 

@@ -94,7 +94,7 @@ impl<T> Room<T> {
     }
 
     /// The same with a message that has waited since then: its delay counts from there.
-    pub fn put_since(mut self, item: T, since: Instant) {
+    pub(crate) fn put_since(mut self, item: T, since: Instant) {
         let charged = std::mem::take(&mut self.charged);
         self.window.push(item, charged, since);
     }

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use wattlock_energy::{Lease, Root, Setting, cpufreq, guardian as guard};
+use wattlock_energy::{Lease, Root, Setting, guardian as guard};
 use wattlock_testing::wait_until;
 
 pub const MAX_0: &str = "cpufreq/policy0/scaling_max_freq";
@@ -43,7 +43,7 @@ impl Machine {
     }
 
     pub fn file(&self, policy: u32, name: &str) -> PathBuf {
-        let directory = self.0.path().join(cpufreq::DIRECTORY);
+        let directory = self.0.path().join("sys/devices/system/cpu/cpufreq");
         directory.join(format!("policy{policy}")).join(name)
     }
 

@@ -1,6 +1,6 @@
 //! What was set on a GPU, as its driver saw it.
 
-use wattlock_energy::{Error, Gpu, Knob, LockedClocks, Megahertz, PowerLimit, Setting, knob};
+use wattlock_energy::{Error, Gpu, Knob, Megahertz, Setting, knob};
 
 use super::machine::{Machine, OTHER_UUID, UUID};
 
@@ -37,7 +37,7 @@ fn reading_sets_nothing() {
     gpu.ladder().unwrap();
     gpu.observed_clock().unwrap();
     gpu.locked_clocks().read().unwrap();
-    gpu.power_limit().read().unwrap();
+    knob::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap().read().unwrap();
     assert_eq!(machine.settings(), Vec::<String>::new());
 }
 
@@ -71,20 +71,23 @@ fn clocks_are_locked_and_unlocked() {
 #[test]
 fn the_power_limit_goes_back_to_what_it_was() {
     let machine = Machine::new().gpu(0, &[]).gpu(1, &[("limit_mw", "500000")]);
-    let name = format!("{OTHER_UUID}/power-limit");
-    let knob = PowerLimit::by_name(&machine.root(), &name).unwrap();
+    let name = format!("nvml/{OTHER_UUID}/power-limit");
+    let knob = knob::by_id(&machine.root(), &name).unwrap();
     // A name opens nothing.
-    assert_eq!((knob.id(), machine.log().len()), (format!("nvml/{name}").as_str(), 0));
-    assert_eq!(knob.range_mw().unwrap(), (200_000, 700_000));
+    assert_eq!((knob.id(), machine.log().len()), (name.as_str(), 0));
     let before = knob.read().unwrap();
     knob.write(&word("350000")).unwrap();
     assert_eq!(knob.read().unwrap(), word("350000"));
     for none in ["-1", "350000.0", "199999", "700001", "unlocked"] {
         assert!(matches!(knob.write(&word(none)), Err(Error::NoSetting { .. })), "{none}");
     }
+    for end in ["200000", "700000"] {
+        knob.write(&word(end)).unwrap();
+    }
     knob.write(&before).unwrap();
     assert_eq!(knob.read().unwrap(), word("500000"));
-    assert_eq!(machine.settings(), ["limit 1 350000", "limit 1 500000"]);
+    let set = ["350000", "200000", "700000", "500000"].map(|limit| format!("limit 1 {limit}"));
+    assert_eq!(machine.settings(), set);
 }
 
 #[test]
@@ -96,11 +99,12 @@ fn a_knob_that_may_not_be_set_stays_as_it_was() {
     assert!(refused.contains("nvmlDeviceSetGpuLockedClocks") && refused.contains(UUID));
     assert!(refused.contains("permission"), "{refused}");
     assert_eq!(clocks.read().unwrap(), word("unlocked"));
-    assert!(gpu.power_limit().write(&word("350000")).is_err());
-    assert_eq!(gpu.power_limit().read().unwrap(), word("600000"));
+    let limit = knob::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap();
+    assert!(limit.write(&word("350000")).is_err());
+    assert_eq!(limit.read().unwrap(), word("600000"));
     assert_eq!(machine.settings(), Vec::<String>::new());
     // One that is gone is an error, too.
-    let gone = LockedClocks::by_name(&machine.root(), &format!("{OTHER_UUID}/locked-clocks"));
+    let gone = knob::by_id(&machine.root(), &format!("nvml/{OTHER_UUID}/locked-clocks"));
     assert!(matches!(gone.unwrap().write(&word("1410")), Err(Error::Nvml { .. })));
 }
 
