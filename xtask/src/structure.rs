@@ -80,16 +80,9 @@ const NAMES_FOR_EVERYTHING: &[&str] =
 
 /// Cycles of modules that are there still. One that is mended leaves this list, and none comes in.
 const KNOWN_CYCLES: &[(&str, &str)] = &[
-    ("wattlock-crypto", "kernel::aes_vaes512, kernel::aes_vaes512_lanes"),
     ("wattlock-energy", "attribute, battery, candidate, external, hwmon, perf, powercap"),
     ("wattlock-energy", "cpufreq, journal, knob, limit"),
     ("wattlock-file", "age_v1, cobblestone, error, format, header, layout, payload, transfer"),
-    ("wattlock-lab", "bench::blocks, bench::blocks_gpu, bench::extended_block"),
-    ("wattlock-lab", "bench::https::contenders, bench::https::server"),
-    ("wattlock-lab", "bench::stream, bench::stream_saturation, bench::stream_text"),
-    ("wattlock-report", "document, figure, measure, simulation, table"),
-    ("wattlock-stream", "gateway::connection, gateway::listener"),
-    ("wattlock-stream", "gateway::link, gateway::sealed, gateway::sealing"),
 ];
 
 /// Lines of a source file above which it has to say at its top why.

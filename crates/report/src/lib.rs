@@ -20,6 +20,8 @@ mod printed;
 mod reading;
 pub mod results;
 mod sample;
+mod schema;
+mod simulated;
 mod simulation;
 mod svg;
 mod table;

@@ -11,38 +11,9 @@ use crate::document::{Document, Row};
 use crate::figure::{Bar, Figure, Group, Scales};
 use crate::html::Html;
 use crate::reading::{MODEL, Spread};
+use crate::simulated::{Cell, Run, Simulation};
 use crate::svg::{Look, Mark};
 use crate::table;
-
-/// What a simulation has that no bench has.
-#[derive(Debug, Default)]
-pub struct Simulation {
-    runs: Vec<Run>,
-    cells: Vec<Cell>,
-}
-
-/// An algorithm at a latency.
-#[derive(Debug)]
-struct Run {
-    algorithm: String,
-    latency_us: u64,
-    joules: f64,
-    /// MiB a second.
-    throughput: f64,
-}
-
-/// A printed number and the simulated one.
-#[derive(Debug)]
-struct Cell {
-    figure: String,
-    latency_us: Option<u64>,
-    column: String,
-    unit: String,
-    printed: f64,
-    simulated: f64,
-    met: Option<bool>,
-    exempt: Option<String>,
-}
 
 /// The document, its runs as rows.
 ///

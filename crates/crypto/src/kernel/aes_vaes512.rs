@@ -4,8 +4,7 @@
 //! records has a file of its own, `aes_vaes512_lanes.rs`.
 
 use std::arch::x86_64::{
-    __m512i, _mm_loadu_si128, _mm512_add_epi64, _mm512_aesdec_epi128, _mm512_aesdeclast_epi128,
-    _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_alignr_epi64, _mm512_broadcast_i32x4,
+    __m512i, _mm512_add_epi64, _mm512_aesenc_epi128, _mm512_aesenclast_epi128, _mm512_alignr_epi64,
     _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_set1_epi64,
     _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512,
 };
@@ -14,6 +13,7 @@ use std::sync::OnceLock;
 use zeroize::Zeroize;
 
 use super::aes_vaes512_lanes::cbc_encrypt_lanes;
+use super::aes_vaes512_rounds::{ACROSS, apply, broadcast, load_keys};
 use super::cpu::Vaes512;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::vector512::{WIDTH, fetch_ahead, load, store};
@@ -88,8 +88,6 @@ impl BlockKernel for Key {
     }
 }
 
-/// Blocks of a register.
-pub(super) const ACROSS: usize = 4;
 /// Registers in flight: the latency of a round times the rounds that start in a cycle.
 const WIDE: usize = 8;
 
@@ -369,46 +367,6 @@ fn shift_in(quad: __m512i, previous: __m512i) -> __m512i {
     _mm512_alignr_epi64::<6>(quad, previous)
 }
 
-// Rounds
-
-#[inline]
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-pub(super) fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
-    keys: &[__m512i; KEYS],
-    state: &mut [__m512i; N],
-) {
-    for state in &mut *state {
-        *state = _mm512_xor_si512(*state, keys[0]);
-    }
-    for key in &keys[1..KEYS - 1] {
-        for state in &mut *state {
-            *state = if ENCRYPT {
-                _mm512_aesenc_epi128(*state, *key)
-            } else {
-                _mm512_aesdec_epi128(*state, *key)
-            };
-        }
-    }
-    for state in state {
-        *state = if ENCRYPT {
-            _mm512_aesenclast_epi128(*state, keys[KEYS - 1])
-        } else {
-            _mm512_aesdeclast_epi128(*state, keys[KEYS - 1])
-        };
-    }
-}
-
-#[inline]
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-pub(super) fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m512i; KEYS] {
-    let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
-    let mut loaded = [_mm512_setzero_si512(); KEYS];
-    for (loaded, bytes) in loaded.iter_mut().zip(bytes) {
-        *loaded = broadcast(bytes);
-    }
-    loaded
-}
-
 /// A bound for what this kernel can reach: `turns` times `rounds` rounds on [`WIDE`] registers
 /// that never go to memory. Returns the bytes that this would have enciphered.
 pub(crate) fn register_bound(_proof: Vaes512, rounds: usize, turns: u64) -> u64 {
@@ -457,12 +415,4 @@ fn store_part(bytes: &mut [u8], value: __m512i) {
 fn part_mask(len: usize) -> u64 {
     assert!(len < WIDTH, "a part is less than a register");
     (1 << len) - 1
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn broadcast(block: &[u8; BLOCK_LEN]) -> __m512i {
-    // SAFETY: the reference is valid for 16 bytes, and the load needs no alignment.
-    let block = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
-    _mm512_broadcast_i32x4(block)
 }

@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::{__m512i, _mm512_xor_si512};
 
-use super::aes_vaes512::{ACROSS, apply, load_keys};
+use super::aes_vaes512_rounds::{ACROSS, apply, load_keys};
 use super::round_keys::for_rounds;
 use super::vector512::{WIDTH, load, store, transpose_quarters};
 use super::{BLOCK_LEN, RoundKeys};

@@ -12,6 +12,8 @@ pub(crate) mod aes_vaes512;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_lanes;
 #[cfg(target_arch = "x86_64")]
+mod aes_vaes512_rounds;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;

@@ -3,8 +3,9 @@
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_host::exit::{Ended, unavailable};
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::results::{Ratio, Results};
 
+use super::block_rows::{EXTENDED, KEY, LISTING, row};
 use super::blocks_gpu;
 use super::extended_block;
 use super::granularity::{Granularity, Rounds, granular_ctr};
@@ -15,12 +16,6 @@ use crate::args;
 use crate::bench::publish;
 use crate::study::ListingAes;
 use crate::study::aes::{Kernel, Key};
-
-/// The listing of the study, as a kernel's name.
-pub const LISTING: &str = "listing";
-
-/// The study's extended blocks.
-pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
 
 /// `wattlock-lab bench blocks`.
 pub fn run(args: &args::BenchBlocks) -> Ended {
@@ -98,9 +93,6 @@ fn length(megabytes: usize) -> usize {
 /// What fine granularity is measured on.
 const FINE_LEN: usize = 16 << 10;
 
-/// The key of everything that is measured. It protects nothing.
-pub const KEY: [u8; 16] = [0x42; 16];
-
 fn case(granularity: Granularity, megabytes: usize, len: usize) -> Case {
     let what = match granularity {
         Granularity::Fine => "fine, inside a block, 16 KiB".to_owned(),
@@ -135,20 +127,6 @@ fn contenders(granularity: Granularity, threads: &[usize]) -> Vec<Contender<'sta
         }
     }
     contenders
-}
-
-/// The row of a kernel at a granularity: "coarse, 16 bytes" or "extended, 1024 bytes".
-pub fn row<'a>(
-    results: &'a Results,
-    granularity: &str,
-    megabytes: usize,
-    kernel: &str,
-    threads: usize,
-) -> Option<&'a Row> {
-    let case = format!("{granularity}, {megabytes} MB");
-    results.rows.iter().find(|row| {
-        row.case == case && row.kernel.as_deref() == Some(kernel) && row.threads == Some(threads)
-    })
 }
 
 /// What extended blocks gain over 16 bytes.

@@ -12,7 +12,7 @@ use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
 
-use super::blocks::{EXTENDED, KEY};
+use super::block_rows::{EXTENDED, KEY};
 use super::lab::Lab;
 
 /// A device that can do it, with its name for rows.

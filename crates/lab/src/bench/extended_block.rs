@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wattlock_engine::crypto::AesKernel;
 use wattlock_report::results::{Results, Row};
 
-use super::blocks::{EXTENDED, LISTING, row};
+use super::block_rows::{EXTENDED, LISTING, row};
 
 const BLOCKS_CPU: &str = include_str!("../../papers/extended_block_table1_cpu_seconds.csv");
 const BLOCKS_GPU: &str = include_str!("../../papers/extended_block_table2_gpu_seconds.csv");

@@ -7,6 +7,7 @@ pub mod files;
 pub mod https;
 pub mod stream;
 
+mod block_rows;
 mod child;
 mod content;
 mod energy_study;
@@ -23,6 +24,7 @@ mod sefps_runs;
 mod stream_clocks;
 mod stream_ring;
 mod stream_rounds;
+mod stream_rows;
 mod stream_saturation;
 mod stream_text;
 mod stream_users;

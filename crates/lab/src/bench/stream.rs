@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use clap::ValueEnum;
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_host::accelerators;
@@ -23,6 +22,7 @@ use super::lab::{Lab, Windows};
 use super::sefps_runs::with_gpu;
 use super::stream_clocks::{GpuClocks, Would, k20m};
 use super::stream_rounds::{Crew, Rounds};
+use super::stream_rows::{case, name, of_streams, tool};
 use super::stream_saturation::Saturation;
 use super::stream_text::text;
 use super::stream_users::{Check, How, Users};
@@ -78,22 +78,6 @@ fn gpu_of(gpu: &Result<Engine, String>, args: &args::BenchStream) -> Result<Stri
 
 fn uses_gpu(algorithm: StreamAlgorithm) -> bool {
     matches!(algorithm, StreamAlgorithm::Gp | StreamAlgorithm::Lecpaes)
-}
-
-/// The name in rows and flags.
-pub fn name(algorithm: StreamAlgorithm) -> String {
-    let value = algorithm.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
-/// Whose row it is.
-pub fn tool(algorithm: StreamAlgorithm) -> String {
-    format!("wattlock {}", name(algorithm))
-}
-
-/// What a row is called.
-pub fn case(latency_us: u32) -> String {
-    format!("latency {latency_us} µs")
 }
 
 struct Bench {
@@ -405,11 +389,6 @@ fn of_rounds(mut delays: Vec<Duration>) -> Delays {
         let delay = delays.get(at.saturating_sub(1)).or(delays.last());
         vec![delay.copied().unwrap_or_default()]
     })
-}
-
-/// How long messages took through streams.
-pub fn of_streams(streams: &[wattlock_stream::Delays]) -> Delays {
-    Delays::of(|share| streams.iter().map(|delays| delays.quantile(share)).collect())
 }
 
 /// Buffers that go round.

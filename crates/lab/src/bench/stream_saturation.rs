@@ -15,7 +15,7 @@ use wattlock_stream::{Cipher, Done, Live, Message, Settings, Stats};
 
 use super::joules::Counted;
 use super::lab::Lab;
-use super::stream::of_streams;
+use super::stream_rows::of_streams;
 
 /// The mean message of the study: 35 to 150 KiB.
 const MESSAGE: usize = 92 << 10;

@@ -7,7 +7,7 @@ use wattlock_report::results::{Ratio, Results, Row};
 
 use super::joules;
 use super::printed::printed;
-use super::stream::{case, name, tool};
+use super::stream_rows::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
 use crate::args::StreamAlgorithm;
 

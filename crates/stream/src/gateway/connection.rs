@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::budget::{Lease, READ, SMALL};
 use super::intake::Intake;
-use super::listener::{HeldBack, Phase, Served};
+use super::served::{HeldBack, Phase, Served};
 use super::socket::Socket;
 use super::{Counters, Error, Lane, Next, Notice};
 use crate::frame::End;

@@ -79,6 +79,17 @@ struct FrameMigration {
     until: u64,
 }
 
+impl Sealing {
+    /// The sink for a [`crate::Live`] that sends everything to a peer, and connects again if the
+    /// peer goes away.
+    ///
+    /// # Errors
+    /// That the peer cannot be reached now.
+    pub fn link(self: &Arc<Self>, to: &Address, retry: Retry) -> io::Result<impl Sink + use<>> {
+        Link::connect(Arc::clone(self), to.clone(), retry)
+    }
+}
+
 impl Link {
     /// Connects to the peer.
     ///

@@ -1,8 +1,6 @@
 //! Accepts thousands of connections on one thread, and ends them in good order.
 
-use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,22 +11,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::budget::Budget;
 use super::connection;
+use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
 use super::{Address, Counters, Lane, Notice};
 use crate::{Message, Window};
-
-/// What connections may ask for.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Connections at once.
-    pub connections: u64,
-    /// How long one may be silent between two messages; [`Duration::ZERO`] is for ever.
-    pub idle: Duration,
-    /// How long a message may take from its first byte to its last.
-    pub message: Duration,
-    /// Bytes of all messages together that have not come whole yet.
-    pub partial: u64,
-}
 
 /// Accepts connections and serves them.
 pub struct Listener {
@@ -39,29 +25,6 @@ pub struct Listener {
     limits: Limits,
     tasks: JoinSet<()>,
     accepted: u64,
-}
-
-/// What all connections share.
-pub(super) struct Served {
-    pub window: Arc<Window<Message>>,
-    pub budget: Budget,
-    pub limits: Limits,
-    pub phase: watch::Sender<Phase>,
-    pub counters: Arc<Counters>,
-    pub notify: Box<dyn Fn(Notice) + Send + Sync>,
-    /// Looking for keys takes time, and is left to this many threads.
-    pub unlocks: Semaphore,
-}
-
-/// How far a listener has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    /// Connections are accepted and read.
-    Open,
-    /// Connections are read until they are quiet.
-    Draining,
-    /// Nothing is read any more.
-    Halted,
 }
 
 impl Listener {
@@ -162,61 +125,6 @@ impl Listener {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         // Only one that looks for keys takes any time.
         let _ = timeout(Duration::from_secs(1), ended).await;
-    }
-}
-
-impl Served {
-    /// Waits, and notes that the sender is held back if that takes any time.
-    pub async fn hold_back<T>(
-        &self,
-        held_back: &mut HeldBack<'_>,
-        waited: impl Future<Output = T>,
-    ) -> T {
-        let mut waited = pin!(waited);
-        poll_fn(|context| {
-            let polled = waited.as_mut().poll(context);
-            if polled.is_pending() {
-                held_back.note(true);
-            }
-            polled
-        })
-        .await
-    }
-}
-
-/// Whether a sender is held back, as the window knows it.
-pub(super) struct HeldBack<'a> {
-    window: &'a Window<Message>,
-    is: bool,
-}
-
-impl<'a> HeldBack<'a> {
-    pub fn new(window: &'a Window<Message>) -> Self {
-        Self { window, is: false }
-    }
-
-    pub fn note(&mut self, is: bool) {
-        match (self.is, is) {
-            (false, true) => self.window.hold_back(),
-            (true, false) => self.window.let_go(),
-            _ => {}
-        }
-        self.is = is;
-    }
-}
-
-impl HeldBack<'_> {
-    /// Looks again whether a sender that was held back still is.
-    pub fn check(&mut self, is_held_back: impl FnOnce() -> bool) {
-        if self.is {
-            self.note(is_held_back());
-        }
-    }
-}
-
-impl Drop for HeldBack<'_> {
-    fn drop(&mut self) {
-        self.note(false);
     }
 }
 

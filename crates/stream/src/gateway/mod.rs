@@ -24,6 +24,7 @@ mod pump;
 mod retry;
 mod sealed;
 mod sealing;
+mod served;
 mod socket;
 mod split;
 
@@ -35,12 +36,13 @@ use crate::{Message, Room};
 pub use backends::{BackendLimits, PerConnection};
 pub use error::Error;
 pub use exit::{Merged, MessageOutput};
-pub use listener::{Limits, Listener};
+pub use listener::Listener;
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
 pub use pump::{Stop, pump};
 pub use retry::Retry;
 pub use sealing::{Rotation, Sealing};
+pub use served::Limits;
 pub use socket::Address;
 pub use split::Split;
 

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, fstat};
 
 use super::connection::{QUIET, STALLED};
 use super::intake::Intake;
-use super::listener::HeldBack;
+use super::served::HeldBack;
 use super::{Counters, Error, Lane, Next};
 use crate::frame::End;
 use crate::{Message, Window};

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::sealing::{NextStep, Piece, Queue, Queued};
-use super::{Counters, Outlet};
+use super::{Counters, Outlet, Sealing};
 use crate::{Done, Sink};
 
 /// The sink of a sealing gateway that has an [`Outlet`].
@@ -16,6 +16,13 @@ pub(super) struct Sealed {
     counters: Arc<Counters>,
     /// Messages since the outlet was flushed.
     unflushed: u64,
+}
+
+impl Sealing {
+    /// The sink for a [`crate::Live`]: everything goes to `outlet`.
+    pub fn sink(&self, outlet: Box<dyn Outlet>) -> impl Sink + use<> {
+        Sealed::new(Arc::clone(&self.queue), outlet, Arc::clone(self.counters()))
+    }
 }
 
 impl Sealed {

@@ -8,12 +8,10 @@ use std::time::Instant;
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
-use super::link::Link;
-use super::sealed::Sealed;
 use super::split::{Split, Whole};
-use super::{Address, Counters, Error, Lane, Next, Outlet, Retry};
+use super::{Counters, Error, Lane, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
-use crate::{Message, Pool, Room, Sink};
+use crate::{Message, Pool, Room};
 
 /// When a stream ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +25,7 @@ pub struct Rotation {
 /// Makes lanes, whose frames go into one stream in the order in which they were put.
 pub struct Sealing {
     state: Mutex<State>,
-    queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue>,
     pool: Mutex<Option<Arc<Pool>>>,
     split: Split,
     counters: Arc<Counters>,
@@ -154,24 +152,6 @@ impl Sealing {
     /// What was done.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
-    }
-
-    /// The sink for a [`crate::Live`]: everything goes to `outlet`.
-    pub fn sink(&self, outlet: Box<dyn Outlet>) -> impl Sink + use<> {
-        Sealed::new(Arc::clone(&self.queue), outlet, Arc::clone(&self.counters))
-    }
-
-    /// The sink for a [`crate::Live`] that sends everything to a peer, and connects again if the
-    /// peer goes away.
-    ///
-    /// # Errors
-    /// That the peer cannot be reached now.
-    pub fn link(
-        self: &Arc<Self>,
-        to: &Address,
-        retry: Retry,
-    ) -> std::io::Result<impl Sink + use<>> {
-        Link::connect(Arc::clone(self), to.clone(), retry)
     }
 
     /// Takes buffers from the pool of the stream that was started with the sink.

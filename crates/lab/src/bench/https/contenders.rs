@@ -200,7 +200,7 @@ impl Running {
             environment.push(("GLIBC_TUNABLES", TUNABLES.into()));
         }
         let large_buffers = contender.has_large_buffers();
-        let nginx = place.nginx(contender).context("no newest OpenSSL")?;
+        let nginx = place.nginx(contender.is_newest()).context("no newest OpenSSL")?;
         let setup = Setup { name, nginx, suite, large_buffers, environment: &environment };
         Ok(Self { contender, nginx: place.serve(&setup)?, statistics })
     }

@@ -246,7 +246,7 @@ impl Bench<'_> {
         let mut running = Vec::new();
         let provider = self.provider.as_deref().ok();
         for contender in self.settings.contenders() {
-            let nginx = self.place.nginx(contender);
+            let nginx = self.place.nginx(contender.is_newest());
             let Some(nginx) = nginx.filter(|_| !contender.is_ours() || provider.is_some()) else {
                 // Said once for all suites.
                 continue;

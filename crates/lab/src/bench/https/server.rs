@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use super::contenders::Contender;
 use super::guarded::{self, Guarded};
 use crate::args::Suite;
 
@@ -69,9 +68,9 @@ impl Place {
         Ok(())
     }
 
-    /// The nginx of a contender, where it is there.
-    pub fn nginx(&self, contender: Contender) -> Option<&Path> {
-        if contender.is_newest() { self.newest.as_deref() } else { Some(&self.nginx) }
+    /// The nginx, or that of the newest OpenSSL where it is there.
+    pub fn nginx(&self, newest: bool) -> Option<&Path> {
+        if newest { self.newest.as_deref() } else { Some(&self.nginx) }
     }
 
     /// The certificate, which signs itself.
