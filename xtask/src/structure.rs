@@ -82,7 +82,6 @@ const NAMES_FOR_EVERYTHING: &[&str] =
 const KNOWN_CYCLES: &[(&str, &str)] = &[
     ("wattlock-energy", "attribute, battery, candidate, external, hwmon, perf, powercap"),
     ("wattlock-energy", "cpufreq, journal, knob, limit"),
-    ("wattlock-file", "age_v1, cobblestone, error, format, header, layout, payload, transfer"),
 ];
 
 /// Lines of a source file above which it has to say at its top why.

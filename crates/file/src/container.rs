@@ -46,6 +46,16 @@ enum Body {
     Stream(Box<dyn BufRead + Send>),
 }
 
+impl Format {
+    /// Bytes between the header and the first chunk.
+    pub(crate) fn prefix_len(self) -> usize {
+        match self {
+            Self::WattlockV1 => cobblestone::PREFIX_LEN,
+            Self::AgeV1 => age_v1::NONCE_LEN,
+        }
+    }
+}
+
 impl Sealed {
     /// Reads the header of `input`.
     pub fn read(input: &Input) -> Result<Self, Error> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wattlock_engine as engine;
 
-use crate::header::MAX_HEADER_LEN;
+use crate::limits::MAX_HEADER_LEN;
 use crate::shown::Shown;
 
 /// Why an operation on a file failed.

@@ -60,14 +60,6 @@ impl Format {
         }
     }
 
-    /// Bytes between the header and the first chunk.
-    pub(crate) fn prefix_len(self) -> usize {
-        match self {
-            Self::WattlockV1 => crate::cobblestone::PREFIX_LEN,
-            Self::AgeV1 => crate::age_v1::NONCE_LEN,
-        }
-    }
-
     /// The format whose version line, newline included, starts `bytes`.
     pub(crate) fn sniff(bytes: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|format| {

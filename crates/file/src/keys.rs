@@ -9,7 +9,8 @@ use wattlock_engine::crypto::{Secret, random};
 
 use crate::error::Error;
 use crate::format::Format;
-use crate::header::{Header, MAX_RECIPIENTS, SCRYPT, Stanza};
+use crate::header::{Header, SCRYPT, Stanza};
+use crate::limits::MAX_RECIPIENTS;
 
 /// Whom a container is for.
 pub struct Recipients {
