@@ -26,7 +26,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ),
     ("wattlock_energy::Lease::guardian_pid", "a test kills the guardian"),
     ("wattlock_energy::Lease::leftover", "a test looks at what a lease put back before it began"),
-    ("wattlock_energy::knob::by_id", "tests set a knob alone, without the guardian of a lease"),
+    ("wattlock_energy::knobs::by_id", "tests set a knob alone, without the guardian of a lease"),
     ("wattlock_engine::fake::Fake", "a fake for the tests of other crates"),
     ("wattlock_gpu::cuda::Cuda::open_from", "tests bring a driver library of their own"),
 ];

@@ -57,7 +57,7 @@ pub fn run(args: &args::Doctor) -> Ended {
         schema: "wattlock-doctor/1",
         root: other(&root).map(|root| root.display().to_string()),
         energy: Sources::open_with(&root, external.as_ref()).found().iter().map(source).collect(),
-        knobs: wattlock_energy::knob::found(&root).iter().map(source).collect(),
+        knobs: wattlock_energy::knobs::found(&root).iter().map(source).collect(),
         cpu_features: features(),
         kernels: kernels(),
         gpu_runtimes: gpus::runtimes(&root).iter().map(source).collect(),

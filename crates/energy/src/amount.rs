@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::class::Class;
 use crate::{Caveat, Figure};
 
 /// Energy in µJ; 64 bits of them last for 18 TJ.
@@ -52,40 +53,6 @@ impl Watts {
     /// The time in which `energy` is spent.
     pub(crate) fn spends(self, energy: Microjoules) -> Duration {
         Duration::try_from_secs_f64(energy.joules() / self.0).unwrap_or(Duration::MAX)
-    }
-}
-
-/// What a number is worth, the least first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// There is no number.
-    Unavailable,
-    /// Computed from utilisation and data sheets.
-    Modelled,
-    /// A measured number times a share, or less an idle power.
-    Attributed,
-    /// Power that was sampled, added up.
-    Integrated,
-    /// The difference of a counter.
-    Measured,
-}
-
-impl Class {
-    /// The name in text and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Modelled => "modelled",
-            Self::Attributed => "attributed",
-            Self::Integrated => "integrated",
-            Self::Measured => "measured",
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

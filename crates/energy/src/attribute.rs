@@ -9,7 +9,7 @@ use std::str::FromStr;
 use rustix::fs::OFlags;
 
 use crate::Error;
-use crate::candidate::Obstacle;
+use crate::obstacle::Obstacle;
 
 /// What the file holds.
 ///

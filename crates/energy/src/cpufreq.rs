@@ -12,8 +12,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Found, Knob, Lease, Root, Setting, Status};
-use crate::{attribute, limit};
+use crate::{Error, Found, Knob, Root, Setting, Status};
+use crate::{attribute, cooling};
 
 /// Where the kernel shows them.
 pub(crate) const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
@@ -42,7 +42,7 @@ pub struct Policy {
     min: Kilohertz,
     max: Kilohertz,
     /// The lower bound as it was found.
-    floor: Option<Kilohertz>,
+    pub(crate) floor: Option<Kilohertz>,
     /// The upper bound as it was found: no lease goes above.
     limit: Kilohertz,
     lowest_nonlinear: Option<Kilohertz>,
@@ -113,34 +113,8 @@ impl Policy {
         clock(&self.directory.join("scaling_cur_freq"))
     }
 
-    /// Caps the clock at `rung`, or at what this policy has that is nearest below, and never above
-    /// the limit that was found. The lower bound gives way, and comes back when the cap is above it
-    /// again.
-    ///
-    /// # Errors
-    /// A knob could not be read or set; dropping the lease puts back what was set before it.
-    pub(crate) fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
-        let target = self.nearest(rung);
-        let max = self.id(MAXIMUM);
-        let Some(floor) = self.floor else {
-            return lease.set(&max, &target.into()).map(drop);
-        };
-        // At no time may the lower bound be above the cap, which the kernel would bend or refuse.
-        let min = self.id(MINIMUM);
-        let before = lease.written(&min).and_then(Setting::number).map_or(floor, Kilohertz);
-        let after = floor.min(target);
-        if after < before {
-            lease.set(&min, &after.into())?;
-        }
-        lease.set(&max, &target.into())?;
-        if after > before {
-            lease.set(&min, &after.into())?;
-        }
-        Ok(())
-    }
-
     /// What of this policy's own clocks stands for `rung`.
-    fn nearest(&self, rung: Kilohertz) -> Kilohertz {
+    pub(crate) fn nearest(&self, rung: Kilohertz) -> Kilohertz {
         let rung = rung.min(self.limit);
         let below = self.table.iter().copied().rfind(|clock| *clock <= rung);
         match self.table.first() {
@@ -149,7 +123,7 @@ impl Policy {
         }
     }
 
-    fn id(&self, attribute: &str) -> String {
+    pub(crate) fn id(&self, attribute: &str) -> String {
         format!("cpufreq/policy{}/{attribute}", self.number)
     }
 }
@@ -287,7 +261,7 @@ impl Knob for Attribute {
             return Ok(());
         }
         let limited = |by: String| Error::Limited { knob: self.id.clone(), by };
-        if let Some(device) = limit::cooling(&self.cooling) {
+        if let Some(device) = cooling::cooling(&self.cooling) {
             return Err(limited(device));
         }
         let reading = self.clock(MAXIMUM)?;

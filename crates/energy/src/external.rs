@@ -19,9 +19,10 @@ use self::feed::Feed;
 use self::line::Line;
 use crate::Microjoules;
 use crate::accumulator::Counter;
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
+use crate::obstacle::Obstacle;
 
 pub(crate) const SOURCE: &str = "external";
 

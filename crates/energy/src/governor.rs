@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::cpufreq::{self, Kilohertz, Policy};
-use crate::{Error, Lease, Restored, Root};
+use crate::cpufreq::{self, Kilohertz, MAXIMUM, MINIMUM, Policy};
+use crate::{Error, Lease, Restored, Root, Setting};
 
 /// Moves the clock of a machine, through a lease.
 pub struct Governor {
@@ -87,6 +87,34 @@ impl Governor {
     /// Those of [`Lease::restore`].
     pub fn restore(self) -> Result<Restored, Error> {
         self.lease.restore()
+    }
+}
+
+impl Policy {
+    /// Caps the clock at `rung`, or at what this policy has that is nearest below, and never above
+    /// the limit that was found. The lower bound gives way, and comes back when the cap is above it
+    /// again.
+    ///
+    /// # Errors
+    /// A knob could not be read or set; dropping the lease puts back what was set before it.
+    fn cap(&self, lease: &mut Lease, rung: Kilohertz) -> Result<(), Error> {
+        let target = self.nearest(rung);
+        let max = self.id(MAXIMUM);
+        let Some(floor) = self.floor else {
+            return lease.set(&max, &target.into()).map(drop);
+        };
+        // At no time may the lower bound be above the cap, which the kernel would bend or refuse.
+        let min = self.id(MINIMUM);
+        let before = lease.written(&min).and_then(Setting::number).map_or(floor, Kilohertz);
+        let after = floor.min(target);
+        if after < before {
+            lease.set(&min, &after.into())?;
+        }
+        lease.set(&max, &target.into())?;
+        if after > before {
+            lease.set(&min, &after.into())?;
+        }
+        Ok(())
     }
 }
 

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use crate::accumulator::Counter;
 use crate::attribute::{amount, directories, file_name, text, unreadable};
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::obstacle::Obstacle;
 use crate::{Error, Microjoules, Root, Watts};
 
 /// Reads one channel.

@@ -11,7 +11,7 @@ use std::process;
 use serde::{Deserialize, Serialize};
 
 use crate::state::{self, Lock};
-use crate::{Error, Knob, Root, Setting, knob};
+use crate::{Error, Knob, Root, Setting, knobs};
 
 /// The document.
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ impl Journal {
     pub fn knobs(&self, root: &Root, lock: &Lock) -> Result<Vec<Box<dyn Knob>>, Error> {
         let mut knobs: Vec<Box<dyn Knob>> = Vec::new();
         for entry in &self.entries {
-            let knob = knob::by_id(root, &entry.id)
+            let knob = knobs::by_id(root, &entry.id)
                 .ok_or_else(|| damaged(lock, Error::UnknownKnob(entry.id.clone()).to_string()))?;
             for setting in [&entry.old, &entry.new].into_iter().chain(&entry.read_back) {
                 knob.check(setting).map_err(|error| damaged(lock, error.to_string()))?;

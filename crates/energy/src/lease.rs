@@ -9,9 +9,9 @@ use std::process::Command;
 use crate::guardian::Guardian;
 use crate::journal::{Entry, Journal};
 use crate::limit::{self, HeldBy};
-use crate::restore::{self, Replay, Restored};
+use crate::restore::{self, Replay};
 use crate::state::{Lock, Role, State};
-use crate::{Error, Knob, Root, Setting, knob};
+use crate::{Error, Knob, Restored, Root, Setting, knob, knobs};
 
 /// The right to change settings until it is dropped, which puts them back.
 ///
@@ -83,7 +83,7 @@ impl Lease {
             return self.set_again(entry, asked);
         }
         let unknown = || Error::UnknownKnob(id.to_owned());
-        self.set_first(knob::by_id(&self.root, id).ok_or_else(unknown)?, asked)
+        self.set_first(knobs::by_id(&self.root, id).ok_or_else(unknown)?, asked)
     }
 
     /// What this lease last wrote to the knob of that name, if it did.
@@ -233,7 +233,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::restore::End;
+    use crate::error::End;
 
     /// A knob that makes of what is written whatever a test wants.
     struct Odd {

@@ -5,11 +5,9 @@
 //! arrived meanwhile. A write one step above the reading tells which: the reading follows, or it
 //! does not, and then the setting may be changed without raising the clock.
 
-use std::path::Path;
-
 use crate::journal::{Entry, Journal};
 use crate::state::Lock;
-use crate::{Error, Knob, Setting, attribute, knob};
+use crate::{Error, Knob, Setting, knob};
 
 /// What holds a limit at its reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +47,4 @@ pub(crate) fn holder(
     journal.entries[index] = before;
     journal.save(lock)?;
     Ok(HeldBy::Setting)
-}
-
-/// The cooling device that holds the clocks of CPUs down, if one does.
-pub(crate) fn cooling(thermal: &Path) -> Option<String> {
-    attribute::directories(thermal).into_iter().find_map(|device| {
-        let name = attribute::file_name(&device);
-        let kind = attribute::text(&device.join("type"))?;
-        let cools_clocks = kind == "Processor" || kind.contains("cpufreq");
-        let state = attribute::amount(&device.join("cur_state")).ok()?;
-        let acts = name.starts_with("cooling_device") && cools_clocks && state > 0;
-        acts.then(|| format!("heat ({name}, {kind}, is at state {state})"))
-    })
 }

@@ -16,9 +16,11 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use crate::accumulator::Counter;
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::obstacle::Obstacle;
+use crate::patience;
 use crate::{Error, Microjoules, Root, Watts};
 
 /// A GPU of NVIDIA, by the name that it keeps for life.
@@ -100,7 +102,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
         let gpus = (0..count(&nvml)?).map(|index| candidate(&there, &nvml, index));
         Ok(gpus.collect::<Vec<_>>())
     };
-    match answer(PATIENCE, look).unwrap_or(Err(Error::NvmlSilent)) {
+    match answer(patience::NVML, look).unwrap_or(Err(Error::NvmlSilent)) {
         Ok(gpus) if !gpus.is_empty() => gpus,
         Ok(_) => vec![nothing(root, &Why::Refused(NvmlError::NotFound))],
         Err(Error::Nvml { source, .. }) => vec![nothing(root, &Why::Refused(source))],
@@ -112,7 +114,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
 /// Opens the driver's library and the driver; the library shuts down with the last who has it.
 fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
     let root = root.clone();
-    answer(PATIENCE, move || init(&root)).unwrap_or(Err(Error::NvmlSilent))
+    answer(patience::NVML, move || init(&root)).unwrap_or(Err(Error::NvmlSilent))
 }
 
 /// The same, for as long as it takes.
@@ -331,9 +333,6 @@ const DRIVER: &str = "the NVIDIA driver";
 
 const SEE_THE_KERNEL: &str = "see what the kernel says: dmesg | grep -i xid; a reboot may help";
 
-/// The driver wakes every GPU, which without a daemon takes seconds for each.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
 /// How often there is a new value, at least.
 const REFRESH: Duration = Duration::from_millis(100);
 
@@ -355,7 +354,7 @@ mod tests {
         let (wake, asleep) = mpsc::channel::<()>();
         assert_eq!(answer(Duration::from_millis(1), move || asleep.recv()), None);
         drop(wake);
-        assert_eq!(answer(PATIENCE, || 5), Some(5));
+        assert_eq!(answer(patience::NVML, || 5), Some(5));
         let silent = nothing(&Root::new("/nowhere"), &Why::Silent);
         assert_eq!(silent.extent, Some(Extent::Accelerator));
         let why = silent.meter.err().unwrap().why;

@@ -14,8 +14,9 @@ use perf_event::events::Software;
 
 use crate::accumulator::Counter;
 use crate::attribute::{number, text};
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::obstacle::Obstacle;
 use crate::{Class, Error, Microjoules, Root, Watts};
 
 /// Opens counters: the kernel's, or a test's.

@@ -16,8 +16,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::accumulator::Counter;
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
+use crate::obstacle::Obstacle;
 use crate::{Class, Error, Microjoules, Root, Watts, attribute};
 
 /// Where the kernel shows them.

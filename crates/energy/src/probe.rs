@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use crate::accumulator::LEAST_POWER;
-use crate::candidate::{Candidate, Obstacle};
+use crate::candidate::Candidate;
 use crate::meter::{Extent, Kind};
 use crate::meter_thread::{MeterThread, PATIENCE};
+use crate::obstacle::Obstacle;
 use crate::window::Moves;
 use crate::{Caveat, Class, Domain, Root, Watts};
 

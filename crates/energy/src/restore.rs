@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use crate::journal::{self, Entry, Journal};
 use crate::limit::{self, HeldBy};
 use crate::state::{Lock, Role, State};
-use crate::{Error, Knob, Root, Setting, cpufreq, knob};
+use crate::{End, Error, Knob, Restored, Root, cpufreq, knob};
 
 /// Restores what a lease left that neither it nor its guardian could restore.
 ///
@@ -121,88 +121,6 @@ impl fmt::Display for Replay {
                 "nothing to restore: the journal was of an earlier boot, and was discarded",
             ),
             Self::Restored(restored) => restored.fmt(f),
-        }
-    }
-}
-
-/// What became of each knob, in the order in which they were put back.
-#[derive(Debug, Default)]
-pub struct Restored {
-    /// The knob's name, and how it ended.
-    pub knobs: Vec<(String, End)>,
-}
-
-impl Restored {
-    /// True if another limit hides whether a setting is back; then the journal is kept.
-    pub fn is_held(&self) -> bool {
-        self.knobs.iter().any(|(_, end)| matches!(end, End::Held { .. }))
-    }
-}
-
-impl fmt::Display for Restored {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (row, (knob, end)) in self.knobs.iter().enumerate() {
-            write!(f, "{}{knob}: {end}", if row == 0 { "" } else { "\n" })?;
-        }
-        Ok(())
-    }
-}
-
-/// How a knob ended.
-#[derive(Debug)]
-pub enum End {
-    /// It reads what it read before the lease.
-    Restored {
-        /// Which is this.
-        old: Setting,
-    },
-    /// It was written, and the kernel made something else of it.
-    Adjusted {
-        /// What was written, and had been read before the lease.
-        old: Setting,
-        /// What it reads now.
-        found: Setting,
-    },
-    /// It was written, and another limit, of heat or of the firmware, shows a lower value. The journal
-    /// keeps it until the value is seen.
-    Held {
-        /// What was written, and had been read before the lease.
-        old: Setting,
-        /// What it reads now.
-        found: Setting,
-    },
-    /// Somebody else has changed it meanwhile, so it was left alone.
-    Foreign {
-        /// What it reads.
-        found: Setting,
-        /// What it would have been set to.
-        old: Setting,
-    },
-    /// It could not be put back; the journal keeps it.
-    Failed {
-        /// What it should be set to.
-        old: Setting,
-        /// Why it is not.
-        error: Error,
-    },
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Restored { old } => write!(f, "restored to {old}"),
-            Self::Adjusted { old, found } => {
-                write!(f, "restored to {old}, of which the kernel made {found}")
-            }
-            Self::Held { old, found } => write!(
-                f,
-                "restored to {old}, but another limit, such as heat, holds it at {found}; \
-                 run `wattlock restore` later to check it"
-            ),
-            Self::Foreign { found, old } => {
-                write!(f, "changed to {found} by somebody else, left alone (it was {old})")
-            }
-            Self::Failed { old, error } => write!(f, "not restored to {old}: {error}"),
         }
     }
 }

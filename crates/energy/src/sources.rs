@@ -1,56 +1,19 @@
 //! Where energy can be read on this machine, in the order in which it is believed, and why not.
 
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::candidate::{Candidate, Chosen, choose};
+use crate::candidate::Candidate;
+use crate::choice::{Chosen, choose};
 use crate::external::{self, External};
 use crate::meter::Meter;
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
 use crate::window::{Coverage, Moves};
-use crate::{Caveat, Class, Error, Root, Window, battery, hwmon, nvml, perf, powercap};
-
-/// What is done with a source that was found, or is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// It is read.
-    Used,
-    /// It could be read, but its energy is in another already.
-    Ignored,
-    /// It cannot be read.
-    Unavailable,
-}
-
-impl Status {
-    /// The name in text and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Used => "used",
-            Self::Ignored => "ignored",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-/// A source of energy: what is done with it, why, and what would help.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Which kind: `powercap`, `model`.
-    pub source: &'static str,
-    /// What it meters.
-    pub domain: String,
-    /// Where it is.
-    pub path: Option<PathBuf>,
-    /// What is done with it.
-    pub status: Status,
-    /// Why.
-    pub why: String,
-    /// What would help, if something can.
-    pub fix: Option<String>,
-}
+use crate::{
+    Caveat, Class, Error, Found, Root, Status, Window, battery, hwmon, nvml, perf, powercap,
+};
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::PAUSE;
 use super::feed::Feed;
 use super::line::{Line, parse, quoted};
-use crate::candidate::Obstacle;
+use crate::obstacle::Obstacle;
 
 /// What is asked, and where in the answer the reading is.
 pub(super) struct Source {

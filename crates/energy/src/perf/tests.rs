@@ -5,7 +5,7 @@ use std::fs;
 use wattlock_testing::wait_until;
 
 use super::*;
-use crate::candidate::choose;
+use crate::choice::choose;
 use crate::window::{Account, Coverage, Moves};
 use crate::{Caveat, Class, Energy, Sources, Status};
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use wattlock_energy::cpufreq::{self, Kilohertz};
-use wattlock_energy::{Error, Found, Root, Setting, Status, knob};
+use wattlock_energy::{Error, Found, Root, Setting, Status, knobs};
 
 /// Where the kernel shows clocks.
 const DIRECTORY: &str = "sys/devices/system/cpu/cpufreq";
@@ -49,7 +49,7 @@ impl Machine {
     }
 
     fn found(&self) -> Vec<Found> {
-        let found = knob::found(&self.root());
+        let found = knobs::found(&self.root());
         for row in &found {
             let fix = row.fix.clone().unwrap_or_default();
             for everybody in ["666", "777", "a+w", "o+w", "+w "] {
@@ -142,7 +142,7 @@ fn a_knob_takes_only_what_it_can_be_set_to() {
         ("energy_performance_available_preferences", "default performance turbo "),
     ];
     let machine = Machine::new().policy(0, (800, 3000), &files);
-    let by_id = |id| knob::by_id(&machine.root(), id).unwrap();
+    let by_id = |id| knobs::by_id(&machine.root(), id).unwrap();
     let (max, preference) = (by_id(MAX), by_id(PREFERENCE));
     let set = |word: &str| Setting::new(word).unwrap();
     for word in ["0", "-1", "performance", "99999999999", "01"] {
@@ -165,7 +165,7 @@ fn a_knob_takes_only_what_it_can_be_set_to() {
 #[test]
 fn a_knob_never_makes_a_file() {
     let machine = Machine::new().policy(0, (800, 3000), &[]);
-    let preference = knob::by_id(&machine.root(), PREFERENCE).unwrap();
+    let preference = knobs::by_id(&machine.root(), PREFERENCE).unwrap();
     let error = preference.write(&Setting::new("power").unwrap()).unwrap_err();
     assert!(error.to_string().starts_with("cannot write "), "{error}");
     assert!(!machine.policy_file(0, "energy_performance_preference").exists());

@@ -9,7 +9,7 @@ mod refusals;
 use std::time::{Duration, Instant};
 
 use wattlock_energy::{
-    Caveat, Class, Domain, Gpu, Microjoules, Root, Sources, Status, Watts, Window, knob,
+    Caveat, Class, Domain, Gpu, Microjoules, Root, Sources, Status, Watts, Window,
 };
 
 use wattlock_testing::wait_until;
@@ -161,7 +161,10 @@ fn a_real_gpu_is_read() {
         let clock = gpu.observed_clock().map(|clock| clock.to_string());
         println!("{} {:?} at {clock:?}", gpu.uuid(), gpu.name());
         println!("  ladder {:?}", gpu.ladder());
-        let limit = knob::by_id(&Root::default(), &format!("nvml/{}/power-limit", gpu.uuid()));
+        let limit = wattlock_energy::knobs::by_id(
+            &Root::default(),
+            &format!("nvml/{}/power-limit", gpu.uuid()),
+        );
         println!("  power limit {:?}", limit.unwrap().read());
     }
     let mut sources = Sources::open(&Root::default());

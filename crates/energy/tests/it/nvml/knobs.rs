@@ -1,6 +1,6 @@
 //! What was set on a GPU, as its driver saw it.
 
-use wattlock_energy::{Error, Gpu, Knob, Megahertz, Setting, knob};
+use wattlock_energy::{Error, Gpu, Knob, Megahertz, Setting, knobs};
 
 use super::machine::{Machine, OTHER_UUID, UUID};
 
@@ -13,15 +13,15 @@ fn a_journal_finds_them_by_name() {
     let machine = Machine::new().gpu(0, &[]);
     for name in ["locked-clocks", "power-limit"] {
         let id = format!("nvml/{UUID}/{name}");
-        assert_eq!(knob::by_id(&machine.root(), &id).unwrap().id(), id);
-        assert!(knob::by_id(&machine.root(), &format!("nvml/../{name}")).is_none());
+        assert_eq!(knobs::by_id(&machine.root(), &id).unwrap().id(), id);
+        assert!(knobs::by_id(&machine.root(), &format!("nvml/../{name}")).is_none());
     }
 }
 
 #[test]
 fn the_doctor_tells_of_them_and_sets_nothing() {
     let machine = Machine::new().gpu(0, &[]);
-    let found = knob::found(&machine.root());
+    let found = knobs::found(&machine.root());
     let gpu: Vec<_> = found.iter().filter(|found| found.source == "nvml").collect();
     assert_eq!(gpu.len(), 2, "{found:?}");
     assert!(gpu[0].why.contains("345 to 1980 MHz"), "{found:?}");
@@ -37,7 +37,7 @@ fn reading_sets_nothing() {
     gpu.ladder().unwrap();
     gpu.observed_clock().unwrap();
     gpu.locked_clocks().read().unwrap();
-    knob::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap().read().unwrap();
+    knobs::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap().read().unwrap();
     assert_eq!(machine.settings(), Vec::<String>::new());
 }
 
@@ -72,7 +72,7 @@ fn clocks_are_locked_and_unlocked() {
 fn the_power_limit_goes_back_to_what_it_was() {
     let machine = Machine::new().gpu(0, &[]).gpu(1, &[("limit_mw", "500000")]);
     let name = format!("nvml/{OTHER_UUID}/power-limit");
-    let knob = knob::by_id(&machine.root(), &name).unwrap();
+    let knob = knobs::by_id(&machine.root(), &name).unwrap();
     // A name opens nothing.
     assert_eq!((knob.id(), machine.log().len()), (name.as_str(), 0));
     let before = knob.read().unwrap();
@@ -99,12 +99,12 @@ fn a_knob_that_may_not_be_set_stays_as_it_was() {
     assert!(refused.contains("nvmlDeviceSetGpuLockedClocks") && refused.contains(UUID));
     assert!(refused.contains("permission"), "{refused}");
     assert_eq!(clocks.read().unwrap(), word("unlocked"));
-    let limit = knob::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap();
+    let limit = knobs::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap();
     assert!(limit.write(&word("350000")).is_err());
     assert_eq!(limit.read().unwrap(), word("600000"));
     assert_eq!(machine.settings(), Vec::<String>::new());
     // One that is gone is an error, too.
-    let gone = knob::by_id(&machine.root(), &format!("nvml/{OTHER_UUID}/locked-clocks"));
+    let gone = knobs::by_id(&machine.root(), &format!("nvml/{OTHER_UUID}/locked-clocks"));
     assert!(matches!(gone.unwrap().write(&word("1410")), Err(Error::Nvml { .. })));
 }
 
