@@ -5,7 +5,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{has_program, skip};
+use crate::skips::{has_program, skip};
 
 /// Has valgrind's memcheck follow the secrets of all cases of an example. Skipped without either.
 ///

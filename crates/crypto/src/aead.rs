@@ -5,7 +5,8 @@ use aws_lc_rs::aead::{
 };
 use zeroize::Zeroize;
 
-use crate::{AesKernel, AesKey, Error};
+use crate::aes::{AesKernel, AesKey};
+use crate::error::Error;
 
 /// Bytes of a tag, for every algorithm here.
 pub const TAG_LEN: usize = 16;

@@ -5,8 +5,8 @@
 //! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own,
 //! and for measuring.
 
-use crate::Error;
 use crate::choice;
+use crate::error::Error;
 use crate::kernel::cpu::{AesNi, Vaes512};
 use crate::kernel::{BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]

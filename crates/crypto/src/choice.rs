@@ -1,7 +1,7 @@
 //! What the choices of kernels have in common: names, of which this CPU has some, and a reason for
 //! each that it has not.
 
-use crate::Error;
+use crate::error::Error;
 
 /// The kernel of that name, if this CPU has what it needs.
 pub(crate) fn found<K>(kernel: Option<K>, name: &str, needs: &'static str) -> Result<K, Error> {

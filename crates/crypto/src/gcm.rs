@@ -11,7 +11,9 @@ use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use zeroize::Zeroize;
 
-use crate::{AeadAlgorithm, AeadKey, AesKey, Error, NONCE_LEN, TAG_LEN};
+use crate::aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
+use crate::aes::AesKey;
+use crate::error::Error;
 
 mod late_aad;
 

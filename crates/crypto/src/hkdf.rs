@@ -2,7 +2,7 @@
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA512, KeyType, Okm, Prk, Salt};
 
-use crate::Secret;
+use crate::secret::Secret;
 
 /// Extract and expand with SHA-256: `ikm`, `salt` and `info` to `N` bytes.
 pub fn sha256<const N: usize>(ikm: &[u8], salt: &[u8], info: &[u8]) -> Secret<N> {

@@ -1,7 +1,7 @@
 //! `Keccak-p[1600]` (FIPS 202, section 3) on the kernel that the caller or the CPU chooses.
 
-use crate::Error;
 use crate::choice;
+use crate::error::Error;
 use crate::kernel::cpu::Avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::keccak_avx512;

@@ -2,7 +2,7 @@
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The bytes to append to a message of `len` bytes; at least one, at most a block.
 ///

@@ -1,6 +1,7 @@
 //! Random bytes from the operating system.
 
-use crate::{Error, Secret};
+use crate::error::Error;
+use crate::secret::Secret;
 
 /// Fills `bytes`.
 ///

@@ -1,8 +1,9 @@
 //! What memory and registers allow: the bounds that a bench sets beside its rates.
 
+use crate::aes::AesKernel;
+use crate::keccak::KeccakKernel;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{cpu::Avx512, memory_avx512};
-use crate::{AesKernel, KeccakKernel};
 
 /// Reads `bytes` and writes them changed, with the widest registers of this CPU and nothing else
 /// to do: no cipher that works in place passes over memory faster.

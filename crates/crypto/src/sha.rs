@@ -5,8 +5,8 @@ use std::ops::{BitAnd, BitOrAssign};
 
 use zeroize::Zeroize;
 
-use crate::Error;
 use crate::choice;
+use crate::error::Error;
 use crate::kernel::cpu::Avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::sha_avx512;

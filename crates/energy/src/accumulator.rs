@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Caveat, Microjoules, Watts};
+use crate::amount::{Microjoules, Watts};
+use crate::caveat::Caveat;
 
 /// What is known of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::caveat::Caveat;
 use crate::class::Class;
-use crate::{Caveat, Figure};
+use crate::figure::Figure;
 
 /// Energy in µJ; 64 bits of them last for 18 TJ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

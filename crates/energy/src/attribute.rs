@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use rustix::fs::OFlags;
 
-use crate::Error;
+use crate::error::Error;
 use crate::obstacle::Obstacle;
 
 /// What the file holds.

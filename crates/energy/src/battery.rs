@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
 use crate::attribute::{amount, directories, file_name, number, text, unreadable};
 use crate::candidate::Candidate;
+use crate::error::Error;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
-use crate::{Error, Microjoules, Root, Watts};
+use crate::root::Root;
 
 /// Reads one battery.
 struct Battery {

@@ -1,9 +1,10 @@
 //! Which of the meters that were found are believed: pure, so that any machine can be tried.
 
 use crate::candidate::Candidate;
+use crate::found::{Found, Status};
 use crate::meter::Extent;
 use crate::window::Coverage;
-use crate::{Found, Status, battery, external, hwmon, perf, powercap};
+use crate::{battery, external, hwmon, perf, powercap};
 
 /// What is made of the candidates.
 pub(crate) struct Chosen<M> {

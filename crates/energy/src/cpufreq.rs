@@ -12,7 +12,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Found, Knob, Root, Setting, Status};
+use crate::error::Error;
+use crate::found::{Found, Status};
+use crate::knob::Knob;
+use crate::root::Root;
+use crate::setting::Setting;
 use crate::{attribute, cooling};
 
 /// Where the kernel shows them.
@@ -355,7 +359,7 @@ fn fix(error: &Error) -> &'static str {
 
 /// What is said where there is no policy at all.
 fn nothing(root: &Root) -> Found {
-    let (why, fix) = match crate::is_virtual(root) {
+    let (why, fix) = match crate::guest::is_virtual(root) {
         true => (
             "no cpufreq: a virtual machine, the host sets its clocks",
             "set clocks on the host itself",

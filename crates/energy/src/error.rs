@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{Setting, patience};
+use crate::patience;
+use crate::setting::Setting;
 
 /// Why something could not be read or measured.
 #[derive(Debug, thiserror::Error)]

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use self::feed::Feed;
 use self::line::Line;
-use crate::Microjoules;
 use crate::accumulator::Counter;
+use crate::amount::Microjoules;
 use crate::candidate::Candidate;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};

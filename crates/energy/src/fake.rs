@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
 use crate::meter::{Extent, Gap, Info, Kind, Meter, Reading, Sample};
-use crate::{Microjoules, Watts};
 
 /// Gives the readings it was made with, one a sample; after the last, gaps.
 pub struct FakeMeter {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Class;
+use crate::class::Class;
 
 /// A number that follows from an energy, of the same class.
 #[derive(Clone, Debug, PartialEq)]

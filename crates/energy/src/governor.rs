@@ -4,7 +4,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::cpufreq::{self, Kilohertz, MAXIMUM, MINIMUM, Policy};
-use crate::{Error, Lease, Restored, Root, Setting};
+use crate::error::{Error, Restored};
+use crate::lease::Lease;
+use crate::root::Root;
+use crate::setting::Setting;
 
 /// Moves the clock of a machine, through a lease.
 pub struct Governor {

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use crate::error::Error;
 use crate::restore::{Replay, replay};
+use crate::root::Root;
 use crate::state::PATIENCE;
-use crate::{Error, Root};
 
 /// What the program has to do that a lease was given as its guardian, and nothing else. Returns
 /// what was restored; it should be told on standard error, where it may be that nobody listens.

@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
 use crate::attribute::{amount, directories, file_name, text, unreadable};
 use crate::candidate::Candidate;
+use crate::error::Error;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
-use crate::{Error, Microjoules, Root, Watts};
+use crate::root::Root;
 
 /// Reads one channel.
 #[derive(Debug)]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Caveat, Domain, Energy, Window};
+use crate::amount::Energy;
+use crate::caveat::Caveat;
+use crate::window::{Domain, Window};
 
 /// Two looks at a machine at rest: before the work, and after it.
 #[derive(Clone, Debug)]
@@ -50,8 +52,9 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::amount::Microjoules;
+    use crate::class::Class;
     use crate::window::Coverage;
-    use crate::{Class, Microjoules};
 
     fn window(seconds: u64, joules: f64) -> Window {
         let energy = Energy::measured(

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::accumulator::Step;
-use crate::{Caveat, Microjoules, Watts};
+use crate::amount::{Microjoules, Watts};
+use crate::caveat::Caveat;
 
 /// What is known of a sensor of power.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,8 +10,12 @@ use std::process;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
+use crate::knob::Knob;
+use crate::knobs;
+use crate::root::Root;
+use crate::setting::Setting;
 use crate::state::{self, Lock};
-use crate::{Error, Knob, Root, Setting, knobs};
 
 /// The document.
 #[derive(Debug, Serialize, Deserialize)]

@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Error, Setting};
+use crate::error::Error;
+use crate::setting::Setting;
 
 /// A setting of the machine.
 pub trait Knob: Send {

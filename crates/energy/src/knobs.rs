@@ -4,8 +4,11 @@
 //! them again. So a name has one exact form for each kind of knob, and anything else is refused:
 //! a journal must not lead a program that runs as root to other files.
 
-use crate::nvml_knob::{self, PowerLimit};
-use crate::{Found, Knob, LockedClocks, Root, cpufreq};
+use crate::cpufreq;
+use crate::found::Found;
+use crate::knob::Knob;
+use crate::nvml_knob::{self, LockedClocks, PowerLimit};
+use crate::root::Root;
 
 /// The knob of that name, if the name has the exact form of one; it may still be missing here.
 pub fn by_id(root: &Root, id: &str) -> Option<Box<dyn Knob>> {

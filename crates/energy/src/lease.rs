@@ -6,12 +6,16 @@
 
 use std::process::Command;
 
+use crate::error::{Error, Restored};
 use crate::guardian::Guardian;
 use crate::journal::{Entry, Journal};
+use crate::knob::{self, Knob};
+use crate::knobs;
 use crate::limit::{self, HeldBy};
 use crate::restore::{self, Replay};
+use crate::root::Root;
+use crate::setting::Setting;
 use crate::state::{Lock, Role, State};
-use crate::{Error, Knob, Restored, Root, Setting, knob, knobs};
 
 /// The right to change settings until it is dropped, which puts them back.
 ///

@@ -36,6 +36,7 @@ mod figure;
 mod found;
 mod governor;
 pub mod guardian;
+mod guest;
 mod hwmon;
 mod idle;
 mod integrator;
@@ -56,12 +57,11 @@ mod powercap;
 mod probe;
 pub mod repeat;
 pub mod restore;
+mod root;
 mod setting;
 mod sources;
 mod state;
 mod window;
-
-use std::path::{Path, PathBuf};
 
 pub use amount::{Energy, Microjoules, Watts};
 pub use caveat::Caveat;
@@ -79,43 +79,7 @@ pub use model::{Load, Tdp, modelled, modelled_net};
 pub use nvml::Gpu;
 pub use nvml_knob::{LockedClocks, Megahertz};
 pub use restore::Replay;
+pub use root::Root;
 pub use setting::Setting;
 pub use sources::Sources;
 pub use window::{Domain, Window};
-
-/// Where the files of the machine begin: `/`, or a tree that stands for a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root(PathBuf);
-
-impl Root {
-    /// The machine whose `/` is `path`.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
-    }
-
-    /// `path`, which is written without its leading slash, on this machine.
-    pub fn path(&self, path: &str) -> PathBuf {
-        self.0.join(path)
-    }
-
-    /// Where it begins.
-    pub fn as_path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Default for Root {
-    fn default() -> Self {
-        Self(PathBuf::from("/"))
-    }
-}
-
-/// How often a hypervisor has a new value: QEMU computes one each second, and then has to set it.
-const GUEST_REFRESH: std::time::Duration = std::time::Duration::from_millis(1100);
-
-/// True if the CPU says that a hypervisor runs it.
-fn is_virtual(root: &Root) -> bool {
-    let cpuinfo = attribute::text(&root.path("proc/cpuinfo")).unwrap_or_default();
-    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    flags.split_whitespace().any(|flag| flag == "hypervisor")
-}

@@ -5,9 +5,11 @@
 //! arrived meanwhile. A write one step above the reading tells which: the reading follows, or it
 //! does not, and then the setting may be changed without raising the clock.
 
+use crate::error::Error;
 use crate::journal::{Entry, Journal};
+use crate::knob::{self, Knob};
+use crate::setting::Setting;
 use crate::state::Lock;
-use crate::{Error, Knob, Setting, knob};
 
 /// What holds a limit at its reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
+use crate::class::Class;
+use crate::error::Error;
 use crate::integrator::Sensor;
-use crate::{Class, Error, Microjoules, Watts};
 
 /// What a meter is.
 #[derive(Clone, Debug, PartialEq)]

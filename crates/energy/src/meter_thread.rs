@@ -10,9 +10,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::amount::Energy;
+use crate::caveat::Caveat;
+use crate::class::Class;
+use crate::error::Error;
 use crate::meter::{Info, Meter};
-use crate::window::{Account, Moves};
-use crate::{Caveat, Class, Domain, Energy, Error};
+use crate::window::{Account, Domain, Moves};
 
 /// A meter on its thread.
 pub(crate) struct MeterThread {

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use crate::{Caveat, Energy, Microjoules, Watts};
+use crate::amount::{Energy, Microjoules, Watts};
+use crate::caveat::Caveat;
 
 /// The models whose least and greatest answer are the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,12 +16,14 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
 use crate::candidate::Candidate;
+use crate::error::Error;
 use crate::integrator::Sensor;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
 use crate::patience;
-use crate::{Error, Microjoules, Root, Watts};
+use crate::root::Root;
 
 /// A GPU of NVIDIA, by the name that it keeps for life.
 #[derive(Clone, Debug)]

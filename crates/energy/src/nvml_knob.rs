@@ -9,7 +9,12 @@ use std::sync::Mutex;
 use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 
-use crate::{Error, Found, Gpu, Knob, Root, Setting, Status};
+use crate::error::Error;
+use crate::found::{Found, Status};
+use crate::knob::Knob;
+use crate::nvml::Gpu;
+use crate::root::Root;
+use crate::setting::Setting;
 
 /// A clock rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,6 @@
 //! Why a source of energy is not read.
 
-use crate::Status;
+use crate::found::Status;
 
 /// Why a candidate is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,14 @@ use perf_event::Builder;
 use perf_event::events::Software;
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
 use crate::attribute::{number, text};
 use crate::candidate::Candidate;
+use crate::class::Class;
+use crate::error::Error;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
-use crate::{Class, Error, Microjoules, Root, Watts};
+use crate::root::Root;
 
 /// Opens counters: the kernel's, or a test's.
 trait Events {
@@ -112,7 +115,7 @@ fn discover_with(root: &Root, events: Option<&dyn Events>) -> Vec<Candidate> {
         return Vec::new();
     }
     let cpus = cpus(root, &directory);
-    let kernel = (events, crate::is_virtual(root));
+    let kernel = (events, crate::guest::is_virtual(root));
     let mut candidates = Vec::new();
     for (name, extent) in DOMAINS {
         let path = directory.join("events").join(format!("energy-{name}"));
@@ -157,7 +160,7 @@ fn open(
     let counter = events.open(event, cpu).map_err(|error| refused(&error))?;
     // A platform holds several packages.
     let p_max = if extent == Extent::Platform { PLATFORM_P_MAX } else { COUNTER.p_max };
-    let refresh = if guest { crate::GUEST_REFRESH } else { COUNTER.refresh };
+    let refresh = if guest { crate::guest::REFRESH } else { COUNTER.refresh };
     let kind = Kind::Counter(Counter { p_max, refresh, ..COUNTER });
     let info = Info { domain: domain.to_owned(), source: SOURCE, extent, kind };
     Ok(Box::new(Perf { info, path: path.to_owned(), counter, scale, guest }))

@@ -16,10 +16,14 @@ use std::thread;
 use std::time::Duration;
 
 use crate::accumulator::Counter;
+use crate::amount::{Microjoules, Watts};
+use crate::attribute;
 use crate::candidate::Candidate;
+use crate::class::Class;
+use crate::error::Error;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 use crate::obstacle::Obstacle;
-use crate::{Class, Error, Microjoules, Root, Watts, attribute};
+use crate::root::Root;
 
 /// Where the kernel shows them.
 pub(crate) const DIRECTORY: &str = "sys/class/powercap";
@@ -50,7 +54,7 @@ impl Origin {
     fn refresh(self) -> Duration {
         match self {
             Self::Processor => Duration::from_millis(1),
-            Self::Hypervisor => crate::GUEST_REFRESH,
+            Self::Hypervisor => crate::guest::REFRESH,
             Self::SharedFolder => Duration::from_secs(5),
         }
     }
@@ -101,7 +105,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     if zones.is_empty() {
         zones = self::zones(&root.path(SCAPHANDRE));
     }
-    let guest = crate::is_virtual(root);
+    let guest = crate::guest::is_virtual(root);
     let first_hand = zones.iter().any(|zone| !zone.mmio);
     zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
     // Whoever adds up by name must not lose one.
@@ -216,7 +220,7 @@ fn zones(directory: &Path) -> Vec<Zone> {
 
 /// What is said where there is no zone at all.
 fn nothing(root: &Root) -> Candidate {
-    let obstacle = match crate::is_virtual(root) {
+    let obstacle = match crate::guest::is_virtual(root) {
         true => Obstacle::unavailable(
             "this is a virtual machine, and its host passes no energy counters to it",
         )

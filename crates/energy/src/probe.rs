@@ -4,12 +4,15 @@
 use std::time::{Duration, Instant};
 
 use crate::accumulator::LEAST_POWER;
+use crate::amount::Watts;
 use crate::candidate::Candidate;
+use crate::caveat::Caveat;
+use crate::class::Class;
 use crate::meter::{Extent, Kind};
 use crate::meter_thread::{MeterThread, PATIENCE};
 use crate::obstacle::Obstacle;
-use crate::window::Moves;
-use crate::{Caveat, Class, Domain, Root, Watts};
+use crate::root::Root;
+use crate::window::{Domain, Moves};
 
 /// Keeps one CPU busy for as long as `time`.
 pub(crate) fn spin(time: Duration) {
@@ -67,7 +70,7 @@ pub(crate) fn probe(
         let Ok(meter) = candidates[index].meter.as_mut() else { continue };
         let domain = meter.closed(watch, deadline, &|| false);
         let Some(mut why) = implausible(&domain, guest, start.elapsed()) else { continue };
-        if domain.extent != Extent::Wall && crate::is_virtual(root) {
+        if domain.extent != Extent::Wall && crate::guest::is_virtual(root) {
             why += "; this is a virtual machine, whose host may not pass it on";
         }
         candidates[index].meter = Err(Obstacle::unavailable(why));
@@ -108,7 +111,7 @@ const SPIN: Duration = Duration::from_millis(300);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Microjoules;
+    use crate::amount::Microjoules;
     use crate::fake::FakeMeter;
     use crate::meter::Meter;
 

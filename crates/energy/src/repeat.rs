@@ -1,6 +1,7 @@
 //! Many windows of the same work: their median, and how far off it may be.
 
-use crate::{Caveat, Energy, Microjoules};
+use crate::amount::{Energy, Microjoules};
+use crate::caveat::Caveat;
 
 impl Energy {
     /// The energy in the middle of several windows in which the same was done, each as good as
@@ -69,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Class;
+    use crate::class::Class;
 
     fn joules(best: f64) -> Energy {
         Energy::measured("a", Microjoules::from_joules(best), Microjoules::from_joules(0.1))

@@ -8,10 +8,13 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::cpufreq;
+use crate::error::{End, Error, Restored};
 use crate::journal::{self, Entry, Journal};
+use crate::knob::{self, Knob};
 use crate::limit::{self, HeldBy};
+use crate::root::Root;
 use crate::state::{Lock, Role, State};
-use crate::{End, Error, Knob, Restored, Root, cpufreq, knob};
 
 /// Restores what a lease left that neither it nor its guardian could restore.
 ///

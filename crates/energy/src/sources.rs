@@ -5,15 +5,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::candidate::Candidate;
+use crate::caveat::Caveat;
 use crate::choice::{Chosen, choose};
+use crate::class::Class;
+use crate::error::Error;
 use crate::external::{self, External};
+use crate::found::{Found, Status};
 use crate::meter::Meter;
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
-use crate::window::{Coverage, Moves};
-use crate::{
-    Caveat, Class, Error, Found, Root, Status, Window, battery, hwmon, nvml, perf, powercap,
-};
+use crate::root::Root;
+use crate::window::{Coverage, Moves, Window};
+use crate::{battery, hwmon, nvml, perf, powercap};
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
@@ -212,9 +215,9 @@ mod tests {
     use wattlock_testing::wait_until;
 
     use super::*;
+    use crate::amount::{Microjoules, Watts};
     use crate::fake::FakeMeter;
     use crate::meter::{Extent, Kind, Reading};
-    use crate::{Microjoules, Watts};
 
     #[test]
     fn a_meter_is_read_often_enough() {

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use crate::{Error, Root};
+use crate::error::Error;
+use crate::root::Root;
 
 /// The directory. Nobody else may write in it, so that its files can be named without a race.
 pub(crate) struct State(PathBuf);

@@ -3,9 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::accumulator::{Accumulator, LEAST_POWER};
+use crate::amount::{Energy, Microjoules, Watts};
+use crate::caveat::Caveat;
+use crate::class::Class;
 use crate::integrator::Integrator;
 use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
-use crate::{Caveat, Class, Energy, Microjoules, Watts};
 
 /// What the meters saw between a beginning and an end.
 #[derive(Clone, Debug)]

@@ -27,7 +27,12 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::{Error, Ladder, Message, Pool, Reserve, Rung, Velocity, Window};
+use crate::error::Error;
+use crate::ladder::{Ladder, Rung};
+use crate::message::Message;
+use crate::policy::Velocity;
+use crate::pool::Pool;
+use crate::window::{Reserve, Window};
 use delivery::Delivery;
 use desk::Desk;
 use knob::Setter;

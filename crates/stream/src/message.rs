@@ -7,7 +7,8 @@ use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Error as EngineError, Operation};
 use zeroize::Zeroizing;
 
-use crate::{Error, job};
+use crate::error::Error;
+use crate::job;
 
 /// A message of one user, in memory of its own, worked on in place.
 pub struct Message {

@@ -1,6 +1,6 @@
 //! Velocity policies: pure functions of how full the window is.
 
-use crate::Ladder;
+use crate::ladder::Ladder;
 
 /// What a policy may look at when it decides.
 ///
@@ -126,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Rung;
+    use crate::ladder::Rung;
 
     const MIB: u64 = 1 << 20;
 

@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use crossbeam_queue::SegQueue;
 
-use crate::Error;
 use crate::bell::Bell;
+use crate::error::Error;
 pub use room::{Reserve, Room};
 
 mod room;

@@ -8,7 +8,8 @@ use ghash::universal_hash::UniversalHash;
 use zeroize::Zeroizing;
 
 use super::{BLOCK_LEN, hash_of, lengths, multiply, xor};
-use crate::{AeadKey, Error, TAG_LEN};
+use crate::aead::{AeadKey, TAG_LEN};
+use crate::error::Error;
 
 /// What additional data adds to the tags of messages of one length.
 pub struct LateAad {
@@ -59,7 +60,7 @@ impl LateAad {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AeadAlgorithm::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
+    use crate::aead::AeadAlgorithm::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
 
     #[test]
     fn only_aes_gcm_has_such_tags() {

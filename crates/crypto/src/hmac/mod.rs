@@ -12,7 +12,8 @@ pub use records::HmacRecord;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify as verify_tag};
 
-use crate::{Error, Secret};
+use crate::error::Error;
+use crate::secret::Secret;
 
 /// Bytes of a MAC.
 pub const MAC_LEN: usize = 32;

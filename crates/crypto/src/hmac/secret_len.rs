@@ -11,7 +11,7 @@ use std::hint::black_box;
 use zeroize::Zeroize;
 
 use super::key::{HmacAlgorithm, HmacKey, Pads, length_len, on_pads};
-use crate::Error;
+use crate::error::Error;
 use crate::mask::{equal, less};
 use crate::sha::{Compression, Word};
 

@@ -11,9 +11,9 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use encrypt::Encryptor;
 
-use crate::Error;
 use crate::aes::AesKey;
 use crate::choice;
+use crate::error::Error;
 use crate::hmac::HmacKey;
 use crate::hmac::key::{AnyPads, Pads};
 use crate::kernel::cpu::{ShaNi, Vaes512};

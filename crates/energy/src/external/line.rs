@@ -1,7 +1,7 @@
 //! One line of the protocol: `NUMBER UNIT`, and perhaps `± NUMBER` or `± NUMBER%`.
 
+use crate::amount::{Microjoules, Watts};
 use crate::meter::Reading;
-use crate::{Microjoules, Watts};
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -118,7 +118,7 @@ const LONGEST_BODY: u64 = 65_536;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Watts;
+    use crate::amount::Watts;
     use crate::meter::Reading;
 
     #[test]

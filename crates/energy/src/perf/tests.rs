@@ -5,9 +5,13 @@ use std::fs;
 use wattlock_testing::wait_until;
 
 use super::*;
+use crate::amount::Energy;
+use crate::caveat::Caveat;
 use crate::choice::choose;
+use crate::class::Class;
+use crate::found::Status;
+use crate::sources::Sources;
 use crate::window::{Account, Coverage, Moves};
-use crate::{Caveat, Class, Energy, Sources, Status};
 
 /// A machine that is a directory; its counters are files of 8 bytes, by event and CPU.
 struct Machine(tempfile::TempDir);

@@ -20,7 +20,8 @@ use wattlock_engine::Operation;
 use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
 use zeroize::Zeroizing;
 
-use crate::{Cipher, Message, job};
+use crate::job;
+use crate::message::{Cipher, Message};
 
 pub use error::Error;
 pub use keys::Ratchet;

@@ -46,5 +46,5 @@ pub enum Error {
     Frame(#[from] frame::Error),
     /// The window refused.
     #[error(transparent)]
-    Window(#[from] crate::Error),
+    Window(#[from] crate::error::Error),
 }

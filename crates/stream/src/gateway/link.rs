@@ -21,7 +21,9 @@ use super::retry::{FailureStreak, named};
 use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
 use super::{Address, Counters, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
-use crate::{Cipher, Done, Message, Sink, job};
+use crate::job;
+use crate::live::{Done, Sink};
+use crate::message::{Cipher, Message};
 
 /// The sink of a sealing gateway that sends to a peer.
 pub(super) struct Link {

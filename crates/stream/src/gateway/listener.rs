@@ -14,7 +14,8 @@ use super::connection;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
 use super::{Address, Counters, Lane, Notice};
-use crate::{Message, Window};
+use crate::message::Message;
+use crate::window::Window;
 
 /// Accepts connections and serves them.
 pub struct Listener {

@@ -31,7 +31,8 @@ mod split;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::frame::End;
-use crate::{Message, Room};
+use crate::message::Message;
+use crate::window::Room;
 
 pub use backends::{BackendLimits, PerConnection};
 pub use error::Error;

@@ -10,7 +10,10 @@ use wattlock_engine::crypto::Secret;
 
 use super::{Counters, Error, Lane, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
-use crate::{Done, Message, Pool, Room, Sink};
+use crate::live::{Done, Sink};
+use crate::message::Message;
+use crate::pool::Pool;
+use crate::window::Room;
 
 /// Finds the stream key that a key header tells.
 pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Sync;

@@ -14,7 +14,8 @@ use super::intake::Intake;
 use super::served::HeldBack;
 use super::{Counters, Error, Lane, Next};
 use crate::frame::End;
-use crate::{Message, Window};
+use crate::message::Message;
+use crate::window::Window;
 
 /// Tells the one who reads to come to an end.
 #[derive(Clone, Debug)]

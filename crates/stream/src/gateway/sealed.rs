@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::sealing::{NextStep, Piece, Queue, Queued};
 use super::{Counters, Outlet, Sealing};
-use crate::{Done, Sink};
+use crate::live::{Done, Sink};
 
 /// The sink of a sealing gateway that has an [`Outlet`].
 pub(super) struct Sealed {

@@ -11,7 +11,9 @@ use zeroize::Zeroizing;
 use super::split::{Split, Whole};
 use super::{Counters, Error, Lane, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
-use crate::{Message, Pool, Room};
+use crate::message::Message;
+use crate::pool::Pool;
+use crate::window::Room;
 
 /// When a stream ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

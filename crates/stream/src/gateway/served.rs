@@ -9,7 +9,8 @@ use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
 use super::{Counters, Notice};
-use crate::{Message, Window};
+use crate::message::Message;
+use crate::window::Window;
 
 /// What connections may ask for.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use super::Shared;
 use super::delivery::Finished;
-use crate::{Error, Message};
+use crate::error::Error;
+use crate::message::Message;
 
 impl Shared {
     /// Works until the stream ends.

@@ -11,8 +11,10 @@ use std::time::Instant;
 
 use super::recorder::Recorder;
 use super::{Done, Sink};
-use crate::window::Held;
-use crate::{Error, Message, Pool, Taken};
+use crate::error::Error;
+use crate::message::Message;
+use crate::pool::Pool;
+use crate::window::{Held, Taken};
 
 /// A message on its way out.
 pub(super) struct Finished {

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::{Setter, Shared};
 use crate::bell::Bell;
-use crate::{Ladder, Message, Sense, Taken, Velocity, Window};
+use crate::ladder::Ladder;
+use crate::message::Message;
+use crate::policy::{Sense, Velocity};
+use crate::window::{Taken, Window};
 
 /// The rule, and who works by it.
 pub(super) struct Desk {

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Shared;
-use crate::Rung;
 use crate::bell::Bell;
+use crate::ladder::Rung;
 
 /// Something whose rungs can be set: the clocks of a GPU, or a cap of the CPUs' clock.
 pub trait Knob: Send {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::Use;
+use crate::window::Use;
 
 /// What a stream did since it was started, and how it is now.
 #[derive(Clone, Debug)]

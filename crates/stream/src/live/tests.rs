@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 
 use super::*;
-use crate::Cipher;
+use crate::message::Cipher;
 
 fn key() -> Arc<AeadKey> {
     Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap())
@@ -58,6 +58,6 @@ fn messages_of_many_producers_leave_sealed_and_in_order_for_each() {
     assert!(summary.failure.is_none(), "{:?}", summary.failure);
     assert_eq!(summary.stats.messages, PRODUCERS * MESSAGES);
     assert_eq!(summary.stats.delays.count(), PRODUCERS * MESSAGES);
-    assert_eq!((summary.undelivered, summary.stats.in_use), (0, crate::Use::default()));
+    assert_eq!((summary.undelivered, summary.stats.in_use), (0, crate::window::Use::default()));
     assert_eq!(receiver.iter().count() as u64, PRODUCERS * MESSAGES);
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::{Waiting, Window, lock};
-use crate::Error;
+use crate::error::Error;
 
 /// The wait for room in a window. Dropped before it is ready, it leaves the line.
 #[must_use = "nothing is reserved before it is awaited"]
