@@ -4,6 +4,7 @@
 
 mod dist;
 mod docs;
+mod imports;
 mod modules;
 mod openssl;
 mod pictures;

@@ -1,6 +1,4 @@
 //! The sources of one program or library: its modules, what they define, and what a path means in them.
-//!
-//! Code for tests is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,6 +12,8 @@ use syn::{Attribute, ImplItem, Item, ItemMod, Meta, UseTree, Visibility};
 /// The modules below a root file, by their paths; that of the root is empty.
 pub struct Sources {
     modules: BTreeMap<Vec<String>, Module>,
+    /// True if code for tests is read, too.
+    tests: bool,
 }
 
 /// What a module has.
@@ -55,12 +55,24 @@ pub struct Names {
 const MOST_STEPS: usize = 16;
 
 impl Sources {
-    /// Reads the file `root` and the modules that it declares.
+    /// Reads the file `root` and the modules that it declares, without code for tests.
     ///
     /// # Errors
     /// A file that cannot be read, or is no Rust.
     pub fn read(root: &Path) -> anyhow::Result<Self> {
-        let mut sources = Self { modules: BTreeMap::new() };
+        Self::open(root, false)
+    }
+
+    /// The same with code for tests.
+    ///
+    /// # Errors
+    /// Those of [`Sources::read`].
+    pub fn with_tests(root: &Path) -> anyhow::Result<Self> {
+        Self::open(root, true)
+    }
+
+    fn open(root: &Path, tests: bool) -> anyhow::Result<Self> {
+        let mut sources = Self { modules: BTreeMap::new(), tests };
         let children = root.parent().context("a file has a folder")?;
         sources.file(root, children, Vec::new())?;
         Ok(sources)
@@ -82,7 +94,7 @@ impl Sources {
         let mut module = Module::default();
         for item in items {
             match item {
-                item if is_for_tests(attributes(&item)) => {}
+                item if !self.tests && is_for_tests(attributes(&item)) => {}
                 Item::Mod(child) => {
                     let name = child.ident.to_string();
                     if is_public(&child.vis) {
@@ -111,7 +123,7 @@ impl Sources {
                     }
                 }
                 Item::Impl(mut block) => {
-                    block.items.retain(|item| !is_for_tests(member_attributes(item)));
+                    block.items.retain(|item| self.tests || !is_for_tests(member_attributes(item)));
                     module.items.push(Item::Impl(block));
                 }
                 item => module.items.push(item),
@@ -209,6 +221,12 @@ impl Sources {
         for (path, shown) in inner {
             self.exports_of(&path, &shown, found);
         }
+    }
+
+    /// True if `module` imports something by that name.
+    pub fn is_imported(&self, module: &[String], name: &str) -> bool {
+        let imports = self.modules.get(module).map(|module| &module.imports);
+        imports.into_iter().flatten().any(|import| import.name.as_deref() == Some(name))
     }
 
     /// What `path` leads to in `module`.

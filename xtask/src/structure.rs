@@ -1,6 +1,6 @@
 //! `cargo xtask structure`: the arrows between the crates, where unsafe code may live, that the product
-//! knows nothing of the laboratory, that a public item has a user, and that no crate or file becomes a
-//! place for everything.
+//! knows nothing of the laboratory, that a public item has a user, that modules do not import by way of
+//! their crate's root, and that no crate or file becomes a place for everything.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,10 @@ use anyhow::{Context, bail};
 use cargo_metadata::{DepKindInfo, DependencyKind, Metadata, MetadataCommand, Package};
 use walkdir::WalkDir;
 
+use crate::imports;
 use crate::modules;
 use crate::public;
+use crate::sources::Sources;
 
 /// Who may depend on whom. An arrow that is not here is a mistake, or a decision for
 /// `docs/design/`.
@@ -81,6 +83,10 @@ const NAMES_FOR_EVERYTHING: &[&str] =
 /// Cycles of modules that are there still. One that is mended leaves this list, and none comes in.
 const KNOWN_CYCLES: &[(&str, &str)] = &[];
 
+/// Crates whose modules still import by way of the root. One that is done leaves this list, and none
+/// comes in.
+const IMPORTS_NOT_DONE: &[&str] = &["wattlock-engine", "wattlock-provider", "wattlock-tls"];
+
 /// Lines of a source file above which it has to say at its top why.
 const MOST_LINES: usize = 500;
 
@@ -103,6 +109,7 @@ pub fn check() -> anyhow::Result<()> {
         names(package, &mut wrong);
         files(package, &mut wrong)?;
         cycles(package, &mut wrong)?;
+        through_root(package, &mut wrong)?;
     }
     public::check(&metadata, &TESTS_ONLY, &mut wrong)?;
     if wrong.is_empty() {
@@ -204,6 +211,19 @@ fn cycles(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     }
     for modules in known.iter().filter(|known| !found.iter().any(|found| found == *known)) {
         wrong.push(format!("{}: no longer a cycle, but still listed: {modules}", package.name));
+    }
+    Ok(())
+}
+
+/// Fails on a module that names what the crate's root only passes on.
+fn through_root(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
+    if IMPORTS_NOT_DONE.contains(&package.name.as_str()) {
+        return Ok(());
+    }
+    for target in package.targets.iter().filter(|t| t.is_lib() || t.is_rlib() || t.is_bin()) {
+        let sources = Sources::with_tests(target.src_path.as_std_path())?;
+        let found = imports::through_root(&sources);
+        wrong.extend(found.into_iter().map(|import| format!("{}: {import}", package.name)));
     }
     Ok(())
 }
