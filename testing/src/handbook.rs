@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use crate::{stdout, without_input};
+use crate::output::stdout;
+use crate::programs::without_input;
 
 /// Checks every command line of `program` in the documentation: its commands and options exist.
 ///

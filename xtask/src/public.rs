@@ -31,22 +31,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("wattlock_gpu::cuda::Cuda::open_from", "tests bring a driver library of their own"),
 ];
 
-/// Public items without a user that are there still. One that is mended leaves this list, and none comes
-/// in.
-const KNOWN_UNUSED: &[&str] = &[
-    "wattlock_engine::Aad::of_chunk",
-    "wattlock_engine::Backlog::is_full",
-    "wattlock_engine::Estimate",
-    "wattlock_engine::Joules::with_idle",
-    "wattlock_engine::Profile::refreshed",
-    "wattlock_engine::Profiles::predict",
-    "wattlock_engine::Run::piece_chunks",
-    "wattlock_engine::Scheduler::without_accelerator",
-    "wattlock_engine::Settings::as_in_the_paper",
-    "wattlock_engine::estimates",
-    "wattlock_engine::self_test",
-];
-
 /// Fails on a public item of a library that nothing but the library itself and tests use, and on an
 /// entry of the lists above that has become wrong. Crates that are `for_tests` are left out.
 ///
@@ -78,7 +62,7 @@ pub fn check(
     }
     let unused = unused(&libraries, &others);
     let allowed = ALLOWED.iter().map(|(item, _)| *item);
-    let listed: BTreeSet<&str> = allowed.chain(KNOWN_UNUSED.iter().copied()).collect();
+    let listed: BTreeSet<&str> = allowed.collect();
     for item in unused.iter().filter(|item| !listed.contains(item.as_str())) {
         wrong.push(format!("{item} is public, but only its own crate and tests use it"));
     }

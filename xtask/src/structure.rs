@@ -80,13 +80,6 @@ const UNSAFE_CRATES: &[&str] =
 const NAMES_FOR_EVERYTHING: &[&str] =
     &["common", "core", "util", "utils", "types", "helpers", "misc"];
 
-/// Cycles of modules that are there still. One that is mended leaves this list, and none comes in.
-const KNOWN_CYCLES: &[(&str, &str)] = &[];
-
-/// Crates whose modules still import by way of the root. One that is done leaves this list, and none
-/// comes in.
-const IMPORTS_NOT_DONE: &[&str] = &["wattlock-engine", "wattlock-provider", "wattlock-tls"];
-
 /// Lines of a source file above which it has to say at its top why.
 const MOST_LINES: usize = 500;
 
@@ -197,29 +190,18 @@ fn files(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails on a cycle of modules that is not known, and on a known one that is gone.
+/// Fails on a cycle of modules.
 fn cycles(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
     let root = package.manifest_path.parent().context("a manifest has a folder")?.join("src");
-    let found: Vec<String> = modules::cycles(root.as_std_path())?
-        .into_iter()
-        .map(|cycle| cycle.into_iter().collect::<Vec<_>>().join(", "))
-        .collect();
-    let known = KNOWN_CYCLES.iter().filter(|(name, _)| *name == package.name.as_str());
-    let known: Vec<&str> = known.map(|(_, modules)| *modules).collect();
-    for modules in found.iter().filter(|found| !known.contains(&found.as_str())) {
+    for cycle in modules::cycles(root.as_std_path())? {
+        let modules = cycle.into_iter().collect::<Vec<_>>().join(", ");
         wrong.push(format!("{}: modules name each other: {modules}", package.name));
-    }
-    for modules in known.iter().filter(|known| !found.iter().any(|found| found == *known)) {
-        wrong.push(format!("{}: no longer a cycle, but still listed: {modules}", package.name));
     }
     Ok(())
 }
 
 /// Fails on a module that names what the crate's root only passes on.
 fn through_root(package: &Package, wrong: &mut Vec<String>) -> anyhow::Result<()> {
-    if IMPORTS_NOT_DONE.contains(&package.name.as_str()) {
-        return Ok(());
-    }
     for target in package.targets.iter().filter(|t| t.is_lib() || t.is_rlib() || t.is_bin()) {
         let sources = Sources::with_tests(target.src_path.as_std_path())?;
         let found = imports::through_root(&sources);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wattlock_energy::{Sources, Watts};
 
-use crate::Error;
 use crate::case::Case;
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::fit::fit;
 use crate::policy::Power;
 use crate::profile::{Joules, Profile, Residency};

@@ -1,6 +1,6 @@
 //! Something that works through pieces.
 
-use crate::Error;
+use crate::error::Error;
 use crate::job::Cipher;
 use crate::run::Run;
 use crate::tally::Tally;

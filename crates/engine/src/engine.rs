@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::Error;
 use crate::case::Case;
 use crate::cpu::Cpu;
 use crate::device::{Device, Fault};
+use crate::error::Error;
 use crate::fit::Fit;
 use crate::job::{Cipher, Data, Job, Memory, Stores};
 use crate::lanes::{Lanes, Outcome, Settings};

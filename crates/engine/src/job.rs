@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::Error;
 use crate::crypto::{self, AeadKey, AesKey, CbcRecord, TAG_LEN};
+use crate::error::Error;
 
 pub use aad::Aad;
 pub(crate) use aad::AadRoom;

@@ -34,8 +34,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::device::{Device, Fault};
+use crate::error::Error;
 use crate::job::{Job, Memory};
 use crate::policy::{Lane, Lines, Load, Migration, Threshold};
 use crate::report::Report;
@@ -89,14 +89,6 @@ pub struct Settings {
     /// compile for seconds. Requests are the CPU's until it is open. A thread that asked for it
     /// and ends before, with the process or not, waits for that, at most a minute.
     pub opens_beside: bool,
-}
-
-impl Settings {
-    /// These settings as EECA has them: 8 kB, and Algorithm 2 to the letter.
-    #[must_use]
-    pub fn as_in_the_paper(self) -> Self {
-        Self { threshold: Threshold::PAPER, migration: Migration::Paper, ..self }
-    }
 }
 
 impl Default for Settings {

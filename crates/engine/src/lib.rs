@@ -38,6 +38,7 @@ mod case;
 mod cpu;
 mod device;
 mod engine;
+mod error;
 pub mod fake;
 mod fit;
 mod job;
@@ -63,108 +64,20 @@ pub use case::{Case, Direction};
 pub use cpu::Cpu;
 pub use device::{Device, Fault, Stop};
 pub use engine::Engine;
+pub use error::Error;
 pub use fit::{Fit, fit};
 pub use job::{
     Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Records, Rest, Stores, Transfer, Transform,
 };
 pub use lanes::{Covered, Lanes, Outcome, PathStatistics, Settings, Statistics, device_line};
 pub use policy::{
-    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Estimate, Goal, Lane, Lines, Load,
-    Migration, Move, Plan, Policy, Power, Race, Terms, Threshold, Waiting, estimates, sefps_ratio,
+    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Goal, Lane, Lines, Load, Migration, Move,
+    Plan, Policy, Power, Race, Terms, Threshold, Waiting, sefps_ratio,
 };
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};
 pub use report::{DeviceReport, Report};
 pub use run::{End, Piece, Run};
-pub use self_test::self_test;
 pub use simulated::{Simulated, SimulatedError};
 pub use store::{Store, Uncalibrated};
 pub use tally::Tally;
-
-/// Why a job was not finished.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A chunk's tag is wrong; its plaintext was cleared.
-    #[error("authentication failed at chunk {chunk}")]
-    Authentication {
-        /// Index of the chunk in the run.
-        chunk: u64,
-    },
-    /// Bytes could not be fetched from where the job has them.
-    #[error("loading chunk {chunk} failed")]
-    Load {
-        /// First chunk of the piece.
-        chunk: u64,
-        /// What the transfer said.
-        source: std::io::Error,
-    },
-    /// Finished bytes could not be put where the job wants them.
-    #[error("storing chunk {chunk} failed")]
-    Store {
-        /// First chunk of the piece.
-        chunk: u64,
-        /// What the transfer said.
-        source: std::io::Error,
-    },
-    /// A primitive refused its input.
-    #[error("chunk {chunk} cannot be worked on")]
-    Cipher {
-        /// Index of the chunk in the run.
-        chunk: u64,
-        /// What the primitive said.
-        source: crypto::Error,
-    },
-    /// A [`Transform`] refused its input.
-    #[error("chunk {chunk} cannot be worked on")]
-    Other {
-        /// Index of the chunk in the run.
-        chunk: u64,
-        /// What the transform said.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A job has more chunks than IVs.
-    #[error("{0} IVs are too few for the chunks of the run")]
-    Ivs(usize),
-    /// The memory of a job is not a row of chunks.
-    #[error("{0} bytes cannot be cut into sealed chunks")]
-    Layout(usize),
-    /// No device of that name is here.
-    #[error("there is no device {name:?} here, only {here}")]
-    NoSuchDevice {
-        /// What was asked for.
-        name: String,
-        /// The names of those that are.
-        here: String,
-    },
-    /// None of the chosen devices can do the job, or the policy lets none of them.
-    #[error("none of the chosen devices can do {operation}: {chosen}")]
-    NoDevice {
-        /// What was to be done.
-        operation: String,
-        /// The names of those that the policy may ask.
-        chosen: String,
-    },
-    /// The worker threads could not be started.
-    #[error("starting {workers} worker threads failed")]
-    Pool {
-        /// How many were wanted.
-        workers: usize,
-        /// What the pool said.
-        source: rayon::ThreadPoolBuildError,
-    },
-    /// The environment names no directory to keep profiles in.
-    #[error("no directory for profiles: set WATTLOCK_CACHE, XDG_CACHE_HOME or HOME")]
-    NoCache,
-    /// Profiles could not be kept.
-    #[error("cannot keep profiles in {}", path.display())]
-    Cache {
-        /// Where.
-        path: std::path::PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// Joules could not be counted.
-    #[error("the meters cannot be watched")]
-    Energy(#[from] wattlock_energy::Error),
-}

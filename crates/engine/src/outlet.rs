@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Finished pieces on their way out.
 pub(crate) struct Outlet {

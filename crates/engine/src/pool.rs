@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::Error;
+use crate::error::Error;
 
 /// A pool that does not exist until it is used, and belongs to the process that uses it.
 ///

@@ -99,7 +99,7 @@ impl Joules {
 
     /// The same with the power that the same counters saw while nothing was done.
     #[must_use]
-    pub fn with_idle(mut self, power: Option<Watts>) -> Self {
+    pub(crate) fn with_idle(mut self, power: Option<Watts>) -> Self {
         self.idle = power.filter(|watts| watts.0.is_finite() && watts.0 >= 0.0);
         self
     }
@@ -130,18 +130,6 @@ impl Joules {
 pub struct Profiles(Vec<Profile>);
 
 impl Profiles {
-    /// What a call of `bytes` of plaintext in host memory will take; `None` if this was not
-    /// measured with so many workers.
-    pub fn predict(
-        &self,
-        device: &str,
-        case: Case,
-        workers: usize,
-        bytes: u64,
-    ) -> Option<Duration> {
-        self.find(device, case, workers, Residency::Host).map(|profile| profile.time(bytes))
-    }
-
     /// What was measured.
     pub fn find(
         &self,
@@ -203,23 +191,6 @@ pub(crate) mod tests {
             created_unix_s: 1_700_000_000,
             wattlock: "0.1.0".into(),
         }
-    }
-
-    #[test]
-    fn predictions() {
-        let profiles: Profiles =
-            [profile("aes-128-ctr", 1, 1), profile("aes-128-ctr", 8, 20)].into_iter().collect();
-        let predict = |device, case, workers, bytes| {
-            profiles.predict(device, Case::named(case).unwrap(), workers, bytes)
-        };
-        let micros = Duration::from_micros;
-        assert_eq!(predict("cpu", "aes-128-ctr", 1, 0), Some(micros(1)));
-        assert_eq!(predict("cpu", "aes-128-ctr", 8, 5_000), Some(micros(25)));
-        assert_eq!(predict("cpu", "aes-128-ctr", 2, 0), None, "not with two workers");
-        assert_eq!(predict("cpu", "aes-256-ctr", 1, 0), None, "not with this key");
-        assert_eq!(predict("gpu", "aes-128-ctr", 1, 0), None, "not on this device");
-        let centuries = predict("cpu", "aes-128-ctr", 1, u64::MAX).unwrap();
-        assert!(centuries > Duration::from_secs(18_000_000_000));
     }
 
     #[test]

@@ -13,7 +13,7 @@ impl Profile {
     /// rate that was expected: a moment when the machine did something else moves it little, and a
     /// machine that has changed is believed after a few calls. The start-up stays.
     #[must_use]
-    pub fn refreshed(&self, bytes: u64, took: Duration) -> Self {
+    fn refreshed(&self, bytes: u64, took: Duration) -> Self {
         let moving = took.saturating_sub(self.startup).as_secs_f64();
         let expected = self.bytes_per_second;
         // Faster than its start-up: as fast as can be believed.
@@ -45,7 +45,7 @@ impl Profiles {
         if !(bytes_per_second > 0.0 && bytes_per_second.is_finite()) {
             return;
         }
-        let kernel = if device == crate::Cpu::NAME { case.kernel() } else { device };
+        let kernel = if device == crate::cpu::Cpu::NAME { case.kernel() } else { device };
         self.add(Profile {
             device: device.to_owned(),
             case,

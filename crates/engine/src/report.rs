@@ -42,7 +42,8 @@ pub struct DeviceReport {
 impl Report {
     /// A report of nothing yet.
     pub(crate) fn new(chosen: Chosen) -> Self {
-        let cpu = DeviceReport { name: Cow::Borrowed(crate::Cpu::NAME), ..DeviceReport::default() };
+        let cpu =
+            DeviceReport { name: Cow::Borrowed(crate::cpu::Cpu::NAME), ..DeviceReport::default() };
         Self { cpu, chosen, ..Self::default() }
     }
 

@@ -1,8 +1,8 @@
 //! Known answers that a device has to give before it is used.
 
-use crate::Error;
 use crate::crypto::{AesKernel, AesKey};
 use crate::device::{Device, Fault, Stop};
+use crate::error::Error;
 use crate::job::{Cipher, Data, Job};
 use crate::policy::Terms;
 use crate::run::{Progress, Run, Seat};
@@ -16,7 +16,7 @@ use crate::tally::Tally;
 ///
 /// # Errors
 /// What the device says when it fails, and what it got wrong.
-pub fn self_test(device: &dyn Device) -> Result<(), Fault> {
+pub(crate) fn self_test(device: &dyn Device) -> Result<(), Fault> {
     for bits in [128, 192, 256] {
         let material: [u8; 32] = std::array::from_fn(|i| (i * 7 + 3) as u8);
         let key = AesKey::new(AesKernel::Soft, &material[..bits / 8]);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::error::Error;
 use crate::processor::Processor;
 use crate::profile::{Profile, Profiles};
 use entry::Entry;

@@ -22,8 +22,8 @@ use wattlock_engine::{
     device_line, fit,
 };
 
-use crate::Error;
 use crate::device::Wanted;
+use crate::error::Error;
 use crate::statistics::{self, Event, count_event, count_lane};
 
 /// The lanes of one provider, which all its contexts share.

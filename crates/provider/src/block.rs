@@ -8,11 +8,11 @@ use wattlock_engine::Cipher as Work;
 use wattlock_tls::{BLOCK, Overhead, cbc, explicit_iv_len, pad};
 use zeroize::Zeroize;
 
-use crate::Error;
 use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::error::Error;
 use crate::key::Key;
 use crate::params::Params;
 use crate::random;

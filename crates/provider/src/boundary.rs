@@ -7,10 +7,10 @@ use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
-use crate::Error;
 use crate::abi::{self, Dispatch, Param, name};
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::error::Error;
 use crate::host::Host;
 use crate::instance::Provider;
 use crate::offers::{multiblock_is_on, paper_mode_is_on};

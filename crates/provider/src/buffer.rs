@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ptr;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Input and output of one call.
 ///

@@ -3,10 +3,10 @@
 use std::ffi::c_uint;
 use std::sync::Arc;
 
-use crate::Error;
 use crate::abi::Param;
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
+use crate::error::Error;
 use crate::params::Params;
 
 /// Which way a context works.

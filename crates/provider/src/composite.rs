@@ -13,11 +13,11 @@ use wattlock_tls::cbc::{self, Seal};
 use wattlock_tls::{AAD_LEN, BLOCK, HEADER_LEN, Overhead, RecordAad, explicit_iv_len};
 use zeroize::Zeroize;
 
-use crate::Error;
 use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::error::Error;
 use crate::key::Key;
 use crate::multiblock::{self, Group, Reconstruction};
 use crate::params::Params;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use wattlock_crypto::AesKey;
 use wattlock_engine::{Cipher as Work, Data, Job};
 
-use crate::Error;
 use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::error::Error;
 use crate::key::Key;
 use crate::params::Params;
 use crate::statistics::{Path, count};

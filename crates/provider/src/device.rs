@@ -11,7 +11,8 @@ use wattlock_engine::{Device, Fault, Simulated};
 use wattlock_gpu::cuda::{self, Cuda};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
 
-use crate::{Error, statistics};
+use crate::error::Error;
+use crate::statistics;
 
 /// The accelerator that the settings name.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{Error, random, statistics};
+use crate::error::Error;
+use crate::{random, statistics};
 
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// Forks between the process that loaded the provider and this one, and one.

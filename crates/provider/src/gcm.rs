@@ -10,11 +10,11 @@ use wattlock_tls::gcm::{EXPLICIT_IV_LEN, FIXED_IV_LEN, OVERHEAD, Write};
 use wattlock_tls::{AAD_LEN, Overhead, RecordAad, is_whole_1_3};
 use zeroize::Zeroize;
 
-use crate::Error;
 use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
+use crate::error::Error;
 use crate::multiblock::{self, Group, Reconstruction};
 use crate::params::Params;
 use crate::random;

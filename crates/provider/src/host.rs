@@ -3,8 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-use crate::Error;
 use crate::abi::{self, Dispatch, Param};
+use crate::error::Error;
 
 /// The host's handle for this provider, and its functions.
 ///

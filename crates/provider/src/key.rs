@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wattlock_crypto::{AesKernel, AesKey};
 
-use crate::Error;
+use crate::error::Error;
 
 /// A place for a key.
 #[derive(Clone)]

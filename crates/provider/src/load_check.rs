@@ -10,12 +10,12 @@ use wattlock_crypto::{AesKernel, AesKey, TAG_LEN};
 use wattlock_tls::gcm::EXPLICIT_IV_LEN;
 use wattlock_tls::{AAD_LEN, BLOCK, HEADER_LEN, Overhead, RecordAad};
 
-use crate::Error;
 use crate::abi::{Param, name};
 use crate::allocation::Allocation;
 use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction};
 use crate::composite::Composite;
+use crate::error::Error;
 use crate::gcm::Gcm;
 use crate::params::Params;
 use crate::self_check::{self, Fault};

@@ -19,8 +19,8 @@ use std::marker::PhantomData;
 
 use wattlock_tls::{AAD_LEN, HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad};
 
-use crate::Error;
 use crate::abi::name;
+use crate::error::Error;
 use crate::offers::turn_multiblock_off;
 use crate::params::Params;
 

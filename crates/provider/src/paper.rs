@@ -7,12 +7,12 @@
 
 use wattlock_crypto::hmac::HmacAlgorithm;
 
-use crate::Error;
 use crate::abi::name;
 use crate::block::BlockCipher;
 use crate::buffer::Buffers;
 use crate::cipher::{Cipher, Direction};
 use crate::composite::Composite;
+use crate::error::Error;
 use crate::multiblock;
 use crate::offers::turn_multiblock_off;
 use crate::params::Params;

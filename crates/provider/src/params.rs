@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 
-use crate::Error;
 use crate::abi::Param;
+use crate::error::Error;
 
 /// An array of parameters that a caller gave for the time of a call; null is an empty one.
 pub(crate) struct Params<'a> {

@@ -5,10 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 
-use crate::Error;
 use crate::abi::{self, Dispatch, Item, Param, name};
 use crate::allocation::Allocation;
-use crate::error::REASONS;
+use crate::error::{Error, REASONS};
 use crate::host::Host;
 use crate::instance::Provider;
 use crate::params::Params;

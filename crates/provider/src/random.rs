@@ -16,7 +16,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use wattlock_crypto::{AesKernel, AesKey, random};
 use zeroize::Zeroize;
 
-use crate::Error;
+use crate::error::Error;
 
 /// A key; a word of zero is none.
 type Key = [AtomicU64; 4];

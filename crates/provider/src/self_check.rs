@@ -14,7 +14,7 @@ use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_tls::{HEADER_LEN, RecordAad};
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::error::Error;
 use crate::multiblock::{Again, Packed, Part};
 use crate::offers::turn_multiblock_off;
 use crate::statistics::{Path, count};

@@ -6,5 +6,6 @@ mod seal;
 mod work;
 
 pub use open::{unpad, verify};
-pub use seal::{SealKernel, SealRecord, seal_records, seal_records_with};
+pub(crate) use seal::seal_records;
+pub use seal::{SealKernel, SealRecord, seal_records_with};
 pub use work::Seal;

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use crate::Error;
-use crate::case::Case;
-use crate::case::Direction;
+use crate::case::{Case, Direction};
 use crate::cpu::Cpu;
-use crate::crypto::{self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, Mode};
-use crate::crypto::{NONCE_LEN, TAG_LEN};
+use crate::crypto::{
+    self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, Mode, NONCE_LEN, TAG_LEN,
+};
 use crate::device::Device;
 use crate::engine::Engine;
+use crate::error::Error;
 use crate::job::{Aad, Cipher, Data, Job, Nonces, Operation};
 use crate::policy::Policy;
 

@@ -3,9 +3,9 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::cpu::Cpu;
 use crate::device::{Device, Fault, Stop};
+use crate::error::Error;
 use crate::job::{Job, Records};
 use crate::policy::{Chosen, Plan};
 use crate::report::Report;

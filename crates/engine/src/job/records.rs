@@ -1,7 +1,7 @@
 //! Chunks in memory with something else between them.
 
 use super::{AadRoom, Cipher, Data, Job, Operation};
-use crate::Error;
+use crate::error::Error;
 
 /// Places in the caller's memory, each with room for one chunk: a TLS record with its header.
 ///

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Error;
 use crate::device::{Device, Fault, Stop};
+use crate::error::Error;
 use crate::job::Job;
 use crate::policy::Terms;
 use crate::run::{Progress, Run, Seat, finish};

@@ -3,10 +3,10 @@
 
 use zeroize::Zeroizing;
 
-use crate::Error;
 use crate::crypto::TAG_LEN;
 use crate::crypto::gcm::LateAad;
 use crate::device::Device;
+use crate::error::Error;
 use crate::job::{Aad, AadRoom, Cipher, Data, Job, Memory, Operation, Records};
 
 /// The device's part.
@@ -21,7 +21,7 @@ pub(super) struct Part<'a> {
 enum Rest<'a> {
     Nothing,
     /// What [`crate::Transform::prepare`] does.
-    Prepare(&'a dyn crate::Transform),
+    Prepare(&'a dyn crate::job::Transform),
     /// Additional data gets into tags that were made without.
     LateAad(Aad<'a>),
 }

@@ -19,7 +19,7 @@ pub enum Goal {
 
 /// What a policy would cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// The policy.
     pub policy: Policy,
     /// How long it would take.
@@ -46,7 +46,7 @@ pub(super) fn choose(goal: Goal, load: &Load, devices: &Devices) -> (Policy, Opt
 }
 
 /// What each policy would cost; `None` if something that takes part in one was not measured.
-pub fn estimates(load: &Load, devices: &Devices) -> Option<Vec<Estimate>> {
+pub(crate) fn estimates(load: &Load, devices: &Devices) -> Option<Vec<Estimate>> {
     let bytes = load.plain_bytes().unwrap_or(ENDLESS);
     let accelerators =
         devices.accelerators.iter().map(|a| a.cost.as_ref()).collect::<Option<Vec<_>>>()?;

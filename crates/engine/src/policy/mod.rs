@@ -1,7 +1,7 @@
 //! Decides who works on a job and in what pieces: pure functions of sizes and measured times,
 //! tested with tables.
 
-pub use auto::{Estimate, Goal, estimates};
+pub use auto::Goal;
 pub use cost::{Cost, Power};
 pub use hybrid::{Race, Terms, sefps_ratio};
 pub use threshold::{Backlog, Lane, Lines, Migration, Move, Threshold, Waiting};

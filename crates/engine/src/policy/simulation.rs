@@ -123,7 +123,7 @@ proptest! {
         let machine = Machine { cpu_rate, ..machine };
         let devices = machine.devices();
         let hybrid = machine.play_s(&Policy::Hybrid.plan(&load, &devices), bytes);
-        let estimate = estimates(&load, &devices).unwrap().pop().unwrap().time.as_secs_f64();
+        let estimate = super::auto::estimates(&load, &devices).unwrap().pop().unwrap().time.as_secs_f64();
         prop_assert!(hybrid <= 1.05 * estimate + machine.grain_s(), "{} s instead of {} s", hybrid, estimate);
     }
 }

@@ -118,7 +118,7 @@ pub struct Backlog<'a> {
 
 impl Backlog<'_> {
     /// True if its utilisation is full.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.in_flight >= self.capacity
     }
 }

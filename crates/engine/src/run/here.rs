@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use super::Run;
-use crate::Error;
 use crate::cpu::Cpu;
 use crate::device::{Device, Stop};
+use crate::error::Error;
 use crate::job::Job;
 use crate::policy::Chosen;
 use crate::report::Report;

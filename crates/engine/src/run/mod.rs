@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
-use crate::Error;
+use crate::error::Error;
 use crate::fit::Fit;
 use crate::job::{Data, Job, Stores, Transfer};
 use crate::outlet::{Finished, Outlet};
@@ -137,7 +137,7 @@ impl<'j, 'd> Run<'j, 'd> {
 
     /// The chunks that the plan holds right for one piece of a CPU worker. No piece that was handed
     /// back is larger.
-    pub fn piece_chunks(&self) -> usize {
+    pub(crate) fn piece_chunks(&self) -> usize {
         self.piece_chunks
     }
 

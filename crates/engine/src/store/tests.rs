@@ -5,8 +5,8 @@ use wattlock_energy::{Caveat, Energy, Microjoules, Watts};
 
 use super::*;
 use crate::case::Case;
-use crate::profile::Joules;
 use crate::profile::tests::profile;
+use crate::profile::{Joules, Residency};
 
 fn processor(cpu: &str) -> Processor {
     let cpu_id = "family 6 model 143 stepping 8".into();
@@ -54,7 +54,9 @@ fn machines_stand_beside_each_other() {
     store.save(&[profile("aes-128-ctr", 1, 1), profile("aes-256-ctr", 1, 3)]).unwrap();
     store.save(&[profile("aes-128-ctr", 1, 2)]).unwrap();
     let startup = |store: &Store, case: &str| {
-        let found = store.load().unwrap().predict("cpu", Case::named(case).unwrap(), 1, 0);
+        let found = store.load().unwrap();
+        let found =
+            found.find("cpu", Case::named(case).unwrap(), 1, Residency::Host).map(|p| p.time(0));
         found.map(|startup| startup.as_micros())
     };
     assert_eq!(startup(&store, "aes-128-ctr"), Some(2), "the newer one");

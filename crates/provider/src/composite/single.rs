@@ -6,8 +6,9 @@ use wattlock_crypto::AesKey;
 use wattlock_crypto::hmac::HmacKey;
 use wattlock_tls::{BLOCK, Overhead, RecordAad, cbc, pad};
 
+use crate::error::Error;
+use crate::random;
 use crate::self_check::SingleRecords;
-use crate::{Error, random};
 
 /// Records under these keys, with random IVs.
 pub(super) struct CbcRecords<'a> {

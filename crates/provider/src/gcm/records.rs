@@ -9,8 +9,8 @@ use wattlock_engine::{Cipher as Work, Transform};
 use wattlock_tls::RecordAad;
 use wattlock_tls::gcm::{EXPLICIT_IV_LEN, FIXED_IV_LEN};
 
-use crate::Error;
 use crate::allocation::Allocation;
+use crate::error::Error;
 use crate::self_check::SingleRecords;
 
 /// A part of a message, which is no run of chunks: it goes on from the part before it.

@@ -21,7 +21,8 @@ use wattlock_engine::Lane;
 
 use super::row::{DEVICE, DEVICE_LEN, EVENTS, NUMBERS, PATHS, Statistics, THRESHOLD, lane};
 use super::{Event, Path};
-use crate::{Error, fork};
+use crate::error::Error;
+use crate::fork;
 
 /// Processes that have a row at a time.
 const ROWS: usize = 127;

@@ -71,7 +71,7 @@ const APART: &str = "seal-apart";
 ///
 /// # Panics
 /// If a record has no room for the MAC and one byte of padding, or for more than 256.
-pub fn seal_records(
+pub(crate) fn seal_records(
     key: &AesKey,
     mac: &HmacKey,
     records: &mut [SealRecord<'_>],
