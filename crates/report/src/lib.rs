@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod amounts;
-mod at;
 mod blocks;
 mod compared;
 pub mod date;
@@ -13,14 +12,15 @@ mod figure;
 mod html;
 mod kinds;
 mod machine;
-mod measure;
+pub mod measure;
 mod page;
 mod papers;
+mod parse;
 mod printed;
 mod reading;
 pub mod results;
 mod sample;
-mod simulation;
+pub mod simulation;
 mod svg;
 mod table;
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Context;
 use wattlock_host::exit::{self, Ended};
 
-use super::lecpaes_document::Document;
+use super::lecpaes_document::document;
 use super::{Outlet, lecpaes_paper};
 use crate::args;
 use crate::simulation::platform::MIB;
@@ -22,7 +22,7 @@ pub fn run(args: &args::SimulateLecpaes) -> Ended {
         true => Comparison::new(&runs, Seed::of(args.seed)),
         false => None,
     };
-    let document = Document::new(&experiment, &runs, comparison.as_ref());
+    let document = document(&experiment, &runs, comparison.as_ref());
     outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
     Ok(comparison.map_or(0, |comparison| judged(&comparison)).into())
 }
