@@ -20,7 +20,7 @@ use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
 
-use crate::args::{self, FramingName};
+use crate::args;
 use ends::Findings;
 use service::Service;
 
@@ -118,11 +118,8 @@ fn longest(args: &args::Stream) -> u64 {
 
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
-    let (framing, default) = match args.framing {
-        FramingName::Raw => (Framing::Raw, RAW_MESSAGE),
-        FramingName::Ndjson => (Framing::Lines, MAX_MESSAGE),
-        FramingName::Length => (Framing::Length, MAX_MESSAGE),
-    };
+    let framing = args.framing;
+    let default = if framing == Framing::Raw { RAW_MESSAGE } else { MAX_MESSAGE };
     let limit = usize::try_from(args.max_message.unwrap_or(default)).unwrap_or(usize::MAX);
     // A connection that ends within a line may have been cut there.
     Split { framing, limit, bare_last: args.listen.is_none() }
