@@ -4,20 +4,24 @@
 //! first `sum()`. What is not known has no metric, rather than a zero.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use anyhow::Context;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 use wattlock_energy::{Class, Figure};
 use wattlock_file::Shown;
 
 use crate::replace;
 
-/// Gauges by name and labels.
+/// Gauges by name and labels, counters and histograms.
 #[derive(Default)]
 pub struct Metrics {
     registry: Registry,
@@ -37,6 +41,29 @@ impl Metrics {
         let labels: Vec<_> =
             labels.iter().map(|(name, value)| ((*name).to_owned(), shown(value))).collect();
         family.get_or_create(&labels).set(value);
+    }
+
+    /// A count since the beginning.
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.registry.register(name, help, ConstCounter::new(value));
+    }
+
+    /// A whole number that may fall as well.
+    pub fn whole(&mut self, name: &str, help: &str, value: u64) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        self.registry.register(name, help, ConstGauge::new(value));
+    }
+
+    /// How many of `count` values are at most each of the bounds, and the sum of all.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        up_to: &[(f64, u64)],
+        count: u64,
+        sum: f64,
+    ) {
+        self.registry.register(name, help, Histogram { up_to: up_to.to_vec(), count, sum });
     }
 
     /// A figure of an energy, under the name of its class: one value and how far off it may be of
@@ -99,6 +126,33 @@ impl Metrics {
         let place = replace::place(path)?;
         replace::write(&place, text.as_bytes())
             .with_context(|| format!("cannot write {}", Shown(path)))
+    }
+}
+
+/// A histogram that was counted elsewhere.
+#[derive(Debug)]
+struct Histogram {
+    up_to: Vec<(f64, u64)>,
+    count: u64,
+    sum: f64,
+}
+
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+        // Each bucket is without the ones below; the last is that of all larger values.
+        let ends = self.up_to.iter().copied().chain([(f64::MAX, self.count)]);
+        let mut below = 0;
+        let buckets = ends.map(|(bound, up_to)| {
+            let within = up_to.saturating_sub(below);
+            below = up_to;
+            (bound, within)
+        });
+        let buckets: Vec<_> = buckets.collect();
+        encoder.encode_histogram::<NoLabelSet>(self.sum, self.count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
     }
 }
 

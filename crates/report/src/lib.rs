@@ -4,6 +4,7 @@
 
 mod amounts;
 mod blocks;
+pub mod columns;
 mod compared;
 pub mod date;
 mod document;

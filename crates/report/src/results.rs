@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattlock_energy::{Class, Energy, Figure};
 
+use crate::columns::Columns;
 pub use crate::machine::Machine;
 pub use crate::sample::Sample;
 
@@ -179,15 +180,16 @@ impl Results {
 
     /// Ratios, machine and versions, for the end of a table.
     pub fn foot(&self) -> String {
-        let mut text = String::from("\n");
+        let mut table = Columns::new("<><");
         for Ratio { name, value, target, met } in &self.ratios {
             let verdict = match met {
                 None => "",
                 Some(true) => "met",
                 Some(false) => "MISSED",
             };
-            text += &format!("{name:<66} {value:>8.2}  {target:<7} {verdict}\n");
+            table.row([name, &format!("{value:.2}"), target, verdict]);
         }
+        let mut text = format!("\n{table}");
         if let Some(machine) = &self.machine {
             text += &format!("\n{}\n", machine.line());
         }
@@ -294,8 +296,11 @@ impl Joules {
         self.energy.as_ref()?.figure(unit, |joules| joules * scale / bytes)
     }
 
+    /// The heads of [`Joules::cells`].
+    pub const HEADS: [&str; 2] = ["CPU s/GB", "energy"];
+
     /// CPU seconds for a gigabyte and energy for a byte, for the last columns of a table.
-    pub fn cells(&self) -> String {
+    pub fn cells(&self) -> [String; 2] {
         let cpu = self.cpu_s_per_gb.map_or_else(String::new, |cpu| format!("{cpu:.3}"));
         let energy = match (&self.energy, self.per_byte("nJ/B", 1e9)) {
             (_, Some(figure)) if figure.class() == Class::Measured => {
@@ -305,7 +310,7 @@ impl Joules {
             (Some(energy), None) => energy.to_string(),
             (None, None) => String::new(),
         };
-        format!("{cpu:>8}  {energy}")
+        [cpu, energy]
     }
 }
 

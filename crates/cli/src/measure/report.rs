@@ -11,6 +11,7 @@ use wattlock_file::Shown;
 use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
 use wattlock_host::metrics::Metrics;
+use wattlock_report::columns::Columns;
 use wattlock_report::measure::{self, Measurement};
 use wattlock_report::results::Interval;
 
@@ -81,15 +82,18 @@ impl<'a> Report<'a> {
         let program = Shown(Path::new(&self.command()[0])).to_string();
         let mut text = format!("wattlock: {program}");
         if self.runs.len() > 1 {
+            let mut table = Columns::new("<").indented();
             for (index, told) in self.runs.iter().enumerate() {
                 let energy = told.model.as_ref().map_or(&told.sum, |(gross, _)| gross);
                 let wall = told.run.wall.as_secs_f64();
-                text += &format!("\n  run {:<15} {wall:.3} s, {energy}", index + 1);
+                table.row([format!("run {}", index + 1), format!("{wall:.3} s, {energy}")]);
             }
-            text += &format!("\n  run {}, the one in the middle:", self.median + 1);
+            text += &format!("\n{table}  run {}, the one in the middle:", self.median + 1);
         }
         let Some(told) = self.runs.get(self.median) else { return text };
-        told.rows(self.args.bytes, |name, value| text += &format!("\n  {name:<19} {value}"));
+        let mut table = Columns::new("<").indented();
+        told.rows(self.args.bytes, |name, value| table.row([name.to_owned(), value]));
+        text += &format!("\n{}", table.to_string().trim_end());
         for caveat in self.caveats() {
             text += &format!("\n  note: {}", caveat.advice());
         }
