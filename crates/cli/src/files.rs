@@ -22,12 +22,11 @@ pub fn protect(args: &args::Protect) -> Ended {
     let road = road(&args.places, &args.batch)?;
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, true)?;
-    let identities = match args.batch.resume {
-        true => {
-            let limits = args::Limits::default();
-            keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
-        }
-        false => Identities::default(),
+    let identities = if args.batch.resume {
+        let limits = args::Limits::default();
+        keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
+    } else {
+        Identities::default()
     };
     let wrapping = Wrapping::new(keys::recipients(
         &args.recipients,

@@ -154,9 +154,10 @@ fn start<'s, 'j, S: Slot>(
     let bytes = (input.len() * terms.in_flight.max(1)) as u64;
     let limit = terms.timeouts.for_piece(run, terms.name, bytes);
     let salt = if terms.checked { ChecksumSeed::random() } else { None };
-    let started = match terms.checked && salt.is_none() {
-        true => Err(Stop::Fault(Fault(NO_RANDOM.to_owned()))),
-        false => slot.start(&batch, input, salt).map_err(|error| fault::<S>(&error)),
+    let started = if terms.checked && salt.is_none() {
+        Err(Stop::Fault(Fault(NO_RANDOM.to_owned())))
+    } else {
+        slot.start(&batch, input, salt).map_err(|error| fault::<S>(&error))
     };
     // The device fetches the input meanwhile.
     let expected = salt.map(|salt| Expected::new(salt, &batch, input));

@@ -136,9 +136,10 @@ impl Summary {
         if self.json {
             let mut text = serde_json::to_string_pretty(&document)?;
             text.push('\n');
-            match stdout_is_data {
-                true => std::io::stderr().write_all(text.as_bytes())?,
-                false => exit::print(&text)?,
+            if stdout_is_data {
+                std::io::stderr().write_all(text.as_bytes())?
+            } else {
+                exit::print(&text)?
             }
         } else if !self.quiet && std::io::stderr().is_terminal() {
             document.print();

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub type Choices<T> = [(T, &'static str, &'static str)];
 
 /// Reads one of `choices` by its name, which help and completions list.
-pub fn one_of<T>(choices: &'static Choices<T>) -> impl TypedValueParser<Value = T> + Clone
+pub fn one_of<T>(choices: &'static Choices<T>) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Send + Sync + 'static,
 {

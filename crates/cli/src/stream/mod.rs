@@ -55,38 +55,35 @@ pub fn run(args: &args::Stream) -> Ended {
     descriptors::raise_limit();
     let findings = Findings::new(args.quiet);
     let (settings, told) = pace::settings(args)?;
-    let (way, live) = match args.open {
-        true => {
-            let unlock = key::unlock(args)?;
-            let limit = usize::try_from(longest(args))? + MARKS;
-            let header_limit = key::max_header(args);
-            let opening = Opening::new(unlock, limit, header_limit, findings.listener());
-            let exit = ends::exit(args, opening.counters(), &findings)?;
-            let live = Live::start(settings, opening.sink(exit))?;
-            opening.use_pool(live.pool());
-            (Way::Open(opening), live)
-        }
-        false => {
-            let (stream_key, key_header) = key::stream_key(args)?;
-            let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
-            let ratchet = Ratchet::default();
-            let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
-            let counters = sealing.counters();
-            let live = match &args.connect {
-                None => {
-                    let outlet = ends::outlet(args, counters, &findings)?;
-                    Live::start(settings, sealing.sink(outlet))?
-                }
-                Some(address) => {
-                    let retry = ends::retry(args, counters, &findings);
-                    let link = sealing.link(address, retry);
-                    let link = link.with_context(|| format!("cannot connect to {address}"))?;
-                    Live::start(settings, link)?
-                }
-            };
-            sealing.use_pool(live.pool());
-            (Way::Seal(sealing), live)
-        }
+    let (way, live) = if args.open {
+        let unlock = key::unlock(args)?;
+        let limit = usize::try_from(longest(args))? + MARKS;
+        let header_limit = key::max_header(args);
+        let opening = Opening::new(unlock, limit, header_limit, findings.listener());
+        let exit = ends::exit(args, opening.counters(), &findings)?;
+        let live = Live::start(settings, opening.sink(exit))?;
+        opening.use_pool(live.pool());
+        (Way::Open(opening), live)
+    } else {
+        let (stream_key, key_header) = key::stream_key(args)?;
+        let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
+        let ratchet = Ratchet::default();
+        let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
+        let counters = sealing.counters();
+        let live = match &args.connect {
+            None => {
+                let outlet = ends::outlet(args, counters, &findings)?;
+                Live::start(settings, sealing.sink(outlet))?
+            }
+            Some(address) => {
+                let retry = ends::retry(args, counters, &findings);
+                let link = sealing.link(address, retry);
+                let link = link.with_context(|| format!("cannot connect to {address}"))?;
+                Live::start(settings, link)?
+            }
+        };
+        sealing.use_pool(live.pool());
+        (Way::Seal(sealing), live)
     };
     if let Some(told) = told.filter(|_| !args.quiet) {
         say!("{told}");

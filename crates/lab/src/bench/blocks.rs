@@ -65,9 +65,8 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
     });
     ratios(&mut results, &megabytes, &threads);
-    publish::publish(&results, args.json.as_deref(), &args.meters, |results| match args.paper {
-        true => table(results) + &extended_block::text(results),
-        false => table(results),
+    publish::publish(&results, args.json.as_deref(), &args.meters, |results| {
+        if args.paper { table(results) + &extended_block::text(results) } else { table(results) }
     })
 }
 

@@ -17,10 +17,7 @@ pub fn run(args: &args::SimulateLecpaes) -> Ended {
     let runs = experiment
         .grid(&algorithms, &args.latency)
         .with_context(|| "the window does not hold the longest message".to_owned())?;
-    let comparison = match args.paper {
-        true => Comparison::new(&runs, Seed::of(args.seed)),
-        false => None,
-    };
+    let comparison = if args.paper { Comparison::new(&runs, Seed::of(args.seed)) } else { None };
     let document = document(&experiment, &runs, comparison.as_ref());
     outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
     Ok(comparison.map_or(0, |comparison| judged(&comparison)).into())

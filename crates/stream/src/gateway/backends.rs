@@ -350,9 +350,10 @@ impl Outbox {
 
     fn note_kept(&self, units: u64, more: bool) {
         let kept = &self.shared.counters.kept;
-        match more {
-            true => kept.fetch_add(units, Ordering::Relaxed),
-            false => kept.fetch_sub(units, Ordering::Relaxed),
+        if more {
+            kept.fetch_add(units, Ordering::Relaxed)
+        } else {
+            kept.fetch_sub(units, Ordering::Relaxed)
         };
     }
 

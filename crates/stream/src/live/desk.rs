@@ -120,9 +120,10 @@ impl Desk {
 
     /// Workers that may work at a rung.
     fn allowed(&self, rung: usize) -> usize {
-        match self.by_workers {
-            true => (self.ladder.rungs()[rung].speed.round() as usize).clamp(1, self.workers),
-            false => self.workers,
+        if self.by_workers {
+            (self.ladder.rungs()[rung].speed.round() as usize).clamp(1, self.workers)
+        } else {
+            self.workers
         }
     }
 

@@ -57,9 +57,10 @@ impl Delays {
     /// The delay that this share of the messages does not exceed; zero of none. `0.99` is the 99th
     /// percentile.
     pub fn quantile(&self, share: f64) -> Duration {
-        match self.0.is_empty() {
-            true => Duration::ZERO,
-            false => Duration::from_nanos(self.0.value_at_quantile(share)),
+        if self.0.is_empty() {
+            Duration::ZERO
+        } else {
+            Duration::from_nanos(self.0.value_at_quantile(share))
         }
     }
 
