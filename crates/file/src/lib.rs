@@ -22,6 +22,7 @@ mod inspect;
 mod key_header;
 mod keys;
 mod layout;
+mod lock;
 mod metadata;
 mod payload;
 mod protect;

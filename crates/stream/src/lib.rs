@@ -14,6 +14,7 @@ pub mod frame;
 pub mod gateway;
 mod ladder;
 mod live;
+mod lock;
 mod message;
 mod policy;
 mod pool;

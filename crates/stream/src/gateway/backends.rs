@@ -18,6 +18,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use super::{Address, Counters, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
+use crate::lock::lock;
 
 mod task;
 
@@ -358,7 +359,7 @@ impl Outbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 }
 

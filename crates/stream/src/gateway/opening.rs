@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
 
 use super::{Counters, Error, Lane, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
+use crate::lock::lock;
 use crate::{Done, Message, Pool, Room, Sink};
 
 /// Finds the stream key that a key header tells.
@@ -290,9 +291,4 @@ impl Opened {
             Event::Closed => self.exit.flush(),
         }
     }
-}
-
-/// Nothing that is half done is left behind when one panics: the stream then ends.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

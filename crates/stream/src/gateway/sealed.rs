@@ -1,12 +1,13 @@
 //! Writes sealed streams to standard output or to files.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::sealing::{NextStep, Piece, Queue, Queued};
 use super::{Counters, Outlet};
+use crate::lock::lock;
 use crate::{Done, Sink};
 
 /// The sink of a sealing gateway that has an [`Outlet`].
@@ -75,9 +76,4 @@ impl Sink for Sealed {
     fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
         self.rest()
     }
-}
-
-/// Nothing that is half done is left behind when one panics: the stream then ends.
-fn lock(queue: &Queue) -> MutexGuard<'_, std::collections::VecDeque<Queued>> {
-    queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

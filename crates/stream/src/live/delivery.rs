@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::recorder::Recorder;
 use super::{Done, Sink};
+use crate::lock::lock;
 use crate::window::Held;
 use crate::{Error, Message, Pool, Taken};
 
@@ -154,7 +155,7 @@ impl Delivery {
 
     /// A sink that panics does so without this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Setter, Shared};
 use crate::bell::Bell;
+use crate::lock::lock;
 use crate::{Ladder, Message, Sense, Taken, Velocity, Window};
 
 /// The rule, and who works by it.
@@ -198,6 +199,6 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Working> {
-        self.crew.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.crew)
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 
 use crate::Use;
+use crate::lock::lock;
 
 /// What a stream did since it was started, and how it is now.
 #[derive(Clone, Debug)]
@@ -169,9 +170,4 @@ fn add(counter: &AtomicU64, count: u64) {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Nothing panics while these locks are held.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
