@@ -281,7 +281,7 @@ mod tests {
                 env!("CARGO_PKG_VERSION"),
                 "\n"
             ),
-            "  aes-256-gcm seal  aws-lc  15.20  2 %         0.25 µs",
+            "  aes-256-gcm seal  aws-lc  15.20  2 %   0.25 µs",
             "  energy, gross: all that the counters saw meanwhile\n",
             "  aes-256-gcm seal  1 worker  0.667 nJ/B ± 0.002\n",
         ] {
