@@ -140,7 +140,7 @@ struct Histogram {
 impl EncodeMetric for Histogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
         // Each bucket is without the ones below; the last is that of all larger values.
-        let ends = self.up_to.iter().copied().chain([(f64::MAX, self.count)]);
+        let ends = self.up_to.iter().copied().chain([(f64::INFINITY, self.count)]);
         let mut below = 0;
         let buckets = ends.map(|(bound, up_to)| {
             let within = up_to.saturating_sub(below);
@@ -166,6 +166,33 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, &metrics.registry).expect("a string takes everything");
         text
+    }
+
+    #[test]
+    fn a_histogram_counts_all_values_in_its_last_bucket() {
+        let mut metrics = Metrics::default();
+        metrics.counter("events", "Events", 7);
+        metrics.whole("open", "Open", 0);
+        metrics.histogram("delay", "Delay", &[(0.5, 2), (1.0, 3)], 7, 12.5);
+        assert_eq!(
+            text(&metrics),
+            "\
+# HELP events Events.
+# TYPE events counter
+events_total 7
+# HELP open Open.
+# TYPE open gauge
+open 0
+# HELP delay Delay.
+# TYPE delay histogram
+delay_sum 12.5
+delay_count 7
+delay_bucket{le=\"0.5\"} 2
+delay_bucket{le=\"1.0\"} 3
+delay_bucket{le=\"+Inf\"} 7
+# EOF
+"
+        );
     }
 
     #[test]
