@@ -8,7 +8,10 @@ pub fn document(kind: &str, rows: &[Value]) -> Value {
         "schema": "wattlock-results/1",
         "kind": kind,
         "created_unix_s": 1_795_266_478,
-        "machine": { "cpu": "A CPU", "cpus": 2, "memory_bytes": 8_589_934_592_u64 },
+        "machine": {
+            "cpu": "A CPU", "cpu_id": "family 1", "cpus": 2, "virtual_machine": false,
+            "memory_bytes": 8_589_934_592_u64,
+        },
         "tools": { "wattlock": "0.1.0" },
         "settings": { "rounds": 3 },
         "rows": rows,

@@ -12,6 +12,7 @@ use wattlock_file::Shown;
 use wattlock_host::accelerators::{Seen, seen};
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, print};
+use wattlock_report::columns::Columns;
 use wattlock_report::date::utc;
 
 use crate::args;
@@ -140,10 +141,12 @@ impl<'a> Report<'a> {
                 let device = &seen.device;
                 text += &format!("      no profile: run `wattlock calibrate --device {device}`\n");
             }
+            let mut table = Columns::new("<<>").indented();
             for profile in profiles {
-                text +=
-                    &format!("  {:<24} {:<14}{}\n", profile.case, profile.kernel, rate(profile));
+                let cells = [profile.case.to_string(), profile.kernel.to_string()];
+                table.row(cells.into_iter().chain(rate(profile)));
             }
+            text += &table.to_string();
         }
         if self.accelerators.iter().all(|accelerator| accelerator.seen.is_cpu) {
             text += "\ngpu   none that can be used: `wattlock doctor` says why\n";
@@ -162,10 +165,8 @@ impl<'a> Report<'a> {
             let why = self.why_not.as_deref().unwrap_or("nothing of this was measured yet");
             return format!("not calibrated: {}\n      run `wattlock calibrate`", shown(why));
         };
-        let until = match newest - oldest < 60 {
-            true => String::new(),
-            false => format!(" to {}", utc(newest)),
-        };
+        let until =
+            if newest - oldest < 60 { String::new() } else { format!(" to {}", utc(newest)) };
         let versions: BTreeSet<_> = self.profiles().map(|p| p.wattlock.as_str()).collect();
         let versions = Vec::from_iter(versions).join(", ");
         let by = shown(&versions);
@@ -185,23 +186,21 @@ impl<'a> Report<'a> {
     }
 
     fn rates(&self) -> String {
-        let mut text = format!("  {:<24} {:<14}", "", "");
-        for workers in self.workers() {
-            text += &format!("  {:>24}", of_workers(workers));
-        }
-        text += &format!("\n  {:<24} {:<14}", "operation", "kernel");
-        for _ in self.workers() {
-            text += &format!("  {:>7} {:>5} {:>10}", "GB/s", "±", "start");
-        }
-        text.push('\n');
+        let mut table = Columns::new("<<>").indented();
+        let workers = self.workers();
+        let over = workers.iter().flat_map(|n| [String::new(), String::new(), of_workers(*n)]);
+        table.row([String::new(), String::new()].into_iter().chain(over));
+        let heads = workers.iter().flat_map(|_| ["GB/s", "±", "start"]);
+        table.row(["operation", "kernel"].into_iter().chain(heads));
         for row in &self.rows {
-            text += &format!("  {:<24} {:<14}", row.operation, row.kernel);
-            for workers in self.workers() {
-                let profile = row.profiles.iter().find(|profile| profile.workers == workers);
-                text += &profile.map_or(format!("  {:>24}", "not calibrated"), rate);
-            }
-            text.push('\n');
+            let rates = workers.iter().flat_map(|workers| {
+                let profile = row.profiles.iter().find(|profile| profile.workers == *workers);
+                profile.map_or([String::new(), String::new(), "not calibrated".into()], rate)
+            });
+            let cells = [row.operation.to_string(), row.kernel.to_string()];
+            table.row(cells.into_iter().chain(rates));
         }
+        let mut text = table.to_string();
         if self.profiles().next().is_some() {
             text += "\n  A call of n bytes takes start + n / rate, give or take ±.\n";
         }
@@ -210,27 +209,27 @@ impl<'a> Report<'a> {
 
     /// Joules where they were counted, and nothing elsewhere.
     fn joules(&self) -> String {
-        let mut text = String::new();
+        let mut table = Columns::new("<").indented();
         for profile in self.profiles() {
             let Some(figure) = profile.joules.as_ref().and_then(|joules| joules.per_byte()) else {
                 continue;
             };
             let workers = of_workers(profile.workers);
-            text += &format!("  {:<24} {workers:<14}  {figure}\n", profile.case);
+            table.row([profile.case.to_string(), workers, figure.to_string()]);
         }
-        match text.is_empty() {
-            true => text,
-            false => format!("\n  energy, gross: all that the counters saw meanwhile\n{text}"),
+        if table.is_empty() {
+            return String::new();
         }
+        format!("\n  energy, gross: all that the counters saw meanwhile\n{table}")
     }
 }
 
-/// Rate, spread and start-up in their columns.
-fn rate(profile: &Profile) -> String {
-    let rate = profile.bytes_per_second / 1e9;
+/// Rate, spread and start-up.
+fn rate(profile: &Profile) -> [String; 3] {
+    let rate = format!("{:.2}", profile.bytes_per_second / 1e9);
     let spread = format!("{:.0} %", (profile.spread * 100.0).ceil());
     let start = format!("{:.2} µs", profile.startup.as_secs_f64() * 1e6);
-    format!("  {rate:>7.2} {spread:>5} {start:>10}")
+    [rate, spread, start]
 }
 
 /// Text of a file, which a terminal might obey.
@@ -282,9 +281,9 @@ mod tests {
                 env!("CARGO_PKG_VERSION"),
                 "\n"
             ),
-            "  aes-256-gcm seal         aws-lc            15.20   2 %    0.25 µs",
+            "  aes-256-gcm seal  aws-lc  15.20  2 %   0.25 µs",
             "  energy, gross: all that the counters saw meanwhile\n",
-            "  aes-256-gcm seal         1 worker        0.667 nJ/B ± 0.002\n",
+            "  aes-256-gcm seal  1 worker  0.667 nJ/B ± 0.002\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

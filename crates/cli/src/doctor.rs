@@ -10,6 +10,7 @@ use wattlock_host::energy::{other, root};
 use wattlock_host::exit::{Ended, print};
 use wattlock_host::gpus;
 use wattlock_host::kernels::{Kernel, kernels};
+use wattlock_report::columns::Columns;
 
 use crate::args;
 
@@ -84,30 +85,36 @@ impl Document {
     fn text(&self) -> String {
         let mut text = rows("energy", &self.energy);
         text += &rows("\nknobs", &self.knobs);
-        text += "\nCPU features\n";
+        let mut table = Columns::new("<").indented();
         for Feature { name, here, used_by } in &self.cpu_features {
             let status = if *here { "here" } else { "not here" };
-            text += &format!("  {name:<20} {status:<9} {used_by}\n");
+            table.row([*name, status, *used_by]);
         }
-        text += "\nkernels\n";
+        text += &format!("\nCPU features\n{table}");
+        let mut table = Columns::new("<").indented();
         for kernel in &self.kernels {
             let here = match &kernel.why_not {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
                 None => "available, not the fastest".into(),
             };
-            text += &format!("  {:<32} {here}\n", kernel.name);
+            table.row([kernel.name.to_owned(), here]);
         }
+        text += &format!("\nkernels\n{table}");
         text + &rows("\nGPU runtimes", &self.gpu_runtimes) + &rows("\nOpenSSL", &self.openssl)
     }
 }
 
 fn rows(title: &str, sources: &[Source]) -> String {
-    let mut text = format!("{title}\n");
+    let mut table = Columns::new("<").indented();
     for source in sources {
         // A domain's name is a file's text, which a terminal might obey.
         let domain = Shown(Path::new(&source.domain)).to_string();
-        text += &format!("  {:<9} {domain:<30} {}\n", source.source, source.status);
+        table.row([source.source.to_owned(), domain, source.status.to_string()]);
+    }
+    let mut text = format!("{title}\n");
+    for (source, line) in sources.iter().zip(table.to_string().lines()) {
+        text += &format!("{line}\n");
         if let Some(path) = &source.path {
             text += &format!("    where: {}\n", Shown(Path::new(path)));
         }
@@ -186,9 +193,10 @@ fn provider(root: &Root) -> (Option<PathBuf>, Result<(Status, String), (String, 
             return (None, Err((why.to_owned(), fix.to_owned())));
         }
     };
-    let loaded = match *root == Root::default() {
-        true => crate::provider::loaded(&module).map(|told| (Status::Used, told)),
-        false => Ok((Status::Ignored, "it is there, and not asked".into())),
+    let loaded = if *root == Root::default() {
+        crate::provider::loaded(&module).map(|told| (Status::Used, told))
+    } else {
+        Ok((Status::Ignored, "it is there, and not asked".into()))
     };
     let fix = "wattlock provider check tells more".to_owned();
     (Some(module), loaded.map_err(|why| (why, fix)))

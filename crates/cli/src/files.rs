@@ -5,14 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use wattlock_file::{
-    Batch, Direction, Format, Found, Identities, Input, Outcome, Plan, Shown, Target, Task,
-    UsedNames, Wrapping, expect_all,
+    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Target, Task, UsedNames,
+    Wrapping, expect_all,
 };
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, not_to_a_terminal};
 use wattlock_host::{progress, signals};
 
-use crate::args::{self, ContainerFormat};
+use crate::args;
 use crate::keys;
 
 /// `wattlock protect`.
@@ -22,12 +22,11 @@ pub fn protect(args: &args::Protect) -> Ended {
     let road = road(&args.places, &args.batch)?;
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, true)?;
-    let identities = match args.batch.resume {
-        true => {
-            let limits = args::Limits::default();
-            keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
-        }
-        false => Identities::default(),
+    let identities = if args.batch.resume {
+        let limits = args::Limits::default();
+        keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
+    } else {
+        Identities::default()
     };
     let wrapping = Wrapping::new(keys::recipients(
         &args.recipients,
@@ -38,7 +37,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     let how = wattlock_file::Protect {
         engine: &invocation.engine,
         wrapping: &wrapping,
-        format: args.format.into(),
+        format: args.format,
         metadata: !args.no_metadata,
         overwrite: args.places.force,
         replace: args.batch.replace,
@@ -221,13 +220,4 @@ fn many(
         return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
     }
     Ok(ended)
-}
-
-impl From<ContainerFormat> for Format {
-    fn from(name: ContainerFormat) -> Self {
-        match name {
-            ContainerFormat::Wattlock => Self::WattlockV1,
-            ContainerFormat::Age => Self::AgeV1,
-        }
-    }
 }

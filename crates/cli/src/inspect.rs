@@ -9,6 +9,7 @@ use serde::Serialize;
 use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
 use wattlock_host::exit::{Ended, code_of, print, say_file_error};
 use wattlock_host::summary::human;
+use wattlock_report::columns::Columns;
 
 use crate::args;
 use crate::keys;
@@ -101,8 +102,8 @@ impl Document {
 
 /// What people read.
 fn describe(input: &Input, inspection: &Inspection) -> String {
-    let mut text = format!("{}\n", Shown(input.name()));
-    let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
+    let mut table = Columns::new("<").indented();
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     let armor = if inspection.armored { ", ASCII armor" } else { "" };
     row("format", format!("{} v1{armor}", inspection.format));
     row("recipients", inspection.recipients.join(", "));
@@ -136,7 +137,7 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
             }
         }
     }
-    text
+    format!("{}\n{table}", Shown(input.name()))
 }
 
 fn unix_seconds(time: SystemTime) -> i64 {

@@ -13,6 +13,7 @@ mod files;
 mod inspect;
 mod keygen;
 mod keys;
+mod lock;
 mod measure;
 mod provider;
 mod rekey;

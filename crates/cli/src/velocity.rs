@@ -63,9 +63,10 @@ impl Rungs {
             format!("{name} from {:.1} %", *from_used_ppm as f64 / 1e4)
         };
         let rungs: Vec<_> = (0..=shown).map(rung).collect();
-        let rest = match last > shown {
-            true => format!(" ({} of {}; --json has all)", shown + 1, last + 1),
-            false => String::new(),
+        let rest = if last > shown {
+            format!(" ({} of {}; --json has all)", shown + 1, last + 1)
+        } else {
+            String::new()
         };
         format!("  {}, by {}: {}{rest}\n", self.device, self.set_by, rungs.join(", "))
     }

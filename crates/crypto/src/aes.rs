@@ -24,7 +24,7 @@ pub enum AesKernel {
 }
 
 impl AesKernel {
-    /// The names of all kernels, those of other CPUs included, from the plainest to the fastest.
+    /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 3] = ["aes-soft", "aes-ni", "aes-vaes512"];
 
     /// The fastest kernel of this CPU.
@@ -40,21 +40,22 @@ impl AesKernel {
     /// # Errors
     /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
     pub fn named(name: &str) -> Result<Self, Error> {
-        let (kernel, needs) = match name {
-            "aes-soft" => (Some(Self::Soft), ""),
-            "aes-ni" => (AesNi::detect().map(Self::AesNi), AesNi::NEEDS),
-            "aes-vaes512" => (Vaes512::detect().map(Self::Vaes512), Vaes512::NEEDS),
-            _ => return Err(Error::UnknownKernel(name.to_owned())),
-        };
-        choice::found(kernel, name, needs)
+        match name {
+            "aes-soft" => Ok(Self::Soft),
+            "aes-ni" => choice::found(AesNi::detect(), name, AesNi::NEEDS).map(Self::AesNi),
+            "aes-vaes512" => {
+                choice::found(Vaes512::detect(), name, Vaes512::NEEDS).map(Self::Vaes512)
+            }
+            _ => Err(Error::UnknownKernel(name.to_owned())),
+        }
     }
 
-    /// The kernels that run on this CPU.
+    /// The kernels that run on this CPU, the slowest first.
     pub fn all() -> Vec<Self> {
         choice::all(&Self::NAMES, Self::named)
     }
 
-    /// The kernels that do not, and why.
+    /// The kernels that do not, each with the reason.
     pub fn absent() -> Vec<(&'static str, String)> {
         choice::absent(&Self::NAMES, Self::named)
     }

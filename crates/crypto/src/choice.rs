@@ -3,9 +3,9 @@
 
 use crate::error::Error;
 
-/// The kernel of that name, if this CPU has what it needs.
-pub(crate) fn found<K>(kernel: Option<K>, name: &str, needs: &'static str) -> Result<K, Error> {
-    kernel.ok_or_else(|| Error::KernelAbsent { kernel: name.to_owned(), needs })
+/// The proof that this CPU has what the kernel of that name needs.
+pub(crate) fn found<P>(proof: Option<P>, name: &str, needs: &'static str) -> Result<P, Error> {
+    proof.ok_or_else(|| Error::KernelAbsent { kernel: name.to_owned(), needs })
 }
 
 /// Those that run here, in the order of `names`.

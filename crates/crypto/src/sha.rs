@@ -25,7 +25,7 @@ impl ShaKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 2] = ["sha-rustcrypto", "sha-avx512"];
 
-    /// The fastest kernel that runs here.
+    /// The fastest kernel of this CPU.
     pub fn best() -> Self {
         Avx512::detect().map_or(Self::RustCrypto, Self::Avx512)
     }
@@ -37,22 +37,22 @@ impl ShaKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "sha-rustcrypto" => Ok(Self::RustCrypto),
-            "sha-avx512" => choice::found(Avx512::detect().map(Self::Avx512), name, Avx512::NEEDS),
+            "sha-avx512" => choice::found(Avx512::detect(), name, Avx512::NEEDS).map(Self::Avx512),
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
     }
 
-    /// All kernels that run here, the slowest first.
+    /// The kernels that run on this CPU, the slowest first.
     pub fn all() -> Vec<Self> {
         choice::all(&Self::NAMES, Self::named)
     }
 
-    /// The kernels that do not, and why.
+    /// The kernels that do not, each with the reason.
     pub fn absent() -> Vec<(&'static str, String)> {
         choice::absent(&Self::NAMES, Self::named)
     }
 
-    /// The name for tables and options.
+    /// The name that file, flag, bench and JSON share.
     pub fn name(self) -> &'static str {
         match self {
             Self::RustCrypto => "sha-rustcrypto",

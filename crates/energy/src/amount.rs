@@ -1,16 +1,19 @@
 //! Amounts of energy that cannot be had without what they are worth.
 
+mod json;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::Add;
 use std::time::Duration;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::caveat::Caveat;
 use crate::class::Class;
 use crate::figure::Figure;
+use json::Document;
 
 /// Energy in µJ; 64 bits of them last for 18 TJ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,8 +63,11 @@ impl Watts {
 /// An amount of energy: an interval, a best value where there is one, and what they are worth.
 ///
 /// The fields are private, so that no modelled amount can have a best value, and no sum a better
-/// class than its weakest part.
-#[derive(Clone, Debug, PartialEq)]
+/// class than its weakest part. In JSON it has `energy_uj` where something was measured,
+/// `energy_model_uj` where it was not, and neither where nothing is known; what contradicts that is
+/// not read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Document", into = "Document")]
 pub struct Energy {
     class: Class,
     lo: Microjoules,
@@ -181,10 +187,7 @@ impl Energy {
     #[must_use]
     pub(crate) fn without(mut self, missing: impl IntoIterator<Item = String>) -> Self {
         self.missing.extend(missing);
-        match self.missing.is_empty() {
-            true => self,
-            false => self.with_caveat(Caveat::DomainMissing),
-        }
+        if self.missing.is_empty() { self } else { self.with_caveat(Caveat::DomainMissing) }
     }
 
     /// The same, with a doubt.
@@ -289,35 +292,6 @@ impl fmt::Display for Energy {
     }
 }
 
-impl Serialize for Energy {
-    /// `energy_uj` where something was measured, `energy_model_uj` where it was not, and neither
-    /// where nothing is known.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("class", self.class.name())?;
-        if let Some((lo, hi)) = self.interval() {
-            let mut interval = vec![("lo", lo.0), ("hi", hi.0)];
-            let key = match self.class {
-                Class::Modelled => "energy_model_uj",
-                _ => "energy_uj",
-            };
-            interval.extend(self.best.map(|best| ("best", best.0)));
-            map.serialize_entry(
-                key,
-                &interval.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-            )?;
-        }
-        map.serialize_entry("covers", &self.covers)?;
-        if !self.missing.is_empty() {
-            map.serialize_entry("missing", &self.missing)?;
-        }
-        map.serialize_entry("gaps", &self.gaps)?;
-        let caveats: Vec<_> = self.caveats().map(Caveat::name).collect();
-        map.serialize_entry("caveats", &caveats)?;
-        map.end()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -417,6 +391,8 @@ mod tests {
             prop_assert_eq!(sum.class(), weakest);
             prop_assert_eq!(sum.best().is_some(), weakest > Class::Modelled);
             let json = serde_json::to_value(&sum).unwrap();
+            let read: Energy = serde_json::from_value(json.clone()).unwrap();
+            prop_assert_eq!(&serde_json::to_value(read).unwrap(), &json);
             prop_assert_eq!(json.get("energy_uj").is_some(), weakest > Class::Modelled);
             prop_assert_eq!(json.get("energy_model_uj").is_some(), weakest == Class::Modelled);
             prop_assert_eq!(sum.to_string().contains("model"), weakest == Class::Modelled);

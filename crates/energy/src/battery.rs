@@ -144,9 +144,10 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
         // ends in a gap.
         let rests = one_delivers && resting(&battery);
         let extent = (!rests).then_some(Extent::Battery);
-        let meter = match rests {
-            true => Err(Obstacle::ignored("it rests while another battery delivers")),
-            false => open(&battery, &domain, &chargers),
+        let meter = if rests {
+            Err(Obstacle::ignored("it rests while another battery delivers"))
+        } else {
+            open(&battery, &domain, &chargers)
         };
         Candidate { source: SOURCE, domain, path: Some(battery), extent, meter }
     });

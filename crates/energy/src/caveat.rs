@@ -1,7 +1,10 @@
 //! Doubts about a number, by name, each with a line of advice.
 
+use serde::{Deserialize, Serialize};
+
 /// A doubt about a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Caveat {
     /// The counter knows the machine, not the command.

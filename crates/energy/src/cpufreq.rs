@@ -359,16 +359,14 @@ fn fix(error: &Error) -> &'static str {
 
 /// What is said where there is no policy at all.
 fn nothing(root: &Root) -> Found {
-    let (why, fix) = match crate::guest::is_virtual(root) {
-        true => (
-            "no cpufreq: a virtual machine, the host sets its clocks",
-            "set clocks on the host itself",
-        ),
-        false => (
+    let (why, fix) = if crate::guest::is_virtual(root) {
+        ("no cpufreq: a virtual machine, the host sets its clocks", "set clocks on the host itself")
+    } else {
+        (
             "no cpufreq: the kernel has no driver for these clocks",
             "see whether the firmware keeps them to itself, and what the kernel says: \
              dmesg | grep -i -e cpufreq -e pstate",
-        ),
+        )
     };
     Found {
         source: SOURCE,

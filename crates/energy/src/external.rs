@@ -78,11 +78,10 @@ impl Wall {
     fn read(&self, now: Instant) -> Result<(Reading, Duration), Gap> {
         let (at, line) = self.listening.0.latest().map_err(|why| Gap { why })?;
         let age = now.saturating_duration_since(at);
-        match age > self.stale {
-            true => Err(Gap {
-                why: format!("the meter's last reading is {:.0} s old", age.as_secs_f64()),
-            }),
-            false => Ok((line.reading, age)),
+        if age > self.stale {
+            Err(Gap { why: format!("the meter's last reading is {:.0} s old", age.as_secs_f64()) })
+        } else {
+            Ok((line.reading, age))
         }
     }
 }

@@ -91,9 +91,10 @@ fn two_digits(value: f64, upwards: bool) -> String {
     let steps = value / scale;
     let rounded = if upwards { (steps - 1e-6).ceil() } else { (steps + 1e-6).floor() } * scale;
     let text = format!("{rounded:.0$}", decimals(rounded * 1.000_001, 2));
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -91,9 +91,12 @@ impl Guardian {
         let mut guardian = spawn().map_err(Error::Guardian)?;
         let mut word = [0; READY.len()];
         let heard = guardian.owner.read_exact(&mut word);
-        let heard = heard.and_then(|()| match &word == READY {
-            true => Ok(()),
-            false => Err(io::Error::other("it speaks another language")),
+        let heard = heard.and_then(|()| {
+            if &word == READY {
+                Ok(())
+            } else {
+                Err(io::Error::other("it speaks another language"))
+            }
         });
         if let Err(error) = heard {
             guardian.child.kill().and_then(|()| guardian.child.wait()).ok();

@@ -42,10 +42,12 @@ impl Integrator {
     /// Takes the next sample.
     pub fn step(&mut self, at: Instant, power: Watts) -> Step {
         let elapsed = at.saturating_duration_since(self.at);
-        let step = match plausible(self.sensor, power) {
-            false => Step::Implausible,
-            true if elapsed > self.longest_silence() => Step::Ambiguous,
-            true => Step::Ok,
+        let step = if !plausible(self.sensor, power) {
+            Step::Implausible
+        } else if elapsed > self.longest_silence() {
+            Step::Ambiguous
+        } else {
+            Step::Ok
         };
         match step.voids() {
             Some(caveat) => self.void = self.void.or(Some(caveat)),

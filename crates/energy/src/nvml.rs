@@ -121,15 +121,14 @@ fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
 
 /// The same, for as long as it takes.
 fn init(root: &Root) -> Result<Arc<Nvml>, Error> {
-    let nvml = match *root == Root::default() {
-        true => Nvml::init(),
-        false => {
-            let path = root.path("usr/lib").join(LIBRARY);
-            if !path.exists() {
-                return Err(Error::NoNvml);
-            }
-            Nvml::builder().lib_path(path.as_os_str()).init()
+    let nvml = if *root == Root::default() {
+        Nvml::init()
+    } else {
+        let path = root.path("usr/lib").join(LIBRARY);
+        if !path.exists() {
+            return Err(Error::NoNvml);
         }
+        Nvml::builder().lib_path(path.as_os_str()).init()
     };
     nvml.map(Arc::new).map_err(|source| match source {
         NvmlError::LibloadingError(why) if is_missing(&why.to_string()) => Error::NoNvml,

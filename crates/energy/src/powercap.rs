@@ -220,18 +220,19 @@ fn zones(directory: &Path) -> Vec<Zone> {
 
 /// What is said where there is no zone at all.
 fn nothing(root: &Root) -> Candidate {
-    let obstacle = match crate::guest::is_virtual(root) {
-        true => Obstacle::unavailable(
+    let obstacle = if crate::guest::is_virtual(root) {
+        Obstacle::unavailable(
             "this is a virtual machine, and its host passes no energy counters to it",
         )
         .fix(
             "measure on the host itself, or let it pass a share: QEMU's -accel kvm,rapl=true, or \
              Scaphandre's folder mounted on /var/scaphandre",
-        ),
-        false => Obstacle::unavailable("the kernel shows no RAPL zones").fix(
+        )
+    } else {
+        Obstacle::unavailable("the kernel shows no RAPL zones").fix(
             "load the kernel's module: modprobe intel_rapl_msr, which serves AMD too; \
              in a container, measure on the host itself",
-        ),
+        )
     };
     Candidate {
         source: SOURCE,

@@ -81,14 +81,13 @@ pub(crate) fn probe(
 fn implausible(domain: &Domain, guest: bool, elapsed: Duration) -> Option<String> {
     let Some(energy) = domain.energy.best() else {
         let stood = |caveat| matches!(caveat, Caveat::BelowResolution | Caveat::Stuck);
-        return Some(match domain.energy.caveats().any(stood) {
-            true => {
-                format!("it stood still for {:.1} s while a CPU was busy", elapsed.as_secs_f64())
-            }
-            false => match domain.energy.gaps().first() {
+        return Some(if domain.energy.caveats().any(stood) {
+            format!("it stood still for {:.1} s while a CPU was busy", elapsed.as_secs_f64())
+        } else {
+            match domain.energy.gaps().first() {
                 Some(gap) => gap.clone(),
                 None => "it told what no machine draws while a CPU was busy".into(),
-            },
+            }
         });
     };
     let power = energy.over(elapsed);

@@ -155,9 +155,10 @@ pub(crate) fn put_back(
     journal.entries = left.iter().map(|index| journal.entries[*index].clone()).collect();
     // Should that fail, the whole journal stays, in which the others are found restored.
     journal.save(lock).ok();
-    match failed {
-        true => Err(Error::NotRestored { restored, journal: lock.journal() }),
-        false => Ok(restored),
+    if failed {
+        Err(Error::NotRestored { restored, journal: lock.journal() })
+    } else {
+        Ok(restored)
     }
 }
 

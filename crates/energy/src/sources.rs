@@ -191,11 +191,10 @@ fn looked(
 }
 
 fn model(counted: bool) -> Found {
-    let (status, why) = match counted {
-        true => (Status::Ignored, "meters are there, and a model is worth less"),
-        false => {
-            (Status::Used, "nothing counts joules here; an interval from time and utilisation")
-        }
+    let (status, why) = if counted {
+        (Status::Ignored, "meters are there, and a model is worth less")
+    } else {
+        (Status::Used, "nothing counts joules here; an interval from time and utilisation")
     };
     Found {
         source: "model",

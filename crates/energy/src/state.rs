@@ -241,9 +241,12 @@ mod tests {
     fn the_second_place_is_for_who_cannot_have_the_first() {
         let machine = tempfile::tempdir().unwrap();
         let places = [machine.path().join("first"), machine.path().join("second")];
-        let make = |path: &Path| match path.ends_with("first") {
-            true => Err(ErrorKind::PermissionDenied.into()),
-            false => fs::create_dir(path),
+        let make = |path: &Path| {
+            if path.ends_with("first") {
+                Err(ErrorKind::PermissionDenied.into())
+            } else {
+                fs::create_dir(path)
+            }
         };
         let state = State::choose(&places, make).unwrap().unwrap();
         assert_eq!(state.0, places[1]);

@@ -300,9 +300,10 @@ impl<'a> Account<'a> {
             Class::Attributed => energy.share(1.0).with_caveat(Caveat::GuestShare),
             _ => energy.with_caveat(Caveat::WholeMachine),
         };
-        match uncertainty.0.saturating_mul(10) > total.0 {
-            true => energy.with_caveat(Caveat::BelowResolution),
-            false => energy,
+        if uncertainty.0.saturating_mul(10) > total.0 {
+            energy.with_caveat(Caveat::BelowResolution)
+        } else {
+            energy
         }
     }
 }

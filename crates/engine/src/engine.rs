@@ -12,12 +12,13 @@ use crate::error::Error;
 use crate::fit::Fit;
 use crate::job::{Cipher, Data, Job, Memory, Stores};
 use crate::lanes::{Lanes, Outcome, Settings};
+use crate::lock::lock;
 use crate::policy::{Accelerator, Cost, Devices, Load, Plan, Policy};
 use crate::pool::Pool;
 use crate::profile::{Profiles, Residency};
 use crate::report::Report;
 use crate::run::{Progress, Run, Seat};
-use workers::{accelerate, compute, ended, lock, records_here, run_here};
+use workers::{accelerate, compute, ended, records_here, run_here};
 
 mod workers;
 

@@ -43,6 +43,7 @@ pub mod fake;
 mod fit;
 mod job;
 mod lanes;
+mod lock;
 mod outlet;
 mod policy;
 mod pool;

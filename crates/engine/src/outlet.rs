@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+use crate::lock::lock;
 
 /// Finished pieces on their way out.
 pub(crate) struct Outlet {
@@ -116,7 +117,7 @@ impl Outlet {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 }
 

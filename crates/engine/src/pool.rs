@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
+use crate::lock::lock;
 
 /// A pool that does not exist until it is used, and belongs to the process that uses it.
 ///
@@ -30,7 +31,7 @@ impl Pool {
     }
 
     fn threads(&self) -> Result<Arc<rayon::ThreadPool>, Error> {
-        let mut made = self.made.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut made = lock(&self.made);
         let process = std::process::id();
         match made.take() {
             Some((owner, threads)) if owner == process => {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 use crate::device::{Device, Fault, Stop};
 use crate::fit::Fit;
 use crate::job::Cipher;
+use crate::lock::lock;
 use crate::run::{Piece, Run};
 use crate::self_test::self_test;
 use crate::tally::Tally;
@@ -144,7 +145,7 @@ struct Fate {
 impl Line {
     /// Puts a piece of so many bytes in line.
     fn enter(&self, bytes: usize) -> Fate {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let now = Instant::now();
         state.pieces += 1;
         let is_the = |every: Option<u64>| every.is_some_and(|n| state.pieces.is_multiple_of(n));
@@ -171,10 +172,10 @@ impl Line {
             run.job().apply(piece.first(), piece.is_last(), piece.slots())?;
         }
         sleep_until(fate.at);
-        match fate.fails {
-            true => Err(Stop::Fault(Fault("the simulated device failed on demand".into()))),
-            false => Ok(()),
+        if fate.fails {
+            return Err(Stop::Fault(Fault("the simulated device failed on demand".into())));
         }
+        Ok(())
     }
 }
 

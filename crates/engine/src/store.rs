@@ -95,9 +95,10 @@ impl Store {
         let Some(machine) = document.machines.iter().find(|m| m.processor == self.processor) else {
             let others = document.machines.iter().map(|machine| machine.processor.to_string());
             let others: Vec<_> = others.collect();
-            return Err(match others.is_empty() {
-                true => Uncalibrated::Missing,
-                false => Uncalibrated::OtherMachine(others.join("; ")),
+            return Err(if others.is_empty() {
+                Uncalibrated::Missing
+            } else {
+                Uncalibrated::OtherMachine(others.join("; "))
             });
         };
         // An operation that this version does not know may be known to another.

@@ -70,9 +70,10 @@ impl Sealed {
             let space = start.len() - start.trim_ascii_start().len();
             reader.consume(space);
         }
-        let mut reader: Box<dyn BufRead + Send> = match armored {
-            true => Box::new(BufReader::new(ArmoredReader::new(reader))),
-            false => Box::new(reader),
+        let mut reader: Box<dyn BufRead + Send> = if armored {
+            Box::new(BufReader::new(ArmoredReader::new(reader)))
+        } else {
+            Box::new(reader)
         };
         let header = Header::read(&mut reader)?;
         Ok(Self { opened, header, armored, reader })

@@ -109,9 +109,10 @@ impl Access {
         }
         // A new folder may have its parent's group and pass it on.
         let inherited = status.mode() & SET_GROUP;
-        match status.mode() & (STICKY | 0o777) == mode {
-            true => Ok(()),
-            false => folder.set_permissions(Permissions::from_mode(mode | inherited)),
+        if status.mode() & (STICKY | 0o777) == mode {
+            Ok(())
+        } else {
+            folder.set_permissions(Permissions::from_mode(mode | inherited))
         }
     }
 }

@@ -17,7 +17,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats.
+    /// All of them.
     pub const ALL: [Self; 2] = [Self::WattlockV1, Self::AgeV1];
 
     /// The first line of a container, without its newline.

@@ -65,9 +65,10 @@ impl Input {
             return Err(Error::Directory(name));
         }
         // Files of /proc say that they are empty, and are not: they are read as streams.
-        let start = match status.is_file() && status.len() > 0 {
-            true => Some(file.stream_position().map_err(failed)?),
-            false => None,
+        let start = if status.is_file() && status.len() > 0 {
+            Some(file.stream_position().map_err(failed)?)
+        } else {
+            None
         };
         Ok(Opened { name, file, status, start })
     }
@@ -154,9 +155,10 @@ impl Opened {
     /// Fails unless the path leads to the file that was opened, and the file is as it was then.
     fn check_in_place(&self) -> Result<(), Error> {
         let there = fs::symlink_metadata(&self.name).map_err(Error::io("read", &self.name))?;
-        match State::of(&there) == State::of(&self.status) {
-            true => Ok(()),
-            false => Err(Error::Changed(self.name.clone())),
+        if State::of(&there) == State::of(&self.status) {
+            Ok(())
+        } else {
+            Err(Error::Changed(self.name.clone()))
         }
     }
 

@@ -1,7 +1,7 @@
 //! Who may open a container: wrapping the file key for recipients, unwrapping it with identities.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::format::Format;
 use crate::header::{Header, SCRYPT, Stanza};
 use crate::limits::MAX_RECIPIENTS;
+use crate::lock::lock;
 
 /// Whom a container is for.
 pub struct Recipients {
@@ -38,7 +39,7 @@ impl Recipients {
     /// rule, by which a passphrase stands alone and a post-quantum recipient only beside others.
     fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         let file_key = FileKey::init_with_mut(|bytes| bytes.copy_from_slice(file_key.expose()));
-        let list = self.list.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let list = lock(&self.list);
         let mut stanzas = Vec::new();
         let mut common: Option<HashSet<String>> = None;
         for recipient in list.iter() {
@@ -99,7 +100,7 @@ impl Wrapping {
             let stanzas = self.recipients.wrap(&file_key)?;
             return with(&file_key, &stanzas);
         }
-        let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut shared = lock(&self.shared);
         if shared.is_none() {
             let file_key = random::secret()?;
             let stanzas = self.recipients.wrap(&file_key)?;
@@ -160,10 +161,9 @@ impl Identities {
         if found > self.max_recipients {
             return Err(Error::TooManyRecipients { found, limit: self.max_recipients });
         }
-        let lock = || self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if header.stanzas()[0].tag == SCRYPT {
             // Deriving takes half a second and 256 MiB: never twice for the same stanza.
-            let mut known = lock();
+            let mut known = lock(&self.known);
             if let Some((_, file_key)) = known.iter().find(|(s, _)| s == header.stanzas()) {
                 return with(file_key);
             }
@@ -172,12 +172,12 @@ impl Identities {
             known.push((copy(header.stanzas()), file_key));
             return result;
         }
-        if let Some((_, file_key)) = lock().iter().find(|(s, _)| s == header.stanzas()) {
+        if let Some((_, file_key)) = lock(&self.known).iter().find(|(s, _)| s == header.stanzas()) {
             return with(file_key);
         }
         let file_key = self.unwrap(header)?;
         let result = with(&file_key);
-        let mut known = lock();
+        let mut known = lock(&self.known);
         if known.len() < REMEMBERED {
             known.push((copy(header.stanzas()), file_key));
         }
@@ -207,14 +207,14 @@ impl Identities {
     /// The identities that open `stanzas`; `None` if one stays closed or holds another key.
     fn openers(&self, stanzas: &[Stanza]) -> Result<Option<Openers>, Error> {
         // Held meanwhile, so that of many files with one passphrase stanza one derives the key.
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = lock(&self.opened);
         if let Some((_, openers)) = opened.iter().find(|(known, _)| known == stanzas) {
             return Ok(openers.clone());
         }
         let found = self.open_each(stanzas)?;
         let remember = |len| len < REMEMBERED || stanzas[0].tag == SCRYPT;
         let openers = found.map(|(openers, file_key)| {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock(&self.known);
             if remember(known.len()) {
                 known.push((copy(stanzas), file_key));
             }

@@ -23,6 +23,7 @@ mod key_header;
 mod keys;
 mod layout;
 mod limits;
+mod lock;
 mod metadata;
 mod payload;
 mod protect;

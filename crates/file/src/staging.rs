@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::exchange;
 use crate::extended::{Acl, AttributeNotCopied, ExtendedAttributes};
 use crate::file_state::State;
+use crate::lock::lock;
 use crate::shown::Shown;
 
 /// What an output gets besides its bytes.
@@ -303,14 +304,13 @@ const KEPT: &str = "replaced";
 /// The temporary names that are in use.
 fn live() -> MutexGuard<'static, HashSet<PathBuf>> {
     static LIVE: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
-    LIVE.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    lock(LIVE.get_or_init(Mutex::default))
 }
 
 /// Removes what killed runs left in `directory`, once per directory and process.
 fn sweep_once(directory: &Path) {
     static SWEPT: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
-    let mut swept =
-        SWEPT.get_or_init(Mutex::default).lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut swept = lock(SWEPT.get_or_init(Mutex::default));
     if swept.insert(directory.to_owned()) {
         sweep(directory);
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use wattlock_engine::crypto::Secret;
 use wattlock_engine::{Engine, Report};
@@ -17,6 +17,7 @@ use crate::folders::umask;
 use crate::format::Format;
 use crate::input::{Input, Opened};
 use crate::keys::Identities;
+use crate::lock::lock;
 use crate::payload::Moved;
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink};
@@ -57,7 +58,7 @@ impl UsedNames {
     /// # Errors
     /// [`Error::NameTaken`] if it is taken.
     fn take(&self, path: &Path) -> Result<(), Error> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = lock(&self.0);
         if used.insert(resolved(path)) { Ok(()) } else { Err(Error::NameTaken(path.to_owned())) }
     }
 }

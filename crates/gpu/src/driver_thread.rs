@@ -6,11 +6,12 @@
 //! limit. When the limit has passed, the thread is *left behind* with everything that it owns:
 //! nothing is freed that the device may still write to, and the process ends without it.
 
+use crate::lock::lock;
 use std::cell::RefCell;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -216,11 +217,6 @@ fn wait<R>(
             ended => return ended,
         }
     }
-}
-
-/// Under this lock, nothing is ever half-changed.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SLICES: u32 = 16;

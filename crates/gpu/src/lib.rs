@@ -10,6 +10,7 @@ mod check;
 pub mod cuda;
 mod driver_thread;
 mod kernels;
+mod lock;
 pub mod opencl;
 mod piece_output;
 mod pipeline;

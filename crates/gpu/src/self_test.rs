@@ -117,9 +117,10 @@ impl<S: Slot> Test<'_, S> {
                 expected.compare(&batch, &made.sums, made.bytes, made.tags.as_flattened());
             compared.map_err(Failure::Wrong)?;
         }
-        match land(&task, &batch, made.bytes, made.tags, bytes) {
-            true => Ok(()),
-            false => Err(Failure::Wrong(what)),
+        if land(&task, &batch, made.bytes, made.tags, bytes) {
+            Ok(())
+        } else {
+            Err(Failure::Wrong(what))
         }
     }
 }

@@ -196,9 +196,8 @@ impl Slot for Shim {
         if let Some(salt) = salt {
             let (again, again_tags) = self.compute(batch, &input, GROUPS / 2 + 1)?;
             let beside = blocks_of(batch.beside(), 0);
-            let [first, second] = [&tags, &again_tags].map(|tags| match tags.is_empty() {
-                true => beside.clone(),
-                false => blocks_of(tags.as_flattened(), 0),
+            let [first, second] = [&tags, &again_tags].map(|tags| {
+                if tags.is_empty() { beside.clone() } else { blocks_of(tags.as_flattened(), 0) }
             });
             self.sums = Sums {
                 piece: self.compare(salt, extent, &input, &output, &again),

@@ -51,7 +51,7 @@ pub enum Rule {
 
 impl From<&flags::Devices> for Selection {
     fn from(flags: &flags::Devices) -> Self {
-        let rule = flags.goal.map_or(Rule::Usual, |goal| Rule::Auto(goal.into()));
+        let rule = flags.goal.map_or(Rule::Usual, Rule::Auto);
         Self { names: flags.names.clone(), rule, unchecked: false }
     }
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use wattlock_engine::Goal;
 
-use crate::values::parse_watts;
+use crate::values::{Choices, name_of, one_of, parse_watts};
 
 /// Inputs and outputs.
 #[derive(Debug, Args)]
@@ -52,8 +52,8 @@ pub struct Devices {
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub names: Vec<String>,
     /// Choose devices by what `wattlock calibrate` measured, among all or those of --device
-    #[arg(long, value_enum, value_name = "GOAL", help_heading = DEVICES)]
-    pub goal: Option<GoalName>,
+    #[arg(long, value_parser = one_of(GOALS), value_name = "GOAL", help_heading = DEVICES)]
+    pub goal: Option<Goal>,
 }
 
 impl Devices {
@@ -63,33 +63,19 @@ impl Devices {
         if !self.names.is_empty() {
             words.push(format!("--device={}", self.names.join(",")));
         }
-        if let Some(goal) = self.goal.and_then(|goal| goal.to_possible_value()) {
-            words.push(format!("--goal={}", goal.get_name()));
+        if let Some(goal) = self.goal.and_then(|goal| name_of(GOALS, &goal)) {
+            words.push(format!("--goal={goal}"));
         }
         words
     }
 }
 
 /// What is to be least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum GoalName {
-    /// The least time
-    Time,
-    /// The least energy, if meters were read
-    Energy,
-    /// The least energy-delay product
-    Edp,
-}
-
-impl From<GoalName> for Goal {
-    fn from(name: GoalName) -> Self {
-        match name {
-            GoalName::Time => Self::Time,
-            GoalName::Energy => Self::Energy,
-            GoalName::Edp => Self::Edp,
-        }
-    }
-}
+pub const GOALS: &Choices<Goal> = &[
+    (Goal::Time, "time", "The least time"),
+    (Goal::Energy, "energy", "The least energy, if meters were read"),
+    (Goal::Edp, "edp", "The least energy-delay product"),
+];
 
 /// How joules are had.
 #[derive(Debug, Default, Args)]

@@ -133,11 +133,12 @@ impl Invocation {
 
 /// Refuses to show a container to a person.
 pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Error> {
-    match output.is_none() && io::stdout().is_terminal() {
-        true => Err(wattlock_file::Error::Usage {
+    if output.is_none() && io::stdout().is_terminal() {
+        Err(wattlock_file::Error::Usage {
             what: "refusing to write binary data to a terminal; use -o FILE".into(),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 

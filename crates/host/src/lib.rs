@@ -31,6 +31,7 @@ pub mod gpus;
 pub mod guardian;
 pub mod invocation;
 pub mod kernels;
+mod lock;
 pub mod metrics;
 pub mod program;
 pub mod progress;

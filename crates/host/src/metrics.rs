@@ -4,20 +4,24 @@
 //! first `sum()`. What is not known has no metric, rather than a zero.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use anyhow::Context;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 use wattlock_energy::{Class, Figure};
 use wattlock_file::Shown;
 
 use crate::replace;
 
-/// Gauges by name and labels.
+/// Gauges by name and labels, counters and histograms.
 #[derive(Default)]
 pub struct Metrics {
     registry: Registry,
@@ -37,6 +41,29 @@ impl Metrics {
         let labels: Vec<_> =
             labels.iter().map(|(name, value)| ((*name).to_owned(), shown(value))).collect();
         family.get_or_create(&labels).set(value);
+    }
+
+    /// A count since the beginning.
+    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.registry.register(name, help, ConstCounter::new(value));
+    }
+
+    /// A whole number that may fall as well.
+    pub fn whole(&mut self, name: &str, help: &str, value: u64) {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        self.registry.register(name, help, ConstGauge::new(value));
+    }
+
+    /// How many of `count` values are at most each of the bounds, and the sum of all.
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        up_to: &[(f64, u64)],
+        count: u64,
+        sum: f64,
+    ) {
+        self.registry.register(name, help, Histogram { up_to: up_to.to_vec(), count, sum });
     }
 
     /// A figure of an energy, under the name of its class: one value and how far off it may be of
@@ -102,6 +129,33 @@ impl Metrics {
     }
 }
 
+/// A histogram that was counted elsewhere.
+#[derive(Debug)]
+struct Histogram {
+    up_to: Vec<(f64, u64)>,
+    count: u64,
+    sum: f64,
+}
+
+impl EncodeMetric for Histogram {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+        // Each bucket is without the ones below; the last is that of all larger values.
+        let ends = self.up_to.iter().copied().chain([(f64::INFINITY, self.count)]);
+        let mut below = 0;
+        let buckets = ends.map(|(bound, up_to)| {
+            let within = up_to.saturating_sub(below);
+            below = up_to;
+            (bound, within)
+        });
+        let buckets: Vec<_> = buckets.collect();
+        encoder.encode_histogram::<NoLabelSet>(self.sum, self.count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use wattlock_energy::{Energy, Microjoules};
@@ -112,6 +166,33 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, &metrics.registry).expect("a string takes everything");
         text
+    }
+
+    #[test]
+    fn a_histogram_counts_all_values_in_its_last_bucket() {
+        let mut metrics = Metrics::default();
+        metrics.counter("events", "Events", 7);
+        metrics.whole("open", "Open", 0);
+        metrics.histogram("delay", "Delay", &[(0.5, 2), (1.0, 3)], 7, 12.5);
+        assert_eq!(
+            text(&metrics),
+            "\
+# HELP events Events.
+# TYPE events counter
+events_total 7
+# HELP open Open.
+# TYPE open gauge
+open 0
+# HELP delay Delay.
+# TYPE delay histogram
+delay_sum 12.5
+delay_count 7
+delay_bucket{le=\"0.5\"} 2
+delay_bucket{le=\"1.0\"} 3
+delay_bucket{le=\"+Inf\"} 7
+# EOF
+"
+        );
     }
 
     #[test]

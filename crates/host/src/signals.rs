@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use crate::lock::lock;
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -69,13 +70,13 @@ impl Ward {
     }
 
     fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        *lock(&self.state) = state;
         self.started.notify_all();
     }
 
     /// The state, once the command is not about to start.
     fn state(&self) -> State {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         let starts = |state: &mut State| *state == State::Starting;
         *self.started.wait_while(state, starts).unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use wattlock_file::{Done, Error, Outcome, Shown, Skip};
 
 use crate::exit::{self, Ended};
+use crate::lock::lock;
 
 /// Collects how each file ended, and says it.
 pub struct Summary {
@@ -101,12 +102,12 @@ impl Summary {
                 line.error = Some(error.to_string());
             }
         }
-        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(line);
+        lock(&self.lines).push(line);
     }
 
     /// True if no file was added.
     pub fn is_empty(&self) -> bool {
-        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_empty()
+        lock(&self.lines).is_empty()
     }
 
     /// Says the whole, and gives the exit code: that of the gravest error.
@@ -116,7 +117,7 @@ impl Summary {
         skipped: &[(PathBuf, Skip)],
         stdout_is_data: bool,
     ) -> Ended {
-        let lines = self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lines = lock(&self.lines);
         let sum = |bytes: fn(&Line) -> u64| lines.iter().map(bytes).sum();
         let document = Document {
             command,
@@ -136,9 +137,10 @@ impl Summary {
         if self.json {
             let mut text = serde_json::to_string_pretty(&document)?;
             text.push('\n');
-            match stdout_is_data {
-                true => std::io::stderr().write_all(text.as_bytes())?,
-                false => exit::print(&text)?,
+            if stdout_is_data {
+                std::io::stderr().write_all(text.as_bytes())?;
+            } else {
+                exit::print(&text)?;
             }
         } else if !self.quiet && std::io::stderr().is_terminal() {
             document.print();

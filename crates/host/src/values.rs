@@ -1,4 +1,27 @@
-//! How values are read: sizes, watts, clocks, ranges.
+//! How values are read: sizes, watts, clocks, ranges, and names of a closed set.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// The values that a flag can have: what each is in a library, its name, and a line of help.
+pub type Choices<T> = [(T, &'static str, &'static str)];
+
+/// Reads one of `choices` by its name, which help and completions list.
+pub fn one_of<T>(choices: &'static Choices<T>) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    let names = choices.iter().map(|(_, name, help)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).try_map(|text| named(choices, &text).ok_or("not one of them"))
+}
+
+fn named<T: Clone>(choices: &Choices<T>, text: &str) -> Option<T> {
+    choices.iter().find(|(_, name, _)| *name == text).map(|(value, ..)| value.clone())
+}
+
+/// The name of a value among `choices`.
+pub(crate) fn name_of<T: PartialEq>(choices: &Choices<T>, value: &T) -> Option<&'static str> {
+    choices.iter().find(|(one, ..)| one == value).map(|(_, name, _)| *name)
+}
 
 /// "A..B" with either end left out; the end is not included.
 pub fn parse_range(text: &str) -> Result<(u64, u64), String> {
@@ -61,9 +84,10 @@ pub(crate) fn parse_watts(text: &str) -> Result<f64, String> {
 /// At least a tenth of a second, and at most an hour.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
-    match (0.1..=3600.0).contains(&seconds) {
-        true => Ok(seconds),
-        false => Err("from 0.1 to 3600 seconds".into()),
+    if (0.1..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("from 0.1 to 3600 seconds".into())
     }
 }
 

@@ -8,6 +8,7 @@ mod args;
 mod bench;
 mod cipher;
 mod hash;
+mod lock;
 mod papers;
 mod sefps;
 mod simulate;

@@ -137,8 +137,8 @@ impl Asked<'_> {
         let name = self.keyed.cipher.as_deref().ok_or_else(|| {
             usage("sefps needs --cipher: aes-256-ecb as in the study, or aes-256-ctr")
         })?;
-        let algorithm = match name.parse() {
-            Ok(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
+        let algorithm = match Algorithm::named(name) {
+            Some(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
             _ => {
                 return Err(usage(exit::redact(&format!(
                     "--cipher {name}: sefps knows aes-128, aes-192 and aes-256, each with -ecb or \

@@ -171,10 +171,8 @@ impl<'a> Value<'a> {
     /// larger than they say.
     pub(crate) fn place(&self) -> Result<(*mut u8, usize), Error> {
         let (data_type, data, size) = self.fields();
-        match data_type == Param::OCTET_STRING && !data.is_null() {
-            true => Ok((data.cast(), size)),
-            false => Err(Error::Parameter),
-        }
+        let is_octets = data_type == Param::OCTET_STRING && !data.is_null();
+        if is_octets { Ok((data.cast(), size)) } else { Err(Error::Parameter) }
     }
 
     /// Bytes of the place that was given for an answer; `None` if only the size is asked for.

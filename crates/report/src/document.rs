@@ -1,9 +1,12 @@
 //! A document that a report is made of.
 
+use anyhow::ensure;
 use serde_json::{Map, Value};
 
 use crate::reading::Reading;
-use crate::simulated::Simulation;
+use crate::results::Ratio;
+use crate::sample;
+use crate::simulation::Simulation;
 
 /// One document, of any schema.
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ pub struct Row {
     pub bytes: u64,
     pub wall_ns: Option<Sample>,
     pub cpu_ns: Option<Sample>,
+    /// What 99 in 100 messages of a stream took at most.
+    pub delay_p99_ns: Option<Sample>,
     /// Bytes of plaintext that the energy is of.
     pub energy_bytes: Option<u64>,
     pub gross: Option<Reading>,
@@ -65,15 +70,6 @@ pub struct Sample {
     pub min: f64,
     pub max: f64,
     pub mad: f64,
-}
-
-/// A quotient, beside what was aimed at.
-#[derive(Debug)]
-pub struct Ratio {
-    pub name: String,
-    pub value: f64,
-    pub target: String,
-    pub met: Option<bool>,
 }
 
 impl Document {
@@ -124,6 +120,17 @@ pub fn joined([tool, kernel, threads, clocks]: [String; 4]) -> String {
 }
 
 impl Sample {
+    /// What was measured, if anything was.
+    ///
+    /// # Errors
+    /// That the median is not between the least and the most.
+    pub(crate) fn of(sample: &sample::Sample) -> anyhow::Result<Option<Self>> {
+        let sample::Sample { median, min, max, mad, values } = sample;
+        ensure!(min <= median && median <= max, "the median is not between min and max: {median}");
+        let [median, min, max, mad] = [median, min, max, mad].map(|number| *number as f64);
+        Ok((max > 0.0 || !values.is_empty()).then_some(Self { median, min, max, mad }))
+    }
+
     /// One value.
     pub fn once(value: f64) -> Self {
         Self { median: value, min: value, max: value, mad: 0.0 }

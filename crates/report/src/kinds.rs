@@ -2,16 +2,16 @@
 
 use crate::amounts::{bytes, three};
 use crate::blocks;
-use crate::document::{Document, Row, Sample};
+use crate::document::{Document, Row};
 use crate::energy;
 use crate::figure::{self, Figure, Pick, Scales};
 use crate::papers::Papers;
-use crate::simulation;
+use crate::simulated;
 
 /// The figures of a document, rates and times first, then joules.
 pub fn figures(document: &Document, papers: &Papers) -> Vec<Figure> {
     if let Some(simulation) = &document.simulation {
-        return simulation::figures(simulation);
+        return simulated::figures(simulation);
     }
     match document.kind.as_str() {
         "ciphers" => ciphers(document),
@@ -149,7 +149,7 @@ fn measure(document: &Document) -> Vec<Figure> {
 fn stream(document: &Document) -> Vec<Figure> {
     let (users, full): (Vec<_>, Vec<_>) =
         by_case(document).into_iter().partition(|pick| pick.name.starts_with("latency"));
-    let p99 = |row: &Row| sample_of(row, "delay_p99_ns");
+    let p99 = |row: &Row| row.delay_p99_ns;
     let mut figures = Vec::new();
     if !users.is_empty() {
         figures.push(figure::rates("Throughput", THROUGHPUT, Scales::Shared, &users));
@@ -164,16 +164,6 @@ fn stream(document: &Document) -> Vec<Figure> {
     }
     figures.extend(energy::figures(&users));
     figures
-}
-
-/// A sample of a row that only some kinds have.
-fn sample_of(row: &Row, key: &str) -> Option<Sample> {
-    let sample = row.written.get(key)?;
-    let number = |key: &str| sample.get(key).and_then(serde_json::Value::as_f64);
-    let median = number("median")?;
-    let (min, max) = (number("min").unwrap_or(median), number("max").unwrap_or(median));
-    let mad = number("mad").unwrap_or(0.0);
-    (min <= median && median <= max).then_some(Sample { median, min, max, mad })
 }
 
 /// Of a kind that this program does not know, or that needs nothing of its own.

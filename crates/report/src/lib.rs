@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod amounts;
-mod at;
 mod blocks;
+pub mod columns;
 mod compared;
 pub mod date;
 mod document;
@@ -13,16 +13,17 @@ mod figure;
 mod html;
 mod kinds;
 mod machine;
-mod measure;
+pub mod measure;
 mod page;
 mod papers;
+mod parse;
 mod printed;
 mod reading;
 pub mod results;
 mod sample;
 mod schema;
 mod simulated;
-mod simulation;
+pub mod simulation;
 mod svg;
 mod table;
 

@@ -2,20 +2,23 @@
 
 use std::fs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wattlock_engine::Processor;
 
 /// The machine that a result was measured on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Its CPU.
     #[serde(flatten)]
     pub processor: Processor,
     /// Memory.
+    #[serde(default)]
     pub memory_bytes: u64,
     /// Kernel release.
+    #[serde(default)]
     pub kernel: String,
     /// Distribution.
+    #[serde(default)]
     pub system: String,
 }
 

@@ -8,7 +8,7 @@ use crate::kinds;
 use crate::papers::Papers;
 use crate::printed;
 use crate::reading::Amount;
-use crate::simulation;
+use crate::simulated;
 use crate::svg;
 use crate::table;
 
@@ -98,7 +98,7 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
         compared::write(html, document, papers);
     }
     printed::write(html, document, papers);
-    simulation::write_cells(html, document);
+    simulated::write_cells(html, document);
     table::write_skipped(html, document);
     table::write_rows(html, document);
 }

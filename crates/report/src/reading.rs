@@ -1,9 +1,8 @@
 //! An energy as a document tells it. A model's interval has no `best`, and nothing here makes one.
 
-use anyhow::{Context, bail, ensure};
+use wattlock_energy::{Caveat, Energy};
 
 use crate::amounts::{three, two, unit};
-use crate::at::{At, scalar};
 
 /// Joules, of whichever worth.
 #[derive(Clone, Debug)]
@@ -37,37 +36,26 @@ pub struct Spread {
 /// The words that stand with every number of a model.
 pub const MODEL: &str = "model, not measured";
 
-impl Reading {
-    /// Reads `{class, energy_uj | energy_model_uj, covers, gaps, caveats}`.
-    ///
-    /// # Errors
-    /// That class and numbers contradict each other.
-    pub fn read(at: &At<'_>) -> anyhow::Result<Self> {
-        let class = at.text("class")?.with_context(|| format!("{at} has no class"))?;
-        let (counted, modelled) = (at.child("energy_uj"), at.child("energy_model_uj"));
-        let amount = match class.as_str() {
-            "measured" => counted_as("measured", at)?,
-            "integrated" => counted_as("integrated", at)?,
-            "attributed" => counted_as("attributed", at)?,
-            "modelled" => {
-                let interval = modelled.as_ref();
-                let interval = interval.with_context(|| format!("{at} has no energy_model_uj"))?;
-                let (lo, hi) = (joules(interval, "lo")?, joules(interval, "hi")?);
-                ensure!(lo <= hi, "{interval} is not an interval");
-                Amount::Modelled { lo, hi }
+impl From<&Energy> for Reading {
+    fn from(energy: &Energy) -> Self {
+        let amount = match (energy.interval(), energy.best()) {
+            (None, _) => Amount::Unavailable,
+            (Some((lo, hi)), None) => Amount::Modelled { lo: lo.joules(), hi: hi.joules() },
+            (Some((lo, hi)), Some(best)) => {
+                let joules = Spread { lo: lo.joules(), best: best.joules(), hi: hi.joules() };
+                Amount::Counted { class: energy.class().name(), joules }
             }
-            "unavailable" => Amount::Unavailable,
-            other => bail!("{at} has class {other:?}, which is not known"),
         };
-        let is_counted = matches!(amount, Amount::Counted { .. });
-        ensure!(is_counted || counted.is_none(), "{at} is {class} and has energy_uj");
-        let is_modelled = matches!(amount, Amount::Modelled { .. });
-        ensure!(is_modelled || modelled.is_none(), "{at} is {class} and has energy_model_uj");
-        let mut covers = names(at, "covers")?;
-        covers.sort();
-        Ok(Self { amount, covers, gaps: names(at, "gaps")?, caveats: names(at, "caveats")? })
+        Self {
+            amount,
+            covers: energy.covers().map(str::to_owned).collect(),
+            gaps: energy.gaps().to_vec(),
+            caveats: energy.caveats().map(Caveat::name).map(str::to_owned).collect(),
+        }
     }
+}
 
+impl Reading {
     /// The name of its class.
     pub fn class(&self) -> &'static str {
         match self.amount {
@@ -113,22 +101,4 @@ fn like(best: &str, off: f64) -> String {
     let text = format!("{off:.decimals$}");
     let nothing = text.bytes().all(|digit| matches!(digit, b'0' | b'.'));
     if best.contains('e') || (nothing && off > 0.0) { two(off) } else { text }
-}
-
-fn counted_as(class: &'static str, at: &At<'_>) -> anyhow::Result<Amount> {
-    let interval = at.child("energy_uj");
-    let interval = interval.with_context(|| format!("{at} is {class} and has no energy_uj"))?;
-    let [lo, best, hi] = ["lo", "best", "hi"].map(|key| joules(&interval, key));
-    let joules = Spread { lo: lo?, best: best?, hi: hi? };
-    ensure!(joules.lo <= joules.best && joules.best <= joules.hi, "{interval} is not an interval");
-    Ok(Amount::Counted { class, joules })
-}
-
-fn joules(at: &At<'_>, key: &str) -> anyhow::Result<f64> {
-    let microjoules = at.whole(key)?.with_context(|| format!("{at} has no {key}"))?;
-    Ok(microjoules as f64 / 1e6)
-}
-
-fn names(at: &At<'_>, key: &str) -> anyhow::Result<Vec<String>> {
-    Ok(at.list(key)?.iter().map(|entry| scalar(entry.value)).collect())
 }

@@ -3,45 +3,54 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use wattlock_energy::{Class, Energy, Figure};
 
+use crate::columns::Columns;
 pub use crate::machine::Machine;
 pub use crate::sample::Sample;
 
 /// One run of a bench.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Results {
     /// Always "wattlock-results/1".
-    pub schema: &'static str,
+    pub schema: String,
     /// Which bench: "files", "ciphers", "blocks", "sefps", "stream", "https".
-    pub kind: &'static str,
+    #[serde(default)]
+    pub kind: String,
     /// When it was run.
+    #[serde(default)]
     pub created_unix_s: u64,
-    /// On what.
-    pub machine: Machine,
+    /// On what; `None` only in documents that others made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
     /// Names and versions of everything that was measured, wattlock among them.
+    #[serde(default)]
     pub tools: BTreeMap<String, String>,
     /// What was asked for.
-    pub settings: BTreeMap<String, serde_json::Value>,
+    #[serde(default)]
+    pub settings: BTreeMap<String, Value>,
     /// Where sensors were read, if that is not this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
     /// What was measured.
+    #[serde(default)]
     pub rows: Vec<Row>,
     /// What follows from it, beside what was aimed at.
+    #[serde(default)]
     pub ratios: Vec<Ratio>,
     /// What could not be measured, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
     /// The doubts about joules, by name, and what can be done.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub advice: BTreeMap<&'static str, &'static str>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub advice: BTreeMap<String, String>,
 }
 
 /// One tool doing one thing.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Row {
     /// Key of `tools`.
     pub tool: String,
@@ -105,7 +114,7 @@ pub struct Row {
 
 /// How long messages took from when they were put into a window until they were handed on: of each
 /// repetition, what so many of them did not exceed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Delays {
     /// Half of them.
     pub delay_p50_ns: Sample,
@@ -127,13 +136,15 @@ impl Delays {
 }
 
 /// A quotient of two medians of one run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Ratio {
     /// What is divided by what.
+    #[serde(default)]
     pub name: String,
     /// The quotient.
     pub value: f64,
     /// What was aimed at, as it is printed: "≤ 1.0"; empty where nothing was.
+    #[serde(default)]
     pub target: String,
     /// Whether it was reached, where something was aimed at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,13 +153,13 @@ pub struct Ratio {
 
 impl Results {
     /// Empty results of a bench of that kind.
-    pub fn new(kind: &'static str) -> Self {
+    pub fn new(kind: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
-            schema: "wattlock-results/1",
-            kind,
+            schema: "wattlock-results/1".to_owned(),
+            kind: kind.to_owned(),
             created_unix_s: now.as_secs(),
-            machine: Machine::here(),
+            machine: Some(Machine::here()),
             tools: BTreeMap::new(),
             settings: BTreeMap::new(),
             root: None,
@@ -169,16 +180,19 @@ impl Results {
 
     /// Ratios, machine and versions, for the end of a table.
     pub fn foot(&self) -> String {
-        let mut text = String::from("\n");
+        let mut table = Columns::new("<><");
         for Ratio { name, value, target, met } in &self.ratios {
             let verdict = match met {
                 None => "",
                 Some(true) => "met",
                 Some(false) => "MISSED",
             };
-            text += &format!("{name:<66} {value:>8.2}  {target:<7} {verdict}\n");
+            table.row([name, &format!("{value:.2}"), target, verdict]);
         }
-        text += &format!("\n{}\n", self.machine.line());
+        let mut text = format!("\n{table}");
+        if let Some(machine) = &self.machine {
+            text += &format!("\n{}\n", machine.line());
+        }
         for (name, version) in &self.tools {
             text += &format!("{name}: {version}\n");
         }
@@ -222,7 +236,7 @@ impl Ratio {
 }
 
 /// What is told of a row's energy. Keys of models are others than those of what was measured.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Joules {
     /// User and system seconds for 10^9 bytes of plaintext.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -241,16 +255,16 @@ pub struct Joules {
     pub energy_window_uj: Option<Sample>,
     /// Picojoules for a byte, gross, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pj_per_byte: Option<Value>,
+    pj_per_byte: Option<Interval>,
     /// The same, net.
     #[serde(skip_serializing_if = "Option::is_none")]
-    net_pj_per_byte: Option<Value>,
+    net_pj_per_byte: Option<Interval>,
     /// Picojoules for a byte, gross, by models.
     #[serde(skip_serializing_if = "Option::is_none")]
-    model_pj_per_byte: Option<Value>,
+    model_pj_per_byte: Option<Interval>,
     /// The same, net.
     #[serde(skip_serializing_if = "Option::is_none")]
-    model_net_pj_per_byte: Option<Value>,
+    model_net_pj_per_byte: Option<Interval>,
 }
 
 impl Joules {
@@ -263,7 +277,7 @@ impl Joules {
         };
         let per_byte = |energy: &Energy| {
             let figure = energy.figure("nJ/B", |joules| joules * 1e9 / bytes as f64)?;
-            Some(interval(&figure, 1e3))
+            Some(Interval::of(&figure, 1e3))
         };
         for (energy, counted, modelled) in [
             (&energy, &mut joules.pj_per_byte, &mut joules.model_pj_per_byte),
@@ -282,8 +296,11 @@ impl Joules {
         self.energy.as_ref()?.figure(unit, |joules| joules * scale / bytes)
     }
 
+    /// The heads of [`Joules::cells`].
+    pub const HEADS: [&str; 2] = ["CPU s/GB", "energy"];
+
     /// CPU seconds for a gigabyte and energy for a byte, for the last columns of a table.
-    pub fn cells(&self) -> String {
+    pub fn cells(&self) -> [String; 2] {
         let cpu = self.cpu_s_per_gb.map_or_else(String::new, |cpu| format!("{cpu:.3}"));
         let energy = match (&self.energy, self.per_byte("nJ/B", 1e9)) {
             (_, Some(figure)) if figure.class() == Class::Measured => {
@@ -293,17 +310,27 @@ impl Joules {
             (Some(energy), None) => energy.to_string(),
             (None, None) => String::new(),
         };
-        format!("{cpu:>8}  {energy}")
+        [cpu, energy]
     }
 }
 
-/// A figure in JSON: integers, in units of which one of the figure's holds `scale`.
-pub fn interval(figure: &Figure, scale: f64) -> Value {
-    let whole = |value: f64| (value * scale).round() as u64;
-    let (lo, hi) = figure.interval();
-    let mut value = json!({ "lo": whole(lo), "hi": whole(hi) });
-    if let Some(best) = figure.best() {
-        value["best"] = whole(best).into();
+/// A figure in whole units, the keys in their order.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Interval {
+    /// The best value, of what was not modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<u64>,
+    /// The most that it can be.
+    hi: u64,
+    /// The least that it can be.
+    lo: u64,
+}
+
+impl Interval {
+    /// The figure in units of which one of its own holds `scale`.
+    pub fn of(figure: &Figure, scale: f64) -> Self {
+        let whole = |value: f64| (value * scale).round() as u64;
+        let (lo, hi) = figure.interval();
+        Self { best: figure.best().map(whole), hi: whole(hi), lo: whole(lo) }
     }
-    value
 }

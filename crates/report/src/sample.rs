@@ -1,19 +1,25 @@
 //! Medians and spreads: on a shared machine a mean says little.
 
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The statistics of a row of measurements.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// Half of the values are below.
+    #[serde(deserialize_with = "whole")]
     pub median: u64,
     /// The smallest.
+    #[serde(deserialize_with = "whole")]
     pub min: u64,
     /// The largest.
+    #[serde(deserialize_with = "whole")]
     pub max: u64,
     /// Median distance from the median.
+    #[serde(default, deserialize_with = "whole")]
     pub mad: u64,
     /// The values, in the order in which they were measured.
+    #[serde(default)]
     pub values: Vec<u64>,
 }
 
@@ -31,6 +37,17 @@ impl Sample {
         }
     }
 }
+
+/// A whole number that some clock, counter or size could give.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        number if number <= LARGEST => Ok(number),
+        _ => Err(D::Error::custom("not a whole number from 0 to 10^18")),
+    }
+}
+
+/// A thousand million seconds in nanoseconds: no measurement is longer.
+const LARGEST: u64 = 1_000_000_000_000_000_000;
 
 fn median(values: &[u64]) -> u64 {
     let mut sorted = values.to_vec();

@@ -1,18 +1,19 @@
-//! Reads the documents that a report is made of: leniently where a key is missing or unknown,
-//! strictly where a number or a class could make a figure lie.
+//! Reads the documents that a report is made of, by their schema.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use wattlock_file::Shown;
 
-use crate::at::At;
-use crate::document::{Document, Ratio, Row, Sample};
+use crate::document::{Document, Row, Sample};
+use crate::machine::Machine;
+use crate::parse::{parse, scalar, written};
 use crate::reading::Reading;
-use crate::{measure, simulation};
+use crate::results::{self, Ratio, Results};
+use crate::{measure, simulated};
 
 impl Document {
     /// Reads and checks a file.
@@ -34,9 +35,9 @@ impl Document {
         let value: Value = serde_json::from_str(&text).context("is not JSON")?;
         let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
         let document = match schema {
-            "wattlock-results/1" => results(&At::top(&value)),
-            "wattlock-measure/1" => measure::document(&At::top(&value)),
-            "wattlock-simulation/1" => simulation::document(&At::top(&value)),
+            "wattlock-results/1" => results(&value),
+            "wattlock-measure/1" => measure::document(&value),
+            "wattlock-simulation/1" => simulated::document(&value),
             "" => bail!("has no schema: it is not a result of wattlock"),
             newer if is_newer(newer) => {
                 bail!("has schema {newer:?}, which is newer than this program")
@@ -51,75 +52,81 @@ impl Document {
 }
 
 /// `wattlock-results/1`.
-fn results(top: &At<'_>) -> anyhow::Result<Document> {
-    let mut document = Document {
-        kind: top.text("kind")?.unwrap_or_else(|| "unknown".to_owned()),
-        created_unix_s: top.whole("created_unix_s")?,
-        machine: top.child("machine").map(|machine| machine_line(&machine)).transpose()?,
-        tools: top.texts("tools"),
-        settings: top.texts("settings"),
-        advice: top.texts("advice"),
+fn results(value: &Value) -> anyhow::Result<Document> {
+    let Results {
+        kind,
+        created_unix_s,
+        machine,
+        tools,
+        settings,
+        rows,
+        ratios,
+        skipped,
+        advice,
+        ..
+    } = parse(value)?;
+    for Ratio { name, value, .. } in &ratios {
+        ensure!(*value >= 0.0, "the ratio {name:?} is {value}, not a number from 0 on");
+    }
+    let rows = rows.into_iter().zip(written(value, "rows")).enumerate();
+    let rows = rows.map(|(index, (row, written))| {
+        self::row(row, written).with_context(|| format!("rows[{index}]"))
+    });
+    Ok(Document {
+        kind: if kind.is_empty() { "unknown".to_owned() } else { kind },
+        created_unix_s: Some(created_unix_s).filter(|seconds| *seconds > 0),
+        machine: machine.as_ref().map(machine_line),
+        tools: tools.into_iter().collect(),
+        settings: settings.iter().map(|(key, value)| (key.clone(), scalar(value))).collect(),
+        rows: rows.collect::<anyhow::Result<_>>()?,
+        ratios,
+        skipped,
+        advice: advice.into_iter().collect(),
         ..Document::default()
-    };
-    for entry in top.list("rows")? {
-        document.rows.push(row(&entry)?);
-    }
-    for entry in top.list("ratios")? {
-        document.ratios.push(Ratio {
-            name: entry.text("name")?.unwrap_or_default(),
-            value: entry.real("value")?.with_context(|| format!("{entry} has no value"))?,
-            target: entry.text("target")?.unwrap_or_default(),
-            met: entry.value.get("met").and_then(Value::as_bool),
-        });
-    }
-    for entry in top.list("skipped")? {
-        document.skipped.push(crate::at::scalar(entry.value));
-    }
-    Ok(document)
-}
-
-fn row(entry: &At<'_>) -> anyhow::Result<Row> {
-    let written = entry.value.as_object().with_context(|| format!("{entry} is not an object"))?;
-    let tool = entry.text("tool")?.unwrap_or_else(|| "unnamed".to_owned());
-    Ok(Row {
-        ours: tool == "wattlock" || tool.starts_with("wattlock "),
-        tool,
-        case: entry.text("case")?.unwrap_or_else(|| "unnamed".to_owned()),
-        kernel: entry.text("kernel")?,
-        threads: entry.whole("threads")?,
-        call_bytes: entry.whole("call_bytes")?,
-        clocks: entry.text("clocks")?,
-        bytes: entry.whole("bytes")?.unwrap_or(0),
-        wall_ns: entry.child("wall_ns").map(|at| sample(&at)).transpose()?,
-        cpu_ns: entry.child("cpu_ns").map(|at| sample(&at)).transpose()?,
-        energy_bytes: entry.whole("energy_bytes")?.filter(|bytes| *bytes > 0),
-        gross: entry.child("energy").map(|at| Reading::read(&at)).transpose()?,
-        net: entry.child("net").map(|at| Reading::read(&at)).transpose()?,
-        written: written.clone(),
     })
 }
 
-fn sample(at: &At<'_>) -> anyhow::Result<Sample> {
-    let number = |key| at.whole(key).map(|found| found.map(|number| number as f64));
-    let median = number("median")?.with_context(|| format!("{at} has no median"))?;
-    let (min, max) = (number("min")?.unwrap_or(median), number("max")?.unwrap_or(median));
-    ensure!(min <= median && median <= max, "{at}: the median is not between min and max");
-    Ok(Sample { median, min, max, mad: number("mad")?.unwrap_or(0.0) })
+fn row(row: results::Row, written: Map<String, Value>) -> anyhow::Result<Row> {
+    let named = |name: String| if name.is_empty() { "unnamed".to_owned() } else { name };
+    let tool = named(row.tool);
+    Ok(Row {
+        ours: tool == "wattlock" || tool.starts_with("wattlock "),
+        tool,
+        case: named(row.case),
+        kernel: row.kernel,
+        threads: row.threads.map(|threads| threads as u64),
+        call_bytes: row.call_bytes,
+        clocks: row.clocks,
+        bytes: row.bytes,
+        wall_ns: Sample::of(&row.wall_ns)?,
+        cpu_ns: Sample::of(&row.cpu_ns)?,
+        delay_p99_ns: row
+            .delays
+            .map(|delays| Sample::of(&delays.delay_p99_ns))
+            .transpose()?
+            .flatten(),
+        energy_bytes: row.joules.energy_bytes.filter(|bytes| *bytes > 0),
+        gross: row.joules.energy.as_ref().map(Reading::from),
+        net: row.joules.net.as_ref().map(Reading::from),
+        written,
+    })
 }
 
-fn machine_line(at: &At<'_>) -> anyhow::Result<String> {
-    let mut parts = vec![at.text("cpu")?.unwrap_or_else(|| "CPU not named".to_owned())];
-    if let Some(id) = at.text("cpu_id")? {
-        parts[0] += &format!(" ({id})");
+fn machine_line(machine: &Machine) -> String {
+    let Machine { processor, memory_bytes, kernel, system } = machine;
+    let mut parts = vec![format!("{} ({})", processor.cpu, processor.cpu_id)];
+    parts.push(format!("{} CPUs", processor.cpus));
+    if *memory_bytes > 0 {
+        parts.push(format!("{} GiB", memory_bytes >> 30));
     }
-    parts.extend(at.whole("cpus")?.map(|cpus| format!("{cpus} CPUs")));
-    parts.extend(at.whole("memory_bytes")?.map(|bytes| format!("{} GiB", bytes >> 30)));
-    parts.extend(at.text("system")?);
-    parts.extend(at.text("kernel")?.map(|kernel| format!("Linux {kernel}")));
-    if at.value.get("virtual_machine") == Some(&Value::Bool(true)) {
+    parts.extend(Some(system.clone()).filter(|system| !system.is_empty()));
+    if !kernel.is_empty() {
+        parts.push(format!("Linux {kernel}"));
+    }
+    if processor.virtual_machine {
         parts.push("virtual machine".to_owned());
     }
-    Ok(parts.join(", "))
+    parts.join(", ")
 }
 
 /// True for a later version of a schema that is known.

@@ -1,11 +1,12 @@
 //! Tables: ratios and whether they were met, what wattlock loses, what was skipped, and every row.
 
 use serde_json::Value;
+use wattlock_energy::Energy;
 
 use crate::amounts::{self, seconds, three};
-use crate::at::{At, scalar};
 use crate::document::{Document, Row};
 use crate::html::Html;
+use crate::parse::scalar;
 use crate::reading::{MODEL, Reading};
 
 /// Writes the lines of a table.
@@ -209,8 +210,10 @@ fn written(row: &Row, key: &str) -> String {
     }
     if value.get("class").is_some() {
         // It was read once already, unless it is of a key that this program does not know.
-        let reading = Reading::read(&At::top(value));
-        return reading.map_or_else(|_| "unavailable".to_owned(), |reading| reading.told(1.0, "J"));
+        return serde_json::from_value::<Energy>(value.clone()).map_or_else(
+            |_| "unavailable".to_owned(),
+            |energy| Reading::from(&energy).told(1.0, "J"),
+        );
     }
     if let Some(interval) = value.as_object().filter(|_| key.starts_with("model_")) {
         let end = |key| interval.get(key).and_then(Value::as_f64).map_or("?".into(), amounts::two);

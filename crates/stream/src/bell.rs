@@ -1,5 +1,6 @@
 //! Wakes sleeping threads, and costs those that have nobody to wake one look at a number.
 
+use crate::lock::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Instant;
@@ -44,7 +45,7 @@ impl Bell {
 
     /// A panic while this lock is held cannot be: nothing is done but counting.
     fn lock(&self) -> MutexGuard<'_, u64> {
-        self.rings.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.rings)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod gateway;
 mod job;
 mod ladder;
 mod live;
+mod lock;
 mod message;
 mod policy;
 mod pool;

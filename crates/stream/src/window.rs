@@ -17,6 +17,7 @@ use crossbeam_queue::SegQueue;
 
 use crate::bell::Bell;
 use crate::error::Error;
+use crate::lock::lock;
 pub use room::{Reserve, Room};
 
 mod room;
@@ -444,11 +445,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
             Poll::Pending => thread::park(),
         }
     }
-}
-
-/// Nothing panics while these locks are held but a waker, after which the line is whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use wattlock_file::SealedName;
+use clap::{Args, ValueHint};
+use wattlock_file::{Format, SealedName};
 use wattlock_host::flags::{Places, Run};
-use wattlock_host::values::parse_range;
+use wattlock_host::values::{Choices, one_of, parse_range};
 
 use super::{EXIT_CODES, KEYS};
 
@@ -28,8 +28,8 @@ pub struct Protect {
     #[command(flatten)]
     pub batch: Batch,
     /// Container format
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ContainerFormat,
+    #[arg(long, value_parser = one_of(FORMATS), default_value = "wattlock")]
+    pub format: Format,
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
@@ -245,11 +245,7 @@ pub struct Batch {
 }
 
 /// The container formats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ContainerFormat {
-    /// wattlock v1: AES-256-GCM in 16 KiB chunks
-    #[default]
-    Wattlock,
-    /// age v1: ChaCha20-Poly1305 in 64 KiB chunks
-    Age,
-}
+const FORMATS: &Choices<Format> = &[
+    (Format::WattlockV1, "wattlock", "wattlock v1: AES-256-GCM in 16 KiB chunks"),
+    (Format::AgeV1, "age", "age v1: ChaCha20-Poly1305 in 64 KiB chunks"),
+];

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use wattlock_host::values::{Choices, one_of};
 
 /// Use Wattlock's ciphers in OpenSSL 3.0 and newer, and check their use.
 #[derive(Debug, Subcommand)]
@@ -37,8 +38,8 @@ pub struct ProviderConfig {
     #[arg(long, value_name = "BYTES|auto")]
     pub threshold: Option<String>,
     /// Let libssl seal several records in one call [default: on for OpenSSL 3.0, 4.0]
-    #[arg(long, value_enum, value_name = "SWITCH")]
-    pub multiblock: Option<Switch>,
+    #[arg(long, value_parser = one_of(SWITCH), value_name = "SWITCH")]
+    pub multiblock: Option<&'static str>,
 }
 
 /// Load the provider into an OpenSSL and report which of its ciphers are used.
@@ -73,11 +74,6 @@ pub struct ProviderStats {
     pub json: bool,
 }
 
-/// On or off.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Switch {
-    /// For every version of OpenSSL, tested or not
-    On,
-    /// Never
-    Off,
-}
+/// On or off, as the provider's configuration has it.
+const SWITCH: &Choices<&str> =
+    &[("1", "on", "For every version of OpenSSL, tested or not"), ("0", "off", "Never")];

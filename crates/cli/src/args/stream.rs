@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use wattlock_host::values::parse_size_above_zero;
+use clap::{Args, ValueHint};
+use wattlock_host::values::{Choices, one_of, parse_size_above_zero};
+use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 
 use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
@@ -35,8 +36,9 @@ pub struct Stream {
     #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
     pub key_file: Option<PathBuf>,
     /// How input is split into messages
-    #[arg(long, value_enum, default_value_t, help_heading = INPUT, conflicts_with = "open")]
-    pub framing: FramingName,
+    #[arg(long, value_parser = one_of(FRAMINGS), default_value = "raw")]
+    #[arg(help_heading = INPUT, conflicts_with = "open")]
+    pub framing: Framing,
     /// Maximum message length [default: 16M; with --framing raw 64K]
     ///
     /// A connection that sends a longer message is closed. With --framing raw, the maximum number of
@@ -95,8 +97,8 @@ pub struct Stream {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
     /// Choose the number of threads, or the clock, by how full the window is
-    #[arg(long, value_enum, value_name = "POLICY", default_value_t)]
-    pub policy: VelocityName,
+    #[arg(long, value_parser = one_of(POLICIES), value_name = "POLICY", default_value = "paced")]
+    pub policy: &'static str,
     /// Let the policy set the CPU clock, not the thread count; restore it at the end
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
@@ -115,32 +117,24 @@ pub struct Stream {
 }
 
 /// How messages are told apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FramingName {
-    /// No framing: bytes are sealed as they arrive
-    #[default]
-    Raw,
-    /// One message per line; the content is not parsed
-    Ndjson,
-    /// A 4-byte big-endian length before each message
-    Length,
-}
+const FRAMINGS: &Choices<Framing> = &[
+    (Framing::Raw, "raw", "No framing: bytes are sealed as they arrive"),
+    (Framing::Lines, "ndjson", "One message per line; the content is not parsed"),
+    (Framing::Length, "length", "A 4-byte big-endian length before each message"),
+];
 
-/// How a velocity policy is named.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum VelocityName {
-    /// The slowest setting that clears the window in time
-    #[default]
-    Paced,
-    /// The study's thresholds for window occupancy
-    Lecpaes,
-    /// The same, taken literally: messages in progress are not counted
-    LecpaesLiteral,
-    /// Full speed while there is work
-    RaceToIdle,
-    /// Full speed, always
-    Fixed,
-}
+/// The velocity policies, each by the name that the library has for it.
+const POLICIES: &Choices<&str> = &[
+    ("paced", "paced", "The slowest setting that clears the window in time"),
+    ("lecpaes", "lecpaes", "The study's thresholds for window occupancy"),
+    (
+        "lecpaes-literal",
+        "lecpaes-literal",
+        "The same, taken literally: messages in progress are not counted",
+    ),
+    ("race-to-idle", "race-to-idle", "Full speed while there is work"),
+    ("fixed", "fixed", "Full speed, always"),
+];
 
 const INPUT: &str = "Input";
 

@@ -85,9 +85,12 @@ fn parse(lines: &[String]) -> Result<Found, String> {
 /// The lines of a recipients file that name a recipient. SSH keys of types that cannot be encrypted
 /// for are skipped with a warning, since a list of people's keys may hold them.
 fn lines(file: &str) -> Result<Vec<String>, String> {
-    let text = read_bounded(file).map_err(|error| match is_secret(file) {
-        true => "there is no such file".to_owned(),
-        false => plain(&format!("{error:#}")),
+    let text = read_bounded(file).map_err(|error| {
+        if is_secret(file) {
+            "there is no such file".to_owned()
+        } else {
+            plain(&format!("{error:#}"))
+        }
     })?;
     let mut kept = Vec::new();
     for (index, line) in String::from_utf8_lossy(&text).lines().enumerate() {
@@ -140,9 +143,10 @@ fn recipients_of_identities(file: &str, named: &[String]) -> anyhow::Result<Foun
 }
 
 fn refuse_shared_stdin(file: &str, stdin_is_data: bool) -> anyhow::Result<()> {
-    match file == "-" && stdin_is_data {
-        true => Err(usage("standard input cannot be both the data and a list of keys")),
-        false => Ok(()),
+    if file == "-" && stdin_is_data {
+        Err(usage("standard input cannot be both the data and a list of keys"))
+    } else {
+        Ok(())
     }
 }
 

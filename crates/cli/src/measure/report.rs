@@ -1,18 +1,19 @@
 //! What `wattlock measure` tells, for people, as JSON and as metrics. Modelled figures have other
 //! names than measured ones in all, so that nobody adds them up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Root, Window};
 use wattlock_file::Shown;
 use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
 use wattlock_host::metrics::Metrics;
-use wattlock_report::results::interval;
+use wattlock_report::columns::Columns;
+use wattlock_report::measure::{self, Measurement};
+use wattlock_report::results::Interval;
 
 use super::{Run, code};
 use crate::args;
@@ -45,28 +46,6 @@ struct Priced {
     time: Duration,
 }
 
-/// One run in JSON.
-#[derive(Serialize)]
-struct Entry<'a> {
-    exit_code: u8,
-    wall_ns: u64,
-    cpu_ns: u64,
-    overhead_wall_ns: u64,
-    overhead_cpu_ns: u64,
-    domains: Map<String, Value>,
-    sum: &'a Energy,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    net_domains: Option<Map<String, Value>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    net: Option<Energy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<&'a Energy>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model_net: Option<&'a Energy>,
-    #[serde(flatten)]
-    figures: Map<String, Value>,
-}
-
 impl<'a> Report<'a> {
     pub fn new(args: &'a args::Measure, root: &Root, runs: &'a [Run], idle: Option<&Idle>) -> Self {
         let runs = runs.iter().map(|run| {
@@ -83,24 +62,19 @@ impl<'a> Report<'a> {
 
     /// One line of JSON.
     pub fn json(&self) -> anyhow::Result<String> {
-        let runs = self.runs.iter().map(|told| told.entry(self.args.bytes));
-        let mut document = json!({
-            "schema": "wattlock-measure/1",
-            "command": self.command(),
-            "runs": runs.collect::<Vec<_>>(),
-            "median_run": self.median,
-        });
-        if let Some(root) = &self.root {
-            document["root"] = root.as_str().into();
-        }
-        if let Some(bytes) = self.args.bytes {
-            document["bytes"] = bytes.into();
-        }
         let caveats = self.caveats();
-        let advice: Map<_, _> =
-            caveats.iter().map(|caveat| (caveat.name().into(), caveat.advice().into())).collect();
-        document["advice"] = Value::Object(advice);
-        Ok(serde_json::to_string(&document)?)
+        let advice = caveats.iter().map(|caveat| (caveat.name().into(), caveat.advice().into()));
+        let document = Measurement {
+            schema: "wattlock-measure/1".to_owned(),
+            command: self.command(),
+            root: self.root.clone(),
+            bytes: self.args.bytes,
+            median_run: self.median,
+            advice: advice.collect(),
+            runs: self.runs.iter().map(|told| told.entry(self.args.bytes)).collect(),
+        };
+        // By way of a value, for the keys have always been in the order of the alphabet.
+        Ok(serde_json::to_string(&serde_json::to_value(document)?)?)
     }
 
     /// What people read.
@@ -108,15 +82,18 @@ impl<'a> Report<'a> {
         let program = Shown(Path::new(&self.command()[0])).to_string();
         let mut text = format!("wattlock: {program}");
         if self.runs.len() > 1 {
+            let mut table = Columns::new("<").indented();
             for (index, told) in self.runs.iter().enumerate() {
                 let energy = told.model.as_ref().map_or(&told.sum, |(gross, _)| gross);
                 let wall = told.run.wall.as_secs_f64();
-                text += &format!("\n  run {:<15} {wall:.3} s, {energy}", index + 1);
+                table.row([format!("run {}", index + 1), format!("{wall:.3} s, {energy}")]);
             }
-            text += &format!("\n  run {}, the one in the middle:", self.median + 1);
+            text += &format!("\n{table}  run {}, the one in the middle:", self.median + 1);
         }
         let Some(told) = self.runs.get(self.median) else { return text };
-        told.rows(self.args.bytes, |name, value| text += &format!("\n  {name:<19} {value}"));
+        let mut table = Columns::new("<").indented();
+        told.rows(self.args.bytes, |name, value| table.row([name.to_owned(), value]));
+        text += &format!("\n{}", table.to_string().trim_end());
         for caveat in self.caveats() {
             text += &format!("\n  note: {}", caveat.advice());
         }
@@ -252,32 +229,32 @@ impl Told<'_> {
         [priced("", "", &self.sum, window)].into_iter().chain(net).collect()
     }
 
-    fn entry(&self, bytes: Option<u64>) -> Entry<'_> {
+    fn entry(&self, bytes: Option<u64>) -> measure::Run {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let by_name = |window: &Window| -> Map<String, Value> {
+        let by_name = |window: &Window| -> BTreeMap<String, Energy> {
             let domains = window.domains.iter();
-            domains.map(|domain| (domain.name.clone(), json!(domain.energy))).collect()
+            domains.map(|domain| (domain.name.clone(), domain.energy.clone())).collect()
         };
         let net_sum = self.net.as_ref().map(Window::sum);
         let mut figures = Map::new();
         for priced in self.priced() {
             for (_, key, scale, figure) in priced.figures(self.run.wall, bytes) {
-                figures.insert(format!("{}{key}", priced.key), interval(&figure, scale));
+                figures.insert(format!("{}{key}", priced.key), json!(Interval::of(&figure, scale)));
             }
         }
         let (overhead_wall, overhead_cpu) = self.overhead();
-        Entry {
+        measure::Run {
             exit_code: code(self.run.status),
             wall_ns: nanoseconds(self.run.wall),
             cpu_ns: nanoseconds(self.run.cpu),
             overhead_wall_ns: nanoseconds(overhead_wall),
             overhead_cpu_ns: nanoseconds(overhead_cpu),
             domains: by_name(&self.run.window),
-            sum: &self.sum,
+            sum: self.sum.clone(),
             net_domains: self.net.as_ref().map(by_name),
             net: net_sum,
-            model: self.model.as_ref().map(|(gross, _)| gross),
-            model_net: self.model.as_ref().map(|(_, net)| net),
+            model: self.model.as_ref().map(|(gross, _)| gross.clone()),
+            model_net: self.model.as_ref().map(|(_, net)| net.clone()),
             figures,
         }
     }

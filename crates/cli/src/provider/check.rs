@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 use wattlock_host::exit::{Ended, FAILURE, print, unavailable};
 use wattlock_host::signals;
+use wattlock_report::columns::Columns;
 
 use super::agreement::{Checked, OpenSsl};
 use super::{statistics, tls};
@@ -52,13 +53,15 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
         print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
         let mut text = format!("{}, {}\n", openssl.version, module.display());
+        let mut table = Columns::new("<");
         for one in &checked {
-            text += &format!("{:<30}{:<28}{}\n", one.name, one.how, one.verdict());
+            table.row([one.name.to_string(), one.how.to_string(), one.verdict().to_string()]);
         }
         for cipher in &only_tls {
             let how = if tls::uses(cipher) { "by the suites of TLS above" } else { "NOT CHECKED" };
-            text += &format!("{cipher:<30}{how}\n");
+            table.row([cipher.to_string(), how.to_owned()]);
         }
+        text += &table.to_string();
         if let Some((multiblock, version)) = &multiblock {
             text += &format!("multi-record writes: {}\n", statistics::offer(*multiblock, version));
         }

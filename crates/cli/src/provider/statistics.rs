@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use wattlock_provider::statistics::{Counts, Found, LANES, Multiblock, Service, Statistics};
+use wattlock_report::columns::Columns;
 
 /// One service, for people.
 pub fn service(service: &Service) -> String {
@@ -38,11 +39,12 @@ pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
 
 /// Counts of a process, for people.
 fn counts(statistics: &Statistics) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "  {:<24}{:>14}{:>14}{:>18}", "path", "calls", "records", "bytes");
+    let mut paths = Columns::new("<>").indented();
+    paths.row(["path", "calls", "records", "bytes"]);
     for (name, Counts { calls, records, bytes }) in statistics.paths() {
-        let _ = writeln!(text, "  {name:<24}{calls:>14}{records:>14}{bytes:>18}");
+        paths.row([name.to_string(), calls.to_string(), records.to_string(), bytes.to_string()]);
     }
+    let mut text = paths.to_string();
     let Some((device, threshold)) = statistics.device.as_ref().zip(statistics.threshold()) else {
         return text;
     };
@@ -51,15 +53,20 @@ fn counts(statistics: &Statistics) -> String {
         bytes => format!("requests above {bytes} bytes"),
     };
     let _ = writeln!(text, "  accelerator: {device}, for {rule}");
+    let mut lanes = Columns::new("<>").indented();
+    lanes.row(["", "calls", "bytes"]);
     for lane in LANES {
         let counts = statistics.lane(lane);
-        let (name, calls, bytes) = (lane.name(), counts.calls, counts.bytes);
-        let _ = writeln!(text, "  by {name:<21}{calls:>14}{:>14}{bytes:>18}", "");
+        lanes.row([
+            format!("by {}", lane.name()),
+            counts.calls.to_string(),
+            counts.bytes.to_string(),
+        ]);
     }
     for (name, times) in statistics.events().filter(|(_, times)| *times > 0) {
-        let _ = writeln!(text, "  {name:<24}{times:>14}");
+        lanes.row([name.to_string(), times.to_string()]);
     }
-    text
+    text + &lanes.to_string()
 }
 
 /// `wattlock-provider-stats/3`.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -18,6 +18,7 @@ use wattlock_stream::gateway::{
 };
 
 use crate::args;
+use crate::lock::lock;
 use crate::stream::descriptors;
 
 /// What was found while streams came and went.
@@ -132,10 +133,6 @@ impl Findings {
 
 /// Lines within a minute.
 const MOST_TOLD: u64 = 100;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// How long outputs are tried again: for ever by a service, for a while in a pipeline.
 pub fn retry(args: &args::Stream, counters: &Arc<Counters>, findings: &Findings) -> Retry {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use wattlock_host::energy;
 use wattlock_host::summary::process_cpu_time;
 
 use crate::args;
+use crate::lock::lock;
 
 /// Counts, on a thread of its own, until it is dropped.
 pub struct Joules {
@@ -130,7 +131,3 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a window of counting is.
 const WINDOW: Duration = Duration::from_secs(1);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}

@@ -1,11 +1,16 @@
 //! Metrics over HTTP, for a Prometheus on this machine.
 
-use std::fmt::Write as _;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -17,14 +22,8 @@ use super::joules::Joules;
 
 /// The text, in OpenMetrics' form. What was measured and what was modelled have different names.
 pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) -> String {
-    let mut out = String::new();
-    let mut metric = |kind: &str, name: &str, help: &str, value: f64| {
-        let suffix = if kind == "counter" { "_total" } else { "" };
-        // A string takes everything.
-        let _ =
-            write!(out, "# HELP {name} {help}.\n# TYPE {name} {kind}\n{name}{suffix} {value}\n");
-    };
-    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+    let mut metrics = Metrics::default();
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let stem = |name: &str| format!("wattlock_stream_{name}");
     for (name, help, counter) in [
         ("connections", "Connections since the beginning", &counters.connections),
@@ -46,7 +45,7 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         ("units_dropped", "Units dropped because a backend accepted nothing", &counters.dropped),
         ("output_waits", "Times an output could not be written", &counters.waits),
     ] {
-        metric("counter", &stem(name), help, load(counter));
+        metrics.counter(&stem(name), help, load(counter));
     }
     for (name, help, value) in [
         ("units", "Units that went through the window", stats.messages),
@@ -55,49 +54,46 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         ("clocks_set", "Times that a clock was set", stats.clocks_set),
         ("clocks_refused", "Times that a clock could not be set", stats.clocks_refused),
     ] {
-        metric("counter", &stem(name), help, value as f64);
+        metrics.counter(&stem(name), help, value);
     }
     for (name, help, value) in [
         ("connections_open", "Connections that are open", load(&counters.open)),
         ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
         ("kept_units", "Units that left the window and are not written yet", load(&counters.kept)),
-        ("window_bytes", "Bytes that the window holds at most", stats.window as f64),
-        ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered as f64),
-        ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight as f64),
+        ("window_bytes", "Bytes that the window holds at most", stats.window),
+        ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered),
+        ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight),
+        ("rung", "Index of the rung that is set", stats.rung as u64),
+    ] {
+        metrics.whole(&stem(name), help, value);
+    }
+    for (name, help, value) in [
         ("velocity_bytes_per_second", "Bytes that came through lately", velocity),
-        ("rung", "Index of the rung that is set", stats.rung as f64),
         ("elapsed_seconds", "How long the stream has run", stats.elapsed.as_secs_f64()),
     ] {
-        metric("gauge", &stem(name), help, value);
+        metrics.gauge(&stem(name), help, &[], value);
     }
-    delays(&mut out, stats);
-    let mut energy = Metrics::default();
+    delays(&mut metrics, stats);
     for (missing, total) in joules.totals() {
         let labels = [("missing", missing.as_str())];
         let labels = if missing.is_empty() { &[][..] } else { &labels };
-        energy.figure(("stream_energy", "joules"), labels, total.as_ref());
+        metrics.figure(("stream_energy", "joules"), labels, total.as_ref());
     }
     if let Some(uncounted) = joules.uncounted() {
         let help = "Seconds in which no meter could be read; their joules are missing";
-        let name = "wattlock_stream_energy_uncounted_seconds";
-        energy.gauge(name, help, &[], uncounted.as_secs_f64());
+        metrics.gauge(&stem("energy_uncounted_seconds"), help, &[], uncounted.as_secs_f64());
     }
-    // It brings the end of the text with it.
-    out + &energy.text().unwrap_or_else(|_| "# EOF\n".into())
+    metrics.text().unwrap_or_else(|_| "# EOF\n".into())
 }
 
-fn delays(out: &mut String, stats: &Stats) {
+fn delays(metrics: &mut Metrics, stats: &Stats) {
+    let up_to = |micros| stats.delays.count_up_to(Duration::from_micros(micros));
+    let bounds = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 1_000_000];
+    let up_to = bounds.map(|micros| (micros as f64 / 1e6, up_to(micros)));
+    let (count, mean) = (stats.delays.count(), stats.delays.mean());
+    let help = "From when a unit was put in until it was handed on";
     let name = "wattlock_stream_delay_seconds";
-    let _ = writeln!(out, "# HELP {name} From when a unit was put in until it was handed on.");
-    let _ = writeln!(out, "# TYPE {name} histogram");
-    for micros in [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 1_000_000]
-    {
-        let count = stats.delays.count_up_to(Duration::from_micros(micros));
-        let _ = writeln!(out, "{name}_bucket{{le=\"{}\"}} {count}", micros as f64 / 1e6);
-    }
-    let count = stats.delays.count();
-    let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_count {count}");
-    let _ = writeln!(out, "{name}_sum {}", stats.delays.mean() * count as f64);
+    metrics.histogram(name, help, &up_to, count, mean * count as f64);
 }
 
 /// Answers requests for ever: `GET /metrics`, and nothing else.
@@ -121,27 +117,30 @@ pub async fn serve(listener: TcpListener, text: impl Fn() -> String) {
 /// Requests at once.
 const MOST: usize = 16;
 
-async fn answer(mut stream: TcpStream, text: String) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    let mut piece = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8192 {
-        match stream.read(&mut piece).await? {
-            0 => return Ok(()),
-            count => request.extend_from_slice(&piece[..count]),
-        }
-    }
+/// Bytes that the head of a request can have.
+const LONGEST_HEAD: usize = 8192;
+
+async fn answer(stream: TcpStream, text: String) -> hyper::Result<()> {
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = response(&request, &text);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let mut server = http1::Builder::new();
+    server.keep_alive(false).max_buf_size(LONGEST_HEAD);
+    server.serve_connection(TokioIo::new(stream), service).await
+}
+
+fn response(request: &Request<Incoming>, text: &str) -> Response<String> {
     let is_metrics =
-        [&b"GET /metrics "[..], b"GET / "].iter().any(|start| request.starts_with(start));
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let (status, kind, body) = match is_metrics {
-        true => ("200 OK", kind, text),
-        false => ("404 Not Found", "text/plain", "only /metrics is here\n".into()),
+        request.method() == Method::GET && ["/metrics", "/"].contains(&request.uri().path());
+    let (status, kind, body) = if is_metrics {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        (StatusCode::OK, kind, text)
+    } else {
+        (StatusCode::NOT_FOUND, "text/plain", "only /metrics is here\n")
     };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
+    let mut response = Response::new(body.to_owned());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
 }

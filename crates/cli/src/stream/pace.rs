@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
+use anyhow::Context;
 use wattlock_energy::{Governor, Kilohertz, cpufreq};
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_host::clocks;
 use wattlock_host::energy;
 use wattlock_stream::{Knob, Ladder, Pace, Rung, Settings, Velocity};
 
-use crate::args::{self, VelocityName};
+use crate::args;
 
 /// How the stream is run, and what there is to tell of that.
 pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>)> {
@@ -34,14 +35,11 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
             highest.0 / 1000
         ));
     }
-    settings.velocity = match args.policy {
-        // Its deadline follows from the window.
-        VelocityName::Paced => settings.velocity,
-        VelocityName::Lecpaes => Velocity::Lecpaes,
-        VelocityName::LecpaesLiteral => Velocity::LecpaesLiteral,
-        VelocityName::RaceToIdle => Velocity::RaceToIdle,
-        VelocityName::Fixed => Velocity::Fixed(settings.ladder.top()),
-    };
+    // The deadline of `paced` follows from the window, and no other policy has one.
+    if let Velocity::Paced { deadline } = settings.velocity {
+        let velocity = Velocity::named(args.policy, &settings.ladder, deadline);
+        settings.velocity = velocity.context("--policy has a name that is none")?;
+    }
     Ok((settings, told))
 }
 

@@ -178,6 +178,7 @@ fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
     });
     let text = gateway.metrics();
     assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("# EOF\n"), "{text}");
+    assert!(text.contains("wattlock_stream_delay_seconds_bucket{le=\"+Inf\"} "), "{text}");
     let classes = ["measured", "integrated", "attributed", "modelled"];
     let told: Vec<_> =
         classes.iter().filter(|class| text.contains(&format!("wattlock_{class}_stream"))).collect();

@@ -38,10 +38,7 @@ fn read(text: &str) -> Result<Line, &'static str> {
     let (_, is_power, factor) = *unit;
     let value = amount(number)? * factor;
     let doubt = doubt.map(|doubt| Doubt::parse(doubt, factor)).transpose()?;
-    match is_power {
-        true => power(value, doubt),
-        false => energy(value, doubt, last_digit(number) * factor),
-    }
+    if is_power { power(value, doubt) } else { energy(value, doubt, last_digit(number) * factor) }
 }
 
 fn power(watts: f64, doubt: Option<Doubt>) -> Result<Line, &'static str> {

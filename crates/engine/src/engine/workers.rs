@@ -1,12 +1,13 @@
 //! What workers do: on the caller's thread, or as one of many on a run.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::cpu::Cpu;
 use crate::device::{Device, Fault, Stop};
 use crate::error::Error;
 use crate::job::{Job, Records};
+use crate::lock::lock;
 use crate::policy::{Chosen, Plan};
 use crate::report::Report;
 use crate::run::Run;
@@ -126,9 +127,4 @@ impl Drop for AbandonOnPanic<'_, '_, '_> {
     fn drop(&mut self) {
         self.0.let_go();
     }
-}
-
-/// A worker that panicked left nothing half-changed under these locks.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -3,11 +3,12 @@
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use crate::device::{Device, Fault};
+use crate::lock::lock;
 
 /// The thread, and what will come of it.
 pub(super) struct Opener(Receiver<Result<Box<dyn Device>, Fault>>);
@@ -60,7 +61,7 @@ struct Opening(());
 impl Opening {
     fn begin() -> Self {
         let here = process::id();
-        let mut openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut openings = lock(&OPENINGS.0);
         // A child has no thread of its parent's.
         let inherited = OWNER.swap(here, Ordering::Relaxed) != here;
         *openings = if inherited { 1 } else { *openings + 1 };
@@ -70,7 +71,7 @@ impl Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        *OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&OPENINGS.0) -= 1;
         OPENINGS.1.notify_all();
     }
 }
@@ -92,7 +93,7 @@ struct EndsAfterOpenings;
 impl Drop for EndsAfterOpenings {
     fn drop(&mut self) {
         if OWNER.load(Ordering::Relaxed) == process::id() {
-            let openings = OPENINGS.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let openings = lock(&OPENINGS.0);
             let _ = OPENINGS.1.wait_timeout_while(openings, PATIENCE, |openings| *openings > 0);
         }
     }

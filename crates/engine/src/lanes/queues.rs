@@ -105,10 +105,8 @@ impl Queues {
     /// if it stood in none.
     pub fn give_up(&mut self, ticket: u64, now: Instant) -> Option<Lane> {
         let is_it = |request: &Waiting| request.ticket == ticket;
-        let lane = match self.accelerator.waiting.iter().any(is_it) {
-            true => Lane::Accelerator,
-            false => Lane::Cpu,
-        };
+        let is_accelerators = self.accelerator.waiting.iter().any(is_it);
+        let lane = if is_accelerators { Lane::Accelerator } else { Lane::Cpu };
         let waiting = &mut self.queue_mut(lane).waiting;
         let request = waiting.remove(waiting.iter().position(is_it)?);
         self.cpu.take(request.bytes, now);

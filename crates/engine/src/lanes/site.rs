@@ -9,6 +9,7 @@ use super::control::Control;
 use super::opener::Opener;
 use super::queues::Queues;
 use crate::device::Device;
+use crate::lock::lock;
 
 /// Their place in one process.
 ///
@@ -73,7 +74,7 @@ impl Site {
 
     /// A caller that panicked left nothing half-changed under this lock.
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Waits for a change, no longer than `patience`.

@@ -30,10 +30,12 @@ pub(crate) struct Estimate {
 
 /// The policy that comes nearest to `goal`, and why it may not be the best.
 pub(super) fn choose(goal: Goal, load: &Load, devices: &Devices) -> (Policy, Option<Doubt>) {
-    let unmeasured = match devices.accelerators.is_empty() {
-        true => Policy::Parallel,
-        false if devices.cpu_workers == 0 => Policy::Gpu,
-        false => Policy::Hybrid,
+    let unmeasured = if devices.accelerators.is_empty() {
+        Policy::Parallel
+    } else if devices.cpu_workers == 0 {
+        Policy::Gpu
+    } else {
+        Policy::Hybrid
     };
     let Some(estimates) = estimates(load, devices) else {
         return (unmeasured, Some(Doubt::NoProfiles));

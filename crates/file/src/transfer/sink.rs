@@ -10,6 +10,7 @@ use rustix::io::{Errno, pwritev};
 use zeroize::Zeroizing;
 
 use crate::error::NotEqual;
+use crate::lock::lock;
 
 /// The output of a transfer.
 pub(crate) enum Sink<'a> {
@@ -47,7 +48,7 @@ impl<'a> Sink<'a> {
         match self {
             Self::File { file, offset } => gather(file, offset + at, parts),
             Self::Stream(Ordered { writer, released }) => {
-                let mut writer = writer.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut writer = lock(writer);
                 for part in parts {
                     writer.write_all(part)?;
                     released.fetch_add(part.len() as u64, Ordering::Relaxed);

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use wattlock_engine::{Cipher, Device, Fault, Run, Stop, Tally};
@@ -22,6 +22,7 @@ use super::module::KERNELS_NEED;
 use super::slot::CudaSlot;
 use crate::driver_thread::attend;
 use crate::kernels::Tables;
+use crate::lock::lock;
 use crate::pipeline::{self, RunOptions};
 use crate::self_test::{self, Failure};
 use crate::task::{self, Task};
@@ -328,11 +329,6 @@ fn slots(
             Err(error) => return Err(error),
         }
     }
-}
-
-/// A worker that panicked left nothing half-changed under this lock.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The compute capability that the kernels are compiled for, and later ones run.

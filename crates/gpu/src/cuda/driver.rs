@@ -2,11 +2,12 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::api::{Api, Code, Handle};
 use super::{Error, Version};
 use crate::driver_thread::{Unanswered, attend, note};
+use crate::lock::lock;
 use crate::timeouts::Timeouts;
 
 /// The CUDA driver of this machine, loaded.
@@ -351,7 +352,7 @@ fn does_not_answer(path: &Path) {
 /// Libraries in which a thread was left behind.
 fn silent() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     static SILENT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    SILENT.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SILENT)
 }
 
 /// Where the loader looks for it: the name under which every driver since 2007 installs it.

@@ -4,7 +4,7 @@
 //! workers of one job share one.
 
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
@@ -15,6 +15,7 @@ use super::kernels::{Kernels, PTX, ROUND_KEYS_LEN};
 use super::memory::{DeviceMemory, PinnedMemory};
 use super::stream::Stream;
 use crate::kernels::{HASH_KEY_WORDS, Tables};
+use crate::lock::lock;
 use crate::task::Keys;
 
 /// The modules of a device.
@@ -188,11 +189,6 @@ fn bytes_of(keys: &Keys) -> Key {
         *place = word.to_le_bytes();
     }
     bytes
-}
-
-/// A worker that panicked left nothing half-changed under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Keys that are on the device at once. Each module is compiled by the driver, or found in its

@@ -107,9 +107,10 @@ impl CudaSlot {
 
     /// Bytes of device memory that a slot for pieces of `bytes` takes, the second buffer included.
     pub fn device_bytes(bytes: usize, checked: bool) -> usize {
-        match checked {
-            true => 3 * (bytes + MARGIN) + 2 * (bytes / SIDE_SHARE) + SUMS_LEN,
-            false => 2 * (bytes + MARGIN) + bytes / SIDE_SHARE,
+        if checked {
+            3 * (bytes + MARGIN) + 2 * (bytes / SIDE_SHARE) + SUMS_LEN
+        } else {
+            2 * (bytes + MARGIN) + bytes / SIDE_SHARE
         }
     }
 

@@ -361,9 +361,10 @@ impl Pinned {
 
     fn check(&self, other: &Buffer, offset: usize, len: usize) -> Result<(), Error> {
         let end = offset.checked_add(len);
-        match end.is_some_and(|end| end <= self.len && end <= other.len) {
-            true => Ok(()),
-            false => Err(Error::of("a copy")(INVALID_VALUE)),
+        if end.is_some_and(|end| end <= self.len && end <= other.len) {
+            Ok(())
+        } else {
+            Err(Error::of("a copy")(INVALID_VALUE))
         }
     }
 }

@@ -10,6 +10,7 @@ use opencl3::types::{cl_device_id, cl_platform_id};
 
 use super::Error;
 use crate::driver_thread::{attend, note};
+use crate::lock::lock;
 use crate::timeouts::Timeouts;
 
 /// A device that some driver offers.
@@ -143,7 +144,7 @@ static SILENT: AtomicBool = AtomicBool::new(false);
 /// a device that the first has caused to be looked for.
 pub(super) fn one_at_a_time() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    lock(&TURN)
 }
 
 fn devices_of(platform_id: cl_platform_id) -> Vec<cl_device_id> {

@@ -1,9 +1,10 @@
 //! Arguments that choose devices and how they share the work.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args};
 use wattlock_engine::Goal;
 use wattlock_host::accelerators::{Rule, Selection};
-use wattlock_host::flags::{DEVICES, GoalName};
+use wattlock_host::flags::{DEVICES, GOALS};
+use wattlock_host::values::{Choices, one_of};
 
 /// Which devices work, and how they share it.
 #[derive(Clone, Debug, Default, Args)]
@@ -12,57 +13,40 @@ pub struct Spread {
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
     /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
-    #[arg(long, value_enum, value_name = "POLICY", help_heading = DEVICES)]
-    pub policy: Option<PolicyName>,
+    #[arg(long, value_parser = one_of(POLICIES), value_name = "POLICY", help_heading = DEVICES)]
+    pub policy: Option<Rule>,
     /// With --policy auto: what is to be least [default: time]
-    #[arg(long, value_enum, value_name = "GOAL", help_heading = DEVICES)]
-    pub goal: Option<GoalName>,
+    #[arg(long, value_parser = one_of(GOALS), value_name = "GOAL", help_heading = DEVICES)]
+    pub goal: Option<Goal>,
     /// Check GPU results; use none for benchmarks only
-    #[arg(long, value_enum, value_name = "CHECKS", default_value_t, help_heading = DEVICES)]
-    pub verify: VerifyName,
+    #[arg(long = "verify", value_parser = one_of(CHECKS), action = ArgAction::Set)]
+    #[arg(value_name = "CHECKS", default_value = "full", help_heading = DEVICES)]
+    pub unchecked: bool,
 }
 
 impl Spread {
     /// The devices, and how they share the work.
     pub fn selection(&self) -> Selection {
-        let goal = self.goal.map_or(Goal::Time, Goal::from);
-        let rule = match self.policy {
-            None => Rule::Usual,
-            Some(PolicyName::Serial) => Rule::Serial,
-            Some(PolicyName::Parallel) => Rule::Parallel,
-            Some(PolicyName::Gpu) => Rule::Gpu,
-            Some(PolicyName::HybridRatio) => Rule::HybridRatio,
-            Some(PolicyName::Hybrid) => Rule::Hybrid,
-            Some(PolicyName::Auto) => Rule::Auto(goal),
+        let rule = match (self.policy, self.goal) {
+            (Some(Rule::Auto(_)), Some(goal)) => Rule::Auto(goal),
+            (policy, _) => policy.unwrap_or_default(),
         };
-        let unchecked = self.verify == VerifyName::None;
-        Selection { names: self.devices.clone(), rule, unchecked }
+        Selection { names: self.devices.clone(), rule, unchecked: self.unchecked }
     }
 }
 
 /// How devices share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PolicyName {
-    /// One CPU thread
-    Serial,
-    /// All CPU threads
-    Parallel,
-    /// GPUs alone; the CPU finishes what they drop
-    Gpu,
-    /// GPUs and CPU, in the ratio of the SEFPS study's Eq. 1
-    HybridRatio,
-    /// The CPU from the front and GPUs from the back, until they meet
-    Hybrid,
-    /// Whichever of these was measured to be the best
-    Auto,
-}
+const POLICIES: &Choices<Rule> = &[
+    (Rule::Serial, "serial", "One CPU thread"),
+    (Rule::Parallel, "parallel", "All CPU threads"),
+    (Rule::Gpu, "gpu", "GPUs alone; the CPU finishes what they drop"),
+    (Rule::HybridRatio, "hybrid-ratio", "GPUs and CPU, in the ratio of the SEFPS study's Eq. 1"),
+    (Rule::Hybrid, "hybrid", "The CPU from the front and GPUs from the back, until they meet"),
+    (Rule::Auto(Goal::Time), "auto", "Whichever of these was measured to be the best"),
+];
 
 /// What of a GPU's work is checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum VerifyName {
-    /// Compute each piece twice, check transfers, compare a sample with the CPU
-    #[default]
-    Full,
-    /// Check nothing: a faulty GPU makes wrong output
-    None,
-}
+const CHECKS: &Choices<bool> = &[
+    (false, "full", "Compute each piece twice, check transfers, compare a sample with the CPU"),
+    (true, "none", "Check nothing: a faulty GPU makes wrong output"),
+];

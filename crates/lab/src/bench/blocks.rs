@@ -3,13 +3,13 @@
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_host::exit::{Ended, unavailable};
-use wattlock_report::results::{Ratio, Results};
+use wattlock_report::columns::Columns;
+use wattlock_report::results::{Joules, Ratio, Results};
 
 use super::block_rows::{EXTENDED, KEY, LISTING, row};
 use super::blocks_gpu;
 use super::extended_block;
 use super::granularity::{Granularity, Rounds, granular_ctr};
-use super::joules;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args;
@@ -60,9 +60,8 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
         Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
     });
     ratios(&mut results, &megabytes, &threads);
-    publish::publish(&results, args.json.as_deref(), &args.meters, |results| match args.paper {
-        true => table(results) + &extended_block::text(results),
-        false => table(results),
+    publish::publish(&results, args.json.as_deref(), &args.meters, |results| {
+        if args.paper { table(results) + &extended_block::text(results) } else { table(results) }
     })
 }
 
@@ -153,30 +152,22 @@ fn ratios(results: &mut Results, megabytes: &[usize], threads: &[usize]) {
 }
 
 fn table(results: &Results) -> String {
-    let mut text = format!(
-        "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8} {}\n",
-        "granularity",
-        "kernel",
-        "threads",
-        "wall s",
-        "CPU s",
-        "MB/s",
-        joules::HEAD
-    );
+    let mut table = Columns::new("<<>>>>><");
+    let heads = ["granularity", "kernel", "threads", "wall s", "CPU s", "MB/s"];
+    table.row(heads.into_iter().chain(Joules::HEADS));
     for row in &results.rows {
         let seconds = |sample: &wattlock_report::results::Sample| {
             format!("{:.5} ({:.5})", sample.median as f64 / 1e9, sample.mad as f64 / 1e9)
         };
-        text += &format!(
-            "{:<32} {:<20} {:>7} {:>18} {:>18} {:>8.2} {}\n",
-            row.case,
-            row.kernel.as_deref().unwrap_or_default(),
+        let cells = [
+            row.case.clone(),
+            row.kernel.clone().unwrap_or_default(),
             row.threads.map_or_else(|| "-".into(), |threads| threads.to_string()),
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
-            1000.0 * row.rate(),
-            row.joules.cells(),
-        );
+            format!("{:.2}", 1000.0 * row.rate()),
+        ];
+        table.row(cells.into_iter().chain(row.joules.cells()));
     }
-    text + &results.foot()
+    table.to_string() + &results.foot()
 }

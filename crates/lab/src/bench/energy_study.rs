@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use wattlock_energy::{Class, Energy, Figure};
+use wattlock_report::columns::Columns;
 use wattlock_report::results::{Results, Row};
 
 const PRINTED: &str = include_str!("../../papers/energy_study_tables2_3.csv");
@@ -84,38 +85,28 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
         "\nThe study of serial and parallel ciphers, Tables 2 and 3 (p1: Core 2 Duo 1.4 GHz, p2: \
          FX-8320 3.5 GHz; their µJ/B are Joulemeter's model)\n",
     );
-    let _ = writeln!(
-        text,
-        "{:<10}{:>11}{:>11}{:>11}{:>11}  {:<10}{:>9}{:>8}{:>10}  µJ/B",
-        "printed:",
-        "p1 MB/s",
-        "p1 µJ/B",
-        "p2 MB/s",
-        "p2 µJ/B",
-        "here:",
-        "MB/s",
-        "threads",
-        "CPU s/GB",
-    );
+    let mut table = Columns::new("<>>>><>>><");
+    table.row([
+        "printed:", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B", "here:", "MB/s", "threads",
+        "CPU s/GB", "µJ/B",
+    ]);
     for cipher in ciphers() {
         let of = |column, digits| number(printed(cipher, column), digits);
-        let mut first =
-            format!("{cipher:<10}{:>11}{:>11}{:>11}{:>11}", of(2, 2), of(1, 4), of(4, 2), of(3, 4));
+        let mut first = [cipher.to_owned(), of(2, 2), of(1, 4), of(4, 2), of(3, 4)];
         for clock in clocks {
             let ours = row(results, cipher, clock);
             let threads = ours.and_then(|row| row.threads);
-            let _ = writeln!(
-                text,
-                "{first:<54}  {:<10}{:>9}{:>8}{:>10}  {}",
-                clock.as_deref().unwrap_or("default"),
+            let ours = [
+                clock.as_deref().unwrap_or("default").to_owned(),
                 number(ours.map(|row| 1000.0 * row.rate()), 1),
                 threads.map_or_else(|| "-".into(), |n| n.to_string()),
                 number(ours.and_then(|row| row.joules.cpu_s_per_gb), 3),
                 ours.map_or_else(|| "-".into(), energy),
-            );
-            first.clear();
+            ];
+            table.row(std::mem::take(&mut first).into_iter().chain(ours));
         }
     }
+    text += &table.to_string();
     if let (Some(rate), Some(power)) =
         (quoted("fig4_pblock_calibrated_MBps"), quoted("fig4_pblock_calibrated_J_per_s"))
     {
@@ -213,25 +204,24 @@ fn ranking(results: &Results, clocks: &[Option<String>]) -> String {
         "\nµJ/B, the least first; neighbours whose intervals meet are not told apart\n",
     );
     let most = figures.last().map_or(1.0, |(best, ..)| *best);
+    let mut table = Columns::new("<");
     for (best, cipher, clock, figure) in figures {
         let bar = "█".repeat((best / most * WIDTH as f64).round() as usize);
-        let _ = writeln!(text, "{cipher:<10}{clock:<10}{:<24} {bar}", figure.to_string());
+        table.row([cipher.to_owned(), clock.to_owned(), figure.to_string(), bar]);
     }
+    text += &table.to_string();
     text
 }
 
 /// What being parallel gains in time and takes in joules.
 fn pairs(results: &Results, clocks: &[Option<String>]) -> String {
-    let mut text = format!(
-        "\n{:<20}{:>11}{:>11}{:>11}{:>11}  here\n",
-        "parallel / serial", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B"
-    );
+    let mut table = Columns::new("<>>>><");
+    table.row(["parallel / serial", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B", "here"]);
     for (serial, parallel) in PAIRS {
         let of = |column| {
             number(printed(parallel, column).zip(printed(serial, column)).map(|(a, b)| a / b), 2)
         };
-        let mut first =
-            format!("{parallel:<20}{:>11}{:>11}{:>11}{:>11}", of(2), of(1), of(4), of(3));
+        let mut first = [parallel.to_owned(), of(2), of(1), of(4), of(3)];
         for clock in clocks {
             let both = row(results, parallel, clock).zip(row(results, serial, clock));
             let rate = number(both.map(|(many, one)| many.rate() / one.rate()), 2);
@@ -244,20 +234,20 @@ fn pairs(results: &Results, clocks: &[Option<String>]) -> String {
                 Some(ratio) => format!("{ratio:.2} in µJ/B"),
                 None => "no ratio of modelled joules".into(),
             };
-            let clock = clock.as_deref().unwrap_or("default");
-            let _ = writeln!(text, "{first:<64}  {clock:<10}{rate} in MB/s, {joules}");
-            first.clear();
+            let clock = clock.as_deref().unwrap_or("default").to_owned();
+            let first = std::mem::take(&mut first).into_iter();
+            table.row(first.chain([clock, format!("{rate} in MB/s, {joules}")]));
         }
     }
-    text
+    format!("\n{table}")
 }
 
 /// Racing to idle against taking one's time: what a byte costs if all clocks are given the time of
 /// the slowest, E(T) = P(f) t(f) + P_idle (T - t(f)).
 fn deadline(results: &Results, clocks: &[Option<String>]) -> String {
-    let mut text = String::new();
+    let mut table = Columns::new("<");
     if clocks.len() < 2 {
-        return text;
+        return String::new();
     }
     for cipher in ciphers() {
         let costs: Option<Vec<_>> = clocks
@@ -278,14 +268,12 @@ fn deadline(results: &Results, clocks: &[Option<String>]) -> String {
             let joules = gross + idle * (slowest - seconds);
             format!("{} {:.4} µJ/B", clock.as_deref().unwrap_or("default"), 1e6 * joules)
         });
-        let _ = writeln!(text, "{cipher:<10}{}", told.collect::<Vec<_>>().join(", "));
+        table.row([cipher.to_owned(), told.collect::<Vec<_>>().join(", ")]);
     }
-    match text.is_empty() {
-        true => text,
-        false => {
-            format!("\nIn the time of the slowest clock, idle for the rest (attributed):\n{text}")
-        }
+    if table.is_empty() {
+        return String::new();
     }
+    format!("\nIn the time of the slowest clock, idle for the rest (attributed):\n{table}")
 }
 
 #[cfg(test)]
@@ -295,11 +283,9 @@ mod tests {
     #[test]
     fn the_printed_tables_are_read() {
         let text = text(&Results::new("energy"));
-        assert!(text.contains("PARC4-I         51.72     0.3454     131.28     0.0678"), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("PARC4-I 51.72 0.3454 131.28 0.0678"), "{text}");
         assert!(text.contains("1.18 MB/s and 7.11 J/s, which is 6.03 µJ/B"), "{text}");
-        assert!(
-            text.contains("PBlock                     1.76       1.03       2.87       1.84"),
-            "{text}"
-        );
+        assert!(text.contains("PBlock 1.76 1.03 2.87 1.84"), "{text}");
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use wattlock_engine::crypto::AesKernel;
+use wattlock_report::columns::Columns;
 use wattlock_report::results::{Results, Row};
 
 use super::block_rows::{EXTENDED, LISTING, row};
@@ -18,11 +19,8 @@ pub fn text(results: &Results) -> String {
         "\nExtended blocks, Table I: seconds, 16 bytes against 1 KB (4-core Core 2 at 2.2 GHz, \
          AES-128-CTR with tables)\n",
     );
-    let _ = writeln!(
-        text,
-        "{:>4} {:>7} {:>24} {:>32} {:>26}",
-        "MB", "threads", "printed 16 B / 1 KB / x", "the listing here", best
-    );
+    let mut table = Columns::new(">");
+    table.row(["MB", "threads", "printed 16 B / 1 KB / x", "the listing here", best]);
     let seconds = |granularity: &str, megabytes, kernel: &str, threads| {
         row(results, granularity, megabytes, kernel, threads)
             .map(|row| row.wall_ns.median as f64 / 1e9)
@@ -40,27 +38,17 @@ pub fn text(results: &Results) -> String {
                     |granularity: &str| seconds(granularity, megabytes as usize, kernel, threads);
                 three(of("coarse, 16 bytes"), of("extended, 1024 bytes"))
             };
-            let _ = writeln!(
-                text,
-                "{megabytes:>4} {threads:>7} {:>24} {:>32} {:>26}",
-                three(Some(coarse), Some(extended)),
-                ours(LISTING),
-                ours(best),
-            );
+            let printed = three(Some(coarse), Some(extended));
+            let [megabytes, threads] = [megabytes as usize, threads].map(|n| n.to_string());
+            table.row([megabytes, threads, printed, ours(LISTING), ours(best)]);
         }
     }
+    text += &table.to_string();
     let _ =
         writeln!(text, "\nEach block size against 16 bytes, speedup, largest message, 1 thread");
     let gpu = results.rows.iter().find_map(|row| row.device.as_deref());
-    let _ = writeln!(
-        text,
-        "{:>6} {:>14} {:>14} {:>14} {:>18}",
-        "bytes",
-        "GT9500",
-        gpu.unwrap_or_default(),
-        "listing",
-        best
-    );
+    let mut table = Columns::new(">");
+    table.row(["bytes", "GT9500", gpu.unwrap_or_default(), "listing", best]);
     let largest = results.rows.iter().filter_map(|row| {
         row.case.strip_prefix("coarse, 16 bytes, ")?.strip_suffix(" MB")?.parse::<usize>().ok()
     });
@@ -71,15 +59,15 @@ pub fn text(results: &Results) -> String {
             Some(coarse / seconds(&format!("extended, {block} bytes"), largest, kernel, 1)?)
         };
         let number = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.2}"));
-        let _ = writeln!(
-            text,
-            "{block:>6} {:>14} {:>14} {:>14} {:>18}",
+        table.row([
+            block.to_string(),
             number(printed_speedup(block)),
             gpu.map_or_else(String::new, |gpu| number(on_gpu(results, gpu, largest, block))),
             number(speedup(LISTING)),
             number(speedup(best)),
-        );
+        ]);
     }
+    text += &table.to_string();
     let first_gpu_seconds = BLOCKS_GPU.lines().nth(1).unwrap_or_default();
     let _ =
         writeln!(text, "\nTables II and III are a GPU's (first row of II: {first_gpu_seconds}).");

@@ -1,7 +1,6 @@
 //! `wattlock-lab bench files`: one large file, many small ones, and a cold start, each tool in turn.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,12 +13,13 @@ use wattlock_energy::Window;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::human;
+use wattlock_report::columns::Columns;
 use wattlock_report::results::Sample;
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::results::{Joules, Ratio, Results, Row};
 
 use super::child::{self, Cost};
 use super::content::{random_file, same};
-use super::joules::{self, Counted};
+use super::joules::Counted;
 use super::lab::{Lab, Windows};
 use super::sefps_runs;
 use super::tools::{self, Keys, Tool};
@@ -345,39 +345,28 @@ fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Watched
 
 /// The table for people. Medians, and in brackets the median distance from them.
 fn text(results: &Results) -> String {
-    let mut text = String::new();
     let seconds = |sample: &Sample| {
         let digits = if sample.median < 100_000_000 { 4 } else { 2 };
         let (median, mad) = (sample.median as f64 / 1e9, sample.mad as f64 / 1e9);
         format!("{median:.digits$} ({mad:.digits$})")
     };
-    let _ = writeln!(
-        text,
-        "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
-        "tool",
-        "case",
-        "wall s",
-        "CPU s",
-        "GB/s",
-        "peak memory",
-        joules::HEAD
-    );
+    let mut table = Columns::new("<<>>>>><");
+    let heads = ["tool", "case", "wall s", "CPU s", "GB/s", "peak memory"];
+    table.row(heads.into_iter().chain(Joules::HEADS));
     for row in &results.rows {
         let rate = match row.bytes {
             0 => String::new(),
             bytes => format!("{:.2}", bytes as f64 / row.wall_ns.median as f64),
         };
-        let _ = writeln!(
-            text,
-            "{:<32} {:<24} {:>16} {:>16} {:>10} {:>12} {}",
-            row.tool,
-            row.case,
+        let cells = [
+            row.tool.clone(),
+            row.case.clone(),
             seconds(&row.wall_ns),
             seconds(&row.cpu_ns),
             rate,
             row.peak_rss_bytes.map_or_else(String::new, |peak| human(peak as f64)),
-            row.joules.cells()
-        );
+        ];
+        table.row(cells.into_iter().chain(row.joules.cells()));
     }
-    text + &results.foot()
+    table.to_string() + &results.foot()
 }

@@ -52,6 +52,3 @@ pub fn modelled(row: &Row, meters: &args::Meters, clock: f64) -> Joules {
     let (gross, net) = model(meters, time(&row.wall_ns), time(&row.cpu_ns), clock);
     Joules::of(row, row.bytes, Some(gross), Some(net))
 }
-
-/// The head of [`Joules::cells`].
-pub const HEAD: &str = "CPU s/GB  energy";

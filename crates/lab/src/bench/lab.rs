@@ -155,7 +155,8 @@ impl<'a> Lab<'a> {
         let rows = self.results.rows.iter();
         let energies = rows.flat_map(|row| [&row.joules.energy, &row.joules.net]).flatten();
         let caveats = energies.flat_map(Energy::caveats);
-        self.results.advice = caveats.map(|caveat| (caveat.name(), caveat.advice())).collect();
+        self.results.advice =
+            caveats.map(|caveat| (caveat.name().into(), caveat.advice().into())).collect();
         Ok(())
     }
 

@@ -58,7 +58,7 @@ fn metrics(results: &Results) -> Metrics {
         let threads = row.threads.map_or_else(String::new, |threads| threads.to_string());
         let call = row.call_bytes.map_or_else(String::new, |call| call.to_string());
         let labels = [
-            ("bench", results.kind),
+            ("bench", results.kind.as_str()),
             ("tool", &row.tool),
             ("case", &row.case),
             ("kernel", row.kernel.as_deref().unwrap_or_default()),

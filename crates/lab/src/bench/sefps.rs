@@ -1,11 +1,9 @@
 //! What the SEFPS study prints, beside ours: speeds, speedups and parallel efficiencies.
 
-use std::fmt::Write;
-
 use wattlock_engine::Direction;
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::columns::Columns;
+use wattlock_report::results::{Joules, Ratio, Results, Row};
 
-use super::joules;
 use super::printed::printed;
 use super::sefps_equations::{Platform, efficiency};
 use crate::sefps::format::Variant;
@@ -146,29 +144,22 @@ fn speeds(
     results: &Results,
     (key, direction, stage, title): (&str, Direction, Stage, &str),
 ) -> String {
-    let mut text = format!("\n{title}\n{:<22}", "");
-    PAPERS.iter().for_each(|variant| {
-        let _ = write!(text, "{:>9}", variant.name(direction).to_uppercase());
-    });
-    text += "   here:";
     let columns: Vec<Column> =
         columns().into_iter().filter(|column| is_measured(results, direction, *column)).collect();
-    for (variant, kernel) in &columns {
+    let mut table = Columns::new("<>");
+    let theirs = PAPERS.iter().map(|variant| variant.name(direction).to_uppercase());
+    let ours = columns.iter().map(|(variant, kernel)| {
         let short = kernel.trim_start_matches("aes-").trim_end_matches("-vartime");
-        let _ = write!(text, "{:>20}", format!("{} {short}", variant.name(direction)));
-    }
-    text += "\n";
+        format!("{} {short}", variant.name(direction))
+    });
+    let heads = [String::new()].into_iter().chain(theirs);
+    table.row(heads.chain(["here:".to_owned()]).chain(ours));
     let mut line = |name: &str, platform: u8, size: &str, ours: &dyn Fn(Column) -> Option<f64>| {
-        let _ = write!(text, "{name:<22}");
-        for variant in PAPERS {
-            let printed = printed_speed(platform, key, stage, size, variant.name(direction));
-            let _ = write!(text, "{:>9}", number(printed, 4));
-        }
-        text += "        ";
-        for column in &columns {
-            let _ = write!(text, "{:>20}", number(ours(*column), 4));
-        }
-        text += "\n";
+        let printed = PAPERS.iter().map(|variant| {
+            number(printed_speed(platform, key, stage, size, variant.name(direction)), 4)
+        });
+        let cells = [name.to_owned()].into_iter().chain(printed).chain([String::new()]);
+        table.row(cells.chain(columns.iter().map(|column| number(ours(*column), 4))));
     };
     for file in files() {
         let ours = |column| gbps(row(results, direction, column, &file.name)?, stage);
@@ -181,7 +172,7 @@ fn speeds(
     let ours = |column| average(results, direction, column, |row, _| gbps(row, stage));
     line("average from 12.5 MB", 1, AVERAGE, &ours);
     line("  on platform 2", 2, AVERAGE, &|_| None);
-    text
+    format!("\n{title}\n{table}")
 }
 
 /// Of hashing the study tells one speed, whatever the file and the algorithm.
@@ -212,11 +203,8 @@ fn speedup(results: &Results, direction: Direction, stage: Stage, column: Column
 }
 
 fn speedups(results: &Results) -> String {
-    let mut text = format!(
-        "\nSpeedups over one thread (CSP, CSUP) with the same kernel, means over the files from 12.5 \
-         MB\n{:<34}{:>6}{:>6}   here:\n",
-        "", "p1", "p2"
-    );
+    let mut table = Columns::new("<>>><");
+    table.row(["", "p1", "p2", "here:"]);
     for (key, direction, stage, title) in OPERATIONS {
         for column @ (variant, kernel) in columns() {
             if stage == Stage::Hash || variant == Variant::Serial {
@@ -228,24 +216,23 @@ fn speedups(results: &Results) -> String {
                 number(printed(SPEEDUPS, &line, 4), 2)
             };
             let ours = number(speedup(results, direction, stage, column), 2);
-            let what = format!("{title}, {name}");
-            let _ = writeln!(text, "{what:<34}{:>6}{:>6}   {ours:>6}  {kernel}", of(1), of(2));
+            table.row([format!("{title}, {name}"), of(1), of(2), ours, kernel.to_owned()]);
         }
     }
-    text
+    format!(
+        "\nSpeedups over one thread (CSP, CSUP) with the same kernel, means over the files from 12.5 \
+         MB\n{table}"
+    )
 }
 
 fn efficiencies(results: &Results) -> String {
-    let mut text = format!(
-        "\nParallel efficiency of the cipher, Eqs. 6 to 8, %: as printed, and what the equations give \
-         for the printed speedups\n{:<8}{:>10}{:>10}{:>10}{:>10}   here:\n",
-        "", "p1", "by Eq.", "p2", "by Eq."
-    );
+    let mut table = Columns::new("<>>>><");
+    table.row(["", "p1", "by Eq.", "p2", "by Eq.", "here:"]);
     for (direction, operation) in [(Direction::Encrypt, "encrypt"), (Direction::Decrypt, "decrypt")]
     {
         for variant in [Variant::Parallel, Variant::Gpu, Variant::HybridRatio] {
             let name = variant.name(direction).to_uppercase();
-            let _ = write!(text, "{name:<8}");
+            let mut cells = vec![name.clone()];
             for number_of in [1, 2] {
                 let there = printed(EFFICIENCIES, &format!("{number_of},{name},"), 2);
                 let speedup = printed(SPEEDUPS, &format!("{number_of},{operation},{name},"), 4);
@@ -253,17 +240,19 @@ fn efficiencies(results: &Results) -> String {
                 let by_equation = speedup.zip(platform).and_then(|(speedup, platform)| {
                     efficiency(variant, speedup, platform.cores, platform.ratio())
                 });
-                let _ = write!(text, "{:>10}{:>10}", number(there, 2), number(by_equation, 2));
+                cells.extend([number(there, 2), number(by_equation, 2)]);
             }
-            text += "  ";
             for (_, kernel) in columns().iter().filter(|column| column.0 == variant) {
                 let ours = number(own_efficiency(results, direction, (variant, kernel)), 2);
-                let _ = write!(text, " {ours:>7} {kernel}");
+                cells.push(format!("{ours} {kernel}"));
             }
-            text += "\n";
+            table.row(cells);
         }
     }
-    text + "GPUs do not reproduce: Eq. 7 gives 25.2 % where 14.0 % is printed, and 12.1 % where 28.1 % \
+    let title = "Parallel efficiency of the cipher, Eqs. 6 to 8, %: as printed, and what the equations give \
+                 for the printed speedups";
+    format!("\n{title}\n{table}")
+        + "GPUs do not reproduce: Eq. 7 gives 25.2 % where 14.0 % is printed, and 12.1 % where 28.1 % \
             is. Their share of the work by Eq. 1 (9.8 and 22.5 times the CPU's) counts 32 lanes of a \
             multiprocessor as so many CPU cores\n"
 }
@@ -282,9 +271,7 @@ fn own_efficiency(results: &Results, direction: Direction, column: Column) -> Op
 }
 
 fn batches(results: &Results) -> String {
-    let mut text = String::from(
-        "\nNot the study's: eight files in one run, Gbit/s; `overlapped` hashes them side by side\n",
-    );
+    let mut table = Columns::new("<");
     let best = Kernel::best().name();
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         for file in files() {
@@ -294,15 +281,17 @@ fn batches(results: &Results) -> String {
                 .filter_map(|variant| {
                     let row = row(results, direction, (variant, best), &size)?;
                     let rate = number(gbps(row, Stage::Total), 3);
-                    Some(format!("{} {rate:>7}", variant.name(direction)))
+                    Some(format!("{} {rate}", variant.name(direction)))
                 })
                 .collect();
             if !rates.is_empty() {
-                let _ = writeln!(text, "{size:<14} {}", rates.join("   "));
+                table.row([size].into_iter().chain(rates));
             }
         }
     }
-    text
+    let title =
+        "Not the study's: eight files in one run, Gbit/s; `overlapped` hashes them side by side";
+    format!("\n{title}\n{table}")
 }
 
 /// CPU seconds and joules of the largest file that was measured.
@@ -314,12 +303,13 @@ fn costs(results: &Results) -> String {
     };
     let files = files();
     let largest = files.iter().rev().map(measured).find(|rows| !rows.is_empty());
-    let mut text = format!("\nWhat the largest file cost\n{:<36}{:<20}{}\n", "", "", joules::HEAD);
+    let mut table = Columns::new("<<><");
+    table.row(["case", "kernel"].into_iter().chain(Joules::HEADS));
     for row in largest.unwrap_or_default() {
-        let kernel = row.kernel.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "{:<36}{kernel:<20}{}", row.case, row.joules.cells());
+        let cells = [row.case.clone(), row.kernel.clone().unwrap_or_default()];
+        table.row(cells.into_iter().chain(row.joules.cells()));
     }
-    text
+    format!("\nWhat the largest file cost\n{table}")
 }
 
 /// Speedups and efficiencies, for the JSON.
@@ -355,16 +345,11 @@ mod tests {
         assert_eq!((files[0].name.as_str(), files[0].bytes), ("5.61 KB", 5745));
         assert_eq!(files[13].bytes, 598 << 20);
         let text = text(&Results::new("sefps"));
-        assert!(
-            text.contains("5.61 KB                  0.0303   0.0740   0.0261   0.0258"),
-            "{text}"
-        );
-        assert!(
-            text.contains("average from 12.5 MB     0.0464   0.7086   1.8400   2.0549"),
-            "{text}"
-        );
-        assert!(text.contains("Encrypting, hpp                    44.18 22.96"), "{text}");
-        assert!(text.contains("GPP          14.00     25.23     28.14     12.08"), "{text}");
-        assert!(text.contains("CPP          92.01     95.94     87.05     99.88"), "{text}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("5.61 KB 0.0303 0.0740 0.0261 0.0258"), "{text}");
+        assert!(text.contains("average from 12.5 MB 0.0464 0.7086 1.8400 2.0549"), "{text}");
+        assert!(text.contains("Encrypting, hpp 44.18 22.96"), "{text}");
+        assert!(text.contains("GPP 14.00 25.23 28.14 12.08"), "{text}");
+        assert!(text.contains("CPP 92.01 95.94 87.05 99.88"), "{text}");
     }
 }

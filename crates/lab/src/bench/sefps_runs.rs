@@ -22,6 +22,7 @@ use super::lab::{Lab, Windows};
 use super::sefps::{self, File, case};
 use crate::args;
 use crate::bench::publish;
+use crate::lock::lock;
 use crate::sefps::format::{Made, Mode, Sefps, Times, Variant, container_len, tasks};
 use crate::study::aes::{Kernel, Key};
 
@@ -387,7 +388,7 @@ fn many(
 ) -> anyhow::Result<Times> {
     let ended = std::sync::Mutex::new(Vec::new());
     how.run_many(direction, tasks, |_, made| {
-        ended.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(made);
+        lock(&ended).push(made);
     })?;
     let ended = ended.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     ended.into_iter().try_fold(Times::default(), |sum, made| {

@@ -36,9 +36,10 @@ pub fn run(args: &args::BenchStream) -> Ended {
     let threads = args::threads(args.threads);
     let mut algorithms = args.algorithms.clone();
     let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
-    let gpu = match needs_gpu {
-        true => with_gpu(threads, &args.spread.devices)?,
-        false => Err("it was not asked for".into()),
+    let gpu = if needs_gpu {
+        with_gpu(threads, &args.spread.devices)?
+    } else {
+        Err("it was not asked for".into())
     };
     if gpu.is_err() {
         algorithms.retain(|algorithm| !uses_gpu(*algorithm));

@@ -28,17 +28,19 @@ impl Ring {
 
     /// Buffered bytes, `bs` (Eq. 2): 0 for a ring that is full.
     pub fn buffered(&self) -> u64 {
-        match self.tail >= self.head {
-            true => self.tail - self.head,
-            false => self.size + self.tail - self.head,
+        if self.tail >= self.head {
+            self.tail - self.head
+        } else {
+            self.size + self.tail - self.head
         }
     }
 
     /// Free bytes, `as` (Eq. 3).
     pub fn available(&self) -> u64 {
-        match self.tail >= self.head {
-            true => self.size + self.head - self.tail,
-            false => self.head - self.tail,
+        if self.tail >= self.head {
+            self.size + self.head - self.tail
+        } else {
+            self.head - self.tail
         }
     }
 

@@ -16,6 +16,7 @@ use wattlock_stream::{Cipher, Done, Live, Message, Settings, Stats};
 use super::joules::Counted;
 use super::lab::Lab;
 use super::stream_rows::of_streams;
+use crate::lock::lock;
 
 /// The mean message of the study: 35 to 150 KiB.
 const MESSAGE: usize = 92 << 10;
@@ -85,7 +86,7 @@ impl Saturation {
     fn alone(&self, lab: &mut Lab<'_>, buffers: &[Mutex<Vec<u8>>]) -> anyhow::Result<Turn> {
         let done = AtomicU64::new(0);
         let one = |buffer: &Mutex<Vec<u8>>| {
-            let mut slots = buffer.lock().unwrap_or_else(|poison| poison.into_inner());
+            let mut slots = lock(buffer);
             let nonces = Nonces::XorIndex { base: self.nonce() };
             let cipher = RunCipher::Aead {
                 operation: Operation::Seal,

@@ -1,11 +1,9 @@
 //! What the study LECPAES prints, beside ours; and what follows.
 
-use std::fmt::Write;
-
 use clap::ValueEnum;
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::columns::Columns;
+use wattlock_report::results::{Joules, Ratio, Results, Row};
 
-use super::joules;
 use super::printed::printed;
 use super::stream_rows::{case, name, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
@@ -112,36 +110,27 @@ fn by_latency(
     table: Option<&str>,
 ) -> String {
     let all = StreamAlgorithm::value_variants();
-    let mut text = format!("\n{title}\n{:<12}", "latency µs");
-    if table.is_some() {
-        all[..4].iter().for_each(|algorithm| {
-            let _ = write!(text, "{:>10}", name(*algorithm).to_uppercase());
-        });
-    }
-    text += "   here:";
-    all.iter().for_each(|algorithm| {
-        let _ = write!(text, "{:>11}", name(*algorithm));
-    });
-    text += "\n";
+    let printed_ones = if table.is_some() { &all[..4] } else { &[] };
     let number = |value: Option<f64>| {
         value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
     };
+    let mut columns = Columns::new("<>");
+    let heads = printed_ones.iter().map(|algorithm| name(*algorithm).to_uppercase());
+    let ours = all.iter().map(|algorithm| name(*algorithm));
+    columns.row(
+        ["latency µs".to_owned()].into_iter().chain(heads).chain(["here:".to_owned()]).chain(ours),
+    );
     for latency in latencies(results) {
-        let _ = write!(text, "{latency:<12}");
-        if let Some(table) = table {
-            for column in 1..=4 {
-                let value = printed(table, &format!("{latency},"), column);
-                let _ = write!(text, "{:>10}", number(value));
-            }
-        }
-        text += "        ";
-        for algorithm in all {
-            let row = results.row(&tool(*algorithm), &case(latency));
-            let _ = write!(text, "{:>11}", number(row.and_then(&of)));
-        }
-        text += "\n";
+        let theirs = (1..=printed_ones.len()).map(|column| {
+            number(table.and_then(|table| printed(table, &format!("{latency},"), column)))
+        });
+        let ours = all
+            .iter()
+            .map(|algorithm| number(results.row(&tool(*algorithm), &case(latency)).and_then(&of)));
+        let cells = [latency.to_string()].into_iter().chain(theirs);
+        columns.row(cells.chain([String::new()]).chain(ours));
     }
-    text
+    format!("\n{title}\n{columns}")
 }
 
 fn latencies(results: &Results) -> Vec<u32> {
@@ -151,18 +140,9 @@ fn latencies(results: &Results) -> Vec<u32> {
 
 /// Every row with its delays and costs.
 fn rows(results: &Results) -> String {
-    let mut text = format!(
-        "\n{:<18} {:<24} {:<20} {:>8} {:>9} {:>9} {:>9} {:>9}  {}\n",
-        "tool",
-        "case",
-        "kernel",
-        "GB/s",
-        "in cipher",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        joules::HEAD
-    );
+    let mut table = Columns::new("<<<>>>>>><");
+    let heads = ["tool", "case", "kernel", "GB/s", "in cipher", "p50 ms", "p99 ms", "p99.9 ms"];
+    table.row(heads.into_iter().chain(Joules::HEADS));
     for row in &results.rows {
         let kernel = row.device.as_deref().or(row.kernel.as_deref()).unwrap_or_default();
         let quantile = |of: fn(&wattlock_report::results::Delays) -> u64| {
@@ -172,19 +152,17 @@ fn rows(results: &Results) -> String {
         };
         let in_cipher =
             sealing(row).map_or_else(|| "-".into(), |rate| format!("{:.3}", rate / 1e9));
-        let _ = writeln!(
-            text,
-            "{:<18} {:<24} {:<20} {:>8.3} {:>9} {:>9} {:>9} {:>9} {}",
-            row.tool,
-            row.case,
-            kernel,
-            row.rate(),
+        let cells = [
+            row.tool.clone(),
+            row.case.clone(),
+            kernel.to_owned(),
+            format!("{:.3}", row.rate()),
             in_cipher,
             quantile(|delays| delays.delay_p50_ns.median),
             quantile(|delays| delays.delay_p99_ns.median),
             quantile(|delays| delays.delay_p999_ns.median),
-            row.joules.cells(),
-        );
+        ];
+        table.row(cells.into_iter().chain(row.joules.cells()));
     }
-    text
+    format!("\n{table}")
 }

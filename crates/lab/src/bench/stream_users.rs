@@ -10,6 +10,7 @@ use wattlock_stream::{Cipher, Pool};
 use zeroize::Zeroizing;
 
 use super::stream_rounds::Message;
+use crate::lock::lock;
 use crate::simulation::SplitMix64;
 use crate::study::aes::{Kernel, Key};
 
@@ -204,7 +205,7 @@ impl Check {
         if self.all {
             self.look(user, &mut output)?;
         } else if (user as u64).is_multiple_of(self.stride) {
-            self.kept.lock().unwrap_or_else(|poison| poison.into_inner()).push((user, output));
+            lock(&self.kept).push((user, output));
             return Ok(Zeroizing::default());
         }
         Ok(output)
@@ -222,8 +223,7 @@ impl Check {
     /// # Errors
     /// That one was not.
     pub fn end(&self) -> anyhow::Result<usize> {
-        let kept =
-            std::mem::take(&mut *self.kept.lock().unwrap_or_else(|poison| poison.into_inner()));
+        let kept = std::mem::take(&mut *lock(&self.kept));
         for (index, mut output) in kept {
             self.look(index, &mut output)?;
         }

@@ -1,12 +1,13 @@
 //! The study's window: messages in a ring of bytes, whose room is that of Eq. 2 to 6.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use wattlock_stream::{Error, Use};
 
 use super::stream_ring::Ring;
+use crate::lock::lock;
 
 /// A bounded number of bytes, taken by messages from when they are put until they were handed on.
 pub struct RingWindow<T>(Mutex<State<T>>);
@@ -119,7 +120,7 @@ impl<T> RingWindow<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

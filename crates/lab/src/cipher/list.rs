@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use wattlock_host::exit::{self, Ended};
 use wattlock_host::kernels::{Kernel, kernels};
+use wattlock_report::columns::Columns;
 
 use crate::study::{Algorithm, aes};
 
@@ -49,21 +50,19 @@ fn entry(algorithm: Algorithm) -> Entry {
 }
 
 fn table(list: &List) -> String {
-    let mut text = format!("{:<14} {:>10}  {:>8}  kernels\n", "algorithm", "key bytes", "IV bytes");
+    let mut algorithms = Columns::new("<>><");
+    algorithms.row(["algorithm", "key bytes", "IV bytes", "kernels"]);
     for entry in &list.algorithms {
         let key = match entry.key_bytes {
             (shortest, longest) if shortest == longest => shortest.to_string(),
             (shortest, longest) => format!("{shortest}-{longest}"),
         };
         let study = if entry.for_study_only { "  (for study only)" } else { "" };
-        text += &format!(
-            "{:<14} {key:>10}  {:>8}  {}{study}\n",
-            entry.name,
-            entry.iv_bytes,
-            entry.kernels.join(" ")
-        );
+        let kernels = entry.kernels.join(" ") + study;
+        algorithms.row([entry.name.clone(), key, entry.iv_bytes.to_string(), kernels]);
     }
-    text += &format!("\n{:<20} here\n", "kernel");
+    let mut kernels = Columns::new("<");
+    kernels.row(["kernel", "here"]);
     for kernel in &list.kernels {
         let here = match &kernel.why_not {
             Some(why) => format!("no: {why}"),
@@ -74,7 +73,7 @@ fn table(list: &List) -> String {
             None => "yes, with --kernel".into(),
         };
         let of_hash = if kernel.name.starts_with("keccak") { " (wattlock-lab hash)" } else { "" };
-        text += &format!("{:<20} {here}{of_hash}\n", kernel.name);
+        kernels.row([kernel.name, &*format!("{here}{of_hash}")]);
     }
-    text
+    format!("{algorithms}\n{kernels}")
 }

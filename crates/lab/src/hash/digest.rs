@@ -12,6 +12,7 @@ use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_file::Input;
 
 use super::tree::TreeStream;
+use crate::lock::lock;
 
 /// Bytes of every digest here.
 pub const DIGEST_LEN: usize = 32;
@@ -113,7 +114,7 @@ fn side_by_side(
                 return;
             }
             let finished = advance(kernel, &mut lanes);
-            done.lock().unwrap_or_else(PoisonError::into_inner).extend(finished);
+            lock(&done).extend(finished);
         }
     })?;
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
 //! A tree hash whose leaves are dealt to the engine's workers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::lock::lock;
 use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::tree_hash::{Root, TreeHash};
 use wattlock_engine::{Engine, Error};
@@ -47,7 +48,7 @@ impl TreeStream {
         let outputs = values.chunks_mut(self.hash.leaves_len(piece).max(1)).map(Mutex::new);
         let pieces: Vec<_> = leaves.chunks(piece).zip(outputs).collect();
         engine.for_each(&pieces, |(chunks, values)| {
-            let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut values = lock(values);
             self.hash.leaves(self.kernel, chunks, &mut values);
         })?;
         drop(pieces);

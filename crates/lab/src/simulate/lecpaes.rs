@@ -1,11 +1,10 @@
 //! `wattlock-lab simulate lecpaes`: the LECPAES paper's experiment in virtual time.
 
-use std::fmt::Write;
-
 use anyhow::Context;
 use wattlock_host::exit::{self, Ended};
+use wattlock_report::columns::Columns;
 
-use super::lecpaes_document::Document;
+use super::lecpaes_document::document;
 use super::{Outlet, lecpaes_paper};
 use crate::args;
 use crate::simulation::platform::MIB;
@@ -18,11 +17,8 @@ pub fn run(args: &args::SimulateLecpaes) -> Ended {
     let runs = experiment
         .grid(&algorithms, &args.latency)
         .with_context(|| "the window does not hold the longest message".to_owned())?;
-    let comparison = match args.paper {
-        true => Comparison::new(&runs, Seed::of(args.seed)),
-        false => None,
-    };
-    let document = Document::new(&experiment, &runs, comparison.as_ref());
+    let comparison = if args.paper { Comparison::new(&runs, Seed::of(args.seed)) } else { None };
+    let document = document(&experiment, &runs, comparison.as_ref());
     outlet.write(&text(&experiment, &runs, comparison.as_ref()), &document)?;
     Ok(comparison.map_or(0, |comparison| judged(&comparison)).into())
 }
@@ -74,8 +70,8 @@ const MODEL: &str = "virtual time on a model of the paper's machine (Tesla K20M,
      MODELLED, NOT MEASURED";
 
 fn table(runs: &[Run]) -> String {
-    let mut text = format!(
-        "\n{:<17}{:>11}{:>11}{:>14}{:>9}{:>17}{:>13}{:>10}{:>10}\n",
+    let mut table = Columns::new("<>");
+    table.row([
         "algorithm",
         "latency µs",
         "seconds",
@@ -85,23 +81,25 @@ fn table(runs: &[Run]) -> String {
         "clock calls",
         "p50 ms",
         "p99 ms",
-    );
+    ]);
     for Run { algorithm, latency_us, outcome } in runs {
-        let ms = |share| outcome.delay_ns(share).unwrap_or(0) as f64 / 1e6;
-        let _ = writeln!(
-            text,
-            "{algorithm:<17}{latency_us:>11}{:>11.3}{:>14.2}{:>9.2}{:>17.5}{:>13}{:>10.2}{:>10.2}",
-            outcome.elapsed_ns as f64 / 1e9,
-            outcome.model_joules,
-            outcome.rate() / MIB,
-            outcome.retransmission_rate(),
-            outcome.clock_calls,
+        let ms = |share| format!("{:.2}", outcome.delay_ns(share).unwrap_or(0) as f64 / 1e6);
+        table.row([
+            algorithm.to_string(),
+            latency_us.to_string(),
+            format!("{:.3}", outcome.elapsed_ns as f64 / 1e9),
+            format!("{:.2}", outcome.model_joules),
+            format!("{:.2}", outcome.rate() / MIB),
+            format!("{:.5}", outcome.retransmission_rate()),
+            outcome.clock_calls.to_string(),
             ms(0.5),
             ms(0.99),
-        );
+        ]);
     }
-    text + "\nretransmissions are for each message; p50 and p99 are delays from the first attempt to \
-            submit a message until it is sealed\n"
+    format!(
+        "\n{table}\nretransmissions are for each message; p50 and p99 are delays from the first \
+         attempt to submit a message until it is sealed\n"
+    )
 }
 
 #[cfg(test)]

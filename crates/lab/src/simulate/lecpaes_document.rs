@@ -1,114 +1,39 @@
 //! The experiment as JSON: `docs/spec/simulate.md`.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use wattlock_report::simulation::{self, Delay, Paper, Rung, Simulation};
 
 use crate::simulation::{Bar, Cell, Comparison, Experiment, Run, Unit};
 
-/// The document.
-#[derive(Debug, Serialize)]
-pub struct Document {
-    schema: &'static str,
-    kind: &'static str,
-    created_unix_s: u64,
-    wattlock: &'static str,
-    class: &'static str,
-    platform: &'static str,
-    settings: Settings,
-    runs: Vec<Outcome>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paper: Option<Paper>,
-}
-
-#[derive(Debug, Serialize)]
-struct Settings {
-    seed: u64,
-    users: usize,
-    window_bytes: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Outcome {
-    algorithm: &'static str,
-    latency_us: u64,
-    messages: u64,
-    bytes: u64,
-    elapsed_ns: u64,
-    bytes_per_s: f64,
-    retransmissions: u64,
-    retransmissions_per_message: f64,
-    batches: u64,
-    clock_calls: u64,
-    model_energy_uj: u64,
-    rungs: Vec<Rung>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay_ns: Option<Delay>,
-}
-
-#[derive(Debug, Serialize)]
-struct Rung {
-    name: String,
-    set_ns: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Delay {
-    p50: u64,
-    p99: u64,
-    max: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct Paper {
-    met: bool,
-    figure_8_mean_error: f64,
-    cells: Vec<Number>,
-}
-
-#[derive(Debug, Serialize)]
-struct Number {
-    figure: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latency_us: Option<u64>,
-    column: &'static str,
-    unit: &'static str,
-    printed: f64,
-    simulated: f64,
-    error: f64,
-    relative: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    met: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exempt: Option<String>,
-}
-
-impl Document {
-    /// Of an experiment and its runs.
-    pub fn new(experiment: &Experiment, runs: &[Run], comparison: Option<&Comparison>) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let Experiment { seed, users, window } = *experiment;
-        Self {
-            schema: "wattlock-simulation/1",
-            kind: "lecpaes",
-            created_unix_s: now.as_secs(),
-            wattlock: env!("CARGO_PKG_VERSION"),
-            class: "modelled",
-            platform: "Tesla K20M, 2 x Xeon E5-2640 v2",
-            settings: Settings { seed, users, window_bytes: window },
-            runs: runs.iter().map(|run| outcome(run, window)).collect(),
-            paper: comparison.map(|comparison| Paper {
-                met: comparison.is_met(),
-                figure_8_mean_error: comparison.figure_8_mean_error(),
-                cells: comparison.cells.iter().map(number).collect(),
-            }),
-        }
+/// The document of an experiment and its runs.
+pub fn document(
+    experiment: &Experiment,
+    runs: &[Run],
+    compared: Option<&Comparison>,
+) -> Simulation {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let Experiment { seed, users, window } = *experiment;
+    let settings = [("seed", seed), ("users", users as u64), ("window_bytes", window)];
+    Simulation {
+        schema: "wattlock-simulation/1".to_owned(),
+        kind: "lecpaes".to_owned(),
+        created_unix_s: now.as_secs(),
+        wattlock: env!("CARGO_PKG_VERSION").to_owned(),
+        class: "modelled".to_owned(),
+        platform: "Tesla K20M, 2 x Xeon E5-2640 v2".to_owned(),
+        settings: BTreeMap::from(settings.map(|(key, value)| (key.to_owned(), value))),
+        runs: runs.iter().map(|run| outcome(run, window)).collect(),
+        paper: compared.map(|comparison| Paper {
+            met: comparison.is_met(),
+            figure_8_mean_error: comparison.figure_8_mean_error(),
+            cells: comparison.cells.iter().map(number).collect(),
+        }),
     }
 }
 
-fn outcome(run: &Run, window: u64) -> Outcome {
+fn outcome(run: &Run, window: u64) -> simulation::Run {
     let Run { algorithm, latency_us, outcome } = run;
     let machine = algorithm.machine(window);
     let names = machine.ladder.rungs().iter().map(|rung| rung.name.clone());
@@ -116,8 +41,8 @@ fn outcome(run: &Run, window: u64) -> Outcome {
         let of = |share| outcome.delay_ns(share);
         Some(Delay { p50: of(0.5)?, p99: of(0.99)?, max: of(1.0)? })
     };
-    Outcome {
-        algorithm: algorithm.name(),
+    simulation::Run {
+        algorithm: algorithm.name().to_owned(),
         latency_us: *latency_us,
         messages: outcome.messages,
         bytes: outcome.bytes,
@@ -133,21 +58,22 @@ fn outcome(run: &Run, window: u64) -> Outcome {
     }
 }
 
-fn number(cell: &Cell) -> Number {
+fn number(cell: &Cell) -> simulation::Cell {
     let (limit, exempt) = match cell.bar {
         Bar::Relative(limit) | Bar::Absolute(limit) => (Some(limit), None),
         Bar::Exempt(why) => (None, Some(why.to_string())),
     };
-    Number {
-        figure: cell.figure,
+    let unit = match cell.unit {
+        Unit::Joules => "model_j",
+        Unit::Mib => "mib_per_s",
+        Unit::Retransmissions => "per_message",
+        Unit::Saving => "model_share",
+    };
+    simulation::Cell {
+        figure: cell.figure.to_owned(),
         latency_us: cell.latency_us,
-        column: cell.column,
-        unit: match cell.unit {
-            Unit::Joules => "model_j",
-            Unit::Mib => "mib_per_s",
-            Unit::Retransmissions => "per_message",
-            Unit::Saving => "model_share",
-        },
+        column: cell.column.to_owned(),
+        unit: unit.to_owned(),
         printed: cell.printed,
         simulated: cell.simulated,
         error: cell.error(),

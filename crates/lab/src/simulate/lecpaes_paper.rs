@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::simulation::platform::k20m;
 use crate::simulation::{Algorithm, Bar, Cell, Comparison, FIGURE_8_MEAN, Outcome, Run, Unit, Why};
+use wattlock_report::columns::Columns;
 
 /// All figures and tables, why some numbers are not held to, and whether the others are met.
 pub fn text(comparison: &Comparison, runs: &[Run]) -> String {
@@ -62,41 +63,42 @@ fn table(cells: &[&Cell]) -> String {
     let (alone, columns): (Vec<&str>, Vec<&str>) = columns
         .into_iter()
         .partition(|column| cells.iter().filter(|cell| cell.column == *column).count() == 1);
-    let mut text = format!("{:>8}", "µs");
-    for column in &columns {
-        let _ = write!(text, "  {column:>27}");
-    }
+    let mut table = Columns::new(">");
+    let heads = columns.iter().flat_map(|column| [*column, "printed", "error"]);
+    table.row(["µs"].into_iter().chain(heads));
     for row in rows {
-        let _ = write!(text, "\n{:>8}", row.map_or("mean".to_owned(), |us| us.to_string()));
-        for column in &columns {
+        let first = row.map_or("mean".to_owned(), |us| us.to_string());
+        let told = columns.iter().flat_map(|column| {
             let of = |cell: &&&Cell| cell.column == *column && cell.latency_us == row;
-            let told = cells.iter().find(of).map(|cell| told(cell)).unwrap_or_default();
-            let _ = write!(text, "  {told:>27}");
-        }
+            cells.iter().find(of).map(|cell| told(cell)).unwrap_or_default()
+        });
+        table.row([first].into_iter().chain(told));
     }
-    let mut text: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let mut text = table.to_string();
     for cell in cells.iter().filter(|cell| alone.contains(&cell.column)) {
-        let _ = writeln!(text, "{}: {}", name(cell), told(cell).trim());
+        let _ = writeln!(text, "{}: {}", name(cell), told(cell).join(" ").trim_end());
     }
     text
 }
 
-/// "10436.89 10481.36  -0.42 ".
-fn told(cell: &Cell) -> String {
+/// "10436.89", "10481.36", "-0.4% ": ours, the printed one, and how far they are apart.
+fn told(cell: &Cell) -> [String; 3] {
     let digits = match cell.unit {
         Unit::Joules | Unit::Mib => 2,
         Unit::Retransmissions | Unit::Saving => 4,
     };
-    let error = match cell.is_relative() {
-        true => format!("{:+.1}%", 100.0 * cell.error()),
-        false => format!("{:+.digits$}", cell.error()),
+    let error = if cell.is_relative() {
+        format!("{:+.1}%", 100.0 * cell.error())
+    } else {
+        format!("{:+.digits$}", cell.error())
     };
     let mark = match cell.is_met() {
         None => exempt(cell).map_or(' ', letter),
         Some(true) => ' ',
         Some(false) => '!',
     };
-    format!("{:>9.digits$} {:>8.digits$} {error:>7}{mark}", cell.simulated, cell.printed)
+    let [ours, printed] = [cell.simulated, cell.printed].map(|value| format!("{value:.digits$}"));
+    [ours, printed, format!("{error}{mark}")]
 }
 
 fn name(cell: &Cell) -> String {
@@ -123,10 +125,8 @@ fn verdict(comparison: &Comparison) -> String {
     let missed = comparison.missed().count();
     let mean = 100.0 * comparison.figure_8_mean_error();
     let limit = 100.0 * FIGURE_8_MEAN;
-    let mean = match mean <= limit {
-        true => format!("mean error of Figure 8 {mean:.2} %, at most {limit} %"),
-        false => format!("mean error of Figure 8 {mean:.2} %, MORE than {limit} %"),
-    };
+    let bound = if mean <= limit { "at most" } else { "MORE than" };
+    let mean = format!("mean error of Figure 8 {mean:.2} %, {bound} {limit} %");
     let exempt = comparison.cells.len() - held;
     match missed {
         0 => format!(

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use wattlock_file::Shown;
 use wattlock_host::exit::Ended;
+use wattlock_report::columns::Columns;
 
 use super::Outlet;
 use super::policies_document::Document;
@@ -82,11 +83,13 @@ fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &
     };
     let mut text = format!(
         "{what}; curve {}; window {:.2} MiB; deadline {:.0} ms\n\
-         virtual time on a model of the machine: joules are MODELLED, NOT MEASURED\n\n\
-         {:<16}{:>7}{:>9}  {:<16}{:>10}{:>8}{:>8}{:>10}{:>11}{:>12}\n",
+         virtual time on a model of the machine: joules are MODELLED, NOT MEASURED\n\n",
         Shown(&args.curve),
         study.window as f64 / MIB,
         study.deadline * 1e3,
+    );
+    let mut table = Columns::new("<>><>");
+    table.row([
         "stream",
         "MiB/s",
         "bound W",
@@ -97,15 +100,16 @@ fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &
         "refusals",
         "rungs set",
         "keeps both",
-    );
+    ]);
     for trial in trials {
         let seconds = trial.seconds;
         let bound = trial.bound.map_or("none".into(), |joules| format!("{:.2}", joules / seconds));
-        let head = format!("{:<16}{:>7.1}{bound:>9}", trial.stream, trial.load / MIB);
-        for (at, row) in trial.rows.iter().enumerate() {
-            let _ = writeln!(text, "{:<32}{}", if at == 0 { &head } else { "" }, line(row));
+        let mut head = [trial.stream.to_string(), format!("{:.1}", trial.load / MIB), bound];
+        for row in &trial.rows {
+            table.row(std::mem::take(&mut head).into_iter().chain(cells(row)));
         }
     }
+    text += &table.to_string();
     if args.trace.is_none() {
         text += &summary(trials.len(), means);
     }
@@ -119,35 +123,27 @@ fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &
     text
 }
 
-fn line(row: &Row) -> String {
-    let [p50, p99, _] = row.delays.map(|delay| delay * 1e3);
-    format!(
-        "  {:<16}{:>10}{p50:>8.1}{p99:>8.1}{:>10.5}{:>11}{:>12}",
-        row.velocity.name(),
-        ratio(row.ratio),
-        row.refusals,
-        row.changes,
-        if row.keeps { "yes" } else { "no" },
-    )
+fn cells(row: &Row) -> [String; 7] {
+    let [p50, p99, _] = row.delays.map(|delay| format!("{:.1}", delay * 1e3));
+    let name = row.velocity.name().to_owned();
+    let keeps = if row.keeps { "yes" } else { "no" };
+    let (refusals, changes) = (format!("{:.5}", row.refusals), row.changes.to_string());
+    [name, ratio(row.ratio), p50, p99, refusals, changes, keeps.to_owned()]
 }
 
 fn summary(streams: usize, means: &[Mean]) -> String {
-    let mut text = format!(
-        "\n{:<16}{:>24}{:>24}{:>8}{:>14}\n",
-        "policy", "J / bound, smooth", "J / bound, bursty", "worst", "streams kept"
-    );
+    let mut table = Columns::new("<>");
+    table.row(["policy", "J / bound, smooth", "J / bound, bursty", "worst", "streams kept"]);
     for mean in means {
-        let _ = writeln!(
-            text,
-            "{:<16}{:>24}{:>24}{:>8}{:>14}",
-            mean.velocity.name(),
+        table.row([
+            mean.velocity.name().to_owned(),
             ratio(mean.smooth),
             ratio(mean.bursty),
             ratio(mean.worst),
             format!("{} of {streams}", mean.kept),
-        );
+        ]);
     }
-    text
+    format!("\n{table}")
 }
 
 fn ratio(ratio: Option<f64>) -> String {

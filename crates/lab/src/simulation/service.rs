@@ -125,9 +125,10 @@ impl<'a> Device<'a> {
     /// Bytes sealed in a second just now.
     fn rate(&self) -> f64 {
         let stalled = self.velocity.waits_for_clock() && self.change.is_some();
-        match self.in_flight.is_empty() || stalled {
-            true => 0.0,
-            false => self.curve.ladder.rungs()[self.rung].rate,
+        if self.in_flight.is_empty() || stalled {
+            0.0
+        } else {
+            self.curve.ladder.rungs()[self.rung].rate
         }
     }
 

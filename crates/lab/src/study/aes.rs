@@ -21,7 +21,7 @@ impl Kernel {
     /// The name of [`Kernel::TtableVartime`].
     pub const TTABLE: &str = "aes-ttable-vartime";
 
-    /// The names of all kernels, those of other CPUs included, from the plainest to the fastest.
+    /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 4] =
         [Self::TTABLE, AesKernel::NAMES[0], AesKernel::NAMES[1], AesKernel::NAMES[2]];
 
@@ -41,13 +41,18 @@ impl Kernel {
         }
     }
 
-    /// The kernels that run on this CPU.
+    /// The kernels that run on this CPU, the slowest first.
     pub fn all() -> Vec<Self> {
         let product = AesKernel::all().into_iter().map(Self::Product);
         [Self::TtableVartime].into_iter().chain(product).collect()
     }
 
-    /// The name that flag, bench and JSON share.
+    /// The kernels that do not, each with the reason.
+    pub fn absent() -> Vec<(&'static str, String)> {
+        AesKernel::absent()
+    }
+
+    /// The name that file, flag, bench and JSON share.
     pub fn name(self) -> &'static str {
         match self {
             Self::Product(kernel) => kernel.name(),

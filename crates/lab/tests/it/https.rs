@@ -166,10 +166,11 @@ fn the_study_is_set_beside_ours() {
         .unwrap();
     assert_exit(&ran, 0);
     let text = stdout(&ran);
-    assert!(text.contains("966.23      900.66"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("966.23 900.66"), "{text}");
     assert!(!can_serve() || text.contains("ECDHE-RSA-AES256-SHA384\n"), "{text}");
     if can_serve() && has_program("ab") {
-        assert!(text.contains("1 KiB, by ab    openssl "), "{text}");
+        assert!(words.contains("1 KiB, by ab openssl "), "{text}");
     }
     assert!(text.contains("openssl speed") && text.contains("wattlock engine"), "{text}");
 }

@@ -240,8 +240,14 @@ fn hostile_inputs_are_refused_by_name() {
         (r#"{"schema": "wattlock-results/2", "rows": []}"#, "newer"),
         (r#"{"schema": "wattlock-results/1"}"#, "no rows"),
         (r#"{"schema": "wattlock-results/1", "rows": []}"#, "no rows"),
-        (r#"{"schema": "wattlock-results/1", "rows": {}}"#, "rows is not a list"),
-        (r#"{"schema": "wattlock-results/1", "rows": [7]}"#, "rows[0] is not an object"),
+        (
+            r#"{"schema": "wattlock-results/1", "rows": {}}"#,
+            "rows: invalid type: map, expected a sequence",
+        ),
+        (
+            r#"{"schema": "wattlock-results/1", "rows": [7]}"#,
+            "rows[0] is 7: invalid type: integer `7`",
+        ),
         (r#"{"schema": "wattlock-measure/1", "runs": []}"#, "no rows"),
         (&changed("median", "-5"), "rows[0].wall_ns.median is -5"),
         (&changed("median", "1e308"), "rows[0].wall_ns.median is 1e"),
@@ -249,7 +255,7 @@ fn hostile_inputs_are_refused_by_name() {
         (&changed("median", "18446744073709551615"), "not a whole number"),
         (&changed("min", "800"), "not between min and max"),
         (&changed("bytes", "\"many\""), "rows[0].bytes is many"),
-        (&changed("tool", "7"), "rows[0].tool is not a text"),
+        (&changed("tool", "7"), "rows[0].tool is 7: invalid type: integer `7`, expected a string"),
         (&"[".repeat(100_000), "not JSON"),
     ];
     for (text, why) in refused {
@@ -298,8 +304,8 @@ fn classes_that_contradict_their_numbers_are_refused() {
             "modelled and has energy_uj",
         ),
         (json!({"class": "unavailable", "energy_uj": interval}), "unavailable and has energy_uj"),
-        (json!({"class": "sworn", "energy_uj": interval}), "not known"),
-        (json!({"energy_uj": interval}), "no class"),
+        (json!({"class": "sworn", "energy_uj": interval}), "unknown variant `sworn`"),
+        (json!({"energy_uj": interval}), "missing field `class`"),
         (
             json!({"class": "measured", "energy_uj": {"lo": 3, "best": 2, "hi": 1}}),
             "not an interval",

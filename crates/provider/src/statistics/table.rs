@@ -198,12 +198,12 @@ fn reopened(path: &FilePath, flags: OFlags) -> io::Result<OwnedFd> {
     }
     let mut magic = [0; MAGIC.len()];
     rustix::io::pread(&file, &mut magic, 0)?;
-    match magic == MAGIC && rustix::fs::fstat(&file)?.st_size == size_of::<Table>() as i64 {
-        true => Ok(file),
-        false if magic != MAGIC && magic.starts_with(ANY_VERSION) => {
-            wrong("it was made by another version of the provider")
-        }
-        false => wrong("it is not a table of statistics"),
+    if magic == MAGIC && rustix::fs::fstat(&file)?.st_size == size_of::<Table>() as i64 {
+        Ok(file)
+    } else if magic != MAGIC && magic.starts_with(ANY_VERSION) {
+        wrong("it was made by another version of the provider")
+    } else {
+        wrong("it is not a table of statistics")
     }
 }
 

@@ -277,10 +277,9 @@ fn workers_of_nginx_open_the_device_for_themselves() {
         let sum = |of: &dyn Fn(&Statistics) -> u64| all.iter().map(of).sum::<u64>();
         assert!(sum(&|one| one.times(Event::Absent)) > 0, "{suite}: a page waited for a driver");
         assert_eq!(sum(&|one| one.times(Event::Fault)), 0, "{suite}");
-        let many = match suite.contains("GCM") {
-            true => statistics::Path::GcmMultiblock,
-            false => statistics::Path::CompositeMultiblock,
-        };
+        let is_gcm = suite.contains("GCM");
+        use statistics::Path::{CompositeMultiblock, GcmMultiblock};
+        let many = if is_gcm { GcmMultiblock } else { CompositeMultiblock };
         assert!(site.counted(many).calls > 0, "{suite}");
         // A page of 2 MiB is 17 writes; another worker may have got it, whose device is not open.
         let more = accelerated() - before;

@@ -169,10 +169,8 @@ fn cbc_with_either_order_of_mac_goes_through_the_provider(openssl: OpenSsl) {
         for option in ["EncryptThenMac", "-EncryptThenMac"] {
             // Without Encrypt-then-MAC, libssl prefers the composite where there is one.
             let composite = suite == "ECDHE-RSA-AES128-SHA256" && option == "-EncryptThenMac";
-            let path = match composite {
-                true => statistics::Path::CompositeRecord,
-                false => statistics::Path::CbcRecord,
-            };
+            use statistics::Path::{CbcRecord, CompositeRecord};
+            let path = if composite { CompositeRecord } else { CbcRecord };
             let before = site.counted(path).bytes;
             let setting = format!("ssl_ciphers {suite}; ssl_conf_command Options {option};");
             let server = site.nginx(true, &setting);

@@ -18,6 +18,7 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use super::{Address, Counters, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
+use crate::lock::lock;
 
 mod task;
 
@@ -350,14 +351,15 @@ impl Outbox {
 
     fn note_kept(&self, units: u64, more: bool) {
         let kept = &self.shared.counters.kept;
-        match more {
-            true => kept.fetch_add(units, Ordering::Relaxed),
-            false => kept.fetch_sub(units, Ordering::Relaxed),
+        if more {
+            kept.fetch_add(units, Ordering::Relaxed)
+        } else {
+            kept.fetch_sub(units, Ordering::Relaxed)
         };
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 }
 

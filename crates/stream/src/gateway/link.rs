@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use wattlock_engine::Operation;
@@ -23,6 +23,7 @@ use super::{Address, Counters, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
 use crate::job;
 use crate::live::{Done, Sink};
+use crate::lock::lock;
 use crate::message::{Cipher, Message};
 
 /// The sink of a sealing gateway that sends to a peer.
@@ -330,7 +331,7 @@ impl Link {
 impl Sink for Link {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
         let queue = Arc::clone(self.sealing.queue());
-        let queued = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let queued = lock(&queue).pop_front();
         let Some(Queued { before, what, after }) = queued else { return Ok(()) };
         for piece in before {
             if let Some(pending) = pending_of(piece) {

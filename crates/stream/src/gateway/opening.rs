@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
@@ -11,6 +11,7 @@ use wattlock_engine::crypto::Secret;
 use super::{Counters, Error, Lane, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::live::{Done, Sink};
+use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::window::Room;
@@ -293,9 +294,4 @@ impl Opened {
             Event::Closed => self.exit.flush(),
         }
     }
-}
-
-/// Nothing that is half done is left behind when one panics: the stream then ends.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,13 +1,14 @@
 //! Writes sealed streams to standard output or to files.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use super::sealing::{NextStep, Piece, Queue, Queued};
 use super::{Counters, Outlet, Sealing};
 use crate::live::{Done, Sink};
+use crate::lock::lock;
 
 /// The sink of a sealing gateway that has an [`Outlet`].
 pub(super) struct Sealed {
@@ -82,9 +83,4 @@ impl Sink for Sealed {
     fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
         self.rest()
     }
-}
-
-/// Nothing that is half done is left behind when one panics: the stream then ends.
-fn lock(queue: &Queue) -> MutexGuard<'_, std::collections::VecDeque<Queued>> {
-    queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use wattlock_engine::crypto::{Secret, TAG_LEN};
@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 use super::split::{Split, Whole};
 use super::{Counters, Error, Lane, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
+use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::window::Room;
@@ -433,9 +434,4 @@ impl Lane for SealingLane {
         }
         Ok(())
     }
-}
-
-/// Nothing that is half done is left behind when one panics: the stream then ends.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

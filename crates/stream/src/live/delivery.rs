@@ -12,6 +12,7 @@ use std::time::Instant;
 use super::recorder::Recorder;
 use super::{Done, Sink};
 use crate::error::Error;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::window::{Held, Taken};
@@ -156,7 +157,7 @@ impl Delivery {
 
     /// A sink that panics does so without this lock.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.state)
     }
 }
 

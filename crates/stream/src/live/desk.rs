@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Setter, Shared};
 use crate::bell::Bell;
 use crate::ladder::Ladder;
+use crate::lock::lock;
 use crate::message::Message;
 use crate::policy::{Sense, Velocity};
 use crate::window::{Taken, Window};
@@ -123,9 +124,10 @@ impl Desk {
 
     /// Workers that may work at a rung.
     fn allowed(&self, rung: usize) -> usize {
-        match self.by_workers {
-            true => (self.ladder.rungs()[rung].speed.round() as usize).clamp(1, self.workers),
-            false => self.workers,
+        if self.by_workers {
+            (self.ladder.rungs()[rung].speed.round() as usize).clamp(1, self.workers)
+        } else {
+            self.workers
         }
     }
 
@@ -200,6 +202,6 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, Working> {
-        self.crew.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.crew)
     }
 }

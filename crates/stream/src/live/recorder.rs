@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use crate::lock::lock;
 use crate::window::Use;
 
 /// What a stream did since it was started, and how it is now.
@@ -57,9 +58,10 @@ impl Delays {
     /// The delay that this share of the messages does not exceed; zero of none. `0.99` is the 99th
     /// percentile.
     pub fn quantile(&self, share: f64) -> Duration {
-        match self.0.is_empty() {
-            true => Duration::ZERO,
-            false => Duration::from_nanos(self.0.value_at_quantile(share)),
+        if self.0.is_empty() {
+            Duration::ZERO
+        } else {
+            Duration::from_nanos(self.0.value_at_quantile(share))
         }
     }
 
@@ -168,9 +170,4 @@ fn add(counter: &AtomicU64, count: u64) {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Nothing panics while these locks are held.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -44,9 +44,12 @@ pub fn bounds(bits: usize) -> impl Iterator<Item = Contender<'static>> {
 pub fn keccak_bound(short: bool) -> [Contender<'static>; 1] {
     let kernel = KeccakKernel::best();
     let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
-    contender.run = Box::new(move |_| match short {
-        true => roofline::keccak_12_rounds(kernel, 200),
-        false => roofline::keccak_24_rounds(kernel, 100),
+    contender.run = Box::new(move |_| {
+        if short {
+            roofline::keccak_12_rounds(kernel, 200)
+        } else {
+            roofline::keccak_24_rounds(kernel, 100)
+        }
     });
     [contender]
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::columns::Columns;
+use wattlock_report::results::{Joules, Ratio, Results, Row};
 
-use super::super::joules;
 use super::super::rates::{Case, Contender, Effort, measure};
 use super::contenders::{BOUND, MEMORY};
 use super::{CALLS, RECORD};
@@ -137,41 +137,35 @@ pub fn ratios(results: &mut Results) {
 
 /// The table for people: medians, and in brackets the median distance from them in per cent.
 pub fn table(results: &Results) -> String {
-    let mut text = String::new();
+    let mut table = Columns::new("<>>>>>><");
     let mut before = (String::new(), None);
     for row in &results.rows {
         if (row.case.clone(), row.call_bytes) != before {
             before = (row.case.clone(), row.call_bytes);
-            let call = row.call_bytes.unwrap_or(0);
-            text += &format!(
-                "\n{:<52} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
-                format!("{}, {call} bytes a call", row.case),
-                "threads",
-                "GB/s",
-                "c/B",
-                "bound",
-                "memory",
-                joules::HEAD
-            );
+            let what = format!("{}, {} bytes a call", row.case, row.call_bytes.unwrap_or(0));
+            table.row([""]);
+            let heads = [&*what, "threads", "GB/s", "c/B", "bound", "memory"];
+            table.row(heads.into_iter().chain(Joules::HEADS));
         }
         let tool = match &row.kernel {
-            Some(kernel) => format!("{} ({kernel})", row.tool),
-            None => row.tool.clone(),
+            Some(kernel) => format!("  {} ({kernel})", row.tool),
+            None => format!("  {}", row.tool),
         };
         let percent = |value: Option<f64>| {
             value.map_or_else(String::new, |value| format!("{:.0} %", 100.0 * value))
         };
         let spread = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
-        text += &format!(
-            "  {tool:<50} {:>7} {:>15} {:>7} {:>7} {:>7}  {}\n",
+        let cells = [
+            tool,
             row.threads.map_or_else(String::new, |threads| threads.to_string()),
             format!("{:.3} ({spread:.0} %)", row.rate()),
             row.cycles_per_byte.map_or_else(String::new, |cycles| format!("{cycles:.2}")),
             percent(row.fraction_of_bound),
             percent(row.fraction_of_memory),
-            row.joules.cells(),
-        );
+        ];
+        table.row(cells.into_iter().chain(row.joules.cells()));
     }
+    let mut text = table.to_string();
     if let Some(clock) = results.settings.get("clock_ghz") {
         text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
     }

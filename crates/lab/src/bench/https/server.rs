@@ -195,19 +195,19 @@ fn configuration(setup: &Setup<'_>, port: u16) -> String {
             "ssl_protocols TLSv1.2; ssl_ciphers {name}; ssl_conf_command Options -EncryptThenMac;"
         ),
     };
-    let buffers = match setup.large_buffers {
-        true => "ssl_buffer_size 124k; output_buffers 1 124k;",
-        false => "",
-    };
+    let buffers =
+        if setup.large_buffers { "ssl_buffer_size 124k; output_buffers 1 124k;" } else { "" };
     // A worker does not need root's rights; who is not root cannot give them away.
-    let user = match rustix::process::geteuid().is_root() {
-        true => format!("user nobody {};", group()),
-        false => String::new(),
+    let user = if rustix::process::geteuid().is_root() {
+        format!("user nobody {};", group())
+    } else {
+        String::new()
     };
     // nginx takes its environment from a worker, and PoCL needs this much of it.
-    let kept = match setup.environment.iter().any(|(name, _)| *name == KERNELS) {
-        true => format!("env PATH;\nenv {KERNELS};\n"),
-        false => String::new(),
+    let kept = if setup.environment.iter().any(|(name, _)| *name == KERNELS) {
+        format!("env PATH;\nenv {KERNELS};\n")
+    } else {
+        String::new()
     };
     format!(
         "daemon off;\nworker_processes 1;\npid pid;\nerror_log said;\n{user}\n{kept}\

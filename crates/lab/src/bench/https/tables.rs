@@ -2,47 +2,38 @@
 
 use std::fmt::Write;
 
-use wattlock_report::results::{Ratio, Results, Row};
+use wattlock_report::columns::Columns;
+use wattlock_report::results::{Joules, Ratio, Results, Row};
 
 use super::contenders::Contender;
 use super::primitive;
 use crate::args::Suite;
-use crate::bench::joules;
 
 /// Pages by suite, and the cipher alone.
 pub fn text(results: &Results) -> String {
     let mut text = String::new();
     let (pages, alone): (Vec<&Row>, Vec<&Row>) =
         results.rows.iter().partition(|row| row.requests.is_some());
-    let mut suite = "";
-    for row in pages {
-        let (of, page) = row.case.split_once(", ").unwrap_or((&row.case, ""));
-        if of != suite {
-            suite = of;
-            let _ = writeln!(
-                text,
-                "\n{suite}\n{:<16}{:<32}{:>12}{:>9}{:>9}{:>16}  {}",
-                "page",
-                "served by",
-                "requests/s",
-                "(mad)",
-                "MB/s",
-                "CPU µs/request",
-                joules::HEAD
-            );
+    let suite = |row: &Row| row.case.split_once(", ").map_or("", |(suite, _)| suite).to_owned();
+    for pages in pages.chunk_by(|one, other| suite(one) == suite(other)) {
+        let mut table = Columns::new("<<>>>>><");
+        let heads = ["page", "served by", "requests/s", "(mad)", "MB/s", "CPU µs/request"];
+        table.row(heads.into_iter().chain(Joules::HEADS));
+        for row in pages {
+            let (_, page) = row.case.split_once(", ").unwrap_or((&row.case, ""));
+            let per_second = 1e9 / row.wall_ns.median.max(1) as f64;
+            let mad = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
+            let cells = [
+                page.to_owned(),
+                row.tool.clone(),
+                format!("{per_second:.1}"),
+                format!("{mad:.1} %"),
+                format!("{:.1}", 1e3 * row.rate()),
+                format!("{:.1}", row.cpu_ns.median as f64 / 1e3),
+            ];
+            table.row(cells.into_iter().chain(row.joules.cells()).chain([clocks(row)]));
         }
-        let per_second = 1e9 / row.wall_ns.median.max(1) as f64;
-        let mad = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
-        let _ = writeln!(
-            text,
-            "{page:<16}{:<32}{per_second:>12.1}{:>9}{:>9.1}{:>16.1}  {}{}",
-            row.tool,
-            format!("{mad:.1} %"),
-            1e3 * row.rate(),
-            row.cpu_ns.median as f64 / 1e3,
-            row.joules.cells(),
-            clocks(row),
-        );
+        let _ = write!(text, "\n{}\n{table}", suite(pages[0]));
     }
     if !text.is_empty() {
         text += "CPU time is the server's; joules are the machine's, its client's included\n";
@@ -51,32 +42,29 @@ pub fn text(results: &Results) -> String {
         let _ = writeln!(
             text,
             "\nAES-256-CBC without a server: one message after the other, and {} in flight as \
-             records of 16 KiB\n{:<16}{:<44}{:>9}{:>10}  {}",
+             records of 16 KiB",
             primitive::IN_FLIGHT,
-            "message",
-            "encrypted by",
-            "threads",
-            "MB/s",
-            joules::HEAD
         );
-    }
-    for row in alone {
-        let (_, size) = row.case.split_once(", ").unwrap_or(("", &row.case));
-        let tool = format!("{} {}", row.tool, row.kernel.as_deref().unwrap_or_default());
-        let _ = writeln!(
-            text,
-            "{size:<16}{tool:<44}{:>9}{:>10.1}  {}{}",
-            row.threads.unwrap_or(1),
-            1e3 * row.rate(),
-            row.joules.cells(),
-            clocks(row),
-        );
+        let mut table = Columns::new("<<>>><");
+        let heads = ["message", "encrypted by", "threads", "MB/s"];
+        table.row(heads.into_iter().chain(Joules::HEADS));
+        for row in alone {
+            let (_, size) = row.case.split_once(", ").unwrap_or(("", &row.case));
+            let cells = [
+                size.to_owned(),
+                format!("{} {}", row.tool, row.kernel.as_deref().unwrap_or_default()),
+                row.threads.unwrap_or(1).to_string(),
+                format!("{:.1}", 1e3 * row.rate()),
+            ];
+            table.row(cells.into_iter().chain(row.joules.cells()).chain([clocks(row)]));
+        }
+        text += &table.to_string();
     }
     text
 }
 
 fn clocks(row: &Row) -> String {
-    row.clocks.as_ref().map_or_else(String::new, |clocks| format!("  clocks {clocks}"))
+    row.clocks.as_ref().map_or_else(String::new, |clocks| format!("clocks {clocks}"))
 }
 
 fn count(threads: usize) -> String {
@@ -135,9 +123,11 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
         let threads = row.threads.unwrap_or(1);
         let value = row.rate() / speed.rate();
         let name = format!("{}: engine, {} / openssl speed", row.case, count(threads));
-        ratios.push(match row.case == primitive::case(64 << 10) && threads == 1 {
-            true => Ratio::at_least(name, value, 5.0),
-            false => Ratio::told(name, value),
+        let is_held = row.case == primitive::case(64 << 10) && threads == 1;
+        ratios.push(if is_held {
+            Ratio::at_least(name, value, 5.0)
+        } else {
+            Ratio::told(name, value)
         });
     }
     ratios

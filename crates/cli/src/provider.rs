@@ -43,10 +43,6 @@ fn config(args: &args::ProviderConfig) -> Ended {
 
 /// What the provider is to be told beside its statistics, if it would take it.
 fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, String)>> {
-    let multiblock = args.multiblock.map(|switch| match switch {
-        args::Switch::On => "1",
-        args::Switch::Off => "0",
-    });
     if args.statistics.as_deref().is_some_and(|name| !wattlock_provider::statistics::is_name(name))
     {
         return Err(usage(
@@ -56,7 +52,7 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
     let all = [
         ("accelerator", args.accelerator.clone()),
         ("threshold", args.threshold.clone()),
-        ("multiblock", multiblock.map(str::to_owned)),
+        ("multiblock", args.multiblock.map(str::to_owned)),
     ];
     let settings: Vec<_> =
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

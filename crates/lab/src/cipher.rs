@@ -13,7 +13,7 @@ use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
-use crate::study::{Algorithm, Unknown, aes};
+use crate::study::{Algorithm, aes};
 
 pub use raw::{RawKey, RawStream};
 
@@ -31,8 +31,9 @@ pub fn run(args: &args::Cipher) -> Ended {
     if name == "parc4-reuse" {
         return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
     }
-    let algorithm: Algorithm = name.parse().map_err(|error: Unknown| {
-        usage(exit::redact(&format!("{error}; `wattlock-lab cipher --list` names them all")))
+    let algorithm = Algorithm::named(name).ok_or_else(|| {
+        let unknown = format!("there is no algorithm named {name:?}");
+        usage(exit::redact(&format!("{unknown}; `wattlock-lab cipher --list` names them all")))
     })?;
     let bytes = |what: &str, given: &Option<String>| match given {
         Some(text) => hex(what, text).map(Some),

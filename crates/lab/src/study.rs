@@ -32,7 +32,7 @@ mod rc4a_vartime;
 mod testing;
 mod words;
 
-pub use algorithm::{Algorithm, BlowfishMode, Unknown};
+pub use algorithm::{Algorithm, BlowfishMode};
 pub use blowfish_vartime::Blowfish;
 pub use error::{Error, KeyLength};
 pub use extended_block_vartime::ListingAes;

@@ -10,7 +10,7 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    self, AeadAlgorithm, AesKernel, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
+    self, AeadAlgorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
 };
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
@@ -130,7 +130,7 @@ impl Bench {
             results.tools.insert(peer.name().into(), peer.version());
         }
         let absent = self.absent.iter().map(|absent| format!("{}: {}", absent.name, absent.why));
-        let kernels = AesKernel::absent()
+        let kernels = aes::Kernel::absent()
             .into_iter()
             .chain(KeccakKernel::absent())
             .chain(ShaKernel::absent());

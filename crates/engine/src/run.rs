@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::error::Error;
 use crate::fit::Fit;
 use crate::job::{Data, Job, Stores, Transfer};
+use crate::lock::lock;
 use crate::outlet::{Finished, Outlet};
 use crate::policy::Terms;
 use crate::tally::Tally;
@@ -101,9 +102,10 @@ impl<'j, 'd> Run<'j, 'd> {
             },
             (None, Data::InPlace { .. } | Data::Records(_)) => Left::Known { first: 0, end: 0 },
         };
-        let quota = match seats.is_empty() {
-            true => Quota::default(),
-            false => Quota::new(cpu_chunks, left.count(job.slot_len())),
+        let quota = if seats.is_empty() {
+            Quota::default()
+        } else {
+            Quota::new(cpu_chunks, left.count(job.slot_len()))
         };
         let (handed_back, redo_queue, failure) = (BTreeMap::new(), RedoQueue::default(), None);
         let state = Mutex::new(State { left, quota, seats, handed_back, redo_queue, failure });
@@ -423,11 +425,6 @@ impl Error {
             _ => 0,
         }
     }
-}
-
-/// A worker that panicked left nothing half-changed under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 #[cfg(test)]

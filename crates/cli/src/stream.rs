@@ -20,7 +20,7 @@ use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
 
-use crate::args::{self, FramingName};
+use crate::args;
 use ends::Findings;
 use service::Service;
 
@@ -55,38 +55,35 @@ pub fn run(args: &args::Stream) -> Ended {
     descriptors::raise_limit();
     let findings = Findings::new(args.quiet);
     let (settings, told) = pace::settings(args)?;
-    let (way, live) = match args.open {
-        true => {
-            let unlock = key::unlock(args)?;
-            let limit = usize::try_from(longest(args))? + MARKS;
-            let header_limit = key::max_header(args);
-            let opening = Opening::new(unlock, limit, header_limit, findings.listener());
-            let exit = ends::exit(args, opening.counters(), &findings)?;
-            let live = Live::start(settings, opening.sink(exit))?;
-            opening.use_pool(live.pool());
-            (Way::Open(opening), live)
-        }
-        false => {
-            let (stream_key, key_header) = key::stream_key(args)?;
-            let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
-            let ratchet = Ratchet::default();
-            let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
-            let counters = sealing.counters();
-            let live = match &args.connect {
-                None => {
-                    let outlet = ends::outlet(args, counters, &findings)?;
-                    Live::start(settings, sealing.sink(outlet))?
-                }
-                Some(address) => {
-                    let retry = ends::retry(args, counters, &findings);
-                    let link = sealing.link(address, retry);
-                    let link = link.with_context(|| format!("cannot connect to {address}"))?;
-                    Live::start(settings, link)?
-                }
-            };
-            sealing.use_pool(live.pool());
-            (Way::Seal(sealing), live)
-        }
+    let (way, live) = if args.open {
+        let unlock = key::unlock(args)?;
+        let limit = usize::try_from(longest(args))? + MARKS;
+        let header_limit = key::max_header(args);
+        let opening = Opening::new(unlock, limit, header_limit, findings.listener());
+        let exit = ends::exit(args, opening.counters(), &findings)?;
+        let live = Live::start(settings, opening.sink(exit))?;
+        opening.use_pool(live.pool());
+        (Way::Open(opening), live)
+    } else {
+        let (stream_key, key_header) = key::stream_key(args)?;
+        let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
+        let ratchet = Ratchet::default();
+        let sealing = Sealing::new(stream_key, key_header, split(args), rotation, ratchet);
+        let counters = sealing.counters();
+        let live = match &args.connect {
+            None => {
+                let outlet = ends::outlet(args, counters, &findings)?;
+                Live::start(settings, sealing.sink(outlet))?
+            }
+            Some(address) => {
+                let retry = ends::retry(args, counters, &findings);
+                let link = sealing.link(address, retry);
+                let link = link.with_context(|| format!("cannot connect to {address}"))?;
+                Live::start(settings, link)?
+            }
+        };
+        sealing.use_pool(live.pool());
+        (Way::Seal(sealing), live)
     };
     if let Some(told) = told.filter(|_| !args.quiet) {
         say!("{told}");
@@ -118,11 +115,8 @@ fn longest(args: &args::Stream) -> u64 {
 
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
-    let (framing, default) = match args.framing {
-        FramingName::Raw => (Framing::Raw, RAW_MESSAGE),
-        FramingName::Ndjson => (Framing::Lines, MAX_MESSAGE),
-        FramingName::Length => (Framing::Length, MAX_MESSAGE),
-    };
+    let framing = args.framing;
+    let default = if framing == Framing::Raw { RAW_MESSAGE } else { MAX_MESSAGE };
     let limit = usize::try_from(args.max_message.unwrap_or(default)).unwrap_or(usize::MAX);
     // A connection that ends within a line may have been cut there.
     Split { framing, limit, bare_last: args.listen.is_none() }

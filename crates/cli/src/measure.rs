@@ -70,10 +70,11 @@ pub fn run(args: &args::Measure) -> Ended {
     let idle = before.zip(after).map(|(before, after)| Idle::new(before, after));
     let report = report::Report::new(args, &root, &runs, idle.as_ref());
     let code = runs.last().map_or(FAILURE, |run| code(run.status));
-    match args.json {
+    if args.json {
         // The command may have left a line unfinished.
-        true => tell!("\n{}", report.json()?),
-        false => tell!("{}", report.text()),
+        tell!("\n{}", report.json()?);
+    } else {
+        tell!("{}", report.text());
     }
     if let Err(error) = report.metrics().write(args.meters.prometheus.as_deref()) {
         say!("{error:#}");

@@ -12,6 +12,7 @@ use wattlock_engine::{Loaded, Operation, Stores, Transfer};
 
 use crate::error::Damage;
 use crate::layout::Layout;
+use crate::lock::lock;
 
 pub(crate) use sink::Sink;
 pub(crate) use source::Source;
@@ -133,7 +134,7 @@ impl Transfer for FileTransfer<'_, '_, '_> {
                 source::load_file(file, *offset, *len, self.shape, wanted, slots)
             }
             Source::Stream(stream) => {
-                let mut stream = stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut stream = lock(stream);
                 stream.load(self.shape, wanted.start, slots)
             }
         }

@@ -13,11 +13,11 @@ use wattlock_host::report::Report;
 
 pub use energy::{Calibrate, Devices, Doctor, Measure, Restore};
 pub use files::{
-    Batch, ContainerFormat, Identities, Inspect, Keygen, Limits, Passphrase, Protect, Recipients,
-    Rekey, Unprotect, Verify,
+    Batch, Identities, Inspect, Keygen, Limits, Passphrase, Protect, Recipients, Rekey, Unprotect,
+    Verify,
 };
-pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats, Switch};
-pub use stream::{FramingName, Stream, VelocityName};
+pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
+pub use stream::Stream;
 pub use wattlock_host::flags::{Places, threads};
 
 /// Protects files with authenticated encryption, on all cores, as fast as memory allows.

@@ -109,10 +109,12 @@ impl Settings {
         let (accelerator, hardware) = accelerator(&args.accelerator)?;
         let (rounds, seconds) = if args.quick { (1, 1) } else { (3, 2) };
         let rounds = args.rounds.unwrap_or(rounds);
-        let mut sizes: Vec<u64> = match args.quick {
-            _ if !args.sizes.is_empty() => args.sizes.clone(),
-            true => vec![16 << 10, 512 << 10],
-            false => (10..=21).map(|power| 1 << power).collect(),
+        let mut sizes: Vec<u64> = if !args.sizes.is_empty() {
+            args.sizes.clone()
+        } else if args.quick {
+            vec![16 << 10, 512 << 10]
+        } else {
+            (10..=21).map(|power| 1 << power).collect()
         };
         sizes.sort_unstable();
         sizes.dedup();

@@ -61,12 +61,12 @@ impl StitchedKernel {
         choice::all(&Self::NAMES, Self::named)
     }
 
-    /// The kernels that do not, and why.
+    /// The kernels that do not, each with the reason.
     pub fn absent() -> Vec<(&'static str, String)> {
         choice::absent(&Self::NAMES, Self::named)
     }
 
-    /// The name for tables and options.
+    /// The name that file, flag, bench and JSON share.
     pub fn name(self) -> &'static str {
         match self {
             Self::ShaNi(_) => "cbc-sha-ni",
