@@ -157,12 +157,14 @@ impl Job<'_> {
         let offset = first.saturating_mul(self.chunk_len as u64);
         match self.cipher {
             Cipher::Aead { operation, key, nonces, aad } => {
-                let count = slots.len().div_ceil(self.slot_len()) as u64;
-                for (chunk, slot) in (first..).zip(slots.chunks_mut(self.slot_len())) {
-                    let nonce = nonces.nonce(chunk, last && chunk + 1 == first + count);
-                    let len = slot.len();
+                // A short job would feel the divisions of an iterator that counts its chunks.
+                let (mut rest, mut chunk) = (slots, first);
+                while !rest.is_empty() {
+                    let slot_len = self.slot_len().min(rest.len());
+                    let (slot, behind) = rest.split_at_mut(slot_len);
+                    let nonce = nonces.nonce(chunk, last && behind.is_empty());
                     let parts = slot.split_last_chunk_mut::<TAG_LEN>();
-                    let (in_out, tag) = parts.ok_or(Error::Layout(len))?;
+                    let (in_out, tag) = parts.ok_or(Error::Layout(slot_len))?;
                     let mut room = AadRoom::default();
                     let aad = aad.of_chunk(chunk, in_out.len(), &mut room);
                     match operation {
@@ -174,6 +176,7 @@ impl Job<'_> {
                             .open(nonce, aad, in_out, tag)
                             .map_err(|_| Error::Authentication { chunk })?,
                     }
+                    (rest, chunk) = (behind, chunk + 1);
                 }
                 Ok(())
             }
