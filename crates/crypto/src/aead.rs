@@ -72,7 +72,7 @@ impl AeadKey {
     }
 
     /// The block cipher beneath AES-GCM, for devices that bring their own CTR and GHASH; `None`
-    /// for other AEADs. Whoever uses it answers for tags and nonces.
+    /// for other AEADs. The caller is responsible for tags and nonces.
     pub fn block_cipher(&self) -> Option<&AesKey> {
         self.aes.as_deref()
     }

@@ -1,9 +1,8 @@
 //! AES-128, AES-192 and AES-256 (FIPS 197) in the modes ECB, CBC and CTR (NIST SP 800-38A), in
 //! place, on the kernel that the caller or the CPU chooses.
 //!
-//! None of these modes authenticates: whoever can change the ciphertext changes the plaintext.
-//! What users get is [`crate::AeadKey`]; this is for formats that bring a MAC of their own,
-//! and for measuring.
+//! None of these modes authenticates: an attacker who changes the ciphertext changes the plaintext.
+//! Use [`crate::AeadKey`]; this is for formats that bring a MAC of their own, and for measuring.
 
 use crate::choice;
 use crate::error::Error;
@@ -108,8 +107,8 @@ impl AesSchedule {
         self.0.rounds()
     }
 
-    /// One key more than there are rounds, in the order of their use. Whoever calls this keeps
-    /// them out of logs, errors and files, and wipes what is copied.
+    /// The round keys, one more than there are rounds, in the order of their use. The caller keeps
+    /// them out of logs, errors and files, and wipes copies.
     pub fn expose(&self) -> &[[u8; BLOCK_LEN]] {
         self.0.keys()
     }
@@ -117,7 +116,7 @@ impl AesSchedule {
 
 /// A message of CBC among many.
 pub struct CbcRecord<'a> {
-    /// The initialisation vector. Unpredictable to whoever chooses the plaintext.
+    /// The initialisation vector. Must be unpredictable to an attacker who chooses the plaintext.
     pub iv: [u8; BLOCK_LEN],
     /// Whole blocks.
     pub in_out: &'a mut [u8],

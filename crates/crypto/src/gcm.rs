@@ -1,9 +1,9 @@
 //! AES-GCM (NIST SP 800-38D) of messages that come in parts, with IVs and tags of any length that
 //! the standard knows.
 //!
-//! Whoever opens a message in parts gets plaintext before its tag was checked, and has to hold it
-//! back. Nothing of Wattlock's own does; this is for interfaces that demand it, such as OpenSSL's.
-//! A message in one part is for [`AeadKey`], which is faster.
+//! Opening a message in parts gives plaintext before the tag is checked; the caller must hold it
+//! back until then. Only interfaces that demand it, such as OpenSSL's, use this. For a message in
+//! one part use [`AeadKey`], which is faster.
 
 use std::sync::OnceLock;
 

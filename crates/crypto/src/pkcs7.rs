@@ -14,11 +14,11 @@ pub fn padding(len: usize, block_len: usize) -> Vec<u8> {
     vec![count as u8; count]
 }
 
-/// How many bytes of `last_block` are message. Takes the same time whatever the block holds.
+/// Returns how many bytes of `last_block` are message, in a time that does not depend on them.
 ///
 /// # Errors
-/// [`Error::Padding`]. Whoever tells an attacker which ciphertexts give it gives the plaintext
-/// away (Vaudenay, Eurocrypt 2002): unauthenticated CBC is not for use against one.
+/// [`Error::Padding`]. An attacker who learns which ciphertexts give it can recover the plaintext
+/// (Vaudenay, Eurocrypt 2002): do not use unauthenticated CBC against an active attacker.
 pub fn unpadded_len(last_block: &[u8]) -> Result<usize, Error> {
     let Some(&count) = last_block.last() else { return Err(Error::Padding) };
     let block_len = last_block.len() as u8;

@@ -1,4 +1,4 @@
-//! What memory and registers allow: the bounds that a bench sets beside its rates.
+//! Upper bounds set by memory and registers, for a bench to compare its rates with.
 
 use crate::aes::AesKernel;
 use crate::keccak::KeccakKernel;
@@ -36,9 +36,9 @@ pub fn keccak_12_rounds(kernel: KeccakKernel, turns: usize) -> u64 {
     8 * 168 * turns as u64
 }
 
-/// Runs `turns` multiplications that wait for each other, three cycles each on every x86-64 CPU of
-/// this century's second decade and later, and returns the cycles: the clock, where nothing else
-/// tells it. `None` on other architectures.
+/// Runs `turns` dependent multiplications and returns the cycles that they take: three each on
+/// x86-64 CPUs since 2010. Gives the clock where the system does not report it. `None` on other
+/// architectures.
 pub fn cycles(turns: u64) -> Option<u64> {
     if !cfg!(target_arch = "x86_64") {
         return None;

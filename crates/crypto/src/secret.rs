@@ -27,7 +27,7 @@ impl<const N: usize> Secret<N> {
         Ok(secret)
     }
 
-    /// The bytes. Whoever calls this keeps them out of logs, errors and files.
+    /// The bytes. The caller keeps them out of logs, errors and files.
     pub fn expose(&self) -> &[u8; N] {
         &self.0
     }

@@ -1,7 +1,7 @@
 //! HMAC and AES in CBC in one loop, over independent messages: MAC-then-encrypt.
 //!
 //! Hash and CBC are chains that wait for their own latency, and one fills the gaps of the other. Two
-//! or eight messages beside each other fill more of them.
+//! or eight interleaved messages fill more of them.
 
 #[cfg(target_arch = "x86_64")]
 mod encrypt;
@@ -79,7 +79,7 @@ impl StitchedKernel {
 pub struct Message<'a, const HEADER: usize> {
     /// What stands before the payload under the MAC, and is sent elsewhere: at most 64 bytes.
     pub header: [u8; HEADER],
-    /// The initialisation vector. Unpredictable to whoever chooses the payload.
+    /// The initialisation vector. Must be unpredictable to an attacker who chooses the payload.
     pub iv: [u8; BLOCK_LEN],
     /// Where the payload lies in `in_out`, in bytes; its tag comes behind it.
     pub payload: Range<usize>,
@@ -116,7 +116,7 @@ impl<'k> StitchedKeys<'k> {
 
     /// Writes the tag of every message, and enciphers it, in place. Allocates nothing.
     ///
-    /// Messages of about the same length, eight or two of which lie beside each other, are fastest.
+    /// Fastest for groups of eight or two consecutive messages of about the same length.
     ///
     /// # Errors
     /// [`Error::PartialBlock`] for a message that is not whole blocks, and [`Error::NoRoom`] for one

@@ -1,5 +1,5 @@
-//! What sealing and opening records of TLS under CBC takes: the least of many short runs, for each
-//! kernel beside the other. `openssl speed -evp aes-128-cbc-hmac-sha256 [-mb]` is the peer.
+//! Time to seal and open TLS records under CBC: the least of many short runs, with the kernels side
+//! by side. `openssl speed -evp aes-128-cbc-hmac-sha256 [-mb]` is the peer.
 //!
 //! Pin it to a core: `taskset -c 1 target/release/examples/tls_records [seconds per row]`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an example may panic")]

@@ -1,6 +1,6 @@
 //! Seals a write of an application as records of TLS 1.2 and 1.3: `cargo run --example write`.
 //!
-//! Whoever has a connection's keys, such as a server after a handshake, needs no more than this.
+//! This is all that a program with a connection's keys needs, such as a server after a handshake.
 
 use wattlock_crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 use wattlock_tls::gcm::{FRONT, OVERHEAD_1_3, Write};

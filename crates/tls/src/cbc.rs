@@ -1,5 +1,5 @@
 //! Records of TLS 1.0 to 1.2 under CBC, where the MAC lies under the cipher (RFC 5246, section
-//! 6.2.3.2): sealed on the kernel that fits their number, opened in a time that tells nothing.
+//! 6.2.3.2): sealed on the kernel that fits their number, opened in constant time.
 
 mod open;
 mod seal;

@@ -9,11 +9,11 @@ use crate::record::{HEADER_LEN, RecordAad};
 pub const FIXED_IV_LEN: usize = 4;
 /// Bytes of the IV that every record carries, in TLS 1.2.
 pub const EXPLICIT_IV_LEN: usize = NONCE_LEN - FIXED_IV_LEN;
-/// What a record of TLS 1.2 has beside its payload, without its header.
+/// Bytes that a record of TLS 1.2 adds to its payload, without its header.
 pub const OVERHEAD: usize = EXPLICIT_IV_LEN + TAG_LEN;
 /// Bytes of a record of TLS 1.2 before its payload.
 pub const FRONT: usize = HEADER_LEN + EXPLICIT_IV_LEN;
-/// What a record of TLS 1.3 has beside its payload, without its header: a type and a tag.
+/// Bytes that a record of TLS 1.3 adds to its payload, without its header: a type and a tag.
 pub const OVERHEAD_1_3: usize = 1 + TAG_LEN;
 
 /// A write of an application, to be sealed as records that follow each other.

@@ -12,7 +12,7 @@ pub const MAX_PAYLOAD: usize = 1 << 14;
 /// Bytes of a block of AES.
 pub const BLOCK: usize = 16;
 
-/// What a record has beside its header and its payload.
+/// What a record has in addition to its header and payload.
 #[derive(Clone, Copy, Debug)]
 pub enum Overhead {
     /// As many bytes for every payload.
@@ -25,7 +25,7 @@ pub enum Overhead {
 }
 
 impl Overhead {
-    /// Bytes of a sealed record of so many bytes of payload, without its header.
+    /// Bytes of a sealed record with `payload` bytes of payload, without its header.
     pub fn sealed(self, payload: usize) -> usize {
         match self {
             Self::Fixed(overhead) => payload + overhead,
@@ -39,8 +39,8 @@ impl Overhead {
     }
 }
 
-/// Whether so many bytes of ciphertext are a whole record of TLS 1.3, by the header that is its
-/// additional data (RFC 8446, 5.2): type 23, version 0x0303, and the length with the tag.
+/// Whether `len` bytes of ciphertext are a whole record of TLS 1.3, by the header in `aad`
+/// (RFC 8446, 5.2): type 23, version 0x0303, and the length with the tag.
 pub fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
     const TAG_LEN: usize = 16;
     match aad {
@@ -105,7 +105,7 @@ impl RecordAad {
         Aad::Tls12 { first, content_type: self.content_type(), version: self.version() }
     }
 
-    /// The same for a record that comes so many later, with so many bytes of payload.
+    /// The same for the record that comes `records` later and has `len` bytes of payload.
     pub fn later(self, records: usize, len: usize) -> Self {
         let mut aad = self.0;
         let mut sequence = [0; 8];
@@ -116,7 +116,7 @@ impl RecordAad {
         Self(aad)
     }
 
-    /// The header of the record, which has so many bytes behind it.
+    /// The header of the record, followed by `sealed` bytes.
     pub fn header(self, sealed: usize) -> [u8; HEADER_LEN] {
         let [high, low] = (sealed as u16).to_be_bytes();
         [self.0[8], self.0[9], self.0[10], high, low]

@@ -50,8 +50,8 @@ pub fn all() -> Vec<Case> {
     }
     cases.extend(answering());
     cases.extend(aws_lc());
-    // Few bytes, since many touch all lines of the table, whatever they are: then only the addresses
-    // tell, and not the time.
+    // Few bytes: many would touch every line of the table, and then only the addresses would differ,
+    // not the time.
     cases.push(case("control/look-up".into(), Kind::Control, 16, |secrets| {
         for byte in secrets {
             *byte ^= black_box(&TABLE)[usize::from(*byte)][0];
@@ -60,7 +60,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// A mode of AES on so many bytes of data.
+/// A mode of AES on `len` bytes of data.
 struct Mode {
     name: &'static str,
     len: usize,

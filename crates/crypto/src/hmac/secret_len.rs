@@ -1,4 +1,4 @@
-//! HMAC of a message whose length is a secret, in a time that tells nothing of it.
+//! HMAC of a message whose length is secret, in a time that does not depend on it.
 //!
 //! The hash always takes as many blocks as the longest message would; the state after the block that
 //! is really the last is kept by a mask, as OpenSSL and AWS-LC do it.
@@ -107,7 +107,7 @@ fn sign<
     inner.zeroize();
 }
 
-/// Takes so many bytes from the front, or all.
+/// Removes up to `len` bytes from the front and returns them.
 fn take<'b>(bytes: &mut &'b [u8], len: usize) -> &'b [u8] {
     bytes.split_off(..len.min(bytes.len())).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! AES in CBC beside SHA-256 of eight messages, in one loop, with VAES and AVX-512.
+//! AES-CBC interleaved with SHA-256, for eight messages in one loop, with VAES and AVX-512.
 //!
 //! The hash is that of `sha_avx512.rs` on registers of 256 bits, and fills the units that they have.
 //! Eight chains of CBC leave most of theirs free: done between the rounds of the hash, they cost
@@ -17,13 +17,13 @@ use super::sha_avx512::{CH, K_256, MAJ, XOR3, sixteen};
 use super::sha_avx512_words::words_32_by_8;
 use super::{BLOCK_LEN, RoundKeys};
 
-/// Messages beside each other: the 32-bit words of a register.
+/// Messages processed at once: one for each 32-bit word of a 256-bit register.
 pub(crate) const LANES: usize = 8;
 
 /// Two blocks of AES, of neighbouring lanes, are in a register.
 const PAIRS: usize = LANES / 2;
 
-/// Hashes and enciphers so many steps of each lane.
+/// Hashes and enciphers `steps` steps of each lane.
 ///
 /// # Panics
 /// If a lane has fewer to hash, or is enciphered beyond where it is hashed.
@@ -35,11 +35,11 @@ pub(crate) fn steps(_: Vaes512, keys: &RoundKeys, lanes: &mut [Lane<'_>; LANES],
     advance(lanes, steps);
 }
 
-/// SHA-256 (FIPS 180-4, section 6.2.2) beside CBC.
+/// SHA-256 (FIPS 180-4, section 6.2.2) interleaved with CBC.
 ///
 /// # Safety
-/// Each place has so many steps to read and write, and what is read of a message is not written in
-/// an earlier step.
+/// Each place is valid to read and write for `steps` steps, and no step reads what an earlier step
+/// wrote.
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
 unsafe fn sha256_cbc<const KEYS: usize>(
     keys: &[__m256i; KEYS],
@@ -64,7 +64,7 @@ unsafe fn sha256_cbc<const KEYS: usize>(
         }
         let mut w = words_32_by_8(&messages, 0);
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
-        // The rounds of AES that belong beside a round of the hash.
+        // The AES rounds to interleave with a round of the hash.
         macro_rules! cbc_part {
             ($part:expr, $word:expr) => {
                 for round in 4 * rounds * $part / 64..4 * rounds * ($part + 1) / 64 {

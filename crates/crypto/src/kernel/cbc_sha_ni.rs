@@ -1,10 +1,10 @@
-//! AES in CBC beside SHA-1 or SHA-256, in one loop, with AES-NI and SHA-NI: a message under
+//! AES-CBC interleaved with SHA-1 or SHA-256 in one loop, with AES-NI and SHA-NI, for
 //! MAC-then-encrypt.
 //!
 //! Either is a chain that waits for its own latency: SHA-256 takes 95 ticks for 64 bytes on Sapphire
 //! Rapids, CBC with AES-128 96, and both in one loop 95. The rounds of one are written between those
-//! of the other, so that the instructions which the CPU looks ahead are of both. Two messages beside
-//! each other fill the unit for SHA: 71 ticks for 64 bytes of each.
+//! of the other, so that the CPU's out-of-order window holds instructions of both. Two interleaved
+//! messages fill the SHA unit: 71 ticks for 64 bytes of each.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -46,7 +46,7 @@ pub(crate) trait Stitched: Compression<16, STEP, Word = u32> {
         messages: &[[u8; STEP]; N],
     );
 
-    /// Hashes and enciphers so many steps of each lane.
+    /// Hashes and enciphers `steps` steps of each lane.
     ///
     /// # Panics
     /// If a lane has fewer to hash, or is enciphered beyond where it is hashed.
@@ -65,8 +65,8 @@ pub(super) struct Place {
     pub text: *mut u8,
 }
 
-/// Where so many steps of each lane begin. A message begins at its text or behind, so that what is
-/// read of it in a step is not written in an earlier one.
+/// Returns where the next `steps` steps of each lane begin, after checking that they fit. The hash
+/// reads at or behind the text, so no step reads what an earlier step wrote.
 pub(super) fn places<const N: usize>(lanes: &mut [Lane<'_>; N], steps: usize) -> [Place; N] {
     lanes.each_mut().map(|lane| {
         let left = lane.in_out.len().checked_sub(lane.hashed);
@@ -77,7 +77,7 @@ pub(super) fn places<const N: usize>(lanes: &mut [Lane<'_>; N], steps: usize) ->
     })
 }
 
-/// So many steps are done.
+/// Marks `steps` steps of each lane as done.
 pub(super) fn advance(lanes: &mut [Lane<'_>], steps: usize) {
     for lane in lanes {
         lane.enciphered += steps * STEP;
@@ -113,7 +113,7 @@ macro_rules! impl_stitched {
             ) {
                 let places = places(lanes, steps);
                 // SAFETY: the token proves that the CPU has the instructions, and `places` that
-                // there are so many steps.
+                // every lane has `steps` steps.
                 unsafe { for_rounds!(keys, $run[N](lanes, places, steps)) };
                 advance(lanes, steps);
             }
@@ -124,7 +124,7 @@ macro_rules! impl_stitched {
 impl_stitched!(Sha1, sha1_cbc);
 impl_stitched!(Sha256, sha256_cbc);
 
-/// The rounds of AES that belong beside part `$part` of `$parts` of a block of the hash.
+/// The AES rounds to interleave with part `$part` of `$parts` of a hash block.
 ///
 /// The block before goes onto the next one together with the last round key, in the last round: that
 /// one XOR fewer in the chain is worth another last round for what is stored.
@@ -177,11 +177,11 @@ macro_rules! keep_order {
     };
 }
 
-/// SHA-256 (FIPS 180-4, section 6.2.2) beside CBC, four rounds a part.
+/// SHA-256 (FIPS 180-4, section 6.2.2) interleaved with CBC, four rounds a part.
 ///
 /// # Safety
-/// Each place has so many steps to read and write, and what is read of a message is not written in
-/// an earlier step.
+/// Each place is valid to read and write for `steps` steps, and no step reads what an earlier step
+/// wrote.
 #[target_feature(enable = "sha,aes,sse4.1,ssse3")]
 unsafe fn sha256_cbc<const KEYS: usize, const N: usize>(
     keys: &[__m128i; KEYS],
@@ -263,7 +263,7 @@ unsafe fn sha256_cbc<const KEYS: usize, const N: usize>(
     }
 }
 
-/// SHA-1 (FIPS 180-4, section 6.1.2) beside CBC, four rounds a part.
+/// SHA-1 (FIPS 180-4, section 6.1.2) interleaved with CBC, four rounds a part.
 ///
 /// # Safety
 /// As [`sha256_cbc`].

@@ -85,7 +85,7 @@ macro_rules! define_permute {
                 let c = [parity!(0), parity!(1), parity!(2), parity!(3), parity!(4)];
                 // ... and two of them into every lane. The order of the columns lets the rotated
                 // parity take the register of its source as soon as that one is used up, so that
-                // at most six registers stand beside the state.
+                // at most six registers are live besides the state.
                 macro_rules! column {
                     ($x:literal, $left:expr, $right:expr) => {
                         a[$x] = $ternary::<XOR3>(a[$x], $left, $right);

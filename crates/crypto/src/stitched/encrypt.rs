@@ -1,4 +1,4 @@
-//! One message, or two or eight beside each other, with the hash and CBC in one loop.
+//! One message, or two or eight interleaved, with the hash and CBC in one loop.
 //!
 //! Under the MAC is the header and then the payload, so a block of the hash begins some bytes into
 //! the payload and reads ahead of CBC. The first block of the hash, the end and the tag are made by
@@ -68,7 +68,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
         );
     }
 
-    /// The same, with what does the first blocks of the hash, and so many steps of all lanes.
+    /// Encrypts `N` messages with the given code for the first hash blocks and for the shared steps.
     fn encrypt_with<const N: usize>(
         &self,
         messages: &mut [Message<'_, HEADER>; N],
@@ -127,7 +127,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
         filled: usize,
     ) {
         let blocks = pad(&mut last, filled, STEP + HEADER + payload.len());
-        // The CPU does this beside the hash.
+        // The CPU runs this in parallel with the hash.
         self.encipher(lane, payload.end / BLOCK_LEN * BLOCK_LEN);
         H::compress(&mut lane.state, &last[..blocks]);
         let tag = &mut lane.in_out[payload.end..][..self.tag_len];
@@ -145,7 +145,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
 }
 
 impl<const HEADER: usize> Encryptor<'_, Sha256, HEADER> {
-    /// Encrypts messages eight beside each other, and returns what is left.
+    /// Encrypts messages in groups of eight, and returns the rest.
     pub(super) fn encrypt_eights<'r, 'a>(
         &self,
         wide: Vaes512,

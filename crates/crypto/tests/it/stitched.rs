@@ -24,8 +24,8 @@ fn each(check: impl Fn(&StitchedKeys<'_>, &AesKey, &HmacKey)) {
     }
 }
 
-/// Eleven messages, eight of which go beside each other, and two: with `before` bytes that are under
-/// no MAC.
+/// Seals eleven messages (a group of eight, a pair and a single one), each with `before` bytes that
+/// the MAC does not cover.
 fn agree<const HEADER: usize>(before: usize, len: usize) {
     each(|keys, key, mac| {
         let tag_len = mac.algorithm().tag_len();

@@ -39,7 +39,7 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// Sealing eleven records: eight beside each other, two, and one by itself.
+/// Sealing eleven records: a group of eight, a pair and a single one.
 fn seal(kernel: SealKernel, bits: usize, algorithm: HmacAlgorithm) -> Case {
     let name = format!("{}/{bits}/{algorithm}", kernel.name());
     case(name, Kind::Ours, 2 * KEY + 11 * RECORD, move |secrets| {

@@ -1,5 +1,5 @@
 //! The check of a record of TLS 1.1 or 1.2 under CBC, where the MAC lies under the cipher (RFC 5246,
-//! section 6.2.3.2), in a time that tells nothing but the record's length.
+//! section 6.2.3.2), in a time that depends only on the record's length.
 //!
 //! A deciphered record is payload, MAC and padding, and its last byte says how long the padding is.
 //! That byte is an attacker's, and how far the MAC went with it must not show: Vaudenay (Eurocrypt

@@ -112,8 +112,8 @@ pub fn seal_records_with(
     apart(key, mac, records)
 }
 
-/// So many records fill many lanes of AVX-512 better, and are faster side by side: eight of SHA-1,
-/// twelve of SHA-256 (of eight they are as fast as pairs).
+/// The least number of records for which the many lanes of AVX-512 are faster: eight with SHA-1,
+/// twelve with SHA-256 (eight are as fast as pairs).
 fn fewest_apart(mac: &HmacKey) -> usize {
     match (mac.kernel(), mac.algorithm()) {
         (ShaKernel::Avx512(_), HmacAlgorithm::Sha1) => 8,

@@ -23,7 +23,7 @@ fn tag(key: &HmacKey, payload: &[u8]) -> Vec<u8> {
     tag
 }
 
-/// Payload, MAC, and so many bytes of padding beside the one that counts them.
+/// Payload, MAC, `padding` bytes of padding and the byte that counts them.
 fn sealed(key: &HmacKey, payload: &[u8], padding: u8) -> Vec<u8> {
     let mut record = payload.to_vec();
     record.extend(tag(key, payload));

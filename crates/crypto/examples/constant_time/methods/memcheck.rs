@@ -24,7 +24,7 @@ pub fn check(case: &Case) -> Finding {
     Finding { leaks: reported > case.answers || lost > 0, figure, places }
 }
 
-/// False if nobody watches.
+/// True if the program runs under valgrind.
 pub fn running_on_valgrind() -> bool {
     request(RUNNING_ON_VALGRIND, 0, 0, 0) != 0
 }
