@@ -9,11 +9,11 @@ use crate::caveat::Caveat;
 /// What is known of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
-    /// The energy after which it starts again from 0; `None` if the system does not tell.
+    /// The energy at which it wraps to 0; `None` if the system does not report it.
     pub range: Option<Microjoules>,
     /// The least energy by which it moves.
     pub resolution: Microjoules,
-    /// How late it may tell.
+    /// The longest time between updates.
     pub refresh: Duration,
     /// More power than the domain ever draws.
     pub p_max: Watts,
@@ -116,7 +116,7 @@ impl Accumulator {
             (None, None) => return (Step::Ambiguous, nothing),
             (None, Some(_)) => return (Step::Reset, nothing),
         };
-        // The counter tells late, by a refresh at most, so what it tells may be of a longer time.
+        // A counter lags by up to one refresh, so a step may cover that much more time.
         let at_most = self.counter.p_max.during(elapsed + self.counter.refresh);
         match step {
             _ if delta <= at_most.0 + self.counter.resolution.0 => (step, Microjoules(delta)),
@@ -135,8 +135,8 @@ impl Accumulator {
     }
 }
 
-/// The range of a 32-bit counter of the smallest unit in use, 2^-16 J: what is assumed where the
-/// system does not tell.
+/// The range of a 32-bit counter of the smallest unit in use, 2^-16 J: assumed if the system does
+/// not report the range.
 const LEAST_RANGE: Microjoules = Microjoules(65_535_999_984);
 
 /// A wrap is believed within this share of the time in which the counter can go round.

@@ -25,7 +25,7 @@ impl Microjoules {
         self.0 as f64 / 1e6
     }
 
-    /// So many J, to the nearest µJ; what is no amount is none.
+    /// Rounds to µJ; negative values and NaN give 0.
     pub fn from_joules(joules: f64) -> Self {
         Self((joules * 1e6).round() as u64)
     }
@@ -80,8 +80,8 @@ pub struct Energy {
 }
 
 impl Energy {
-    /// What a counter tells of a domain: `best`, whose reading is off by `uncertainty` at most. How
-    /// true the counter is, only its maker could say.
+    /// The reading of a domain's counter: `best`, with an error of at most `uncertainty`. The
+    /// accuracy of the counter itself is unknown and not included.
     pub fn measured(domain: &str, best: Microjoules, uncertainty: Microjoules) -> Self {
         Self::of(Class::Measured, domain, best, uncertainty)
     }
@@ -126,7 +126,7 @@ impl Energy {
         }
     }
 
-    /// The share of it that is put down to somebody, from 0 to 1: at best attributed.
+    /// Attributes a share of it, from 0 to 1; the class becomes attributed at best.
     #[must_use]
     pub fn share(mut self, share: f64) -> Self {
         let of =
@@ -146,7 +146,7 @@ impl Energy {
                 .with_caveat(Caveat::DomainMissing);
         }
         if idle.lo > self.hi {
-            // Whatever the machine did at rest, it was not what it did at work.
+            // The machine did something at rest that it did not do at work.
             return Self { caveats: self.caveats, ..Self::nothing(Class::Unavailable) }
                 .with_caveat(Caveat::IdleDrift);
         }
@@ -217,7 +217,7 @@ impl Energy {
         (self.class > Class::Unavailable).then_some((self.lo, self.hi))
     }
 
-    /// The best value; `None` where nothing is known, and of whatever a model had a part in.
+    /// The best value; `None` if it is unknown or a model contributed to it.
     pub fn best(&self) -> Option<Microjoules> {
         self.best
     }

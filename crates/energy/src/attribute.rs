@@ -14,8 +14,8 @@ use crate::obstacle::Obstacle;
 /// What the file holds.
 ///
 /// # Errors
-/// What the system said; that it is no file, and nobody waits for a pipe; that it is longer than
-/// anything the kernel shows.
+/// The system's error; or that it is not a regular file (a pipe could block); or that it is longer
+/// than any attribute of the kernel.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let flags = OFlags::NONBLOCK.bits() as i32;
@@ -94,7 +94,7 @@ pub(crate) fn unreadable(error: &Error) -> Obstacle {
     match error {
         Error::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => obstacle.fix(
             "run as root, or let the administrator give the file to a group of people who are \
-                 trusted: chgrp GROUP, chmod 0440. Not to everybody: power tells of others' keys",
+                 trusted: chgrp GROUP, chmod 0440. Not to all users: power readings leak keys",
         ),
         _ => obstacle,
     }
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_advised_to_open_a_sensor_to_all() {
+    fn advice_does_not_open_a_sensor_to_all_users() {
         let source = std::io::Error::from(ErrorKind::PermissionDenied);
         let fix = unreadable(&Error::Read { path: "energy1_input".into(), source }).fix.unwrap();
         assert!(fix.contains("root") && fix.contains("chgrp GROUP, chmod 0440"));
-        for everybody in ["444", "a+r", "o+r", "644"] {
-            assert!(!fix.contains(everybody));
+        for all_users in ["444", "a+r", "o+r", "644"] {
+            assert!(!fix.contains(all_users));
         }
     }
 

@@ -4,10 +4,10 @@
 //! current in µA, voltage in µV, energy in µWh. Every file is optional, and drivers do not agree on
 //! the sign of what flows out.
 //!
-//! A battery's controller has a new value every 1 to 30 seconds, and does not tell which: the worst
-//! is taken, which makes ten minutes the shortest window whose interval is narrow. Power is
-//! preferred. Where a battery tells only what is left in it, that is read as a counter of what is
-//! gone. `charge_now` is not used: its voltage falls while it is read.
+//! A battery's controller updates every 1 to 30 seconds, at a rate that it does not report. The
+//! worst is assumed, so only windows of ten minutes and more have a narrow interval. Power is
+//! preferred. A battery that reports only its remaining energy is read as a counter of the energy
+//! used. `charge_now` is not used: the battery's voltage falls as it discharges.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ struct Battery {
 
 impl Battery {
     fn read(&self) -> Result<Reading, Gap> {
-        let reading = self.shows.read(&self.directory).map_err(|error| told(&error))?;
+        let reading = self.shows.read(&self.directory).map_err(|error| gap(&error))?;
         // Looked at last: what was read before the plug was in is of no use either.
         discharging(&self.directory, &self.chargers).map_err(|why| Gap { why })?;
         Ok(reading)
@@ -52,7 +52,7 @@ impl Meter for Battery {
     }
 }
 
-/// Which of its files tell.
+/// Which of its files shows power or energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
     Power,
@@ -178,7 +178,7 @@ fn open(battery: &Path, domain: &str, chargers: &[PathBuf]) -> Result<Box<dyn Me
     })?;
     let shows = Shows::of(battery).map_err(|error| match error {
         Some(error) => unreadable(&error),
-        None => Obstacle::unavailable("it tells neither its power nor what is left in it"),
+        None => Obstacle::unavailable("it reports neither its power nor its remaining energy"),
     })?;
     let info = Info {
         domain: domain.to_owned(),
@@ -194,7 +194,7 @@ fn open(battery: &Path, domain: &str, chargers: &[PathBuf]) -> Result<Box<dyn Me
 fn discharging(battery: &Path, chargers: &[PathBuf]) -> Result<(), String> {
     match text(&battery.join("status")).as_deref() {
         Some("Discharging") => {}
-        Some("Unknown") | None => return Err("it does not tell whether it is discharging".into()),
+        Some("Unknown") | None => return Err("it does not report whether it is discharging".into()),
         Some("Not charging") => {
             return Err("it is not discharging: its status is \"Not charging\"".into());
         }
@@ -217,7 +217,7 @@ fn resting(battery: &Path) -> bool {
     )
 }
 
-fn told(error: &Error) -> Gap {
+fn gap(error: &Error) -> Gap {
     Gap { why: error.to_string() }
 }
 
@@ -228,7 +228,7 @@ const DIRECTORY: &str = "sys/class/power_supply";
 /// Controllers have a new value every 1 to 30 s.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// Of the current that a laptop's gauge tells; none tells its own.
+/// Of the current that a laptop's gauge reports; no gauge reports its own accuracy.
 const ACCURACY: f64 = 0.05;
 
 /// More than a battery delivers.

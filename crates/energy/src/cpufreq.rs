@@ -5,7 +5,7 @@
 //! all its settings by that.
 //!
 //! What the kernel prints as `scaling_max_freq` is the lowest of several requests: the one that was
-//! written there, and those of heat, firmware and power caps. `limit.rs` tells them apart.
+//! written there, and those of heat, firmware and power caps. `limit.rs` distinguishes them.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -88,8 +88,8 @@ impl Policy {
     }
 
     /// Clocks that are worth a try, in ascending order: those that the driver has, or where it has
-    /// any, steps between the slowest and the fastest. Where the kernel tells below which clock
-    /// less speed saves no more voltage (`amd_pstate_lowest_nonlinear_freq`), that is a rung.
+    /// any, steps between the slowest and the fastest. The clock below which the voltage falls no
+    /// further (`amd_pstate_lowest_nonlinear_freq`) is included if the kernel reports it.
     pub fn ladder(&self) -> Vec<Kilohertz> {
         if !self.table.is_empty() {
             return self.table.clone();
@@ -109,10 +109,10 @@ impl Policy {
         ladder
     }
 
-    /// The clock in force now, as the driver tells it.
+    /// The clock in force now, as the driver reports it.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report it.
     pub fn observed(&self) -> Result<Kilohertz, Error> {
         clock(&self.directory.join("scaling_cur_freq"))
     }

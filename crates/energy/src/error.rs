@@ -81,7 +81,7 @@ pub enum Error {
         found: Setting,
     },
     /// A knob that is leased was changed by another program.
-    #[error("{knob} was changed to {found} by somebody else")]
+    #[error("{knob} was changed to {found} by another program")]
     Foreign {
         /// The knob.
         knob: String,
@@ -188,7 +188,7 @@ pub enum End {
         /// What it reads now.
         found: Setting,
     },
-    /// Somebody else has changed it meanwhile, so it was left alone.
+    /// Another program has changed it meanwhile, so it was left alone.
     Foreign {
         /// What it reads.
         found: Setting,
@@ -217,7 +217,7 @@ impl fmt::Display for End {
                  run `wattlock restore` later to check it"
             ),
             Self::Foreign { found, old } => {
-                write!(f, "changed to {found} by somebody else, left alone (it was {old})")
+                write!(f, "changed to {found} by another program, left alone (it was {old})")
             }
             Self::Failed { old, error } => write!(f, "not restored to {old}: {error}"),
         }

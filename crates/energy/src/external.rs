@@ -1,8 +1,8 @@
-//! A meter beside the machine, that a command or a URL tells of: `docs/spec/meter.md`.
+//! An external meter, read by a command or from a URL: `docs/spec/meter.md`.
 //!
-//! A thread listens, and keeps the latest reading with the time of its arrival. A sample shows that
-//! reading, held until the next; one that is too old is a gap. So the interval between two readings
-//! is how late this meter may tell, and it is found out when the meter is opened.
+//! A thread keeps the latest reading with the time of its arrival. A sample returns that reading,
+//! held until the next; one that is too old is a gap. The refresh of the meter is the interval
+//! between two readings, measured when it is opened.
 
 mod command;
 mod feed;
@@ -54,7 +54,7 @@ pub(crate) fn absent() -> Candidate {
     Candidate::absent(
         SOURCE,
         "wall",
-        "no meter beside the machine is given",
+        "no external meter is given",
         "a meter in the wall socket, and --meter: docs/spec/meter.md",
     )
 }
@@ -146,7 +146,7 @@ fn open(external: &External) -> Result<Wall, Obstacle> {
     Ok(Wall { info, stale: LEAST_STALE.max(refresh * 5), listening })
 }
 
-/// How it tells, by its first readings.
+/// Counter or sensor, by its first readings.
 fn kind(first: Line, second: Option<Line>, refresh: Duration) -> Kind {
     let second = second.unwrap_or(first);
     match first.reading {
@@ -170,19 +170,19 @@ const DOMAIN: &str = "wall";
 
 const FIX: &str = "it has to print lines as \"231.5 W\" or \"0.125 kWh\": docs/spec/meter.md";
 
-/// So soon it has to tell something.
+/// Timeout for the first reading.
 const FIRST_READING: Duration = Duration::from_secs(5);
 
 /// And so soon again, for its interval to be known.
 const SECOND_READING: Duration = Duration::from_secs(5);
 
-/// The interval of a meter that has not told a second time by then.
+/// The refresh of a meter without a second reading by then.
 const UNKNOWN_REFRESH: Duration = Duration::from_secs(10);
 
 /// A reading holds at least so long.
 const LEAST_STALE: Duration = Duration::from_secs(5);
 
-/// Of a meter that does not tell its own: between a power analyser and a smart plug.
+/// Assumed if a meter does not report its own: between a power analyser and a smart plug.
 const ACCURACY: f64 = 0.02;
 
 /// Between two runs of a command that ends, and two requests.

@@ -1,4 +1,4 @@
-//! A meter whose readings are set beforehand, for tests of whatever uses meters.
+//! A meter with preset readings, for tests of code that uses meters.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

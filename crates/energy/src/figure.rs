@@ -67,7 +67,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Digits after the point that show `value` with so many digits that count; at most 9.
+/// Returns the decimals that show `value` with `digits` significant digits; at most 9.
 fn decimals(value: f64, digits: i32) -> usize {
     if !value.is_finite() || value <= 0.0 {
         return MOST_DECIMALS;
@@ -76,7 +76,7 @@ fn decimals(value: f64, digits: i32) -> usize {
     usize::try_from(places).unwrap_or(0).min(MOST_DECIMALS)
 }
 
-/// `value` rounded up to so many digits after the point, but for what floating point added to it.
+/// Rounds `value` up to `decimals` decimals, but ignores a floating-point rounding error.
 fn up(value: f64, decimals: usize) -> f64 {
     let scale = 10f64.powi(decimals as i32);
     (value * scale - 1e-6).ceil() / scale

@@ -69,7 +69,7 @@ impl Governor {
     /// The clock in force: that of the fastest CPUs at this moment.
     ///
     /// # Errors
-    /// No driver tells.
+    /// No driver reports it.
     pub fn observed(&self) -> Result<Kilohertz, Error> {
         let clocks = self.policies.iter().map(Policy::observed);
         let fastest = clocks.reduce(|one, other| match (one, other) {

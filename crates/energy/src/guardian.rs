@@ -24,7 +24,7 @@ use crate::root::Root;
 use crate::state::PATIENCE;
 
 /// What the program has to do that a lease was given as its guardian, and nothing else. Returns
-/// what was restored; it should be told on standard error, where it may be that nobody listens.
+/// what was restored. Print it to standard error, but ignore a failed write: it may be closed.
 ///
 /// # Errors
 /// Those of [`replay`], and [`Error::Guardian`] if it was not started by a lease.
@@ -120,7 +120,7 @@ impl Guardian {
         .map_err(Error::Guardian)
     }
 
-    /// Tells it that nothing is left to do, and waits until it is gone.
+    /// Sends it the message that nothing is left to do, and waits until it has ended.
     pub fn dismiss(mut self) {
         let said = self.owner.write_all(DONE).and_then(|()| self.owner.shutdown(Shutdown::Both));
         let deadline = Instant::now() + PATIENCE;

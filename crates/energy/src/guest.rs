@@ -1,4 +1,4 @@
-//! Virtual machines, whose energy a hypervisor tells.
+//! Virtual machines whose energy the hypervisor reports.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Sensors of boards and chips as the kernel shows them below `/sys/class/hwmon`.
 //!
 //! Power in µW and energy in µJ, channel by channel: Documentation/hwmon/sysfs-interface.rst of
-//! Linux, and a page of Documentation/hwmon for each driver. A driver's name and a channel's label
-//! are all that tells what is metered; what is not in [`extent`] is shown, and not used. Where two
-//! drivers see the same, one is read: sensors of one machine are no parts of a sum. ACPI's meters
-//! are told apart by their `power1_oem_info`: NVIDIA's Grace has several for each socket.
+//! Linux, and a page of Documentation/hwmon for each driver. Only a driver's name and a channel's
+//! label say what is metered; a sensor that is not in [`extent`] is shown, and not used. If two
+//! drivers meter the same thing, one is read: sensors of one machine are no parts of a sum. ACPI
+//! meters differ in their `power1_oem_info`: NVIDIA's Grace has several for each socket.
 
 mod acpi;
 
@@ -125,21 +125,21 @@ impl Channel {
     }
 
     fn kind(&self, extent: Extent, file: &Path) -> Kind {
-        let beside = |end: &str| self.device.join(format!("power{}_{end}", self.number));
-        let cap = amount(&beside("cap_max")).map_or(0.0, |limit| 2.0 * watts(limit).0);
+        let sibling = |end: &str| self.device.join(format!("power{}_{end}", self.number));
+        let cap = amount(&sibling("cap_max")).map_or(0.0, |limit| 2.0 * watts(limit).0);
         let p_max = Watts(if cap < MOST_P_MAX { cap.max(p_max(extent)) } else { p_max(extent) });
         if file_name(file).starts_with("energy") {
             let (range, resolution) = (Some(Microjoules(u64::MAX)), ENERGY_RESOLUTION);
             return Kind::Counter(Counter { range, resolution, refresh: ENERGY_REFRESH, p_max });
         }
         // What is averaged is as old as the time of which it is the average.
-        let interval = amount(&beside("average_interval")).ok().filter(|ms| *ms > 0);
+        let interval = amount(&sibling("average_interval")).ok().filter(|ms| *ms > 0);
         let average = file_name(file).ends_with("_average");
         let refresh = match interval.map(Duration::from_millis).filter(|_| average) {
             Some(interval) => interval.min(LONGEST_INTERVAL),
             None => refresh(extent),
         };
-        let accuracy = text(&beside("accuracy")).as_deref().and_then(share);
+        let accuracy = text(&sibling("accuracy")).as_deref().and_then(share);
         let accuracy = accuracy.unwrap_or(ACCURACY);
         Kind::Sensor(Sensor { refresh, accuracy, p_max })
     }
@@ -222,7 +222,7 @@ fn channel(device: &Path, driver: &str, number: u32) -> Option<Channel> {
     let label = label.unwrap_or_default();
     let mut extent = extent(driver, &label);
     let mut obstacle = None;
-    // Only cards have a limit; what the graphics of a processor tell is the whole socket's.
+    // Only cards have a limit; the power of integrated graphics is that of the whole socket.
     if driver == "amdgpu" && label == "PPT" && !device.join("power1_cap").exists() {
         extent = None;
         obstacle = Some(Obstacle::ignored("the graphics of a processor: this is its socket"));
@@ -250,7 +250,7 @@ fn files(device: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Where a device is plugged in, `0000:03:00.0`, which numbers of hwmon do not tell.
+/// The bus address of a device, `0000:03:00.0`, which hwmon's numbers do not show.
 fn place(device: &Path) -> String {
     let real = fs::canonicalize(device.join("device")).ok();
     file_name(real.as_deref().unwrap_or(device))
@@ -262,7 +262,7 @@ fn share(percent: &str) -> Option<f64> {
     (share > 0.0 && share < 1.0).then_some(share)
 }
 
-/// So many µW.
+/// Converts from µW.
 fn watts(microwatts: u64) -> Watts {
     Watts(microwatts as f64 / 1e6)
 }
@@ -276,8 +276,8 @@ fn p_max(extent: Extent) -> f64 {
     }
 }
 
-/// How often it has a new value, where it does not tell: boards and power supplies every second,
-/// chips sooner.
+/// The refresh that is assumed if the driver reports none: a second for boards and power supplies,
+/// less for chips.
 fn refresh(extent: Extent) -> Duration {
     match extent {
         Extent::Platform => Duration::from_secs(1),
@@ -292,13 +292,13 @@ const DIRECTORY: &str = "sys/class/hwmon";
 /// Drivers that see the same, the best first: what counts, what is behind nothing else.
 const RANKS: [&str; 5] = ["amd_energy", "fam15h_power", "zenpower", "power_meter", "corsairpsu"];
 
-/// Of sensors that do not tell theirs.
+/// Assumed for sensors that do not report theirs.
 const ACCURACY: f64 = 0.05;
 
-/// What is above this is no limit, but a register that nobody set.
+/// A higher value is a register that was never set, not a limit.
 const MOST_P_MAX: f64 = 50_000.0;
 
-/// Nobody averages over more.
+/// A longer interval is taken for garbage.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The unit of processors and of graphics cards below the µJ that are shown, 2^-14 J.

@@ -1,4 +1,4 @@
-//! What a machine takes at rest, so that it can be told what work took beyond it.
+//! Idle power of a machine, to compute the net energy of work.
 
 use std::time::Duration;
 

@@ -63,7 +63,7 @@ impl Integrator {
         step
     }
 
-    /// For so long nobody may look away.
+    /// The longest time between two samples that is not a gap.
     fn longest_silence(&self) -> Duration {
         (self.sensor.refresh * 10).max(LEAST_SILENCE)
     }
@@ -73,9 +73,9 @@ impl Integrator {
     /// # Errors
     /// Why the window is void.
     pub fn total(&self) -> Result<(Microjoules, Microjoules), Caveat> {
-        let told =
+        let total =
             (Microjoules::from_joules(self.joules), Microjoules::from_joules(self.uncertainty));
-        self.void.map_or(Ok(told), Err)
+        self.void.map_or(Ok(total), Err)
     }
 }
 

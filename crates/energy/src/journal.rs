@@ -159,7 +159,7 @@ pub(crate) fn text(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Ok(Some(text))
 }
 
-/// What tells this boot from all others; empty where the kernel has none.
+/// The kernel's identifier of this boot; empty if it has none.
 pub(crate) fn boot_id(root: &Root) -> String {
     let text = fs::read_to_string(root.path("proc/sys/kernel/random/boot_id"));
     text.unwrap_or_default().trim().to_owned()
@@ -229,7 +229,7 @@ mod tests {
         let root = Root::new(machine.path());
         let lock = State::create(&root).unwrap().lock(Role::Lease).unwrap();
         let mut journal = Journal::new(&root, &lock);
-        // Who has the same lock may be sure, whatever became of the process.
+        // The holder of the same lock may be sure, even if the process still runs.
         assert!(!journal.owner_lives(&lock));
         fs::remove_file(lock.journal().with_file_name("lock")).unwrap();
         let other = State::create(&root).unwrap().lock(Role::Lease).unwrap();

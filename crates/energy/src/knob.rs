@@ -11,8 +11,8 @@ pub trait Knob: Send {
     /// Its name, for good: `cpufreq/policy0/scaling_max_freq`.
     fn id(&self) -> &str;
 
-    /// True if [`Knob::read`] asks the machine. Where the machine would not tell, nobody can see
-    /// whether a setting is still ours, and it is put back in any case.
+    /// True if [`Knob::read`] asks the machine. If not, a restore cannot check whether the setting
+    /// is still ours, and always puts it back.
     fn reads_back(&self) -> bool {
         true
     }

@@ -1,7 +1,7 @@
 //! The settings of the machine that can be changed for a while, each by a name that outlives the program.
 //!
-//! A lease writes the names into its journal, and whoever replays that journal finds the knobs by
-//! them again. So a name has one exact form for each kind of knob, and anything else is refused:
+//! A lease writes the names into its journal, and a replay of that journal finds the knobs by
+//! them. So a name has one exact form for each kind of knob, and anything else is refused:
 //! a journal must not lead a program that runs as root to other files.
 
 use crate::cpufreq;

@@ -19,7 +19,7 @@ use crate::state::{Lock, Role, State};
 
 /// The right to change settings until it is dropped, which puts them back.
 ///
-/// Prefer [`Lease::restore`], which tells what was put back. After a drop that could not restore
+/// Prefer [`Lease::restore`], which returns what was restored. After a drop that could not restore
 /// everything, the guardian tries once more.
 pub struct Lease {
     root: Root,
@@ -34,8 +34,8 @@ pub struct Lease {
 
 impl Lease {
     /// Takes the lock, restores what an earlier lease may have left, and starts the guardian:
-    /// `guardian` runs a program that does [`crate::guardian::watch`] on the same `root`. Its
-    /// standard error is the caller's, where it tells what it had to restore.
+    /// `guardian` runs a program that does [`crate::guardian::watch`] on the same `root`. It
+    /// prints what it had to restore to the caller's standard error.
     ///
     /// # Errors
     /// - [`Error::Held`]: there is another lease;
@@ -71,7 +71,7 @@ impl Lease {
     ///
     /// # Errors
     /// - [`Error::UnknownKnob`], [`Error::NoSetting`]: there is no such knob or setting;
-    /// - [`Error::Foreign`]: somebody else has changed it since this lease did;
+    /// - [`Error::Foreign`]: another program has changed it since this lease did;
     /// - [`Error::Limited`]: another limit hides what it is set to;
     /// - [`Error::NoEffect`]: the knob took it without an error, and stayed as it was;
     /// - [`Error::Guardian`]: it has died, and without it nothing is changed;
@@ -101,7 +101,7 @@ impl Lease {
     /// [`Error::NotRestored`]: everything was tried, and the journal keeps what is left.
     pub fn restore(mut self) -> Result<Restored, Error> {
         let restored = restore::put_back(&mut self.journal, &self.knobs, &self.lock);
-        // The caller is told of what failed; the guardian would only fail once more.
+        // The caller gets what failed; the guardian would only fail once more.
         self.end();
         restored
     }
@@ -204,7 +204,7 @@ impl Drop for Lease {
         if self.guardian.is_none() {
             return;
         }
-        // Nobody can be told here. A guardian that hears nothing tries again, and tells.
+        // A drop cannot return an error. Without our message, the guardian tries again and reports.
         if restore::put_back(&mut self.journal, &self.knobs, &self.lock).is_ok() {
             self.end();
         }
@@ -224,7 +224,7 @@ impl Written {}
 
 #[cfg(test)]
 impl Lease {
-    /// One that nobody watches, and that is put back only by [`Lease::restore`].
+    /// One without a guardian, restored only by [`Lease::restore`].
     pub(crate) fn unguarded(root: &Root) -> Self {
         let lock = State::create(root).and_then(|state| state.lock(Role::Lease)).expect("a lock");
         let (journal, leftover) = (Journal::new(root, &lock), Replay::Nothing);
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::error::End;
 
-    /// A knob that makes of what is written whatever a test wants.
+    /// A knob that turns a written value into what a test wants.
     struct Odd {
         id: &'static str,
         value: Arc<Mutex<u32>>,
@@ -365,16 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn the_wish_of_somebody_else_is_left_alone() {
+    fn a_setting_that_another_program_changed_is_kept() {
         let mut bench = Bench::new();
         bench.set_first(0, 1000, OBEYS).unwrap();
         bench.set_first(1, 1000, OBEYS).unwrap();
         bench.change(0, 2222);
         let error = bench.lease.set("a", &1500.into()).unwrap_err();
-        assert_eq!(error.to_string(), "a was changed to 2222 by somebody else");
+        assert_eq!(error.to_string(), "a was changed to 2222 by another program");
         let values = bench.values.clone();
         let text = bench.lease.restore().unwrap().to_string();
-        let said = "a: changed to 2222 by somebody else, left alone (it was 3000)";
+        let said = "a: changed to 2222 by another program, left alone (it was 3000)";
         assert_eq!(text, format!("b: restored to 3000\n{said}"));
         assert_eq!((*values[0].lock().unwrap(), *values[1].lock().unwrap()), (2222, 3000));
     }

@@ -1,9 +1,9 @@
 //! Limits that are requests: what the machine shows is the lowest of several.
 //!
 //! `scaling_max_freq` shows the lowest of the requests of its writer, of heat, of the firmware and of
-//! power caps. A reading below what a lease wrote is somebody else's setting, or another limit that
-//! arrived meanwhile. A write one step above the reading tells which: the reading follows, or it
-//! does not, and then the setting may be changed without raising the clock.
+//! power caps. A reading below what a lease wrote is another program's setting, or another limit
+//! that arrived meanwhile. A write one step above the reading shows which: a setting follows the
+//! write, a limit does not, and then the setting may be changed without raising the clock.
 
 use crate::error::Error;
 use crate::journal::{Entry, Journal};

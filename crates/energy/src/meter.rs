@@ -17,7 +17,7 @@ pub struct Info {
     pub source: &'static str,
     /// What of the machine that is.
     pub extent: Extent,
-    /// How it tells.
+    /// How it reports energy.
     pub kind: Kind,
 }
 
@@ -38,17 +38,17 @@ pub enum Extent {
     Accelerator,
 }
 
-/// How a meter tells.
+/// How a meter reports energy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Its energy rises.
     Counter(Counter),
-    /// It tells the power of the moment.
+    /// It reports instantaneous power.
     Sensor(Sensor),
 }
 
 impl Kind {
-    /// How late it may tell.
+    /// The longest time between updates.
     pub fn refresh(&self) -> Duration {
         match self {
             Self::Counter(counter) => counter.refresh,
@@ -85,7 +85,7 @@ pub trait Meter: Send {
     /// Reads it once.
     fn sample(&mut self) -> Sample;
 
-    /// True if what it tells is counted, and not sampled.
+    /// True if it counts energy rather than samples power.
     fn counts(&self) -> bool {
         matches!(self.info().kind, Kind::Counter(_))
     }
@@ -139,5 +139,5 @@ impl Sample {
 /// Counters that software extends, as perf's, have to be read this often.
 const LONGEST_PERIOD: Duration = Duration::from_secs(10);
 
-/// Reading more often would cost more than it tells.
+/// Reading more often would cost more than it shows.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(50);

@@ -31,7 +31,7 @@ pub(crate) struct MeterThread {
 /// A thread that waits for orders.
 struct Thread {
     orders: Sender<Order>,
-    /// Told nothing; its other end is gone when the thread is.
+    /// Never receives a message; disconnects when the thread ends.
     ended: Receiver<()>,
 }
 
@@ -42,7 +42,7 @@ enum Order {
     OpenAccount(Orders),
 }
 
-/// What a watch is told and tells.
+/// What a watch needs, and the channels for its answers.
 struct Orders {
     moves: Moves,
     opened: Sender<()>,
@@ -87,7 +87,7 @@ impl MeterThread {
     /// Asks for one reading.
     pub fn sample(&mut self) -> Option<Receiver<bool>> {
         let (answer, answered) = mpsc::channel();
-        self.order(Order::Sample(answer)).is_ok_and(|told| told).then_some(answered)
+        self.order(Order::Sample(answer)).is_ok_and(|sent| sent).then_some(answered)
     }
 
     /// Whether the reading that was asked for could be had before `deadline`.
@@ -129,8 +129,8 @@ impl MeterThread {
         }
     }
 
-    /// The domain of an account that was told to end, waited for until `deadline`, or until
-    /// `hurries` says that somebody wants no more of it.
+    /// Waits for the domain of an account after [`OpenAccount::end`], until `deadline` or until
+    /// `hurries` returns true.
     pub fn closed(
         &mut self,
         watch: OpenAccount,
@@ -199,7 +199,7 @@ impl Drop for MeterThread {
 }
 
 impl OpenAccount {
-    /// Tells the meter to read a last time.
+    /// Makes the meter read a last time.
     pub fn end(&mut self) {
         self.end = None;
     }
@@ -241,7 +241,7 @@ fn serve(mut meter: Box<dyn Meter>, orders: &Receiver<Order>) {
     }
 }
 
-/// Keeps an account until it is told to end.
+/// Keeps an account until [`OpenAccount::end`].
 fn watch(mut account: Account<'_>, orders: &Orders) -> Domain {
     loop {
         let rest = if orders.moved.is_some() { LOOK } else { account.rest() };
@@ -258,5 +258,5 @@ fn watch(mut account: Account<'_>, orders: &Orders) -> Domain {
 /// How long a meter may take: a board's controller answers within a second or two.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether somebody hurries, or an eager watch looks.
+/// How often `hurries` is asked, and how often an eager watch reads.
 const LOOK: Duration = Duration::from_millis(20);

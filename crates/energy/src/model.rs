@@ -1,7 +1,7 @@
 //! What joules a CPU may have drawn, where nothing counts them: an interval, never a point.
 //!
-//! The models in use differ by 3.5 times at half load. None knows more than time, utilisation and
-//! the CPU's design power, so none can tell a thrifty cipher from a wasteful one that takes as long.
+//! The models in use differ by a factor of 3.5 at half load. They know only time, utilisation and
+//! the CPU's design power, so they see no difference between two ciphers that take equally long.
 
 use std::time::Duration;
 
@@ -49,9 +49,9 @@ impl Model {
 /// The design power of the CPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tdp {
-    /// Somebody looked it up.
+    /// Given by the user.
     Given(Watts),
-    /// Nobody did: from a laptop's 15 W to a large server's 500 W.
+    /// Not given: from a laptop's 15 W to a large server's 500 W.
     Assumed,
 }
 

@@ -1,9 +1,9 @@
 //! GPUs of NVIDIA, through the library that comes with their driver.
 //!
-//! The library is opened at run time, so nothing here needs it to build. From Volta on a GPU counts
-//! its energy in mJ since the driver was loaded; older ones tell the power of the moment. Either
-//! rests on a sensor with a new value every tenth of a second at most, which on A100 and H100 looks
-//! at a quarter of the time only: windows of seconds, and many of them, make up for that.
+//! The library is opened at run time, so nothing here needs it to build. GPUs since Volta count
+//! their energy in mJ since the driver was loaded; older ones report instantaneous power. Both
+//! use a sensor that updates at most ten times a second, and that on A100 and H100 samples only a
+//! quarter of the time: measure many windows of seconds to make up for that.
 
 use std::fs;
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ fn answer<T: Send + 'static>(
 ) -> Option<T> {
     let (answer, answered) = mpsc::channel();
     let asking = move || {
-        // If nobody waits any longer, the answer is dropped, and the library closed.
+        // After a timeout, the answer is dropped and the library closed.
         let _ = answer.send(ask());
     };
     thread::Builder::new().name("nvml".into()).spawn(asking).ok()?;
@@ -175,7 +175,7 @@ fn candidate(root: &Root, nvml: &Arc<Nvml>, index: u32) -> Candidate {
     Candidate { source: SOURCE, domain, path: None, extent: Some(Extent::Accelerator), meter }
 }
 
-/// How a GPU tells: by its counter if it has one, else by its sensor.
+/// How a GPU reports energy: by its counter if it has one, else by its sensor.
 fn kind(device: &Device<'_>) -> Result<Kind, Obstacle> {
     let limits = device.power_management_limit_constraints();
     let limit = limits.map_or(0.0, |limits| f64::from(limits.max_limit) / 1e3);
@@ -196,7 +196,7 @@ fn kind(device: &Device<'_>) -> Result<Kind, Obstacle> {
     }
 }
 
-/// True if the GPU cannot tell that, or its driver is older than the question.
+/// True if the GPU or its driver does not support the call.
 fn is_unsupported(error: &NvmlError) -> bool {
     use NvmlError::{FailedToLoadSymbol, FunctionNotFound, NotSupported};
     matches!(error, NotSupported | FunctionNotFound | FailedToLoadSymbol(_))
@@ -261,7 +261,7 @@ fn nothing(root: &Root, why: &Why) -> Candidate {
     Candidate { source: SOURCE, domain: "gpu".into(), path: None, extent, meter: Err(obstacle) }
 }
 
-/// A GPU that tells neither energy nor power.
+/// Says why a GPU reports neither energy nor power.
 fn mute(device: &Device<'_>) -> Obstacle {
     let mig = device.mig_mode().is_ok_and(|mode| mode.current != 0);
     match device.virtualization_mode() {
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_ever_for_the_driver() {
+    fn waiting_for_the_driver_has_a_timeout() {
         let (wake, asleep) = mpsc::channel::<()>();
         assert_eq!(answer(Duration::from_millis(1), move || asleep.recv()), None);
         drop(wake);

@@ -76,9 +76,9 @@ impl Gpu {
 ///
 /// NVML can lock and unlock, but has no way to ask. So what is read is what this knob last wrote,
 /// and `unlocked` before that: a lock that was there before is not seen, and is lost when the knob
-/// goes back to `unlocked`. For the same reason nobody can find out whether a lock is still ours,
-/// and another process that restores it cannot compare: it has to unlock in any case. Unlocking is
-/// what a GPU has after a reboot, so it is never wrong by more than a foreign lock.
+/// goes back to `unlocked`. For the same reason a process that restores cannot check whether the
+/// lock is still ours, and always unlocks. A GPU is unlocked after a reboot, so at worst this
+/// removes another program's lock.
 #[derive(Debug)]
 pub struct LockedClocks {
     id: String,
@@ -159,8 +159,8 @@ impl Lock {
 
 /// The power that a GPU may draw, in mW: `350000`.
 ///
-/// What is restored is the limit that was read before, whatever an administrator had set, and
-/// neither the default nor the highest.
+/// Restores the limit that was read before, which an administrator may have set, not the default
+/// or the highest.
 #[derive(Debug)]
 pub struct PowerLimit {
     id: String,
@@ -220,11 +220,11 @@ fn clocks_of(gpu: &Gpu) -> Found {
     let range = gpu.ladder().map(|ladder| {
         let ends = ladder.first().zip(ladder.last());
         ends.map_or_else(
-            || "it tells no clocks".into(),
+            || "it reports no clocks".into(),
             |(least, most)| format!("{} to {} MHz; setting takes root", least.0, most.0),
         )
     });
-    told(gpu, LOCKED_CLOCKS, range)
+    row(gpu, LOCKED_CLOCKS, range)
 }
 
 fn limit_of(gpu: &Gpu) -> Found {
@@ -234,10 +234,10 @@ fn limit_of(gpu: &Gpu) -> Found {
         let limit = knob.read()?.number().map_or(0, watts);
         Ok(format!("{limit} W, of {} to {} W; setting takes root", watts(least), watts(most)))
     });
-    told(gpu, POWER_LIMIT, range)
+    row(gpu, POWER_LIMIT, range)
 }
 
-fn told(gpu: &Gpu, knob: &str, range: Result<String, Error>) -> Found {
+fn row(gpu: &Gpu, knob: &str, range: Result<String, Error>) -> Found {
     let (status, why) = match range {
         Ok(range) => (Status::Used, range),
         Err(error) => (Status::Unavailable, error.to_string()),
@@ -265,13 +265,13 @@ const LOCKED_CLOCKS: &str = "locked-clocks";
 const POWER_LIMIT: &str = "power-limit";
 const UNLOCKED: &str = "unlocked";
 
-/// From so many on nvml-wrapper's list cannot be trusted.
+/// nvml-wrapper's list cannot be trusted if it has this many clocks or more.
 const MOST_CLOCKS: usize = 128;
 
 /// The steps in which the clocks of every GPU since Volta are set.
 const STEP_MHZ: u32 = 15;
 
-/// The lowest clock of GPUs that have so many.
+/// The lowest clock of GPUs with that many clocks.
 const LEAST_MHZ: u32 = 210;
 
 #[cfg(test)]

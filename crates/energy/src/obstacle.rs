@@ -16,7 +16,7 @@ impl Obstacle {
         Self { status: Status::Ignored, why: why.into(), fix: None }
     }
 
-    /// It cannot be read, and nobody can help.
+    /// It cannot be read, and no fix is known.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self { status: Status::Unavailable, why: why.into(), fix: None }
     }

@@ -1,7 +1,7 @@
 //! RAPL counters through the kernel's `power` performance events.
 //!
-//! They are the counters that powercap shows, extended to 64 bits by the kernel and open to whoever
-//! has CAP_PERFMON. The PMU's `cpumask` names one CPU of each package, or of each die, on which an
+//! They are the counters that powercap shows, extended to 64 bits by the kernel; reading them takes
+//! CAP_PERFMON. The PMU's `cpumask` names one CPU of each package, or of each die, on which an
 //! event counts for all of it. Sources: Documentation/ABI/testing/sysfs-bus-event_source-devices-events
 //! of Linux, its arch/x86/events/rapl.c, and perf_event_open(2).
 
@@ -24,7 +24,7 @@ use crate::root::Root;
 
 /// Opens counters: the kernel's, or a test's.
 trait Events {
-    /// Starts to count `event` on `cpu`, whatever runs there.
+    /// Starts to count `event` on `cpu`, for all processes.
     fn open(&self, event: Event, cpu: u32) -> io::Result<Box<dyn Count>>;
 }
 
@@ -48,7 +48,7 @@ impl Events for Kernel {
     fn open(&self, event: Event, cpu: u32) -> io::Result<Box<dyn Count>> {
         let mut builder = Builder::new(Software::DUMMY);
         builder.any_pid().one_cpu(cpu as usize);
-        // This PMU refuses whoever wants to leave a part of the machine out.
+        // This PMU refuses events that exclude the kernel or the hypervisor.
         builder.include_kernel().include_hv();
         (builder.attrs_mut().type_, builder.attrs_mut().config) = (event.pmu, event.config);
         let mut counter = builder.build()?;
@@ -104,7 +104,7 @@ pub(crate) fn absent() -> Candidate {
 
 /// Looks for them.
 pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
-    // The call reads this machine's counters, whatever files stand below another root.
+    // The call always reads this machine's counters, even under another root.
     let here = *root == Root::default();
     discover_with(root, here.then_some(&Kernel))
 }
@@ -168,7 +168,7 @@ fn open(
 
 /// The event that a file describes, and the J in one of its units.
 fn event(path: &Path) -> Result<(Event, f64), Obstacle> {
-    let beside = |end: &str| path.with_extension(end);
+    let sibling = |end: &str| path.with_extension(end);
     let wrong = |file: &Path, text: Option<String>| {
         let holds = match text {
             Some(text) => format!("holds {:?}", text.chars().take(40).collect::<String>()),
@@ -182,14 +182,14 @@ fn event(path: &Path) -> Result<(Event, f64), Obstacle> {
     let pmu = number.as_deref().and_then(|text| text.parse().ok()).ok_or(wrong(&pmu, number))?;
     let described = text(path);
     let config = described.as_deref().and_then(config).ok_or(wrong(path, described))?;
-    let unit = text(&beside("unit"));
+    let unit = text(&sibling("unit"));
     if unit.as_deref() != Some("Joules") {
-        return Err(wrong(&beside("unit"), unit));
+        return Err(wrong(&sibling("unit"), unit));
     }
-    let scale = text(&beside("scale"));
+    let scale = text(&sibling("scale"));
     let joules = scale.as_deref().and_then(|text| text.parse::<f64>().ok());
     let joules = joules.filter(|joules| *joules > 0.0 && *joules < 1.0);
-    let joules = joules.ok_or(wrong(&beside("scale"), scale))?;
+    let joules = joules.ok_or(wrong(&sibling("scale"), scale))?;
     Ok((Event { pmu, config }, joules))
 }
 
@@ -221,7 +221,7 @@ fn cpus(root: &Root, directory: &Path) -> Vec<(u32, String)> {
         let name = match (of(package), die) {
             (1, _) => format!("package-{package}"),
             (_, Some(die)) => format!("package-{package}-die-{die}"),
-            // Two of one package need two names, whatever they are.
+            // Two counters of one package need different names.
             (_, None) => format!("package-{package} at cpu{cpu}"),
         };
         (cpu, name)
@@ -277,7 +277,7 @@ const OTHER_MACHINE: &str = "counters of the kernel can only be read of this mac
 
 const FIX: &str = "run as root, or let the administrator give the right to this program, and the \
     program to a group of people who are trusted: chgrp GROUP, chmod 0750, setcap cap_perfmon=ep. \
-    Not to everybody: it tells of others' keys (PLATYPUS). In a container, measure on the host itself";
+    Not to all users: energy readings leak keys (PLATYPUS). In a container, measure on the host";
 
 /// More than any kernel is built for: a mask that says otherwise is none.
 const MOST_CPUS: u32 = 65_536;

@@ -108,7 +108,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     let guest = crate::guest::is_virtual(root);
     let first_hand = zones.iter().any(|zone| !zone.mmio);
     zones.iter_mut().for_each(|zone| zone.duplicate = zone.mmio && first_hand);
-    // Whoever adds up by name must not lose one.
+    // A sum by name must not lose one.
     let names: Vec<_> = zones.iter().map(|zone| zone.domain.clone()).collect();
     for zone in &mut zones {
         if !zone.duplicate && names.iter().filter(|name| **name == zone.domain).count() > 1 {
@@ -247,7 +247,7 @@ fn fix(error: &Error) -> &'static str {
     match error {
         Error::Read { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             "run as root, or let the administrator give the file to a group of people who are \
-             trusted: chgrp GROUP, chmod 0440. Not to everybody: it tells of others' keys (PLATYPUS)"
+             trusted: chgrp GROUP, chmod 0440. Not to all users: it leaks keys (PLATYPUS)"
         }
         Error::Read { .. } => "see what the kernel says: dmesg | grep -i rapl",
         _ => "this is no counter that the kernel writes; see what made the file",
@@ -274,7 +274,7 @@ fn p_max(zone: &Path) -> Watts {
 /// More than any socket of today draws.
 const LEAST_P_MAX: f64 = 1000.0;
 
-/// What is above this is no limit, but a register that nobody set.
+/// A higher value is a register that was never set, not a limit.
 const MOST_P_MAX: f64 = 5000.0;
 
 #[cfg(test)]
@@ -283,13 +283,13 @@ mod tests {
 
     /// Here too, because the tests with real files are skipped where root runs them.
     #[test]
-    fn nobody_is_advised_to_open_a_counter_to_all() {
+    fn advice_does_not_open_a_counter_to_all_users() {
         let denied = std::io::Error::from(ErrorKind::PermissionDenied);
         let fix = fix(&Error::Read { path: "energy_uj".into(), source: denied });
         assert!(fix.contains("root") && fix.contains("chgrp GROUP, chmod 0440"));
         assert!(fix.contains("PLATYPUS"));
-        for everybody in ["444", "a+r", "o+r", "644"] {
-            assert!(!fix.contains(everybody));
+        for all_users in ["444", "a+r", "o+r", "644"] {
+            assert!(!fix.contains(all_users));
         }
     }
 }

@@ -86,7 +86,7 @@ fn implausible(domain: &Domain, guest: bool, elapsed: Duration) -> Option<String
         } else {
             match domain.energy.gaps().first() {
                 Some(gap) => gap.clone(),
-                None => "it told what no machine draws while a CPU was busy".into(),
+                None => "it reported more power than any machine draws while a CPU was busy".into(),
             }
         });
     };
@@ -98,7 +98,7 @@ fn implausible(domain: &Domain, guest: bool, elapsed: Duration) -> Option<String
         Extent::Memory | Extent::Accelerator => Watts(0.0),
         _ => LEAST_POWER,
     };
-    (power <= least).then(|| format!("it told {:.2} W while a CPU was busy", power.0))
+    (power <= least).then(|| format!("it reported {:.2} W while a CPU was busy", power.0))
 }
 
 /// Longer than a guest's counter rests.
@@ -114,7 +114,7 @@ mod tests {
     use crate::fake::FakeMeter;
     use crate::meter::Meter;
 
-    /// What is said of a meter that tells these µJ before and after 20 ms of work; `None` is a read
+    /// What is said of a meter that reads these µJ before and after 20 ms of work; `None` is a read
     /// that fails.
     fn said(extent: Extent, before: u64, after: Option<u64>) -> Option<String> {
         let readings = [(Duration::ZERO, Some(before)), (Duration::from_millis(300), after)];

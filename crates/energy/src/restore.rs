@@ -1,8 +1,8 @@
 //! Puts settings back: at the end of a lease, in its guardian, or from a journal that was left.
 //!
-//! A knob is put back only where it still reads what the lease wrote or read back. Anything else is
-//! somebody else's wish by now, and is left alone and reported. A clock that another limit holds lower
-//! is put back behind that limit, and the journal stays until the clock shows it.
+//! A knob is restored only if it still reads what the lease wrote or read back. Any other value was
+//! set by another program, and is kept and reported. A clock that another limit holds lower is
+//! restored behind that limit, and the journal stays until the clock shows it.
 
 use std::fmt;
 use std::fs;
@@ -25,7 +25,7 @@ use crate::state::{Lock, Role, State};
 /// - [`Error::NotRestored`]: everything was tried, and something is left.
 pub fn replay(root: &Root) -> Result<Replay, Error> {
     let Some(state) = State::find(root)? else { return Ok(Replay::Nothing) };
-    // Seen before the lock is taken: after a lease that ended well nobody waits for anything.
+    // Checked before taking the lock: after a lease that ended well there is nothing to wait for.
     match fs::symlink_metadata(state.journal()) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Replay::Nothing),
         _ => replay_under(root, &state.lock(Role::Restorer)?),

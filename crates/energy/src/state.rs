@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use crate::error::Error;
 use crate::root::Root;
 
-/// The directory. Nobody else may write in it, so that its files can be named without a race.
+/// The directory. Only this user may write in it, so that its files can be named without a race.
 pub(crate) struct State(PathBuf);
 
 impl State {
@@ -72,7 +72,7 @@ impl State {
 
     /// Takes the lock for a lease, or to restore; the kernel frees it when the process ends.
     ///
-    /// Whoever restores is done in a moment, so that is waited for; a lease is not.
+    /// Waits for a process that restores, which takes a moment only, but not for a lease.
     pub fn lock(self, role: Role) -> Result<Lock, Error> {
         let path = self.0.join("lock");
         let failed = |source| Error::Write { path: path.clone(), source };
@@ -122,7 +122,7 @@ impl Lock {
         self.state.journal()
     }
 
-    /// Which file it is: somebody may remove one that is held, and the next lock is another.
+    /// The file's inode: if a held lock file is removed, the next lock is another file.
     pub fn inode(&self) -> Option<u64> {
         self.file.metadata().ok().map(|metadata| metadata.ino())
     }
@@ -140,7 +140,7 @@ impl Drop for Lock {
     }
 }
 
-/// Opens a file of this user's own, that nobody else can write and that is no link.
+/// Opens a file that this user owns, that no other user can write and that is no link.
 pub(crate) fn open(options: &mut OpenOptions, path: &Path) -> Result<File, Error> {
     // A pipe in its place would be waited for.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

@@ -114,7 +114,7 @@ pub(crate) struct Account<'a> {
     ends_in_a_gap: bool,
 }
 
-/// What adds up, by what the meter tells.
+/// The sum so far, of a counter or of a sensor.
 enum Tally {
     Counted(Accumulator),
     Sampled(Integrator),
@@ -133,7 +133,7 @@ impl Tally {
         }
     }
 
-    /// False if that is not what this meter told before.
+    /// False if the kind of reading has changed.
     fn step(&mut self, at: Instant, reading: Reading) -> bool {
         match (self, reading) {
             (Self::Counted(accumulator), Reading::Energy(value)) => {
@@ -262,7 +262,7 @@ impl<'a> Account<'a> {
             Some(Ok((total, _))) if self.is_too_little(total, sample.at() - started) => {
                 Energy::unavailable(Caveat::Stuck)
             }
-            Some(Ok((total, uncertainty))) => self.told(total, uncertainty),
+            Some(Ok((total, uncertainty))) => self.energy(total, uncertainty),
         };
         Domain {
             name: info.domain.clone(),
@@ -286,7 +286,7 @@ impl<'a> Account<'a> {
         long && !rests && total.over(elapsed) < LEAST_POWER
     }
 
-    fn told(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {
+    fn energy(&self, total: Microjoules, uncertainty: Microjoules) -> Energy {
         let Info { domain, kind, .. } = self.meter.info();
         // Each end is known to a refresh of the meter and to the time of its read.
         let uncertainty = uncertainty + self.peak.during(kind.refresh() * 2 + self.edges);
@@ -308,7 +308,7 @@ impl<'a> Account<'a> {
     }
 }
 
-/// Whether a meter moves as this machine works, or as somebody moves the files of another.
+/// Whether a meter moves as this machine works, or as a program changes the files of another root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moves {
     WithThisMachine,
@@ -329,7 +329,7 @@ impl Moves {
 /// In a shorter window a coarse counter may not have moved much.
 const LONG_ENOUGH: Duration = Duration::from_secs(1);
 
-const OTHER_UNIT: &str = "the meter told joules once and watts another time";
+const OTHER_UNIT: &str = "the meter reported both joules and watts";
 
 #[cfg(test)]
 mod tests {

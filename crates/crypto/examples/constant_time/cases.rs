@@ -50,8 +50,8 @@ pub fn all() -> Vec<Case> {
     }
     cases.extend(answering());
     cases.extend(aws_lc());
-    // Few bytes: many would touch every line of the table, and then only the addresses would differ,
-    // not the time.
+    // Few bytes: many would touch every line of the table, and then only the addresses would
+    // differ, not the time.
     cases.push(case("control/look-up".into(), Kind::Control, 16, |secrets| {
         for byte in secrets {
             *byte ^= black_box(&TABLE)[usize::from(*byte)][0];

@@ -68,7 +68,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
         );
     }
 
-    /// Encrypts `N` messages with the given code for the first hash blocks and for the shared steps.
+    /// Encrypts `N` messages: `start` does the first hash blocks, `steps` the steps of all lanes.
     fn encrypt_with<const N: usize>(
         &self,
         messages: &mut [Message<'_, HEADER>; N],

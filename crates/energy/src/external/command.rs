@@ -67,7 +67,7 @@ fn spawn(command: &str) -> io::Result<Child> {
         .spawn()
 }
 
-/// Whether a run that printed so many readings was a good one.
+/// Whether a run that printed `readings` readings succeeded.
 fn judge(
     readings: usize,
     ended: bool,
@@ -110,10 +110,10 @@ fn hear(output: ChildStdout, feed: &Feed) -> Result<usize, String> {
             Ok(None) => {}
             Ok(Some(line)) => {
                 readings += 1;
-                feed.tell(line);
+                feed.put(line);
             }
             Err(why) if readings == 0 => return Err(why),
-            // A meter that told before may do so again.
+            // A meter that gave readings before may do so again.
             Err(why) => feed.fail(why),
         }
     }
@@ -140,7 +140,7 @@ fn beginning(mut errors: ChildStderr) -> Receiver<String> {
         let mut beginning = Vec::new();
         let _ = errors.by_ref().take(LONGEST_LINE).read_to_end(&mut beginning);
         let _ = io::copy(&mut errors, &mut io::sink());
-        // Nobody may listen any more.
+        // The receiver may be gone.
         let _ = sender.send(String::from_utf8_lossy(&beginning).into_owned());
     };
     // Without the thread nothing is said, and the pipe is closed.
@@ -148,9 +148,9 @@ fn beginning(mut errors: ChildStderr) -> Receiver<String> {
     receiver
 }
 
-/// Runs the command with nothing to read, and beside it somebody who ends the whole group when our
-/// end of the pipe closes: by any death of ours, SIGKILL too. He is nobody's child whom a `wait` in
-/// the command would wait for.
+/// Runs the command with empty input, next to a process that kills the whole group when our end of
+/// the pipe closes, even if we die by SIGKILL. That process is no child of the command's shell, so
+/// that a `wait` in the command does not wait for it.
 const WATCHED: &str = "exec 3<&0 </dev/null
 ( { read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & )
 exec 3<&-

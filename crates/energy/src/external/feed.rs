@@ -20,7 +20,7 @@ struct State {
     /// The first two arrivals, for what is found out of the meter.
     first: Vec<(Instant, Line)>,
     latest: Option<(Instant, Line)>,
-    /// A count lower than the one before it, which nobody has looked at yet.
+    /// A count lower than the one before it, until a sample has reported it.
     went_back: Option<(Instant, Line)>,
     /// Why there is no reading, since the latest.
     failure: Option<String>,
@@ -34,8 +34,8 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A reading arrived.
-    pub fn tell(&self, line: Line) {
+    /// Stores a reading that has arrived.
+    pub fn put(&self, line: Line) {
         let now = Instant::now();
         let mut state = self.state();
         // Lines of one burst are one arrival: what they are apart says nothing of the meter.
@@ -74,7 +74,7 @@ impl Feed {
         }
     }
 
-    /// The first arrivals, as soon as there are so many, at most two; fewer when time is up.
+    /// Waits for the first `arrivals` readings, at most two; returns fewer when time is up.
     ///
     /// # Errors
     /// What went wrong meanwhile.
@@ -111,7 +111,7 @@ impl Feed {
         self.state().kill();
     }
 
-    /// The same, and then reaps the leader: afterwards its number may be somebody else's.
+    /// The same, and then reaps the leader: afterwards another process may have its number.
     pub fn end<T>(&self, reap: impl FnOnce() -> T) -> T {
         let mut state = self.state();
         state.kill();

@@ -9,7 +9,7 @@ pub(super) struct Line {
     pub reading: Reading,
     /// The least energy by which the reading moves: its last digit, or what follows ±.
     pub resolution: Microjoules,
-    /// By what share a power may be off, if the line tells.
+    /// The relative error of a power, if the line gives one.
     pub accuracy: Option<f64>,
 }
 
@@ -67,7 +67,7 @@ fn energy(joules: f64, doubt: Option<Doubt>, last_digit: f64) -> Result<Line, &'
         None => 0.0,
         Some(Doubt::Amount(off)) => off,
         Some(Doubt::Share(_)) => {
-            return Err("but a count is off by an amount: how true a counter is, is not told here");
+            return Err("but the error of a count is an amount (in its unit), not a share");
         }
     };
     let resolution = Microjoules::from_joules(last_digit.max(off).max(1e-6));
@@ -111,7 +111,7 @@ fn last_digit(number: &str) -> f64 {
     10f64.powi(i32::saturating_sub(exponent, places as i32))
 }
 
-/// The beginning of what somebody else said, in one line that no terminal obeys.
+/// The beginning of foreign text, escaped for a terminal and in one line.
 pub(super) fn quoted(text: &str) -> String {
     let beginning: String = text.chars().take(MOST_QUOTED).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(MOST_QUOTED).is_some() { "…" } else { "" };
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_said_is_a_sane_reading_or_none(text in "\\PC{0,40}|[-0-9.eE]{0,12} (W|kWh|J)( ?± ?[0-9.]{0,4}%?)?") {
+        fn any_text_is_a_sane_reading_or_none(text in "\\PC{0,40}|[-0-9.eE]{0,12} (W|kWh|J)( ?± ?[0-9.]{0,4}%?)?") {
             match parse(&text) {
                 Ok(Some(Line { reading: Reading::Power(watts), accuracy, .. })) => {
                     prop_assert!((0.0..=MOST_POWER.0).contains(&watts.0));

@@ -1,7 +1,7 @@
 //! Asks the URL of an external meter, about every second.
 //!
-//! Plain HTTP only: smart plugs in a cupboard have no certificate that anybody could check, and a
-//! command can speak whatever else a meter speaks.
+//! Plain HTTP only: a smart plug has no certificate that could be checked. For other protocols, use
+//! a command.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Source {
         let agent = ureq::Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .max_redirects(3)
-            // A meter is near; what is asked of it is nobody else's business.
+            // A meter is on the local network; a proxy must not see its URL.
             .proxy(None)
             .build()
             .new_agent();
@@ -53,7 +53,7 @@ impl Source {
     pub fn listen(&self, feed: &Feed) {
         loop {
             match self.ask() {
-                Ok(line) => feed.tell(line),
+                Ok(line) => feed.put(line),
                 Err(why) => feed.fail(why),
             }
             if !feed.rest(PAUSE) {
@@ -82,7 +82,7 @@ impl Value {
             Obstacle::unavailable("what follows # has to be a JSON pointer and a unit: #/apower=W")
         };
         let (pointer, unit) = fragment.rsplit_once('=').ok_or_else(wrong)?;
-        // Whatever the number will be, the unit is known now.
+        // The number is not known yet, but the unit is.
         if !(pointer.is_empty() || pointer.starts_with('/')) || parse(&format!("1 {unit}")).is_err()
         {
             return Err(wrong());

@@ -58,7 +58,7 @@ impl Machine {
         self.0.path().join(format!("counter-{config}-{cpu}"))
     }
 
-    /// Sets a counter to so many J.
+    /// Sets a counter to `joules`.
     fn counts(self, config: u64, cpu: u32, joules: f64) -> Self {
         self.set(config, cpu, joules);
         self
@@ -105,8 +105,8 @@ fn one_socket() -> Machine {
     Machine::new("0", &[(0, 0, Some(0))]).event("pkg", "0x02").counts(2, 0, 5.0)
 }
 
-/// What the only meter of the machine tells of two steps, with `between` done between them.
-fn told(machine: &Machine, between: impl FnOnce()) -> Energy {
+/// Measures with the machine's only meter from before `between` to after it.
+fn measure(machine: &Machine, between: impl FnOnce()) -> Energy {
     let mut meters = choose(machine.candidates()).meters;
     let account = Account::open(meters[0].0.as_mut(), true, Moves::WithThisMachine);
     between();
@@ -161,36 +161,36 @@ fn psys_is_there_once_and_stands_alone() {
 #[test]
 fn joules_come_from_units_by_the_scale() {
     let machine = one_socket();
-    let energy = told(&machine, || machine.set(2, 0, 5.75));
+    let energy = measure(&machine, || machine.set(2, 0, 5.75));
     assert_eq!((energy.class(), energy.best()), (Class::Measured, Some(Microjoules(750_000))));
     // More than 32 bits of units, and more than powercap's range.
     let machine = one_socket().counts(2, 0, 1e9);
-    let energy = told(&machine, || machine.set(2, 0, 1e9 + 0.5));
+    let energy = measure(&machine, || machine.set(2, 0, 1e9 + 0.5));
     assert_eq!(energy.best(), Some(Microjoules(500_000)));
     // A scale of another machine.
     let machine = one_socket().write("events/energy-pkg.scale", "6.103515625e-05\n");
     let units = |units: u64| fs::write(machine.counter(2, 0), units.to_ne_bytes()).unwrap();
     units(0);
-    assert_eq!(told(&machine, || units(16_384)).best(), Some(Microjoules(1_000_000)));
+    assert_eq!(measure(&machine, || units(16_384)).best(), Some(Microjoules(1_000_000)));
 }
 
 #[test]
 fn a_counter_that_goes_back_or_away_gives_no_number() {
     let machine = one_socket();
-    let energy = told(&machine, || machine.set(2, 0, 1.0));
+    let energy = measure(&machine, || machine.set(2, 0, 1.0));
     assert_eq!(energy.interval(), None);
     assert!(energy.caveats().any(|caveat| caveat == Caveat::Reset));
     let machine = one_socket();
-    let energy = told(&machine, || fs::remove_file(machine.counter(2, 0)).unwrap());
+    let energy = measure(&machine, || fs::remove_file(machine.counter(2, 0)).unwrap());
     assert_eq!(energy.interval(), None);
     assert!(energy.gaps()[0].contains("energy-pkg"), "{:?}", energy.gaps());
     let machine = one_socket();
-    let energy = told(&machine, || fs::write(machine.counter(2, 0), "1234").unwrap());
+    let energy = measure(&machine, || fs::write(machine.counter(2, 0), "1234").unwrap());
     assert_eq!(energy.interval(), None);
 }
 
 #[test]
-fn whatever_is_missing_or_garbage_is_said() {
+fn missing_files_and_garbage_are_reported() {
     for file in ["type", "events/energy-pkg.scale", "events/energy-pkg.unit", "events/energy-pkg"] {
         for garbage in ["garbage", "", "-1", "event=", "event=0xgg", "NaN", "1e300", "Watts"] {
             let obstacle = one_socket().write(file, garbage).obstacle();
@@ -218,8 +218,8 @@ fn a_refusal_says_what_would_help() {
         let fix = obstacle.fix.unwrap();
         assert!(fix.contains("root") && fix.contains("setcap cap_perfmon=ep"), "{fix}");
         assert!(fix.contains("chgrp GROUP, chmod 0750") && fix.contains("PLATYPUS"), "{fix}");
-        for everybody in ["paranoid", "444", "a+r", "o+r", "755"] {
-            assert!(!fix.contains(everybody), "{fix}");
+        for all_users in ["paranoid", "444", "a+r", "o+r", "755"] {
+            assert!(!fix.contains(all_users), "{fix}");
         }
     }
     // The files are there, and the counter is not, as in a virtual machine.
@@ -237,7 +237,7 @@ fn the_call_is_never_made_for_another_root() {
     assert_eq!(found.why, OTHER_MACHINE);
 }
 
-/// Whatever this machine is, the call itself works or says why.
+/// On any machine, the call works or says why not.
 #[test]
 fn the_kernel_answers() {
     let candidates = discover(&Root::default());

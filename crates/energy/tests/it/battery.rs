@@ -1,4 +1,4 @@
-//! Laptops made of files: when their batteries are believed, and what they tell.
+//! Laptops made of files: when their batteries are used, and what they report.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -40,7 +40,7 @@ impl Machine {
     }
 
     /// Status and why of each battery.
-    fn told(&self) -> Vec<(String, Status, String)> {
+    fn batteries(&self) -> Vec<(String, Status, String)> {
         let sources = self.sources();
         let found = sources.found().iter().filter(|found| found.source == "battery");
         found.map(|found| (found.domain.clone(), found.status, found.why.clone())).collect()
@@ -55,7 +55,7 @@ impl Machine {
         let mut took = Duration::ZERO;
         let window = self.measure(|| {
             let start = Instant::now();
-            (0..20).for_each(|_| drop(self.told()));
+            (0..20).for_each(|_| drop(self.batteries()));
             took = start.elapsed();
         });
         (window, took)
@@ -75,10 +75,10 @@ fn is_steady(energy: &Energy, watts: f64, window: &Window, work: Duration) -> bo
 }
 
 #[test]
-fn power_is_read_whatever_its_sign() {
+fn power_is_read_with_either_sign() {
     for power in ["12000000", "-12000000"] {
         let machine = Machine::new().battery("BAT0", "Discharging", &[("power_now", power)]);
-        assert_eq!(machine.told()[0].1, Status::Used);
+        assert_eq!(machine.batteries()[0].1, Status::Used);
         let (window, work) = machine.work();
         let sum = window.sum();
         assert_eq!(sum.class(), Class::Integrated);
@@ -103,7 +103,7 @@ fn current_and_voltage_are_power() {
 }
 
 #[test]
-fn what_is_gone_is_counted_where_nothing_else_is_told() {
+fn the_energy_used_is_counted_if_power_is_not_reported() {
     let machine = Machine::new().battery("BAT0", "Discharging", &[("energy_now", "50000000")]);
     // 1 mWh at once is what a value may hide that is up to 30 s old.
     let window =
@@ -124,20 +124,20 @@ fn what_is_gone_is_counted_where_nothing_else_is_told() {
 fn a_machine_that_is_plugged_in_is_not_measured() {
     for status in ["Charging", "Full", "Not charging", "Unknown", "", "garbage"] {
         let machine = Machine::new().battery("BAT0", status, &[("power_now", "12000000")]);
-        let told = machine.told();
-        assert_eq!(told[0].1, Status::Unavailable, "{status}");
-        assert!(told[0].2.contains("discharging"), "{status}: {}", told[0].2);
+        let found = machine.batteries();
+        assert_eq!(found[0].1, Status::Unavailable, "{status}");
+        assert!(found[0].2.contains("discharging"), "{status}: {}", found[0].2);
         assert_eq!(machine.measure(|| ()).sum().interval(), None);
     }
     let machine = Machine::new().battery("BAT0", "Charging", &[]);
-    assert_eq!(machine.told()[0].2, "it is not discharging: the machine is plugged in");
+    assert_eq!(machine.batteries()[0].2, "it is not discharging: the machine is plugged in");
     // A charger too weak for the machine delivers a part of what it takes.
     let machine = Machine::new()
         .battery("BAT0", "Discharging", &[("power_now", "12000000")])
         .supply("AC", &[("type", "Mains"), ("online", "1")]);
-    assert!(machine.told()[0].2.contains("AC delivers a part"));
+    assert!(machine.batteries()[0].2.contains("AC delivers a part"));
     fs::write(machine.file("AC/online"), "0\n").unwrap();
-    assert_eq!(machine.told()[0].1, Status::Used);
+    assert_eq!(machine.batteries()[0].1, Status::Used);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn several_batteries_are_several_domains() {
     assert!(is_steady(&window.sum(), 12.0, &window, work));
     // One that rests adds nothing, and is not missed.
     fs::write(machine.file("BAT1/status"), "Not charging").unwrap();
-    let statuses: Vec<_> = machine.told().into_iter().map(|(_, status, _)| status).collect();
+    let statuses: Vec<_> = machine.batteries().into_iter().map(|(_, status, _)| status).collect();
     assert_eq!(statuses, [Status::Used, Status::Ignored]);
     let (window, work) = machine.work();
     assert!(is_steady(&window.sum(), 7.0, &window, work));
@@ -187,21 +187,21 @@ fn what_is_no_battery_of_the_machine_is_not_looked_at() {
         .supply("ups", &[("type", "UPS"), ("status", "Discharging"), power])
         .supply("nothing", &[])
         .supply("AC", &[("type", "Mains")]);
-    let told = machine.told();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].1, told[0].2.as_str()), (Status::Unavailable, "no battery is here"));
+    let found = machine.batteries();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].1, found[0].2.as_str()), (Status::Unavailable, "no battery is here"));
     let machine =
         Machine::new().battery("macsmc-battery", "Discharging", &[("scope", "System"), power]);
-    assert_eq!(machine.told()[0].1, Status::Used);
+    assert_eq!(machine.batteries()[0].1, Status::Used);
 }
 
 #[test]
 fn every_file_is_optional_and_garbage_is_said() {
     for garbage in ["garbage", "", "1.5", "99999999999999999999999"] {
         let machine = Machine::new().battery("BAT0", "Discharging", &[("power_now", garbage)]);
-        let told = machine.told();
-        assert_eq!(told[0].1, Status::Unavailable, "{garbage}");
-        assert!(told[0].2.contains("power_now"), "{}", told[0].2);
+        let found = machine.batteries();
+        assert_eq!(found[0].1, Status::Unavailable, "{garbage}");
+        assert!(found[0].2.contains("power_now"), "{}", found[0].2);
     }
     for files in [
         &[("current_now", "1000000")][..],
@@ -213,7 +213,7 @@ fn every_file_is_optional_and_garbage_is_said() {
         &[],
     ] {
         let machine = Machine::new().battery("BAT0", "Discharging", files);
-        assert_eq!(machine.told()[0].1, Status::Unavailable, "{files:?}");
+        assert_eq!(machine.batteries()[0].1, Status::Unavailable, "{files:?}");
         assert_eq!(machine.measure(|| ()).sum().interval(), None);
     }
     let machine = Machine::new().battery("BAT0", "Discharging", &[("power_now", "9000000000")]);
@@ -233,5 +233,5 @@ fn an_unreadable_file_says_why() {
         wattlock_testing::skip("not-root", "root reads every file");
         return;
     }
-    assert!(machine.told()[0].2.contains("ermission denied"));
+    assert!(machine.batteries()[0].2.contains("ermission denied"));
 }

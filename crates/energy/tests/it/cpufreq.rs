@@ -52,8 +52,8 @@ impl Machine {
         let found = knobs::found(&self.root());
         for row in &found {
             let fix = row.fix.clone().unwrap_or_default();
-            for everybody in ["666", "777", "a+w", "o+w", "+w "] {
-                assert!(!fix.contains(everybody), "{fix}");
+            for all_users in ["666", "777", "a+w", "o+w", "+w "] {
+                assert!(!fix.contains(all_users), "{fix}");
             }
             assert_eq!(row.source, "cpufreq");
             assert_eq!(row.fix.is_some(), row.status != Status::Used && !row.why.contains("knows"));
@@ -209,7 +209,7 @@ fn a_knob_that_cannot_be_written_says_why() {
     let max = machine.policy_file(0, "scaling_max_freq");
     fs::set_permissions(&max, fs::Permissions::from_mode(0o444)).unwrap();
     if fs::OpenOptions::new().write(true).open(&max).is_ok() {
-        println!("root writes every file: one of the kernel's instead, that nobody writes");
+        println!("root writes every file: testing with a read-only file of the kernel instead");
         fs::remove_file(&max).unwrap();
         symlink("/proc/sys/kernel/ngroups_max", &max).unwrap();
         if !Path::new("/proc/sys/kernel/ngroups_max").exists() {

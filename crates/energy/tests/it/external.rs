@@ -1,5 +1,5 @@
-//! Meters that are shell commands and a small web server: what they tell, and what is said of those
-//! that hang, fail, babble and lie.
+//! Meters that are shell commands or a small web server: their readings, and what is reported if
+//! they hang, fail, print garbage or lie.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -66,7 +66,7 @@ fn count(path: &str) -> usize {
     fs::read(path).map_or(0, |bytes| bytes.len())
 }
 
-/// Waits until a command that leaves a byte at `path` for each reading has come to so many more.
+/// Waits for `more` readings of a command that appends a byte to `path` for each.
 fn more_readings(more: usize, path: &str) {
     let before = count(path);
     wait_until("there are more readings", || count(path) >= before + more);
@@ -84,13 +84,13 @@ fn one_runs(path: &str) -> bool {
 #[test]
 fn a_command_that_goes_on_is_listened_to() {
     let machine = Machine::new();
-    let told = machine.path("told");
+    let readings = machine.path("readings");
     let mut sources = machine.sources(&format!(
-        "echo '# watts of the wall'; while :; do echo 50 W; printf x >> {told}; sleep 0.05; done"
+        "echo '# watts of the wall'; while :; do echo 50 W; printf x >> {readings}; sleep 0.05; done"
     ));
     assert_eq!(sources.found()[0].status, Status::Used);
     assert_eq!(sources.found()[0].why, "all that the mains deliver");
-    let window = measure(&mut sources, || more_readings(10, &told));
+    let window = measure(&mut sources, || more_readings(10, &readings));
     assert!(is_steady(&window, 50.0), "{:?}", window.sum());
     assert_eq!(window.sum().class(), Class::Integrated);
     assert!(window.sum().covers().eq(["wall"]));
@@ -213,15 +213,15 @@ fn nonsense_in_the_middle_is_a_gap_that_ends() {
     let machine = Machine::new();
     let line = machine.path("line");
     fs::write(&line, "5 W\n").unwrap();
-    let told = machine.path("told");
-    let meter = format!("while :; do cat {line}; printf x >> {told}; sleep 0.02; done");
+    let readings = machine.path("readings");
+    let meter = format!("while :; do cat {line}; printf x >> {readings}; sleep 0.02; done");
     let mut sources = machine.sources(&meter);
     let said = |text: &str| {
         let new = format!("{line}.new");
         fs::write(&new, text).unwrap();
         fs::rename(new, &line).unwrap();
         // The power is sampled meanwhile.
-        more_readings(20, &told);
+        more_readings(20, &readings);
     };
     let sum = sources
         .measure(|| {
@@ -327,7 +327,7 @@ fn a_url_that_does_not_answer_says_why() {
     let cut = serve(|stream| {
         let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n5 W");
     });
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let home = serve(body(r#"{"apower":"\u0007nothing"}"#));
     for (url, why) in [
         (status("404 Not Found"), "404"),
@@ -336,7 +336,7 @@ fn a_url_that_does_not_answer_says_why() {
         (drips, "timeout"),
         (giant, "limit"),
         (cut, "it did not answer"),
-        (format!("http://{nobody}/"), "it did not answer"),
+        (format!("http://{closed}/"), "it did not answer"),
         (serve(body("hello")), "hello"),
         (serve(body("")), "without a reading"),
         (serve(|stream| drop(stream.write_all(b"\0\x01garbage\r\n\r\n"))), "it did not answer"),
@@ -373,8 +373,8 @@ fn a_url_that_goes_away_is_a_gap() {
 
 #[test]
 fn secrets_of_a_url_are_not_repeated() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let why = Machine::new().why(&format!("http://admin:hunter2@{nobody}/?password=hunter2"));
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let why = Machine::new().why(&format!("http://admin:hunter2@{closed}/?password=hunter2"));
     assert!(!why.contains("hunter2"), "{why}");
 }
 
@@ -396,15 +396,15 @@ fn of_this_machine_no_meter_is_believed_that_tells_nothing() {
 #[test]
 fn a_count_that_goes_back_is_seen_between_two_looks() {
     let machine = Machine::new();
-    let told = machine.path("told");
+    let readings = machine.path("readings");
     let meter = format!(
-        "echo 1 J; sleep 0.1; echo 2 J; while [ ! -e {told} ]; do sleep 0.02; done; echo 1 J; \
-         while :; do echo 9 J; printf x >> {told}.done; sleep 0.02; done"
+        "echo 1 J; sleep 0.1; echo 2 J; while [ ! -e {readings} ]; do sleep 0.02; done; echo 1 J; \
+         while :; do echo 9 J; printf x >> {readings}.done; sleep 0.02; done"
     );
     let mut sources = machine.sources(&meter);
     let work = || {
-        fs::write(&told, "").unwrap();
-        more_readings(5, &format!("{told}.done"));
+        fs::write(&readings, "").unwrap();
+        more_readings(5, &format!("{readings}.done"));
     };
     let (_, window) = sources.measure(work).unwrap();
     assert_eq!(window.sum().interval(), None);

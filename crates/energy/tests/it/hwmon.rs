@@ -264,7 +264,7 @@ fn energy_is_preferred_to_power_and_averages_to_moments() {
 }
 
 #[test]
-fn whatever_is_not_known_is_not_used() {
+fn unknown_sensors_are_not_used() {
     let machine = Machine::new()
         .device("hwmon0", "ina226", &[("power1_input", "1000000")])
         .device("hwmon1", "", &[("power1_input", "1000000")])
@@ -327,7 +327,7 @@ fn two_of_a_kind_have_two_names() {
     assert_eq!(machine.statuses(), expected.map(|(domain, status)| (domain.to_owned(), status)));
 }
 
-/// The meters of so many sockets of NVIDIA's Grace, in an order in which the first is a part.
+/// The meters of `sockets` sockets of NVIDIA's Grace, in an order in which the first is a part.
 fn grace(machine: Machine, sockets: u32, kinds: &[(&str, u32)]) -> Machine {
     let mut machine = machine;
     let mut device = 0;

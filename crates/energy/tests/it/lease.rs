@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use wattlock_energy::{Error, Lease, Replay, restore};
 use wattlock_testing::{Watched, wait_until};
 
-/// The processes that the tests start: this program once more, told by its environment what to do.
+/// The processes that the tests start: this program once more, controlled by its environment.
 #[test]
 #[ignore = "it is the processes of the other tests, and no test"]
 fn process_of_a_test() {
@@ -27,7 +27,7 @@ fn a_normal_end_restores() {
         let mut holder = Holder::start(&machine);
         assert_eq!(machine.clocks(), (1_000_000, 1_200_000));
         assert!(machine.journal().exists());
-        holder.tell(end);
+        holder.order(end);
         if end == "restore" {
             let (first, second) = (holder.hear(), holder.hear());
             assert_eq!(first, format!("{MAX_1}: restored to 2000000"));
@@ -58,7 +58,7 @@ fn sigkill_at_any_moment_leaves_nothing_changed() {
         let machine = Machine::new();
         let mut holder = Holder::start(&machine);
         let writes = Watched::writes_of(&machine.file(moment % 2, "scaling_max_freq"));
-        holder.tell("spin");
+        holder.order("spin");
         assert_eq!(holder.hear(), "spinning");
         writes.wait_for(5 * moment as usize);
         send(holder.pid(), Signal::KILL);
@@ -82,7 +82,7 @@ fn what_a_drop_cannot_restore_is_told_by_the_guardian() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
     fs::remove_file(machine.file(1, "scaling_max_freq")).unwrap();
-    holder.tell("drop");
+    holder.order("drop");
     let stderr = holder.end();
     assert!(stderr.contains("guardian: not all settings could be put back"), "{stderr}");
     assert!(stderr.contains(&format!("{MAX_1}: not restored to 2000000: cannot read")), "{stderr}");
@@ -94,7 +94,7 @@ fn what_a_drop_cannot_restore_is_told_by_the_guardian() {
 fn after_an_exit_that_drops_nothing_the_guardian_restores() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
-    holder.tell("exit");
+    holder.order("exit");
     machine.eventually_restored();
     holder.end();
 }
@@ -182,13 +182,13 @@ fn a_second_lease_is_told_who_has_the_first() {
     fs::remove_file(machine.journal().with_file_name("lock")).unwrap();
     let refused = restore::replay(&machine.root()).unwrap_err();
     assert!(matches!(refused, Error::Held { pid, .. } if pid == Some(holder.pid())), "{refused}");
-    holder.tell("drop");
+    holder.order("drop");
     holder.end();
     assert_eq!(machine.clocks(), (3_000_000, 2_000_000));
 }
 
 #[test]
-fn the_wish_of_somebody_else_outlives_the_lease() {
+fn a_setting_of_another_program_outlives_the_lease() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
     fs::write(machine.file(0, "scaling_max_freq"), "2222000\n").unwrap();
@@ -196,7 +196,7 @@ fn the_wish_of_somebody_else_outlives_the_lease() {
     wait_until("the guardian restores", || !machine.journal().exists());
     assert_eq!(machine.clocks(), (2_222_000, 2_000_000));
     let stderr = holder.end();
-    assert!(stderr.contains("changed to 2222000 by somebody else, left alone"), "{stderr}");
+    assert!(stderr.contains("changed to 2222000 by another program, left alone"), "{stderr}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_knob_that_cannot_be_set_has_the_others_put_back() {
 fn a_child_of_the_owner_that_goes_on_delays_nothing() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
-    holder.tell("child");
+    holder.order("child");
     let child = holder.hear().parse().unwrap();
     send(holder.pid(), Signal::KILL);
     machine.eventually_restored();
@@ -244,11 +244,11 @@ fn without_its_guardian_a_lease_changes_nothing() {
     let mut holder = Holder::start(&machine);
     send(holder.guardian, Signal::KILL);
     wait_until("the guardian is dead", || !runs(holder.guardian));
-    holder.tell(&format!("set {MAX_0} 900000"));
+    holder.order(&format!("set {MAX_0} 900000"));
     let said = holder.hear();
     assert!(said.starts_with("no guardian") && said.contains("it has ended"), "{said}");
     assert_eq!(machine.clocks(), (1_000_000, 1_200_000));
-    holder.tell("drop");
+    holder.order("drop");
     holder.end();
     assert_eq!(machine.clocks(), (3_000_000, 2_000_000));
 }

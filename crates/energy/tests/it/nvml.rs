@@ -52,8 +52,8 @@ fn every_gpu_is_a_domain() {
         machine.says("gpu1/energy_mj", "37");
     });
     let domains = window.domains.iter().filter(|domain| domain.source == "nvml");
-    let told = domains.map(|domain| (domain.name.as_str(), domain.energy.best().unwrap().0));
-    assert!(told.eq([("gpu-0 NVIDIA H200", 20_000), ("gpu-1 NVIDIA H200", 30_000)]));
+    let energies = domains.map(|domain| (domain.name.as_str(), domain.energy.best().unwrap().0));
+    assert!(energies.eq([("gpu-0 NVIDIA H200", 20_000), ("gpu-1 NVIDIA H200", 30_000)]));
     assert_eq!(window.sum().best().unwrap().0, 150_000);
 }
 
@@ -87,10 +87,10 @@ fn without_a_counter_power_is_sampled() {
     let energy = &gpu(&window).energy;
     assert_eq!((energy.class(), window.sum().class()), (Class::Integrated, Class::Integrated));
     assert!(energy.caveats().any(|caveat| caveat == Caveat::Sampled));
-    let told = energy.best().unwrap();
+    let best = energy.best().unwrap();
     let of_250_watts = |time: Duration| Microjoules((250e6 * time.as_secs_f64()).round() as u64);
     let (least, most) = (of_250_watts(inside), of_250_watts(window.wall));
-    assert!(least <= told && told <= most, "{told:?} {most:?}");
+    assert!(least <= best && best <= most, "{best:?} {most:?}");
     assert!(!machine.sources().can_measure());
 }
 
@@ -143,7 +143,7 @@ fn the_library_is_shut_down_as_often_as_it_was_opened() {
     assert_eq!((count("init"), count("shutdown")), (2, 2));
 }
 
-/// Reads whatever GPUs of NVIDIA this machine has.
+/// Reads the NVIDIA GPUs of this machine, if it has any.
 #[test]
 fn a_real_gpu_is_read() {
     let gpus = match Gpu::all(&Root::default()) {
@@ -172,7 +172,7 @@ fn a_real_gpu_is_read() {
         sources.found().iter().filter(|found| found.source == "nvml").cloned().collect();
     println!("{found:#?}");
     assert!(found.len() >= gpus.len());
-    // Reading its clocks is work too, and the window is long enough to tell its power.
+    // Reading its clocks is work too, and the window is long enough to measure its power.
     let start = Instant::now();
     let work = || {
         wait_until("two seconds of readings are over", || {

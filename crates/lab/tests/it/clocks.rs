@@ -112,7 +112,7 @@ fn a_clock_that_was_changed_meanwhile_was_measured_in_vain() {
     ran.stderr = said.clone().into_bytes();
     assert_exit(&ran, 1);
     assert!(said.contains("was measured at, and 3000 MHz were seen"), "{said}");
-    assert!(said.contains("changed to 3000000 by somebody else"), "{said}");
+    assert!(said.contains("changed to 3000000 by another program"), "{said}");
     assert_eq!(stdout(&ran), "");
 }
 

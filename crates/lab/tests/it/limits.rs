@@ -247,7 +247,7 @@ fn a_lower_setting_of_somebody_else_outlives_the_lease() {
     });
     child.kill().unwrap();
     let said = stderr(&child.wait_with_output().unwrap());
-    assert!(said.contains("changed to 1200000 by somebody else, left alone"), "{said}");
+    assert!(said.contains("changed to 1200000 by another program, left alone"), "{said}");
     let writes = machine.change(|requests| requests.writes.clone());
     assert_eq!(writes, [(1_200_000, 1_300_000), (1_300_000, 1_200_000)]);
     assert!(!machine.journal().exists());

@@ -66,7 +66,7 @@ impl Machine {
         wait_until("all is restored", restored);
     }
 
-    /// Leaves it with a journal that nobody replays.
+    /// Leaves it with a journal that no guardian replays.
     pub fn kill_with_guardian(&self) {
         let mut holder = Holder::start(self);
         send(holder.guardian, Signal::KILL);
@@ -116,7 +116,7 @@ impl Holder {
         self.child.id()
     }
 
-    pub fn tell(&mut self, command: &str) {
+    pub fn order(&mut self, command: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
     }
 
@@ -210,7 +210,7 @@ fn obey(mut lease: Lease) {
                 let done = lease.set(id, &Setting::new(word).unwrap());
                 say(done.map_or_else(|error| error.to_string(), |_| "set".into()));
             }
-            _ => panic!("told {line:?}"),
+            _ => panic!("unknown order {line:?}"),
         }
     }
 }

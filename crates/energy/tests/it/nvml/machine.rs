@@ -86,7 +86,7 @@ impl Machine {
         log.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until a GPU's sensor has been read so many times more.
+    /// Waits until a GPU's sensor has been read `times` more times.
     pub fn wait_for_reads(&self, times: usize) {
         let reads = || self.log().iter().filter(|line| line.starts_with("power ")).count();
         let before = reads();

@@ -1,10 +1,10 @@
-//! A library with NVML's names whose GPUs are files, for the tests beside it, which compile it.
+//! A library with NVML's names whose GPUs are files; the tests compile it.
 //!
-//! Beside the library lies a folder `nvml`; every folder `gpu0`, `gpu1`, … in it is a GPU, and every
-//! file in that an answer: a number, numbers or text; `error 15` is an error of NVML, and a file
-//! that is missing is one that the GPU does not support. `energy_mj` may be `rises 250`: by so many
-//! mJ at each read. What was called and matters is written to the file `log`.
-//! Each copy of this library is loaded by itself and has its own state.
+//! The library's folder has a folder `nvml`, with a folder `gpu0`, `gpu1`, … for each GPU. Every
+//! file in that is an answer: a number, numbers or text; `error 15` is an error of NVML, and a
+//! missing file means that the GPU does not support the call. `energy_mj` may be `rises 250`: by
+//! 250 mJ at each read. Calls that matter are logged to the file `log`.
+//! Each copy of this library is loaded separately and has its own state.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::fs::{self, OpenOptions};
@@ -261,7 +261,7 @@ fn numbers(gpu: *mut c_void, file: &str) -> Result<Vec<c_uint>, c_uint> {
     of(gpu, file)?.split_whitespace().map(number).collect()
 }
 
-/// Whether whoever asks may set anything.
+/// Whether the caller may set anything.
 fn settable(gpu: *mut c_void) -> Result<(), c_uint> {
     match of(gpu, "settable") {
         Err(NOT_SUPPORTED) | Ok(_) => Ok(()),
@@ -290,7 +290,7 @@ fn log(line: &str) {
     file.unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The folder `nvml` beside the file that this code was loaded from.
+/// The folder `nvml` next to the file that this code was loaded from.
 fn folder() -> &'static PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
