@@ -114,8 +114,8 @@ mod tests {
     use crate::fake::FakeMeter;
     use crate::meter::Meter;
 
-    /// What is said of a meter that reads these µJ before and after 20 ms of work; `None` is a read
-    /// that fails.
+    /// What is said of a meter that reads these µJ before and after 20 ms of work; `None` is a
+    /// failed read.
     fn said(extent: Extent, before: u64, after: Option<u64>) -> Option<String> {
         let readings = [(Duration::ZERO, Some(before)), (Duration::from_millis(300), after)];
         let readings = readings.map(|(at, value)| (at, value.map(Microjoules)));

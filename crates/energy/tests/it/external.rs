@@ -86,7 +86,7 @@ fn a_command_that_goes_on_is_listened_to() {
     let machine = Machine::new();
     let readings = machine.path("readings");
     let mut sources = machine.sources(&format!(
-        "echo '# watts of the wall'; while :; do echo 50 W; printf x >> {readings}; sleep 0.05; done"
+        "echo '# wall power'; while :; do echo 50 W; printf x >> {readings}; sleep 0.05; done"
     ));
     assert_eq!(sources.found()[0].status, Status::Used);
     assert_eq!(sources.found()[0].why, "all that the mains deliver");
