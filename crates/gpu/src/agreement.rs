@@ -1,4 +1,4 @@
-//! The test that every device passes: all operations, key sizes and awkward lengths, beside
+//! The test that every device passes: all operations, key sizes and awkward lengths agree with
 //! `aes_soft`.
 
 use std::sync::Arc;

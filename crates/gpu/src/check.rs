@@ -32,11 +32,11 @@ pub(crate) struct Found {
     equal: u64,
 }
 
-/// What a device has found in a piece, and in the IVs or nonces and tags beside it.
+/// What a device has found in a piece, and in its side data (IVs or nonces, and tags).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub piece: Found,
-    pub beside: Found,
+    pub side: Found,
 }
 
 /// The bytes of a piece that are summed.
@@ -52,7 +52,7 @@ pub(crate) struct ByteRange {
 pub(crate) struct Expected {
     pub salt: ChecksumSeed,
     input: Sum,
-    beside: Sum,
+    side: Sum,
 }
 
 /// Words of a row of the kernel's: [`Found`].
@@ -148,9 +148,9 @@ impl ByteRange {
         }
     }
 
-    /// Of what stands beside it: IVs or nonces, and as many tags.
-    pub fn beside(batch: &Batch) -> Self {
-        Self { start: 0, end: batch.beside().len() as u64, stride: 0 }
+    /// Of its side data: IVs or nonces, and as many tags.
+    pub fn side(batch: &Batch) -> Self {
+        Self { start: 0, end: batch.ivs().len() as u64, stride: 0 }
     }
 }
 
@@ -160,7 +160,7 @@ impl Expected {
         Self {
             salt,
             input: salt.sum(ByteRange::of(batch, input.len()), input),
-            beside: salt.sum(ByteRange::beside(batch), batch.beside()),
+            side: salt.sum(ByteRange::side(batch), batch.ivs()),
         }
     }
 
@@ -175,14 +175,14 @@ impl Expected {
         made: &[u8],
         tags: &[u8],
     ) -> Result<(), &'static str> {
-        let Self { salt, input, beside } = self;
+        let Self { salt, input, side } = self;
         let result = salt.sum(ByteRange::of(batch, made.len()), made);
         let tags = match batch.tags() {
             // Without tags, IVs stand in their place.
-            0 => *beside,
-            _ => salt.sum(ByteRange::beside(batch), tags),
+            0 => *side,
+            _ => salt.sum(ByteRange::side(batch), tags),
         };
-        for (found, sent, arrived) in [(found.piece, input, result), (found.beside, beside, tags)] {
+        for (found, sent, arrived) in [(found.piece, input, result), (found.side, side, tags)] {
             if found.input != sent.pair() {
                 return Err("the input it read differs from what was sent");
             }

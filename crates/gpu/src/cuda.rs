@@ -1,7 +1,7 @@
 //! GPUs of NVIDIA, through the driver's own library: no toolkit to build, none to run.
 //!
-//! [`Cuda`] is the device. What it needs of the driver is in `driver.rs` and the files beside it,
-//! as values that free themselves; the kernels are `kernels/aes.sm_75.ptx`.
+//! [`Cuda`] is the device. `driver.rs` and its neighbours wrap the driver in values that free
+//! themselves; the kernels are `kernels/aes.sm_75.ptx`.
 
 mod api;
 mod device;

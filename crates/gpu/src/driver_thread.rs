@@ -114,7 +114,7 @@ impl<T: Send + 'static> DriverThread<T> {
     /// Has the thread do `order` after all orders before it.
     pub fn send(&self, order: impl FnOnce(&mut T) + Send + 'static) {
         if let Some(orders) = &self.orders {
-            // A thread that panicked answers nobody, and who waits finds out.
+            // A thread that panicked does not answer; the waiting caller sees a closed channel.
             let _ = orders.send(Box::new(order));
         }
     }
@@ -126,7 +126,7 @@ impl<T: Send + 'static> DriverThread<T> {
     ) -> Answer<R> {
         let (sender, answer) = channel();
         self.send(move |value| {
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = sender.send(order(value));
         });
         Answer { answer, state: Arc::clone(&self.state) }

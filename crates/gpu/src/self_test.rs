@@ -18,8 +18,8 @@ pub(crate) enum Failure<E> {
     Device(E),
 }
 
-/// Runs known answers, and 64 KiB and a bit of every operation beside the CPU's kernels, checked as
-/// later pieces will be or not. No answer may take longer than `limit`.
+/// Runs known answers, and compares a little more than 64 KiB of every operation with the CPU's
+/// kernels, with the checks of later pieces if they are on. Each answer has a timeout of `limit`.
 pub(crate) fn run<S: Slot>(
     slot: &mut S,
     limit: Duration,

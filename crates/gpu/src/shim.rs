@@ -195,13 +195,13 @@ impl Slot for Shim {
         let (output, tags) = self.compute(batch, &input, 0)?;
         if let Some(salt) = salt {
             let (again, again_tags) = self.compute(batch, &input, GROUPS / 2 + 1)?;
-            let beside = blocks_of(batch.beside(), 0);
+            let ivs = blocks_of(batch.ivs(), 0);
             let [first, second] = [&tags, &again_tags].map(|tags| {
-                if tags.is_empty() { beside.clone() } else { blocks_of(tags.as_flattened(), 0) }
+                if tags.is_empty() { ivs.clone() } else { blocks_of(tags.as_flattened(), 0) }
             });
             self.sums = Sums {
                 piece: self.compare(salt, extent, &input, &output, &again),
-                beside: self.compare(salt, ByteRange::beside(batch), &beside, &first, &second),
+                side: self.compare(salt, ByteRange::side(batch), &ivs, &first, &second),
             };
         }
         (self.output, self.tags) = (output, tags);
@@ -267,7 +267,7 @@ impl Shim {
         let mut output = vec![0; input.len()];
         let (keys, rounds) = (given.round_keys.as_ptr(), given.rounds);
         let (from, to) = (input.as_ptr(), output.as_mut_ptr());
-        let beside = blocks_of(batch.beside(), 0);
+        let ivs = blocks_of(batch.ivs(), 0);
         // SAFETY: in all of these, the types are those of shim.c, and the buffers have the sizes
         // that the kernels' README asks for.
         #[allow(clippy::multiple_unsafe_ops_per_block)]
@@ -352,7 +352,7 @@ impl Shim {
                         rounds,
                         from,
                         to,
-                        beside.as_ptr(),
+                        ivs.as_ptr(),
                         input.len() as u64,
                         *message_blocks,
                         shift,
@@ -381,7 +381,7 @@ impl Shim {
                         rounds,
                         from,
                         to,
-                        beside.as_ptr(),
+                        ivs.as_ptr(),
                         masks.as_mut_ptr(),
                         *chunks,
                         *chunk_len,

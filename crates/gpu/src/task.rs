@@ -57,7 +57,7 @@ pub(crate) enum Batch {
         counter: u128,
         start: usize,
     },
-    /// The same, so many blocks a lane: for the study of extended block sizes.
+    /// The same with several blocks a lane, for the study of extended block sizes.
     CtrExtended {
         counter: u128,
         start: usize,
@@ -65,7 +65,7 @@ pub(crate) enum Batch {
     },
     EcbEncrypt,
     EcbDecrypt,
-    /// Messages of so many blocks and their IVs.
+    /// Messages of `message_blocks` blocks, and their IVs.
     CbcEncrypt {
         ivs: Vec<u8>,
         message_blocks: u32,
@@ -208,12 +208,12 @@ impl Batch {
         }
     }
 
-    /// What goes to the device beside the bytes: IVs or nonces.
-    pub fn beside(&self) -> &[u8] {
+    /// IVs or nonces, in blocks; empty if the mode has none.
+    pub fn ivs(&self) -> &[u8] {
         match self {
-            Self::CbcEncrypt { ivs: beside, .. }
-            | Self::CbcDecrypt { ivs: beside, .. }
-            | Self::Gcm { nonces: beside, .. } => beside,
+            Self::CbcEncrypt { ivs, .. }
+            | Self::CbcDecrypt { ivs, .. }
+            | Self::Gcm { nonces: ivs, .. } => ivs,
             _ => &[],
         }
     }

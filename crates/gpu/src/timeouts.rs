@@ -57,10 +57,11 @@ const LIST: Duration = Duration::from_secs(30);
 /// Drivers compile kernels when they see them for the first time.
 const OPEN: Duration = Duration::from_secs(60);
 
-/// With a profile: so many times what it expects, and so much for a machine that is busy.
+/// With a profile, the timeout is `FACTOR` times the expected time, plus [`MEASURED`] for a busy
+/// machine.
 const FACTOR: u32 = 16;
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// Without one: so much, and 50 MB/s.
+/// Without one, it is this plus the time at 50 MB/s.
 const UNMEASURED: Duration = Duration::from_secs(10);
 const UNMEASURED_BYTES_PER_US: u64 = 50;

@@ -9,15 +9,15 @@ pub(crate) struct Window {
     len: usize,
 }
 
-// SAFETY: the bytes are used by whoever has the window, and only while the device does not.
+// SAFETY: only the owner of the window uses the bytes, and only while the device does not.
 unsafe impl Send for Window {}
 
 impl Window {
     /// `None` for a null pointer.
     ///
     /// # Safety
-    /// So many initialised bytes are there as long as the window, or for ever if their owner is left
-    /// behind, and nobody else uses them but the device, when it is asked to.
+    /// `len` initialised bytes at `start` live as long as the window, or for ever if their owner is
+    /// leaked, and only the window and the device, when asked to, use them.
     pub unsafe fn new(start: *mut u8, len: usize) -> Option<Self> {
         Some(Self { start: NonNull::new(start)?, len })
     }
@@ -34,7 +34,7 @@ impl Window {
         assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
         // SAFETY: `at` is within.
         let target = unsafe { self.start.as_ptr().add(at) };
-        // SAFETY: so many bytes are there, and the window is borrowed mutably.
+        // SAFETY: the target is that long, and the window is borrowed mutably.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     }
 

@@ -16,7 +16,7 @@ pub fn run(device: &Cuda, len: usize, until: Instant, results: &mut Results) -> 
     let mut sources = Sources::open(&Root::default());
     let gpu = |window: &Window| {
         let mut gpus = window.domains.iter().filter(|domain| domain.source == "nvml");
-        // With several GPUs in sight, the name tells which; NVML counts as the driver does.
+        // If several GPUs are visible, select ours by name; NVML numbers them as the driver does.
         let index = device.info().index;
         let domain = gpus.find(|domain| domain.name.starts_with(&format!("gpu-{index} ")))?;
         let measured = domain.energy.class() >= Class::Integrated;

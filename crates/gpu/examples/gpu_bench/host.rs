@@ -120,5 +120,5 @@ fn policies(
 
 const POLICIES: [(&str, Policy); 3] =
     [("GPU", Policy::Gpu), ("CPU", Policy::Parallel), ("hybrid", Policy::Hybrid)];
-const KEY: [u8; 32] = *b"a key that is known to everybody";
+const KEY: [u8; 32] = *b"a key that is known to everyone.";
 const CHUNK: usize = 16 << 10;

@@ -98,5 +98,5 @@ fn all(
     Ok(())
 }
 
-const KEY: [u8; 32] = *b"a key that is known to everybody";
+const KEY: [u8; 32] = *b"a key that is known to everyone.";
 const CHUNK: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! Right results: every operation on more bytes than 32 bits can count, beside the CPU.
+//! Right results: every operation on more bytes than 32 bits can count, compared with the CPU.
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
 use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation};
@@ -10,7 +10,7 @@ use crate::results::Results;
 pub fn run(device: &Cuda, (len, part): (usize, usize), results: &mut Results) -> Result<(), Error> {
     let len = len.min(device.info().memory_bytes / 4) / part * part;
     let pattern: Vec<u8> = (0..part).map(|n| (n % 251) as u8).collect();
-    results.say(&format!("\n{len} bytes of every operation beside the CPU"));
+    results.say(&format!("\n{len} bytes of every operation, compared with the CPU"));
     let mut resident = device.resident(len)?;
     let engine = Engine::new(std::thread::available_parallelism().map_or(1, usize::from));
     for bits in [128, 192, 256] {
@@ -99,5 +99,5 @@ fn fill(resident: &mut Resident, len: usize, pattern: &[u8]) -> Result<(), Error
     (0..len / pattern.len()).try_for_each(|n| resident.write(n * pattern.len(), pattern))
 }
 
-const KEY: [u8; 32] = *b"a key that is known to everybody";
+const KEY: [u8; 32] = *b"a key that is known to everyone.";
 const CHUNK: usize = 16 << 10;

@@ -122,8 +122,8 @@ api! {
 impl Api {
     /// Opens the library at `path`, which the loader's own search resolves if it is a bare name.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        // SAFETY: the driver's library may be loaded at any time; whoever names another by
-        // WATTLOCK_LIBCUDA runs it as this user, as with LD_PRELOAD.
+        // SAFETY: the driver's library may be loaded at any time; a library named by
+        // WATTLOCK_LIBCUDA runs as this user, as with LD_PRELOAD.
         let library = unsafe { Library::new(path) }
             .map_err(|source| Error::Library { path: path.to_owned(), source })?;
         Self::bind(library)

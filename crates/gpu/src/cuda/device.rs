@@ -171,7 +171,7 @@ impl Cuda {
         self.timeouts
     }
 
-    /// A slot that nobody uses.
+    /// Takes a free slot.
     fn slot(&self) -> Option<Taken<'_>> {
         let slot = lock(&self.slots).pop()?;
         Some(Taken { device: self, slot: Some(slot) })

@@ -121,7 +121,7 @@ impl Driver {
         let device = self.ordinal(index)?;
         let mut name: [c_char; 256] = [0; 256];
         note("cuDeviceGetName");
-        // SAFETY: the driver writes at most as many bytes as it is told that there are.
+        // SAFETY: the driver writes at most the 256 bytes that are passed as the length.
         let code = unsafe { (self.api.device_name)(name.as_mut_ptr(), 256, device) };
         self.check("cuDeviceGetName", code)?;
         name[255] = 0;

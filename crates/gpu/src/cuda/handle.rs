@@ -124,13 +124,12 @@ impl Slot for CudaHandle {
         if len == 0 {
             return Ok(());
         }
-        let beside = batch.beside();
+        let ivs = batch.ivs();
         let side_len = (self.staging.len() - MARGIN) / SIDE_SHARE;
-        if skip + len > self.staging.len() || beside.len() / BLOCK * Side::len_of(&keys) > side_len
-        {
+        if skip + len > self.staging.len() || ivs.len() / BLOCK * Side::len_of(&keys) > side_len {
             return Err(Error::Unsupported("a piece that is larger than its slot"));
         }
-        self.side_staging.write(0, beside);
+        self.side_staging.write(0, ivs);
         // The device fetches a segment while the next is copied.
         for (n, segment) in input.chunks(SEGMENT_LEN).enumerate() {
             let (at, len) = (skip + n * SEGMENT_LEN, segment.len());
@@ -163,7 +162,7 @@ impl Slot for CudaHandle {
         };
         let sums = self.sums.as_ref().map_or_else(Sums::default, |sums| Sums {
             piece: table(sums, 0, rows.piece),
-            beside: table(sums, SUMS_LEN / 2, rows.beside),
+            side: table(sums, SUMS_LEN / 2, rows.side),
         });
         let tags: &[[u8; TAG_LEN]] = &sides.as_chunks().0[..tags];
         Ok(PieceOutput { bytes: &bytes[skip..][..len], tags, sums })
@@ -176,7 +175,7 @@ impl Slot for CudaHandle {
 
 /// The bytes of `memory`, which the thread's slot owns as long as it has its thread.
 fn window_of(memory: &mut PinnedMemory) -> Option<Window> {
-    // SAFETY: allocated and initialised, until the slot is dropped; and nobody else looks.
+    // SAFETY: allocated and initialised until the slot is dropped, and used only by the window.
     unsafe { Window::new(memory.as_ptr(), memory.len()) }
 }
 

@@ -133,8 +133,8 @@ impl Kernels {
         })
     }
 
-    /// Starts `kernel` with enough threads for so many `lanes`, or as many as run at once, and
-    /// returns how many blocks of threads they are.
+    /// Starts `kernel` with enough threads for `lanes`, but no more than run at once, and returns
+    /// the number of thread blocks.
     ///
     /// # Safety
     /// As [`Function::launch`].
@@ -163,7 +163,7 @@ impl Kernels {
         Ok(blocks as usize)
     }
 
-    /// How many blocks of threads do so many `lanes`, and how far their work is shifted.
+    /// Returns the number of thread blocks for `lanes`, and how far their work is shifted.
     fn blocks(&self, kernel: Kernel, lanes: u64, turn: Pass) -> (u32, u32) {
         let most = match kernel {
             Kernel::Check => (2 * self.multiprocessors).min(MOST_ROWS as u32),
@@ -195,7 +195,7 @@ impl Argument {
 /// Bytes of the round keys of the longest key.
 pub(super) const ROUND_KEYS_LEN: usize = 240;
 
-/// Of a block; kernels are compiled for so many at most.
+/// Threads of a block: the most that kernels are compiled for.
 const THREADS: u32 = 1024;
 
 const MOST_ARGUMENTS: usize = 12;

@@ -116,7 +116,7 @@ impl Keyed {
             unsafe { staging.bytes() }.zeroize();
             self.fetch(&staging)
         });
-        // SAFETY: the stream has finished, or failed, and then nobody looks.
+        // SAFETY: the stream has finished, or failed, and then the bytes are not read.
         let arrived = sent.is_err() || bool::from(unsafe { staging.bytes() }.ct_eq(key));
         self.clean(&mut staging);
         sent?;
@@ -144,7 +144,7 @@ impl Keyed {
     fn send(&self, staging: &PinnedMemory) -> Result<(), Error> {
         let start = staging.as_ptr().cast_const();
         let round_keys = self.kernels.round_keys;
-        // SAFETY: so many bytes are there, and this function's callers wait before they change.
+        // SAFETY: the memory is that long, and the callers wait before they change it.
         unsafe { self.stream.copy_to_address(round_keys, start, ROUND_KEYS_LEN) }?;
         // SAFETY: the hash key stands behind the round keys.
         let hash_key = unsafe { start.add(ROUND_KEYS_LEN) };
@@ -157,7 +157,7 @@ impl Keyed {
     fn fetch(&self, staging: &PinnedMemory) -> Result<(), Error> {
         let start = staging.as_ptr();
         let round_keys = self.kernels.round_keys;
-        // SAFETY: so many bytes are there, and this function waits before anybody looks.
+        // SAFETY: the memory is that long, and this function waits before it is read.
         unsafe { self.stream.copy_from_address(start, round_keys, ROUND_KEYS_LEN) }?;
         // SAFETY: the hash key stands behind the round keys.
         let hash_key = unsafe { start.add(ROUND_KEYS_LEN) };

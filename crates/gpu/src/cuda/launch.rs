@@ -16,18 +16,18 @@ pub(super) struct Placed {
     /// May be the same as `input`, but for [`Batch::CbcDecrypt`].
     pub output: u64,
     /// IVs or nonces.
-    pub beside: u64,
+    pub ivs: u64,
     /// Where the other [`Side`]s are found.
     pub side: u64,
     /// Bytes from `input` to the end of the piece.
     pub end: usize,
 }
 
-/// Parts of the memory beside a piece, in which each chunk has its own entry.
+/// Parts of a piece's side memory, with an entry for each chunk.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     /// IVs or nonces.
-    Beside,
+    Ivs,
     Masks,
     Tags,
     /// Of GHASH: 32 blocks.
@@ -79,12 +79,12 @@ impl Placed {
             Batch::EcbEncrypt => (Kernel::EcbEncrypt, blocks, vec![Long(blocks)]),
             Batch::EcbDecrypt => (Kernel::EcbDecrypt, blocks, vec![Long(blocks)]),
             Batch::CbcEncrypt { message_blocks, .. } => {
-                let own = vec![Long(self.beside), Long(blocks), Word(*message_blocks)];
+                let own = vec![Long(self.ivs), Long(blocks), Word(*message_blocks)];
                 // A message is a chain of one lane.
                 (Kernel::CbcEncrypt, blocks.div_ceil((*message_blocks).into()), own)
             }
             Batch::CbcDecrypt { message_blocks, .. } => {
-                let own = vec![Long(self.beside), Long(blocks), Word(*message_blocks)];
+                let own = vec![Long(self.ivs), Long(blocks), Word(*message_blocks)];
                 (Kernel::CbcDecrypt, blocks, own)
             }
             Batch::Gcm { operation, chunks, chunk_len, last_len, .. } => {
@@ -115,7 +115,7 @@ impl Placed {
         use Argument::{Long, Word};
         let side = |side: Side| Long(self.side + side.at(chunks as usize) as u64);
         let lens = [Word(chunks), Word(chunk_len), Word(last_len)];
-        let mut ctr = [common, &[Long(self.beside), side(Side::Masks)], &lens].concat();
+        let mut ctr = [common, &[Long(self.ivs), side(Side::Masks)], &lens].concat();
         let ciphertext = match operation {
             Operation::Seal => self.output,
             Operation::Open => self.input,

@@ -88,7 +88,7 @@ impl PinnedMemory {
         })?;
         let null = || Error::OutOfMemory { call: "cuMemHostAlloc", bytes: len };
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(null)?;
-        // SAFETY: so many bytes were just allocated there.
+        // SAFETY: `len` bytes were just allocated there.
         unsafe { start.write_bytes(0, len) };
         Ok(Self { context: context.clone(), start, len })
     }
@@ -111,7 +111,7 @@ impl PinnedMemory {
         assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
         // SAFETY: `at` is within.
         let target = unsafe { self.start.as_ptr().add(at) };
-        // SAFETY: so many bytes are there, and this is the only owner.
+        // SAFETY: the target is that long, and this is the only owner.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     }
 

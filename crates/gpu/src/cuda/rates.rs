@@ -1,4 +1,4 @@
-//! What a GPU and its bus can do at most: the figures beside which those of the kernels stand.
+//! Peak rates of a GPU and its bus, to compare the kernels' rates with.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct InstructionRate {
 }
 
 impl Cuda {
-    /// Copies `bytes` so many `times` each way, and both ways at once.
+    /// Copies `bytes` each way, and both ways at once, `times` times each.
     ///
     /// # Errors
     /// What the driver says.
@@ -147,7 +147,7 @@ impl Way {
             // SAFETY: the buffer is as long, and lives until the stream was waited for.
             unsafe { self.stream.copy_in(&self.device, 0, host, self.bytes) }
         } else {
-            // SAFETY: as above, and nobody reads it.
+            // SAFETY: as above, and the host does not read it.
             unsafe { self.stream.copy_out(host, &self.device, 0, self.bytes) }
         }
     }

@@ -42,7 +42,7 @@ impl Cuda {
     /// Room for `len` bytes on the GPU, of no particular content.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and whatever else the driver says.
+    /// [`Error::OutOfMemory`], and other errors of the driver.
     pub fn resident(&self, len: usize) -> Result<Resident, Error> {
         let memory =
             self.attend(self.timeouts().to_open(), move |driven| Memory::new(driven, len))?;
@@ -109,7 +109,8 @@ impl Resident {
     ) -> Result<(f64, Vec<[u8; TAG_LEN]>), Error> {
         let job = Job { cipher, chunk_len, data: Data::InPlace { slots: &mut [] }, deadline: None };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
-        let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
+        let batch =
+            task.batch(0, true, self.len).ok_or(Error::Unsupported("this number of bytes"))?;
         let keys = task.keys;
         self.ask(move |memory| memory.work(&keys, &batch))
     }
@@ -133,7 +134,8 @@ impl Resident {
             deadline: None,
         };
         let task = Task::of(&job).ok_or(Error::Unsupported("this cipher"))?;
-        let batch = task.batch(0, true, self.len).ok_or(Error::Unsupported("so many bytes"))?;
+        let batch =
+            task.batch(0, true, self.len).ok_or(Error::Unsupported("this number of bytes"))?;
         let batch = batch.extended(lane_blocks).ok_or(Error::Unsupported("no blocks a thread"))?;
         let keys = task.keys;
         self.ask(move |memory| memory.work(&keys, &batch)).map(|(seconds, _)| seconds)
@@ -200,7 +202,7 @@ impl Memory {
         let context = self.driven.context.clone();
         let lease = self.driven.keyring.lease(keys)?;
         let lease = lease.ok_or(Error::Unsupported("more keys at once"))?;
-        let chunks = batch.beside().len() / BLOCK;
+        let chunks = batch.ivs().len() / BLOCK;
         let side_len = (chunks * Side::len_of(keys)).max(1);
         if self.side.as_ref().is_none_or(|side| side.len() < side_len) {
             self.side = None;
@@ -211,7 +213,7 @@ impl Memory {
             self.output = Some(DeviceMemory::new(&context, self.len + BLOCK)?);
         }
         let Some(side) = &self.side else { return Err(Error::Unsupported("no side")) };
-        for (n, part) in batch.beside().chunks(STAGING_LEN).enumerate() {
+        for (n, part) in batch.ivs().chunks(STAGING_LEN).enumerate() {
             self.staging.write(0, part);
             let start = self.staging.as_ptr();
             // SAFETY: the buffer is as long, and is left alone until the stream was waited for.
@@ -222,7 +224,7 @@ impl Memory {
         let placed = Placed {
             input: self.data.address(),
             output: output.address(),
-            beside: side.address(),
+            ivs: side.address(),
             side: side.address(),
             end: self.len,
         };

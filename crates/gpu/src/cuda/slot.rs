@@ -22,10 +22,10 @@ pub(super) struct CudaSlot {
     context: Arc<Context>,
     pub staging: PinnedMemory,
     piece: DeviceMemory,
-    /// For kernels that cannot work in place, and for whatever is checked.
+    /// For kernels that cannot work in place, and for checked pieces.
     output: Option<DeviceMemory>,
     checks: Option<Checks>,
-    /// What each chunk needs beside its bytes, on the host and on the device.
+    /// The side data of each chunk (IVs, nonces, tags), on the host and on the device.
     pub side_staging: PinnedMemory,
     side: DeviceMemory,
     bytes: usize,
@@ -42,11 +42,11 @@ struct Checks {
     sums_staging: PinnedMemory,
 }
 
-/// How many rows of sums a comparison wrote: for the piece, and for what stands beside it.
+/// Rows of sums that a comparison wrote: for the piece, and for its side data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rows {
     pub piece: usize,
-    pub beside: usize,
+    pub side: usize,
 }
 
 /// One piece, in the words of the driver's thread.
@@ -178,7 +178,7 @@ impl CudaSlot {
         let lease = self.lease.as_ref().ok_or(Error::Unsupported("work without a key"))?;
         let output = self.output.as_ref().filter(|_| !in_place).unwrap_or(&self.piece);
         let stream = &self.stream.0;
-        let chunks = batch.beside().len() / BLOCK;
+        let chunks = batch.ivs().len() / BLOCK;
         if skip + len > self.piece.len() || chunks * Side::len_of(&order.keys) > self.side.len() {
             return Err(Error::Unsupported("a piece that is larger than its slot"));
         }
@@ -190,7 +190,7 @@ impl CudaSlot {
         let placed = Placed {
             input: self.piece.address(),
             output: output.address(),
-            beside: self.side.address() + Side::Beside.at(chunks) as u64,
+            ivs: self.side.address() + Side::Ivs.at(chunks) as u64,
             side: self.side.address(),
             end: skip + len,
         };
@@ -234,38 +234,38 @@ impl Checks {
         let piece = Comparison { input: first.input, first: first.output, second, sums, extent };
         // SAFETY: as above, and there is room for the sums.
         let piece_rows = unsafe { piece.launch(lease, stream, salt) }?;
-        let chunks = batch.beside().len() / BLOCK;
+        let chunks = batch.ivs().len() / BLOCK;
         let (tags, again) = match batch.tags() {
-            0 => (first.beside, first.beside),
+            0 => (first.ivs, first.ivs),
             _ => (
                 first.side + Side::Tags.at(chunks) as u64,
                 again.side + Side::Tags.at(chunks) as u64,
             ),
         };
-        let beside = Comparison {
-            input: first.beside,
+        let side = Comparison {
+            input: first.ivs,
             first: tags,
             second: again,
             sums: sums + (SUMS_LEN / 2) as u64,
-            extent: ByteRange::beside(batch),
+            extent: ByteRange::side(batch),
         };
-        let beside_rows = match chunks {
+        let side_rows = match chunks {
             0 => 0,
             // SAFETY: as above; IVs, nonces and tags are as many blocks as there are chunks.
-            _ => unsafe { beside.launch(lease, stream, salt) }?,
+            _ => unsafe { side.launch(lease, stream, salt) }?,
         };
         let to = self.sums_staging.as_ptr();
         // SAFETY: both are as long, and it is not touched before the stream was waited for.
         unsafe { stream.copy_out(to, &self.sums, 0, SUMS_LEN) }?;
-        Ok(Rows { piece: piece_rows, beside: beside_rows })
+        Ok(Rows { piece: piece_rows, side: side_rows })
     }
 }
 
 /// Room for a piece that does not begin with a block, and for whole blocks at its end.
 pub(super) const MARGIN: usize = 2 * BLOCK;
 
-/// A sixteenth of a piece goes beside it.
+/// The side data takes a sixteenth of a piece.
 pub(super) const SIDE_SHARE: usize = 16;
 
-/// Two tables of sums: of a piece, and of what stands beside it.
+/// Two tables of sums: of a piece, and of its side data.
 pub(super) const SUMS_LEN: usize = 2 * MOST_ROWS * ROW * 8;

@@ -8,7 +8,7 @@ use super::api::Handle;
 use super::driver::Context;
 use super::memory::DeviceMemory;
 
-/// A queue of copies and kernels that run one after the other, beside other streams.
+/// A queue of copies and kernels that run in order, and concurrently with other streams.
 pub(super) struct Stream {
     context: Arc<Context>,
     pub handle: Handle,

@@ -56,8 +56,8 @@ impl Default for Options {
 }
 
 impl OpenCl {
-    /// Opens a device and tests it: known answers, and 64 KiB of each operation beside the CPU's
-    /// kernels.
+    /// Opens a device and tests it: known answers, and 64 KiB of each operation compared with the
+    /// CPU's kernels.
     ///
     /// # Errors
     /// [`Error::TooSmall`], [`Error::Build`], [`Error::SelfTest`] and [`Error::Call`] say why it
@@ -79,8 +79,8 @@ impl OpenCl {
             let (what, has) = ("lanes", listed.group_lanes as u64);
             return Err(Error::TooSmall { device: device(), what, has, needed: LANES as u64 });
         }
-        let beside = if listed.kind == Kind::Cpu { 2 } else { 8 };
-        let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * beside };
+        let groups_each = if listed.kind == Kind::Cpu { 2 } else { 8 };
+        let grid = Grid { group, groups: (listed.compute_units as usize).max(1) * groups_each };
         let timeouts = Timeouts::new(options.timeout);
         let wanted = listed.clone();
         let slots = attended(timeouts.to_open(), move || slots(&wanted, options, grid))?;
@@ -127,8 +127,8 @@ fn slots(listed: &Listed, options: Options, grid: Grid) -> Result<Vec<OpenClSlot
 
 impl OpenCl {
     /// Works on `in_out` alone, as one batch, waiting after each phase: for benches, and for
-    /// profiles that tell data on the device from data of the host. With `lane_blocks`, CTR in the
-    /// way of the study of extended block sizes.
+    /// profiles that separate data on the device from data of the host. With `lane_blocks`, CTR as
+    /// in the study of extended block sizes.
     ///
     /// # Errors
     /// [`Error::NotForGpus`] for a cipher or a size that this device leaves to the CPU,
@@ -205,7 +205,7 @@ impl Device for OpenCl {
 const LANES: usize = 32;
 
 /// Lanes of a group, where a device can have as many: enough to hide the latency of a look-up, and
-/// few enough that two groups fit beside each other.
+/// few enough that two groups run at once.
 const GROUP_LANES: usize = 256;
 
 #[cfg(test)]

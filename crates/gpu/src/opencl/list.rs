@@ -26,9 +26,9 @@ pub struct Listed {
     pub kind: Kind,
     /// The driver's version, in its own words.
     pub driver: String,
-    /// Processors that work beside each other.
+    /// Number of compute units, which work in parallel.
     pub compute_units: u32,
-    /// Their highest clock, in MHz; 0 if the driver does not tell.
+    /// Their highest clock, in MHz; 0 if the driver does not report it.
     pub clock_mhz: u32,
     /// Bytes of memory that all of them share.
     pub memory_bytes: u64,

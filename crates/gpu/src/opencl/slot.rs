@@ -46,7 +46,7 @@ pub(super) struct Order {
     pub salt: Option<ChecksumSeed>,
 }
 
-/// What came of it, beside the bytes in the staging memory.
+/// The result of an order, without the bytes in the staging memory.
 #[derive(Default)]
 pub(super) struct Finished {
     pub tags: Vec<[u8; TAG_LEN]>,
@@ -64,7 +64,7 @@ pub(super) struct OpenClSlot {
     memory: Option<PieceMemory>,
     /// What was started and not waited for.
     events: Vec<Event>,
-    /// Groups that compared the piece, and what stands beside it.
+    /// Groups that compared the piece, and its side data.
     rows: [usize; 2],
     failed: Option<Error>,
 }
@@ -73,7 +73,7 @@ pub(super) struct OpenClSlot {
 struct PieceMemory {
     staging: Pinned,
     input: Buffer,
-    beside: Buffer,
+    ivs: Buffer,
     sums: [Buffer; 2],
     /// What the first and the second time it is worked on go to.
     made: [MadeMemory; 2],
@@ -129,7 +129,7 @@ impl OpenClSlot {
         let mut most_chunks = chunks.max(1);
         if let Some(memory) = &self.memory {
             most_bytes = most_bytes.max(memory.input.len());
-            most_chunks = most_chunks.max(memory.beside.len() / BLOCK);
+            most_chunks = most_chunks.max(memory.ivs.len() / BLOCK);
         }
         self.clear_memory();
         self.memory = None;
@@ -146,7 +146,7 @@ impl OpenClSlot {
         let memory = self.memory.insert(PieceMemory {
             staging: context.pinned(queue, most_bytes)?,
             input: context.buffer(most_bytes)?,
-            beside: context.buffer(most_chunks * BLOCK)?,
+            ivs: context.buffer(most_chunks * BLOCK)?,
             sums: [sums()?, sums()?],
             made: [made()?, made()?],
         });
@@ -223,7 +223,7 @@ impl OpenClSlot {
         self.queue.read(&memory.made[0].tags, tags.as_flattened_mut())?;
         let mut sums = Sums::default();
         for (found, (buffer, rows)) in
-            [&mut sums.piece, &mut sums.beside].into_iter().zip(memory.sums.iter().zip(self.rows))
+            [&mut sums.piece, &mut sums.side].into_iter().zip(memory.sums.iter().zip(self.rows))
         {
             let mut bytes = vec![0; 8 * ROW * rows];
             self.queue.read(buffer, &mut bytes)?;
@@ -237,7 +237,7 @@ impl OpenClSlot {
     /// Starts to copy the piece to the device.
     fn upload(&mut self, order: &Order) -> Result<(), Error> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
-        self.queue.write(&memory.beside, order.batch.beside())?;
+        self.queue.write(&memory.ivs, order.batch.ivs())?;
         let start = order.batch.start();
         // SAFETY: the staging memory is left alone until `finish` has waited.
         self.events.push(unsafe { memory.staging.write_to(&memory.input, start, order.len) }?);
@@ -260,19 +260,19 @@ impl OpenClSlot {
         let Some(salt) = order.salt else { return Ok(()) };
         self.launch(order, Pass::Second)?;
         let batch = &*order.batch;
-        let extents = [ByteRange::of(batch, order.len), ByteRange::beside(batch)];
+        let extents = [ByteRange::of(batch, order.len), ByteRange::side(batch)];
         let rows = extents.map(|extent| match extent.end {
             0 => 0,
             end => self.groups(end.div_ceil(BLOCK as u64) as usize),
         });
         let Some(memory) = &self.memory else { return Ok(()) };
         let [first, second] = &memory.made;
-        let beside = match batch.tags() {
+        let side = match batch.tags() {
             // Without tags, IVs stand in their place.
-            0 => [&memory.beside; 3],
-            _ => [&memory.beside, &first.tags, &second.tags],
+            0 => [&memory.ivs; 3],
+            _ => [&memory.ivs, &first.tags, &second.tags],
         };
-        let ranges = [[&memory.input, &first.output, &second.output], beside];
+        let ranges = [[&memory.input, &first.output, &second.output], side];
         for (n, (buffers, ByteRange { start, end, stride })) in
             ranges.into_iter().zip(extents).enumerate()
         {
@@ -348,11 +348,11 @@ impl OpenClSlot {
                     _ => &mut kernels.ecb_decrypt,
                 };
                 let arguments = vec![keys, rounds, input, output, Argument::U64(blocks as u64)];
-                // SAFETY: the README's parameters; both buffers hold so many blocks.
+                // SAFETY: the README's parameters; both buffers hold `blocks` blocks.
                 self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
             }
             Batch::CbcEncrypt { message_blocks, .. } | Batch::CbcDecrypt { message_blocks, .. } => {
-                let ivs = Argument::Buffer(&memory.beside);
+                let ivs = Argument::Buffer(&memory.ivs);
                 let blocks = Argument::U64(blocks as u64);
                 let messages = Argument::U32(*message_blocks);
                 let arguments = vec![keys, rounds, input, output, ivs, blocks, messages];
@@ -360,7 +360,7 @@ impl OpenClSlot {
                     Batch::CbcEncrypt { .. } => &mut kernels.cbc_encrypt,
                     _ => &mut kernels.cbc_decrypt,
                 };
-                // SAFETY: the README's parameters; both buffers hold so many blocks, and there is
+                // SAFETY: the README's parameters; both buffers hold `blocks` blocks, and there is
                 // an IV for each message.
                 self.events.push(unsafe { queue.launch(kernel, groups, arguments) }?);
             }
@@ -373,7 +373,7 @@ impl OpenClSlot {
                     Operation::Open => &memory.input,
                 });
                 let [n, each, last] = sizes();
-                let nonces = Argument::Buffer(&memory.beside);
+                let nonces = Argument::Buffer(&memory.ivs);
                 let arguments = vec![keys, rounds, input, output, nonces, masks(), n, each, last];
                 let kernel = &mut kernels.gcm_ctr;
                 // SAFETY: the README's parameters; both buffers hold the slots of all chunks, and

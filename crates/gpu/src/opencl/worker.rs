@@ -104,7 +104,7 @@ impl OpenClHandle {
             return Err(Error::Busy);
         }
         let keys = self.keys.clone().ok_or(Error::NotForGpus)?;
-        let (end, chunks) = (batch.start() + input.len(), batch.beside().len() / BLOCK);
+        let (end, chunks) = (batch.start() + input.len(), batch.ivs().len() / BLOCK);
         if chunks > self.chunks || self.staging.as_ref().is_none_or(|staging| staging.len() < end) {
             self.staging = None;
             let chunks = chunks.max(self.chunks);

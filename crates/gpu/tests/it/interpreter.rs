@@ -1,5 +1,5 @@
-//! The committed PTX by an interpreter, beside `aes-soft`: what the driver compiles is right before
-//! any GPU has seen it.
+//! Runs the committed PTX in an interpreter and compares it with `aes-soft`, so that the PTX is
+//! tested without a GPU.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "interpreter/ptx.rs"]

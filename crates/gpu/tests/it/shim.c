@@ -8,7 +8,7 @@
 
 #define LOCAL_BYTES 139264
 
-/* What a group finds in its memory is whatever was there. */
+/* The memory of a group is not initialised. */
 #define RUN(call)                                                                             \
     u32 *memory = malloc(LOCAL_BYTES);                                                        \
     shim.local = memory;                                                                      \

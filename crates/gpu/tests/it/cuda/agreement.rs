@@ -1,4 +1,4 @@
-//! The device beside the CPU, on every operation.
+//! The device agrees with the CPU on every operation.
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_engine::{
@@ -229,7 +229,7 @@ fn what_the_device_has_no_kernel_for_is_left_to_the_cpu() {
         assert!(data == expected);
         assert_eq!(by(&report, "cuda:0"), 0);
     }
-    // A part of a block is the job's fault, on whatever device.
+    // A partial block is an error of the job, on any device.
     let mut data = pattern((1 << 20) + 1);
     let cipher = Cipher::EcbEncrypt(&key);
     let job =

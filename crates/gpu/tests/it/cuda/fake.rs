@@ -1,21 +1,21 @@
-//! A library with the names of NVIDIA's driver, for the tests beside it, which compile it: long,
-//! because a driver is a flat list of functions.
+//! A library with the names of NVIDIA's driver; the tests compile it. Long, because a driver is a
+//! flat list of functions.
 //!
 //! Its one GPU runs PTX by the interpreter. It is stricter than a real one: nothing on a stream
-//! happens before somebody waits for it; an address outside of an allocation is an error, and so is
-//! memory that is freed while work is under way or while it still holds anything but zeros. What was
-//! wrong is in the text that `fake_report` gives, with everything that was not freed.
+//! happens before the caller waits for it; an address outside of an allocation is an error, and so
+//! is memory that is freed while work is under way or that still holds anything but zeros.
+//! `fake_report` returns a text with all errors and all memory that was not freed.
 //!
-//! Beside the library may lie a file `faults`, of lines such as `launch 3` (the third launch from
-//! when the file was written fails). A number that is missing is 1. `bent 8000`: the keystream of GCM is
+//! The library's folder may have a file `faults`, with lines such as `launch 3` (the third launch
+//! after the file was written fails). A missing number is 1. `bent 8000`: the keystream of GCM is
 //! wrong in each launch with chunks of more than 8,000 bytes. Lines of any call:
 //!
 //! - `error CALL N CODE`: the Nth call of that name answers CODE, and so do all later ones of any name
 //!   if the code means that the device is lost;
 //! - `async N CODE`: the Nth launch is taken, and the device is lost when it runs;
 //! - `hang CALL N`: the Nth call never returns; `stuck CALL N`: nor does any call after it;
-//! - `late CALL N`: the Nth call returns once somebody opens the FIFO `release` for writing;
-//! - `slow CALL MS`: each call takes so many milliseconds longer;
+//! - `late CALL N`: the Nth call returns once the test opens the FIFO `release` for writing;
+//! - `slow CALL MS`: each call takes MS milliseconds longer;
 //! - `flip-in N AT`, `flip-out N AT`, `flip-kernel N AT`: a bit of byte AT (modulo the length) of what
 //!   the Nth copy or kernel writes is wrong;
 //! - `wrong-key`: a byte of the round keys is wrong on the device whenever a kernel runs;
@@ -587,7 +587,7 @@ pub extern "C" fn cuModuleLoadDataEx(
         }
         if state.faulty("jit") {
             for option in 0..options as usize {
-                // SAFETY: the caller passes so many names and values.
+                // SAFETY: the caller passes `options` names and values.
                 let (name, value) = unsafe { (*names.add(option), *values.add(option)) };
                 if name == 5 {
                     let log = c"ptxas fatal: line 1; a log".to_bytes_with_nul();
@@ -946,7 +946,7 @@ pub extern "C" fn cuLaunchKernel(
 mod native {
     use super::*;
 
-    /// All arguments go in registers and slots of eight bytes, whatever their type.
+    /// Arguments of all types go in registers and slots of eight bytes.
     type Code = unsafe extern "C" fn(
         u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64,
     );
@@ -991,7 +991,7 @@ mod native {
         let given: Vec<u64> = places.iter().map(|(at, len)| number(*at, *len)).collect();
         // The comparison writes to its fourth, all others to their third.
         let target = given[if given.len() == COMPARISON { 3 } else { 2 }];
-        // What it writes is found by comparison, where somebody wants to know.
+        // What it writes is found by comparison, if a fault needs it.
         let before = device.allocation(target).filter(|_| watched).map(<[u8]>::to_vec);
         let mut all = vec![u64::from(shape.blocks), u64::from(shape.threads)];
         // Rounds come first where there are round keys.

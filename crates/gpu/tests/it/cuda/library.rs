@@ -38,8 +38,8 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/tests/it").join(name)
 }
 
-/// Makes a file of the target folder. Another run of these tests may do the same: nobody loads what is
-/// half written, and the compiler's own files lie beside its output.
+/// Makes a file in the target folder and moves it into place when it is complete, because another
+/// run of these tests may do the same. The compiler's own files are next to its output.
 fn made(name: &str, make: impl FnOnce(&Path) -> bool) -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::create_dir_all(target).unwrap();

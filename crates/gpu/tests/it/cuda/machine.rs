@@ -83,7 +83,7 @@ impl Machine {
             unsafe { library.get::<unsafe extern "C" fn(*mut u8, usize) -> usize>(c"fake_report") }
                 .unwrap();
         let mut text = vec![0; 1 << 16];
-        // SAFETY: there is room for so many bytes.
+        // SAFETY: the text has room for its length.
         let len = unsafe { report(text.as_mut_ptr(), text.len()) };
         text.truncate(len);
         String::from_utf8(text).unwrap().lines().map(str::to_owned).collect()

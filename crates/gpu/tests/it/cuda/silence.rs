@@ -91,7 +91,7 @@ fn a_driver_that_fails_at_any_call_while_it_is_opened_is_refused_in_time() {
     spread(&cases(["hang", "700"]), |&(call, kind)| {
         let Some(machine) = Machine::native() else { return };
         machine.fails(&line(kind, call));
-        // It ends, whatever comes of it; calls that are not made then cannot fail.
+        // It ends, with success or failure; calls that are not made cannot fail.
         match machine.open_as(options(PATIENCE)) {
             Ok(device) => drop(works(device, &format!("{kind} {call}"))),
             Err(error) => assert!(!error.to_string().is_empty()),
@@ -165,8 +165,8 @@ fn a_device_that_is_only_slow_is_kept() {
     machine.assert_clean();
 }
 
-/// The limit follows from what the device was measured to take: nobody waits for the ten seconds of a
-/// device that was never measured.
+/// The timeout follows from the device's measured time, not the ten seconds of a device that was
+/// never measured.
 #[test]
 fn a_profile_sets_the_limit() {
     use wattlock_engine::{Case, Profile, Profiles, Residency};

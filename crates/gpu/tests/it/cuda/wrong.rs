@@ -87,7 +87,7 @@ fn soak_of_a_thousand_wrong_bytes() {
     many(1000);
 }
 
-/// So many runs, of seeds that follow from the one that is printed.
+/// Runs `runs` times, with seeds derived from the one that is printed.
 fn many(runs: usize) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     let given = std::env::var("WATTLOCK_GPU_SEED").ok().and_then(|seed| seed.parse().ok());

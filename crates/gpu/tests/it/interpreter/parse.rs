@@ -22,7 +22,7 @@ pub struct Kernel {
     pub registers: usize,
     /// Bytes of memory of its own that each thread needs.
     pub local_bytes: usize,
-    /// Bytes of shared memory that it declares, beside what the launch asks for.
+    /// Bytes of shared memory that it declares, without what the launch asks for.
     pub shared_bytes: usize,
     pub code: Vec<Inst>,
 }

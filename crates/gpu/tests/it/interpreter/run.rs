@@ -2,7 +2,7 @@
 
 use super::parse::{Alu, Compare, Inst, Kernel, LOCAL_BASE, Op, Space, Special, Src, Type};
 
-/// Device memory as the launch sees it; whoever implements it checks bounds.
+/// Device memory as the launch sees it; implementations check bounds.
 pub trait Memory {
     /// `None` where nothing, or not so much, is allocated.
     fn load(&self, address: u64, len: usize) -> Option<u64>;
