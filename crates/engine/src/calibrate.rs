@@ -131,7 +131,7 @@ impl Calibration<'_> {
     }
 }
 
-/// The power of the machine while nothing is done, if it can be told.
+/// The power of the idle machine, if it can be measured.
 fn at_rest(sources: &mut Sources, window: Duration) -> Result<Option<Watts>, Error> {
     let ((), counted) = sources.measure(|| thread::sleep(window))?;
     let power = Power::new(&counted.sum(), counted.wall);
@@ -177,7 +177,7 @@ fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profil
 
 /// Below this, a bad moment could be most of what a size is judged by.
 const FEWEST_ROUNDS: usize = 4;
-/// Above this, more of them tell nothing new.
+/// Above this, more of them add nothing.
 const MOST_ROUNDS: usize = 100;
 
 #[cfg(test)]
@@ -238,8 +238,8 @@ mod tests {
         assert_eq!(profiles.iter().map(|profile| profile.workers).collect::<Vec<_>>(), [1]);
     }
 
-    /// Whether there are joules, and whether the power at rest is known, when a counter shows these readings:
-    /// the first for whoever asks whether it can be read, then two at rest and two at work.
+    /// Whether there are joules, and whether the idle power is known, when a counter shows these
+    /// readings: one to check that it can be read, then two at rest and two at work.
     fn joules(case: &str, readings: [Option<u64>; 5]) -> Option<(String, bool)> {
         let readings = readings
             .into_iter()

@@ -24,14 +24,14 @@ mod workers;
 
 /// The devices of a machine and the rule by which jobs are spread over them.
 ///
-/// An engine may be shared by threads; jobs run beside each other.
+/// Threads may share an engine; their jobs run concurrently.
 pub struct Engine {
     cpu: Cpu,
     cpu_chosen: bool,
     accelerators: Vec<Entry>,
     policy: Policy,
     pool: Pool,
-    /// What was measured, and what large jobs have told since.
+    /// What was measured, refreshed by large jobs in memory.
     profiles: Mutex<Profiles>,
     /// What each device said when it failed for the first time.
     faults: Mutex<BTreeMap<String, Fault>>,
@@ -150,13 +150,13 @@ impl Engine {
         self.cpu.workers()
     }
 
-    /// What was measured, and what large jobs in memory have told since.
+    /// What was measured, refreshed by large jobs in memory.
     pub fn profiles(&self) -> Profiles {
         lock(&self.profiles).clone()
     }
 
     /// Works through `job` and returns when it is done. A small job runs on the caller's thread,
-    /// and in place it allocates nothing and waits for nobody.
+    /// and in place it neither allocates nor blocks.
     ///
     /// # Errors
     /// The failure with the smallest chunk, and [`Error::NoDevice`]. Output may then be incomplete,
@@ -167,8 +167,7 @@ impl Engine {
 
     /// Works through `job` by its deadline, and returns when it is done: on the caller's thread, or
     /// on the accelerator of the engine's [lanes](Engine::with_lanes) if the job is larger than their
-    /// threshold. A smaller one in memory allocates nothing and waits for nobody, and so does one
-    /// whose bytes are elsewhere: it is the CPU's.
+    /// threshold. A smaller one runs on the CPU; in memory, it neither allocates nor blocks.
     ///
     /// # Errors
     /// What is wrong with the job, as [`Engine::run`] says; never what is wrong with the
@@ -370,7 +369,7 @@ impl Engine {
         asked.iter().map(line).collect()
     }
 
-    /// Takes in what a large job tells of the devices that did it.
+    /// Refreshes the profiles with the rates of a large job.
     fn learn(&self, report: &Report, load: &Load, cipher: &Cipher<'_>) {
         let Some((case, plain)) = Case::of(cipher).zip(load.plain_bytes()) else { return };
         if report.devices().any(|device| device.fault.is_some()) {

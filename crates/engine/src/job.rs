@@ -82,7 +82,7 @@ pub trait Transform: Sync {
     /// Works on `in_out`, whole chunks that lie `offset` bytes into the run.
     ///
     /// # Errors
-    /// Whatever it says; the run fails with [`Error::Other`].
+    /// Any error; the run fails with [`Error::Other`].
     fn apply(
         &self,
         offset: u64,

@@ -6,8 +6,8 @@
 //! themselves; the accelerator is a resource with as many places as it has slots, and the caller
 //! who has a place drives the device from its own thread. So no byte is copied for another thread, no
 //! thread is ever started for a request, and a fork loses nothing; what waits in a queue is a
-//! ticket, and its caller sleeps. (One thread there may be: with [`Settings::opens_beside`] the one
-//! that opens the device.)
+//! ticket, and its caller sleeps. (Only with [`Settings::opens_in_background`] a thread opens the
+//! device.)
 //!
 //! # What can migrate
 //! - A request of at most T bytes runs at once on its caller's thread, without a lock and without
@@ -88,11 +88,11 @@ pub struct Settings {
     /// True if a thread of its own opens the accelerator, for whom no caller waits: a driver may
     /// compile for seconds. Requests are the CPU's until it is open. A thread that asked for it
     /// and ends before, with the process or not, waits for that, at most a minute.
-    pub opens_beside: bool,
+    pub opens_in_background: bool,
 }
 
 impl Default for Settings {
-    /// Nothing is the accelerator's before somebody has measured it.
+    /// Sends nothing to the accelerator until it was measured.
     fn default() -> Self {
         Self {
             threshold: Threshold::CPU_ONLY,
@@ -100,7 +100,7 @@ impl Default for Settings {
             cpu_workers: std::thread::available_parallelism().map_or(1, usize::from),
             faults_in_a_row: 3,
             rest: Duration::from_secs(1),
-            opens_beside: false,
+            opens_in_background: false,
         }
     }
 }
@@ -166,8 +166,8 @@ impl Lanes {
         let _ = self.lines.set(lines);
     }
 
-    /// Opens the accelerator now, if it is not open in this process: for whoever would not have the
-    /// first request wait for it; or begins to, if that is done beside. True if it can be used.
+    /// Opens the accelerator now, if it is not open in this process, so that the first request does
+    /// not wait for it; only begins to if a thread opens it. True if it can be used.
     pub fn open(&self) -> bool {
         self.device(self.site.here(&self.settings)).is_some()
     }
@@ -377,11 +377,11 @@ impl Lanes {
         let found = match &state.device {
             Opened::Open(device) => return Some(Arc::clone(device)),
             Opened::Under => return None,
-            Opened::Beside(opener) => opener.found()?,
+            Opened::Opening(opener) => opener.found()?,
             Opened::Not if state.control.is_resting(Instant::now()) => return None,
-            Opened::Not if self.settings.opens_beside => match Opener::start(&self.open) {
+            Opened::Not if self.settings.opens_in_background => match Opener::start(&self.open) {
                 Ok(opener) => {
-                    state.device = Opened::Beside(opener);
+                    state.device = Opened::Opening(opener);
                     return None;
                 }
                 Err(fault) => Err(fault),
@@ -447,12 +447,12 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Bytes of plaintext of a job whose chunks and tags are so many bytes.
+/// Bytes of plaintext of a job whose chunks and tags are `len` bytes.
 fn plain_bytes(job: &Job<'_>, len: usize) -> u64 {
     let (slot_len, chunk_len) = (job.slot_len().max(1), job.chunk_len);
     let load = Load { bytes: Some(len as u64), slot_len, chunk_len, in_order: false };
     load.plain_bytes().unwrap_or(len as u64)
 }
 
-/// One small request in so many is timed.
+/// One small request in this many is timed.
 const SAMPLED: u64 = 32;

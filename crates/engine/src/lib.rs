@@ -1,11 +1,11 @@
 //! Runs a [`Job`], a run of independent chunks, on every device of a machine.
 //!
-//! Whatever Wattlock encrypts is a run of chunks whose nonces follow from their index. A [`Job`]
-//! says what is to be done to them and where their bytes are. [`Device`]s *pull*: each takes
+//! Everything that Wattlock encrypts is a run of chunks whose nonces follow from their index. A
+//! [`Job`] names the operation and where the bytes are. [`Device`]s *pull*: each takes
 //! pieces of the size it likes until none is left, and hands back what it could not finish. A
 //! [`Policy`] is a pure function that decides how many workers a job deserves; [`Engine::run`]
 //! does it and returns a [`Report`]. A [`Calibration`] measures what jobs take, and a [`Store`] keeps
-//! the [`Profiles`], from which the time of a job can be told before it is run.
+//! the [`Profiles`], which predict the time of a job.
 //!
 //! A server has many small jobs at once instead: [`Engine::run_in_time`] spreads them over the
 //! threads that bring them and one device, by size and by what waits.

@@ -1,8 +1,8 @@
-//! The way out of a run: finished pieces leave one at a time, and in order where that matters.
+//! The output of a run: finished pieces are stored one at a time, and in order where that matters.
 //!
-//! A worker that finds the door busy leaves its piece beside it and goes on with the next; the
-//! one in the door takes out whatever lies there. So nobody waits for a file's lock or for a
-//! slower neighbour, until [`WAITING`] pieces lie there.
+//! While one worker stores, the others queue their pieces and go on with the next; the storing
+//! worker stores the queued pieces too. So no worker waits for a file's lock or for a slower
+//! worker until [`WAITING`] pieces are queued.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
@@ -41,7 +41,7 @@ struct State {
     spare: Vec<Zeroizing<Vec<u8>>>,
 }
 
-/// Pieces that may lie beside the door before whoever brings another has to wait.
+/// Pieces that may be queued before a worker with another has to wait.
 const WAITING: usize = 8;
 
 impl Outlet {
@@ -59,10 +59,11 @@ impl Outlet {
         Self { state: Mutex::new(state), moved: Condvar::new() }
     }
 
-    /// Takes `piece`, to be stored now or later by somebody, and gives a buffer for the next.
+    /// Takes `piece`, stores it now or leaves it to another worker, and returns a buffer for the
+    /// next.
     ///
     /// # Errors
-    /// What `store` says, of this piece or of one that lay there.
+    /// Those of `store`, for this piece or for a queued one.
     pub fn put(
         &self,
         piece: Finished,
@@ -83,7 +84,7 @@ impl Outlet {
         }
     }
 
-    /// Lets nobody wait any more: a piece that they would wait for will not come.
+    /// Wakes all waiting workers: the piece that they wait for will not come.
     pub fn close(&self) {
         self.lock().closed = true;
         self.moved.notify_all();
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn ordered_pieces_leave_in_order_whoever_comes_first() {
+    fn ordered_pieces_leave_in_order() {
         let outlet = Outlet::new(Some(10));
         let left = Mutex::new(Vec::new());
         let store = |piece: &Finished| {

@@ -21,7 +21,7 @@ pub enum Policy {
     /// As many CPU workers as the job can feed.
     #[default]
     Parallel,
-    /// All CPU workers, and pieces of exactly so many chunks, however small: for studies of
+    /// All CPU workers, with pieces of a fixed number of chunks, however small: for studies of
     /// granularity.
     Dealt {
         /// Chunks of a piece.
@@ -29,7 +29,7 @@ pub enum Policy {
     },
     /// Accelerators only; the CPU finishes what they drop.
     Gpu,
-    /// Accelerators get so many times as much as the CPU, whoever is done first (SEFPS Eq. 1, see
+    /// Accelerators get `ratio` times as much as the CPU, without balancing (SEFPS Eq. 1, see
     /// [`sefps_ratio`]).
     HybridRatio {
         /// How much more the accelerators get.
@@ -52,13 +52,13 @@ pub enum Policy {
 /// What a policy looks at of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Bytes of the run in memory, tags included; `None` if only the end of the input will tell.
+    /// Bytes of the run in memory, tags included; `None` if unknown until the end of the input.
     pub bytes: Option<u64>,
     /// Bytes of one slot.
     pub slot_len: usize,
     /// Bytes of plaintext of one chunk.
     pub chunk_len: usize,
-    /// True if pieces have to be stored in order, so that everybody takes from the front.
+    /// True if pieces have to be stored in order, so that all workers take from the front.
     pub in_order: bool,
 }
 
@@ -92,8 +92,8 @@ pub struct Plan {
     pub workers: usize,
     /// Chunks that a CPU worker takes at a time.
     pub piece_chunks: usize,
-    /// Chunks that the CPU may take while accelerators work; the others are theirs. `None` where
-    /// whoever comes first takes.
+    /// Chunks that the CPU may take while accelerators work; the others are theirs. `None` if all
+    /// take from one queue.
     pub cpu_chunks: Option<u64>,
     /// What each accelerator may take, in the order of [`Devices::accelerators`]; empty where none
     /// takes part.
@@ -118,7 +118,7 @@ pub enum Doubt {
     NoProfiles,
     /// Joules were not counted, so that times were compared.
     NoJoules,
-    /// A run of unknown length cannot be split by a ratio: whoever came first took.
+    /// A run of unknown length cannot be split by a ratio: all took from one queue.
     NoLength,
 }
 
@@ -156,7 +156,7 @@ impl Policy {
         Self::Dealt { piece_chunks: piece_chunks as usize }
     }
 
-    /// True if one CPU worker does a job of so many bytes, whatever was measured.
+    /// True if one CPU worker does a job of `bytes` bytes, without regard to profiles.
     pub(crate) fn is_inline(self, bytes: Option<u64>) -> bool {
         match self {
             Self::Serial => true,
@@ -183,7 +183,7 @@ impl Policy {
             _ => (self, None),
         };
         let rule = match policy {
-            // An input whose end nobody knows is more than any threshold.
+            // An input of unknown length is above any threshold.
             Self::Threshold(threshold) if devices.cpu_workers > 0 => {
                 match threshold.allocate(load.plain_bytes().unwrap_or(u64::MAX)) {
                     Lane::Cpu => Self::Parallel,

@@ -5,12 +5,12 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What tells one CPU from another, as far as speed goes.
+/// What identifies a CPU, as far as its speed is concerned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processor {
     /// CPU model as the kernel names it.
     pub cpu: String,
-    /// CPU family, model and stepping, which tell what the name hides on rented machines.
+    /// CPU family, model and stepping, because the name is often generic on rented machines.
     pub cpu_id: String,
     /// CPUs that this process may use.
     pub cpus: usize,
@@ -19,13 +19,13 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// This one. What the kernel does not tell is "unknown".
+    /// The CPU of this machine. Text that the kernel does not report is "unknown".
     pub fn here() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         Self::of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default(), cpus)
     }
 
-    /// The highest clock at which one of its CPUs runs at this moment, in MHz, if the kernel tells.
+    /// The highest clock at which one of its CPUs runs now, in MHz, if the kernel reports it.
     pub fn clock_mhz() -> Option<f64> {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok()?;
         let clocks = cpuinfo.lines().filter_map(|line| {

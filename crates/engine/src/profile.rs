@@ -77,7 +77,7 @@ impl Residency {
     }
 }
 
-/// Joules that were counted while so many bytes were worked through, gross: all that the counters
+/// Gross joules that counters measured while a number of bytes was processed: all that the counters
 /// see. Never a model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joules {

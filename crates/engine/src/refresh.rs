@@ -26,8 +26,8 @@ impl Profile {
 }
 
 impl Profiles {
-    /// Takes in that `device` did `bytes` of plaintext of `case` in `took` with so many `workers`.
-    /// One of which nothing was known is known from then on, by one sample.
+    /// Refreshes the profile of `device` with one sample: `workers` did `bytes` of plaintext of
+    /// `case` in `took`. Adds a profile if there was none.
     pub fn refresh(
         &mut self,
         device: &str,
@@ -65,10 +65,10 @@ impl Profiles {
         });
     }
 
-    /// Takes in what `device` did of a run of `case`, `plain` bytes of plaintext for each byte of
-    /// it; nothing if it is too little to tell.
+    /// Refreshes the profile with what `device` did of a run of `case`, with `plain` bytes of
+    /// plaintext for each byte; ignores shares that are too small.
     pub(crate) fn learn(&mut self, device: &DeviceReport, case: Case, plain: f64) {
-        if device.bytes < TELLING || device.workers == 0 {
+        if device.bytes < LEAST_SAMPLE || device.workers == 0 {
             return;
         }
         let bytes = (device.bytes as f64 * plain) as u64;
@@ -81,8 +81,8 @@ impl Profiles {
 const CLAMP: f64 = 2.0;
 /// How much a call counts against all before it.
 const WEIGHT: f64 = 0.25;
-/// Bytes below which start-up is too much of a call to tell its rate.
-const TELLING: u64 = 8 << 20;
+/// Bytes below which start-up takes too much of a call to measure its rate.
+const LEAST_SAMPLE: u64 = 8 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -126,12 +126,12 @@ mod tests {
         let mut profiles = Profiles::default();
         let case = Case::named("aes-128-ctr").unwrap();
         let mut device = DeviceReport { name: "gpu".into(), ..DeviceReport::default() };
-        (device.workers, device.bytes, device.busy) = (2, TELLING, Duration::from_secs(4));
-        profiles.learn(&DeviceReport { bytes: TELLING - 1, ..device.clone() }, case, 1.0);
+        (device.workers, device.bytes, device.busy) = (2, LEAST_SAMPLE, Duration::from_secs(4));
+        profiles.learn(&DeviceReport { bytes: LEAST_SAMPLE - 1, ..device.clone() }, case, 1.0);
         profiles.refresh("gpu", case, 1, 7, Duration::ZERO);
         assert!(profiles.is_empty());
         profiles.learn(&device, case, 0.5);
         let found = profiles.find("gpu", case, 2, Residency::Host).unwrap();
-        assert_eq!((found.samples, found.bytes_per_second), (1, TELLING as f64 / 4.0));
+        assert_eq!((found.samples, found.bytes_per_second), (1, LEAST_SAMPLE as f64 / 4.0));
     }
 }

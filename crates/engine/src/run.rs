@@ -113,7 +113,7 @@ impl<'j, 'd> Run<'j, 'd> {
         Self { job, piece_chunks, state, in_order: Mutex::new(()), outlet, until: None }
     }
 
-    /// The same run, for which nobody waits longer than `until`.
+    /// The same run with a deadline.
     pub(crate) fn with_deadline(self, until: Instant) -> Self {
         Self { until: Some(until), ..self }
     }
@@ -143,8 +143,8 @@ impl<'j, 'd> Run<'j, 'd> {
         self.piece_chunks
     }
 
-    /// Chunks that nobody has taken yet, without those that were handed back; `None` if only the
-    /// end of the input will tell.
+    /// Chunks that no worker has taken yet, without those that were handed back; `None` if unknown
+    /// until the end of the input.
     pub fn remaining(&self) -> Option<u64> {
         lock(&self.state).left.count(self.job.slot_len())
     }
@@ -153,8 +153,8 @@ impl<'j, 'd> Run<'j, 'd> {
     /// run failed.
     ///
     /// A moved piece is loaded into `buffer`, which comes back from [`Run::finish`]. Where order
-    /// matters, everybody takes from the front. Pieces that were handed back go to the front only:
-    /// the CPU can do whatever a device could not.
+    /// matters, all workers take from the front. Pieces that were handed back go to the front only:
+    /// the CPU can do every piece that a device could not.
     ///
     /// # Errors
     /// [`Error::Load`].
@@ -300,8 +300,8 @@ impl<'j, 'd> Run<'j, 'd> {
         declined
     }
 
-    /// Ends the run for everybody. The failure with the smallest chunk is the one reported, so
-    /// that the same damage gives the same message however the workers raced.
+    /// Ends the run for all workers. Reports the failure with the smallest chunk, so that the same
+    /// damage gives the same message in every run.
     pub(crate) fn fail(&self, error: Error) {
         let chunk = error.chunk();
         {
@@ -313,7 +313,7 @@ impl<'j, 'd> Run<'j, 'd> {
         self.let_go();
     }
 
-    /// Lets nobody wait for a piece that will never come.
+    /// Wakes the workers that wait for a piece that will never come.
     pub(crate) fn let_go(&self) {
         if let Some(outlet) = &self.outlet {
             outlet.close();

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 /// code, which cites FIPS 197 and SP 800-38A: AES of every key length in CTR, whose counter wraps
 /// inside the first blocks, ECB both ways, and CBC decryption. AES-GCM is the device's to test.
 ///
-/// For whoever opens a device, before it is given to an engine.
+/// Call it after opening a device, before giving it to an engine.
 ///
 /// # Errors
 /// What the device says when it fails, and what it got wrong.

@@ -1,7 +1,7 @@
 //! An accelerator that does not exist: the CPU does its work, and it takes the time of a model.
 //!
 //! For machines without an accelerator, so that what is built around one can be run, tested and
-//! measured. Its results are right, its times are a model's, and its joules are nobody's: reports
+//! measured. Its results are right, its times come from a model, and it has no joules: reports
 //! name it `simulated`, and none of its figures is a claim about hardware.
 
 use std::collections::VecDeque;
@@ -32,11 +32,11 @@ pub struct Simulated {
     pub latency: Duration,
     /// Pieces in flight at once, at least one.
     pub slots: usize,
-    /// Every so many pieces one fails.
+    /// One in this many pieces fails.
     pub fault_every: Option<u64>,
     /// Pieces after which all fail.
     pub dies_after: Option<u64>,
-    /// Every so many pieces the line stands still.
+    /// After this many pieces, the line stalls.
     pub stall_every: Option<u64>,
     /// For how long it does.
     pub stall: Duration,
@@ -143,7 +143,7 @@ struct Fate {
 }
 
 impl Line {
-    /// Puts a piece of so many bytes in line.
+    /// Puts a piece of `bytes` bytes in line.
     fn enter(&self, bytes: usize) -> Fate {
         let mut state = lock(&self.state);
         let now = Instant::now();
@@ -196,7 +196,7 @@ impl Device for Line {
         true
     }
 
-    /// It takes part when it is asked to: nobody's plan should rest on a machine that is not there.
+    /// It is used only if named: no plan should rely on a device that does not exist.
     fn only_by_name(&self) -> bool {
         true
     }

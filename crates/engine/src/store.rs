@@ -1,7 +1,7 @@
 //! Keeps profiles in a file of the user's cache directory, each under the machine it is of.
 //!
-//! What the file holds is `docs/spec/profiles.md`. A file that cannot be used is as good as none,
-//! with a reason that can be told, and is never deleted.
+//! `docs/spec/profiles.md` describes the file. A file that cannot be used counts as missing, with a
+//! reason, and is never deleted.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ pub struct Store {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Uncalibrated {
-    /// Nobody has measured anything yet.
+    /// Nothing was measured yet.
     #[error("nothing was measured yet")]
     Missing,
     /// The file cannot be read.
@@ -118,9 +118,9 @@ impl Store {
         self.temporary().map(drop).map_err(|source| self.failed(source))
     }
 
-    /// Adds `profiles` to those of this machine, in the place of those of the same, and leaves those
-    /// of others. The file is replaced at once. One that cannot be used is kept beside it, under
-    /// the name that is returned.
+    /// Adds `profiles` to those of this machine, replacing those of the same case, and keeps those
+    /// of other machines. Replaces the file atomically. A file that cannot be used is kept next to
+    /// it, under the name that is returned.
     ///
     /// # Errors
     /// [`Error::Cache`].

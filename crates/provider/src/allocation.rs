@@ -41,7 +41,7 @@ struct Accelerator {
     is_auto: bool,
     /// Whether what the lanes take is needed: for T, or to migrate to where a request is sooner done.
     needs_lines: bool,
-    /// Whether somebody has begun to measure it.
+    /// Whether a thread has begun to measure it.
     measured: AtomicBool,
     /// What a real device was measured to take when it was opened; nothing if there is no line.
     line: Arc<OnceLock<Option<Fit>>>,
@@ -82,7 +82,7 @@ impl Allocation {
         }
     }
 
-    /// True if the caller does a request of so many bytes.
+    /// True if a request of `request` bytes runs on the caller's thread.
     pub(crate) fn is_callers(&self, request: usize) -> bool {
         match &self.accelerator {
             Some(accelerator) => accelerator.allocate(request) == Lane::Cpu,
@@ -97,8 +97,8 @@ impl Allocation {
         }
     }
 
-    /// Does a request of so many bytes on the lane that it belongs to, and counts it if it could be
-    /// done: a run of chunks of `chunk_len` in `slots`.
+    /// Runs a request of `request` bytes on its lane, and counts it if it succeeds: a run of chunks
+    /// of `chunk_len` in `slots`.
     pub(crate) fn run(
         &self,
         request: usize,
@@ -147,7 +147,7 @@ impl Accelerator {
         let needs_lines = is_auto || migration == Migration::Sooner;
         let (to_open, found) = (wanted.clone(), Arc::clone(&line));
         let open = move || {
-            // Nobody waits for this, too. Who opens it again knows its line.
+            // Opens and measures the device in the background; reopening does not measure again.
             to_open.open(|device| {
                 if needs_lines && found.get().is_none() {
                     let line = device_line(device)?;
@@ -156,9 +156,9 @@ impl Accelerator {
                 Ok(())
             })
         };
-        let opens_beside = wanted.is_real();
+        let opens_in_background = wanted.is_real();
         let settings =
-            Settings { threshold: first, migration, opens_beside, ..Settings::default() };
+            Settings { threshold: first, migration, opens_in_background, ..Settings::default() };
         Self {
             wanted,
             engine: ManuallyDrop::new(Engine::new(1).with_lanes(settings, open)),
@@ -201,8 +201,8 @@ impl Accelerator {
     }
 
     /// Measures the CPU's line, for requests that migrate, and finds T where it crosses the
-    /// accelerator's, unless T is set. It takes less than a millisecond, in which nobody waits but
-    /// the caller.
+    /// accelerator's, unless T is set. It takes less than a millisecond, and blocks only the
+    /// caller.
     fn measure(&self, accelerator: Option<Fit>) {
         let lines = cpu_line().zip(accelerator);
         if let Some((cpu, accelerator)) = lines {
@@ -229,7 +229,7 @@ impl Accelerator {
             };
             count_event(event, 1);
         }
-        // Migrations happen to requests that wait, of whatever thread: the lanes count them.
+        // Requests of any thread migrate while they wait, so the lanes count migrations.
         let now = self.engine.lanes().statistics();
         for (event, seen, now) in [
             (Event::MigratedToCpu, &self.to_cpu, now.migrations_to_cpu),
@@ -248,7 +248,7 @@ impl Drop for Accelerator {
     /// may be gone by then.
     fn drop(&mut self) {
         if !self.wanted.is_real() {
-            // SAFETY: once, and nobody uses it afterwards.
+            // SAFETY: once, and it is not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.engine) };
         }
     }

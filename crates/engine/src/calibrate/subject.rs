@@ -84,7 +84,8 @@ impl Subject {
         &self.device
     }
 
-    /// An open needs something sealed, each time anew, whose joules could not be told from its own.
+    /// False for opening, which needs newly sealed data each time; the joules of that sealing
+    /// cannot be separated.
     pub(super) fn can_be_counted(&self) -> bool {
         !self.opens()
     }
@@ -152,7 +153,7 @@ impl Subject {
     fn job<'a>(&'a self, operation: Operation, slots: &'a mut [u8]) -> Job<'a> {
         let cipher = match (self.case, &self.key) {
             (_, Key::Aead(key)) => {
-                // Nothing here is anybody's data, so that nonces may come again.
+                // This is no user data, so nonces may repeat.
                 let nonces = Nonces::XorIndex { base: [0xa5; NONCE_LEN] };
                 Cipher::Aead { operation, key, nonces, aad: Aad::None }
             }
@@ -200,8 +201,8 @@ impl Key {
     }
 }
 
-/// What is measured with so many workers: from 4 KiB on with one, from a chunk for each on with
-/// more, each size twice the one before, until start-up is no more than a small part.
+/// Sizes to measure with `workers` workers: from 4 KiB with one, from a chunk each with more, and
+/// doubled until start-up is only a small part.
 fn sizes(workers: usize) -> Vec<u64> {
     let chunk = CHUNK as u64;
     let smallest = if workers == 1 { chunk / 4 } else { chunk * workers as u64 };

@@ -63,8 +63,8 @@ pub(super) fn compute(cpu: &Cpu, run: &Run<'_, '_>, report: &Mutex<Report>) {
     std::mem::forget(guard);
 }
 
-/// Lets one worker of `device` work, and the CPU in its place once it has failed: whoever
-/// waits for a piece that was handed back must not wait for ever.
+/// Runs one worker of `device`, and a CPU worker in its place once it has failed, so that no
+/// worker waits for ever for a piece that was handed back.
 pub(super) fn accelerate(
     cpu: &Cpu,
     device: &dyn Device,
@@ -120,7 +120,7 @@ pub(super) fn ended(
     }
 }
 
-/// Wakes whoever waits for the pieces of a worker that panicked.
+/// Wakes the workers that wait for the pieces of a worker that panicked.
 struct AbandonOnPanic<'a, 'j, 'd>(&'a Run<'j, 'd>);
 
 impl Drop for AbandonOnPanic<'_, '_, '_> {

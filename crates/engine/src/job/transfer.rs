@@ -8,8 +8,8 @@ use std::ops::Range;
 /// Called by several workers at once. A piece that was loaded is stored exactly once, unless the
 /// run fails or [`Transfer::take_back`] permits that it is done again.
 pub trait Transfer: Sync {
-    /// The indices of the chunks of the run, or `None` if only the end of the input will tell;
-    /// then pieces are loaded one after the other, from chunk 0 on.
+    /// The indices of the chunks of the run, or `None` if they are unknown until the end of the
+    /// input; then pieces are loaded one after the other, from chunk 0 on.
     fn chunks(&self) -> Option<Range<u64>>;
 
     /// How [`Transfer::store`] wants to be called.
@@ -18,13 +18,13 @@ pub trait Transfer: Sync {
     /// Fills the slots of the chunks `wanted`, as many as there are.
     ///
     /// # Errors
-    /// Whatever the input said; the run fails.
+    /// The error of the input; the run fails.
     fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded>;
 
     /// Takes the finished slots of the chunks from `first` on.
     ///
     /// # Errors
-    /// Whatever the output said; the run fails.
+    /// The error of the output; the run fails.
     fn store(&self, first: u64, slots: &[u8]) -> io::Result<()>;
 
     /// Notes that what was stored for `chunks`, `len` bytes of slots, may be wrong, and will be loaded

@@ -40,7 +40,7 @@ impl Control {
             return false;
         }
         self.failures = self.limit - 1;
-        // What no clock can hold is for ever, as far as anybody can wait.
+        // A time beyond the clock's range counts as for ever.
         self.until = Some(now.checked_add(self.next).unwrap_or(now + LONGEST));
         self.next = self.next.saturating_mul(2).min(LONGEST.max(self.shortest));
         true

@@ -58,7 +58,7 @@ const RECORD: usize = 15_872;
 const RECORDS: [usize; 4] = [1, 4, 8, 32];
 const ROUNDS: usize = 5;
 
-/// For one request; nobody waits for it.
+/// Timeout of one request, which no caller waits for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ impl Opener {
         end_after_openings();
         let started = thread::Builder::new().name("wattlock-opens".into()).spawn(move || {
             let _opening = opening;
-            // Nobody may be left to take it.
+            // The receiver may be gone.
             drop(sender.send(open()));
         });
         started

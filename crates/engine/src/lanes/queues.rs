@@ -96,7 +96,7 @@ impl Queues {
         }
     }
 
-    /// Where the request of `ticket` may begin, which is told once.
+    /// Returns where the request of `ticket` may begin, and forgets it.
     pub fn placed(&mut self, ticket: u64) -> Option<Placed> {
         self.placed.remove(&ticket)
     }
@@ -113,7 +113,7 @@ impl Queues {
         Some(lane)
     }
 
-    /// Everybody who waits for the accelerator goes to the CPU, free or not.
+    /// Moves all requests that wait for the accelerator to the CPU, free or not.
     pub fn abandon_accelerator(&mut self, now: Instant) {
         for request in std::mem::take(&mut self.accelerator.waiting) {
             self.cpu.take(request.bytes, now);
@@ -121,7 +121,7 @@ impl Queues {
         }
     }
 
-    /// A request of so many bytes has ended.
+    /// Records that a request of `bytes` bytes has ended.
     pub fn leave(&mut self, lane: Lane, bytes: u64, now: Instant) {
         let queue = self.queue_mut(lane);
         queue.tick(now);

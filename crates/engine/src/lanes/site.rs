@@ -36,10 +36,10 @@ pub(super) struct State {
 /// How far the device is.
 pub(super) enum Opened {
     Not,
-    /// By another caller, for whom nobody waits.
+    /// Another caller is opening it; requests do not wait for that.
     Under,
-    /// By a thread of its own.
-    Beside(Opener),
+    /// A thread of its own is opening it.
+    Opening(Opener),
     Open(Arc<dyn Device>),
 }
 
@@ -90,7 +90,7 @@ impl Site {
         state
     }
 
-    /// Says that something has changed: a system call, which nobody pays for where nobody waits.
+    /// Wakes the callers that wait for a change; makes no system call if there are none.
     pub fn changed(&self, state: &State) {
         if state.sleepers > 0 {
             self.turn.notify_all();

@@ -76,7 +76,7 @@ pub(super) struct Counters {
     pub faults: Counter,
     pub timeouts: Counter,
     pub rests: Counter,
-    /// CPU time of small requests, in nanoseconds, told from a sample.
+    /// CPU time of small requests, in nanoseconds, extrapolated from a sample.
     pub inline_ns: Counter,
 }
 

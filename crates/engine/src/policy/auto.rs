@@ -139,7 +139,7 @@ fn of_machine(busy: &[&Cost]) -> Option<f64> {
 fn of_each(busy: &[&Cost], rest: &[&Cost]) -> Option<f64> {
     let active = busy.iter().map(|cost| cost.active.as_ref());
     let idle = rest.iter().map(|cost| {
-        // What a device draws at rest is told by the counters that tell what it draws at work.
+        // Idle and active power must come from the same counters.
         let idle = cost.idle.as_ref()?;
         cost.active.as_ref().is_none_or(|active| active.is_of_the_same(idle)).then_some(idle)
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cost::Cost;
 use super::{Accelerator, Devices, Load, auto};
 
-/// SEFPS Eq. 1: how much more a GPU computes than the CPU beside it.
+/// SEFPS Eq. 1: the ratio of a GPU's computing power to that of the machine's CPU.
 ///
 /// `multiprocessors` (Gmp) of `warp_size` threads (Ws) at `gpu_mhz` (Gf), against `cores` (Cc), one
 /// of which serves the GPU, at `cpu_mhz` (Cf). Nothing in it knows how bytes reach the GPU, so that
@@ -27,7 +27,7 @@ pub(super) fn cpu_share(ratio: f64, chunks: u64) -> u64 {
     if ratio.is_nan() || ratio <= 0.0 {
         return chunks;
     }
-    // As a float it is inexact from 2^53 chunks on, which nobody has.
+    // A float is inexact from 2^53 chunks on, which no run has.
     (chunks as f64 / (ratio + 1.0)) as u64
 }
 
@@ -79,8 +79,8 @@ impl Terms {
         Self { full, least: chunks(LEAST).min(full), slots, may_decline, race }
     }
 
-    /// Chunks of the next piece when `left` are left (`None`: nobody knows) and the accelerator has
-    /// `in_flight`. None when it had better leave them to the CPU.
+    /// Chunks of the next piece when `left` are left (`None`: unknown) and the accelerator has
+    /// `in_flight`. `None` if the CPU would finish sooner.
     ///
     /// Pieces shrink to left / (2 x slots), so that all slots end at about the same time, but not so
     /// far that start-up shows, nor beyond what leaves the CPU enough to end with the accelerator.
@@ -104,8 +104,8 @@ impl Terms {
 }
 
 impl Race {
-    /// Chunks of pieces with which an accelerator that keeps so many of them in flight has always
-    /// something to work on.
+    /// The least chunks of a piece for which an accelerator with `slots` pieces in flight never
+    /// idles.
     fn hiding_startup(&self, slots: u64) -> u64 {
         let others = slots.saturating_sub(1).max(1) as f64;
         (self.startup.as_secs_f64() / self.accelerator_s / others) as u64
@@ -132,9 +132,9 @@ impl Race {
     }
 }
 
-/// Chunks of a CPU worker's piece beside accelerators, 0.5 to 2 MiB: large runs ask less often.
-/// Less where that was measured to keep the accelerators waiting at the end, and `None` where they
-/// would be sooner alone.
+/// Chunks of a CPU worker's piece while accelerators work, 0.5 to 2 MiB: larger in large runs, to
+/// ask less often. Smaller if the accelerators would wait for it at the end, by measured rates, and
+/// `None` if they would finish sooner alone.
 pub(super) fn cpu_piece(load: &Load, devices: &Devices) -> Option<u64> {
     let workers = devices.cpu_workers.max(1) as u64;
     let chunks = |bytes: u64| (bytes / load.slot_len as u64).max(1);
@@ -146,8 +146,8 @@ pub(super) fn cpu_piece(load: &Load, devices: &Devices) -> Option<u64> {
     let Some(((bytes, cpu), accelerators)) = measured else { return Some(piece) };
     let chunk_s = (load.chunk_len as u64 * workers) as f64 / cpu.bytes_per_second;
     let alone = auto::together(&accelerators, bytes);
-    let everybody: Vec<_> = accelerators.into_iter().chain([cpu]).collect();
-    let together = auto::together(&everybody, bytes);
+    let all: Vec<_> = accelerators.into_iter().chain([cpu]).collect();
+    let together = auto::together(&all, bytes);
     let least = chunks(CPU_LEAST);
     let late = Duration::try_from_secs_f64(least as f64 * chunk_s).unwrap_or(Duration::MAX);
     if alone <= together.saturating_add(late) {
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(terms.wanted(left, 0), wanted, "{left:?} left");
         }
         let alone = Terms { may_decline: false, ..terms };
-        assert_eq!(alone.wanted(Some(1), 0), Some(1), "nobody else would do it");
+        assert_eq!(alone.wanted(Some(1), 0), Some(1), "no other device would do it");
         assert_eq!(alone.wanted(Some(0), 0), None);
     }
 
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_keeps_nobody_waiting() {
+    fn a_cpu_piece_does_not_keep_accelerators_waiting() {
         let cost = |bytes_per_second| {
             let startup = Duration::from_micros(50);
             Some(Cost { startup, bytes_per_second, active: None, idle: None })
@@ -303,7 +303,7 @@ mod tests {
             let accelerators = vec![Accelerator { slots: 3, cost: cost(accelerator * 1e6) }];
             let all_workers = cost(cpu * 1e6);
             let devices = Devices { cpu_workers: 2, one_worker: None, all_workers, accelerators };
-            assert_eq!(cpu_piece(&load, &devices), kib, "{cpu} beside {accelerator}");
+            assert_eq!(cpu_piece(&load, &devices), kib, "{cpu} with {accelerator}");
         }
     }
 

@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// A start-up, and what a CPU worker takes for 64 KiB: below this, nothing is told apart.
+    /// A start-up, and what a CPU worker takes for 64 KiB: smaller differences do not count.
     fn grain_s(&self) -> f64 {
         self.gpu_startup_s + (64 << 10) as f64 * self.cpu_workers as f64 / self.cpu_rate
     }
@@ -74,7 +74,7 @@ impl Machine {
             let next = cpu.iter().copied().chain(flight.iter().map(|(_, done)| *done));
             now = next.fold(f64::MAX, f64::min);
             if now == f64::MAX {
-                assert_eq!(left, 0, "somebody does the last chunk");
+                assert_eq!(left, 0, "the last chunk is done");
                 return end;
             }
         }

@@ -45,7 +45,7 @@ impl Threshold {
     /// No request is larger.
     pub const CPU_ONLY: Self = Self(u64::MAX);
 
-    /// Where a request of so many bytes of plaintext belongs (EECA, Algorithm 1).
+    /// Returns the lane of a request with `bytes` bytes of plaintext (EECA, Algorithm 1).
     pub fn allocate(self, bytes: u64) -> Lane {
         if bytes > self.0 { Lane::Accelerator } else { Lane::Cpu }
     }
@@ -78,18 +78,18 @@ impl Threshold {
 pub enum Migration {
     /// They do not.
     Never,
-    /// EECA, Algorithm 2, to the letter. While all of the accelerator is in use, whatever waits for
-    /// it goes to the CPU, busy or not; while some of it is free, the *first* of the CPU's queue
-    /// goes to the accelerator if it is larger than the threshold.
+    /// EECA, Algorithm 2, to the letter. While all of the accelerator is in use, every request that
+    /// waits for it goes to the CPU, busy or not; while some of it is free, the *first* of the
+    /// CPU's queue goes to the accelerator if it is larger than the threshold.
     Paper,
     /// Algorithm 2 as its text means it. From the accelerator's queue, a request goes to a CPU that
     /// is *free*, and only if that is sooner; the one that gains most goes first. From the CPU's,
     /// the first that is larger than the threshold goes, wherever it stands.
     ///
-    /// The letter lets the accelerator run dry: its whole queue leaves in the instant in which its
-    /// last slot is taken, and stands behind whatever the CPUs have. It asks whether the
-    /// accelerator is full but never whether a CPU is free. And a small request at the head of the
-    /// CPU's queue keeps all large ones behind it from an accelerator that idles.
+    /// The paper's rule starves the accelerator: its whole queue leaves when its last slot is
+    /// taken, and waits behind the CPU's requests. The rule asks whether the accelerator is full
+    /// but never whether a CPU is free. And a small request at the head of the CPU's queue keeps
+    /// all large ones behind it from an idle accelerator.
     #[default]
     Sooner,
 }
@@ -97,7 +97,7 @@ pub enum Migration {
 /// A request in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// What tells it from others.
+    /// Its unique number.
     pub ticket: u64,
     /// Its bytes of plaintext.
     pub bytes: u64,
@@ -167,9 +167,9 @@ impl Migration {
     /// The next request to change queues, if any, of lanes that have begun all that they can begin.
     /// Without `lines`, [`Migration::Sooner`] takes a CPU that is free for sooner than any queue.
     ///
-    /// Whoever asks moves the request, lets both lanes begin what they can, and asks again: that
-    /// ends, for a request leaves the accelerator's queue only while its lane is full, and enters
-    /// it only while it is not.
+    /// The caller moves the request, lets both lanes begin what they can, and calls again. This
+    /// ends, because a request leaves the accelerator's queue only while its lane is full, and
+    /// enters it only while it is not.
     pub fn next(
         self,
         threshold: Threshold,

@@ -1,10 +1,10 @@
-//! The chunks that nobody has taken yet, and how many of them each side may take.
+//! The chunks that no worker has taken yet, and how many of them each side may take.
 
 use std::ops::Range;
 
 use super::End;
 
-/// The chunks that nobody has taken yet.
+/// The chunks that no worker has taken yet.
 pub(super) enum Left<'a> {
     Memory { first: u64, slots: Option<&'a mut [u8]>, with_last: bool },
     Known { first: u64, end: u64 },
@@ -50,7 +50,7 @@ impl Quota {
 }
 
 impl<'a> Left<'a> {
-    /// How many there are; `None` if nobody knows.
+    /// Their number; `None` if unknown.
     pub fn count(&self, slot_len: usize) -> Option<u64> {
         match self {
             Self::Memory { slots, .. } => {

@@ -71,7 +71,7 @@ fn each_side_keeps_to_its_share_until_the_other_leaves() {
         let (first, chunks, piece) = take(run, None).unwrap();
         assert_eq!((first, chunks), (16, 4));
         run.hand_back(piece);
-        assert_eq!(front(run), Some((16, 3)), "what was handed back is in nobody's share");
+        assert_eq!(front(run), Some((16, 3)), "a piece that was handed back is in no share");
         assert_eq!(front(run), Some((19, 1)));
         assert_eq!(front(run), None);
         assert_eq!(run.leave("gpu"), None);

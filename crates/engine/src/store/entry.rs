@@ -103,7 +103,7 @@ impl From<&Profile> for Entry {
             workers: profile.workers,
             residency: profile.residency,
             startup_ns: profile.startup.as_nanos().try_into().unwrap_or(u64::MAX),
-            // The rate of a device that is slower than that could as well be told in bytes a year.
+            // No device is slower than 1 B/s.
             bytes_per_s: (profile.bytes_per_second.round() as u64).max(1),
             spread_ppm: (profile.spread * 1e6).round() as u64,
             samples: profile.samples,

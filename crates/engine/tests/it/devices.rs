@@ -1,5 +1,5 @@
-//! The CPU and accelerators that are not there share jobs: all is done once, whoever is slow, wrong
-//! or dies.
+//! The CPU and fake accelerators share jobs: every piece is done once, even if a device is slow,
+//! wrong or dies.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io;
@@ -69,7 +69,7 @@ fn profile(device: &str, workers: usize, startup_ms: u64, bytes_per_second: f64)
     }
 }
 
-/// Nobody goes on from either end of a run of that many bytes before both have begun.
+/// The first and the last piece of a run of that many bytes wait for each other to begin.
 struct Meeting(usize, Barrier);
 
 impl Transform for Meeting {
@@ -111,7 +111,7 @@ fn only_the_accelerator() {
 }
 
 #[test]
-fn a_ratio_is_kept_whoever_is_done_first() {
+fn a_ratio_is_kept_at_any_speed() {
     let slow = Fake { bytes_per_second: Some(50e6), ..Fake::default() };
     let policy = Policy::HybridRatio { ratio: 3.0 };
     let engine = Engine::new(2).with_policy(policy).with_device(Box::new(slow));
@@ -227,7 +227,7 @@ fn profiles_are_learnt_from_jobs() {
     let case = Case::named("aes-256-ctr").unwrap();
     assert!(engine.profiles().is_empty());
     right(&engine, 2 * MIB);
-    assert!(engine.profiles().is_empty(), "too little to tell");
+    assert!(engine.profiles().is_empty(), "too few bytes");
     right(&engine, 32 * MIB);
     let first = engine.profiles().find("fake", case, 1, Residency::Host).unwrap().clone();
     assert_eq!(first.samples, 1);

@@ -123,7 +123,7 @@ fn right_within(limit: Duration, engine: &Engine, keys: &Keys, request: &Request
     outcome
 }
 
-/// Runs `each` requests on so many threads at once.
+/// Runs `each` requests on each of `threads` threads.
 fn crowd(engine: &Engine, threads: usize, each: usize) -> Statistics {
     let keys = Keys::new();
     thread::scope(|scope| {
@@ -193,7 +193,7 @@ fn thresholds_at_both_ends() {
     assert_eq!(
         (opened.load(Ordering::Relaxed), statistics.device),
         (0, None),
-        "nobody asked for it"
+        "no request needed it"
     );
 }
 

@@ -248,7 +248,7 @@ fn a_full_disk_ends_the_run() {
 }
 
 #[test]
-fn a_worker_that_panics_leaves_nobody_waiting() {
+fn no_worker_waits_for_one_that_panicked() {
     struct Panics(Memory);
     impl Transfer for Panics {
         fn chunks(&self) -> Option<Range<u64>> {

@@ -66,7 +66,7 @@ impl Side {
 }
 
 impl Machine {
-    /// Plays the requests of these sizes, which so many clients have one after the other.
+    /// Plays requests of these sizes, from `clients` clients that send one at a time.
     fn play(&self, how: Use, clients: usize, sizes: &[u64]) -> Played {
         let (mut cpu, mut device) = (Side::default(), Side::default());
         let (mut now, mut latency_s) = (0.0f64, 0.0);
@@ -118,7 +118,7 @@ impl Machine {
                 });
             }
         }
-        assert!(cpu.waiting.is_empty() && device.waiting.is_empty(), "somebody does the last");
+        assert!(cpu.waiting.is_empty() && device.waiting.is_empty(), "the last request is done");
         Played {
             bytes_per_second: sizes.iter().sum::<u64>() as f64 / now,
             cpu: cpu.busy_s / now / self.cpu_workers as f64,

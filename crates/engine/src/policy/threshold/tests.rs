@@ -161,8 +161,8 @@ impl Standing {
 }
 
 proptest! {
-    /// Nothing is lost, nobody moves for ever, nobody small is sent to the accelerator, and where a
-    /// rule moves requests at all, no lane idles while a request that it may have waits.
+    /// No request is lost or moves for ever, no small one is sent to the accelerator, and under a
+    /// rule that moves requests, no lane idles while a request that it may have waits.
     #[test]
     fn migration_ends(
         cpu in prop::collection::vec(0..40 * KB, 0..20),
@@ -219,7 +219,7 @@ proptest! {
         let (here, there) = (seconds(&cpu), seconds(&accelerator));
         match threshold.allocate(bytes) {
             Lane::Accelerator => prop_assert!(there <= here * 1.000_001 + 2e-9, "{:?}", threshold),
-            // A start-up that is smaller though the rate is too: no threshold tells that.
+            // Its start-up and its rate are both smaller: no threshold separates that.
             Lane::Cpu if accelerator.bytes_per_second <= cpu.bytes_per_second => {}
             Lane::Cpu => prop_assert!(here <= there * 1.000_001 + 2e-9, "{:?}", threshold),
         }

@@ -1,4 +1,5 @@
-//! An accelerator that errs, stalls, dies or is not there is covered, and nobody waits for it.
+//! The CPU covers for an accelerator that errs, stalls, dies or is missing, and no request waits
+//! for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -185,7 +186,7 @@ fn no_request_waits_for_a_device_that_is_opened_beside() {
     let (asks, asked) = channel();
     let (open, may) = channel::<()>();
     let may = Mutex::new(may);
-    let settings = Settings { opens_beside: true, ..settings(0, Migration::Sooner) };
+    let settings = Settings { opens_in_background: true, ..settings(0, Migration::Sooner) };
     let engine = Engine::new(1).with_lanes(settings, move || {
         asks.send(()).unwrap();
         // Until the other end is dropped.
@@ -207,7 +208,8 @@ fn no_request_waits_for_a_device_that_is_opened_beside() {
 
 #[test]
 fn a_thread_that_panics_while_it_opens_is_a_fault() {
-    let settings = Settings { opens_beside: true, rest: HOUR, ..settings(0, Migration::Sooner) };
+    let settings =
+        Settings { opens_in_background: true, rest: HOUR, ..settings(0, Migration::Sooner) };
     let engine = Engine::new(1).with_lanes(settings, || panic!("a driver of an accelerator"));
     let keys = Keys::new();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -231,7 +233,7 @@ fn what_a_device_cannot_do_is_the_cpus() {
 }
 
 #[test]
-fn a_wrong_tag_is_nobodys_fault() {
+fn a_wrong_tag_is_no_fault_of_a_lane() {
     let keys = Keys::new();
     for threshold in [0, u64::MAX] {
         let engine = engine(settings(threshold, Migration::Sooner), quick());

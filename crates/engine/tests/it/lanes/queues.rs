@@ -12,7 +12,7 @@ use wattlock_engine::{
 
 use super::{HOUR, Keys, Request, engine, one_slot, quick, right, right_within, settings, until};
 
-/// A request that says when it has begun and ends when it is told to.
+/// A request that signals when it has begun, and ends on a signal.
 struct Held {
     begun: Mutex<Sender<()>>,
     end: Mutex<Receiver<()>>,
@@ -120,7 +120,7 @@ fn a_request_migrates_back() {
 }
 
 #[test]
-fn nobody_waits_for_ever_in_the_queue() {
+fn waiting_in_the_queue_has_a_timeout() {
     let settings = Settings { cpu_workers: 1, rest: HOUR, ..settings(0, Migration::Never) };
     let engine = &engine(settings, Simulated { slots: 1, ..quick() });
     let (held, has_begun, let_go) = Held::new();
