@@ -1,10 +1,10 @@
 //! Looks for time that depends on what is wrong with a record of TLS under CBC, through libcrypto and
 //! the provider: `record_timing [--strict] [CASE]…`.
 //!
-//! Classes of records of one length, which differ in what nobody but the receiver may know: where
+//! Classes of records of one length, which differ in what only the receiver may know: where
 //! padding ends, whether and where it is wrong, and whether that or the MAC is. OpenSSL's own
-//! provider is measured beside ours, and two controls, whose difference is public, have to be
-//! found. With `--strict` it exits with 1 if a case of ours, or a control, is not as it should be;
+//! provider is measured too, and two controls, whose difference is public, must be detected.
+//! With `--strict` it exits with 1 if a case of ours, or a control, is not as expected;
 //! `docs/constant-time.md` is about the method. `make constant-time` calls it.
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed")]
 

@@ -100,7 +100,7 @@ impl Param {
         Self { key, data_type, data: ptr::null_mut(), data_size, return_size: Self::UNMODIFIED }
     }
 
-    /// So many bytes there; the size that is declared may be another.
+    /// Bytes at `bytes`, declared as `size` bytes, which may not be their real number.
     pub fn octets_at(key: &'static CStr, bytes: *mut u8, size: usize) -> Self {
         Self { data: bytes.cast(), ..Self::described(key.as_ptr(), Self::OCTET_STRING, size) }
     }

@@ -288,7 +288,7 @@ impl Cipher for BlockCipher {
         }
         if let Some(version) = params.unsigned(name::TLS_VERSION)? {
             let version = u16::try_from(version).map_err(|_| Error::Parameter)?;
-            // SSL 3 pads otherwise, and nobody may use it (RFC 7568).
+            // SSL 3 pads differently, and is forbidden (RFC 7568).
             if version == SSL_3 {
                 return Err(Error::Record);
             }

@@ -20,7 +20,7 @@ use crate::params::Params;
 struct Context {
     host: Host,
     cipher: Box<dyn Cipher>,
-    /// True after a panic, when nobody knows what state the cipher is in.
+    /// True after a panic, when the state of the cipher is unknown.
     broken: bool,
 }
 
@@ -114,7 +114,7 @@ unsafe extern "C" fn freectx(context: *mut c_void) {
     }
     // SAFETY: OpenSSL frees once what `newctx` or `dupctx` gave.
     let context = unsafe { Box::from_raw(context.cast::<Context>()) };
-    // A panic in a destructor has nobody to be told of.
+    // OpenSSL takes no error from a destructor.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(context)));
 }
 
@@ -165,7 +165,7 @@ struct Given(*const u8, usize);
 
 impl Given {
     /// # Safety
-    /// Null, or good for reading so many bytes during `'a`.
+    /// The pointer is null, or valid for reads of the length during `'a`.
     unsafe fn bytes<'a>(&self) -> Result<Option<&'a [u8]>, Error> {
         if self.0.is_null() {
             return Ok(None);
@@ -188,7 +188,7 @@ unsafe fn init(
     iv: Given,
     params: *mut Param,
 ) -> c_int {
-    // SAFETY: OpenSSL gives null or so many bytes.
+    // SAFETY: OpenSSL gives null or a buffer of the length.
     let key = unsafe { key.bytes() };
     // SAFETY: as above.
     let iv = unsafe { iv.bytes() };
@@ -212,11 +212,11 @@ struct Step {
 }
 
 impl Step {
-    /// Does it, and says how many bytes that wrote.
+    /// Runs it, and writes the number of bytes to `out_len`.
     ///
     /// # Safety
-    /// As [`within`]; the buffers are null or of so many bytes, and `out_len` is null or good for a
-    /// length.
+    /// As [`within`]; the buffers are null or as long as given, and `out_len` is null or valid
+    /// for a write.
     unsafe fn run(
         self,
         context: *mut c_void,
@@ -244,7 +244,7 @@ unsafe extern "C" fn update(
     len: usize,
 ) -> c_int {
     let step = Step { out, out_len, room, input, len };
-    // SAFETY: OpenSSL gives a context of ours, buffers of so many bytes and a place for a length.
+    // SAFETY: OpenSSL gives a context of ours, buffers of these lengths and a place for a length.
     unsafe { step.run(context, c"update", |cipher, buffers| cipher.update(buffers)) }
 }
 
@@ -275,7 +275,7 @@ unsafe extern "C" fn at_once(
 unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
-    // There is no context here, hence nobody to raise an error with.
+    // Without a context, no error can be raised.
     let answered = catch_unwind(AssertUnwindSafe(|| answer_traits(&A::TRAITS, &params)));
     c_int::from(matches!(answered, Ok(Ok(()))))
 }

@@ -20,7 +20,7 @@ pub(crate) struct Buffers<'a> {
 impl<'a> Buffers<'a> {
     /// # Safety
     /// `out` must be null or good for writing `room` bytes, `input` be null or good for reading
-    /// `len`, during `'a`, and nobody else may use them.
+    /// `len`, during `'a`, and no other code may use them.
     ///
     /// EVP takes lengths as an `int` and hands a negative one on as a number near the end of
     /// memory: that is an error, and nothing of it is read.

@@ -38,9 +38,9 @@ pub(crate) struct Traits {
 /// An algorithm under its names.
 pub(crate) trait Algorithm: 'static {
     const TRAITS: Traits;
-    /// What a context can be told.
+    /// The parameters that a context can set.
     const SETTABLE: &'static [Param];
-    /// What a context can be asked.
+    /// The parameters that a context can get.
     const GETTABLE: &'static [Param];
 
     /// A context whose requests go where `requests` says.

@@ -131,7 +131,7 @@ impl Composite {
         Self { key: self.key.clone().with(key), direction, first_iv: iv, iv, ..self }
     }
 
-    /// Works on whole blocks, of a request of so many bytes, and goes on with the IV.
+    /// Processes whole blocks of a request of `request` bytes, and updates the IV.
     fn blocks(&mut self, request: usize, in_out: &mut [u8]) -> Result<(), Error> {
         let key = self.key.get()?;
         let Some(last) = in_out.last_chunk::<BLOCK>().copied() else { return Ok(()) };

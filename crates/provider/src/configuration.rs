@@ -76,7 +76,7 @@ activate = 1
 ";
 
 const TAIL: &str = "
-# Preferred, not demanded: `wattlock provider check` tells what really runs in it.
+# Preferred, not demanded: `wattlock provider check` shows which ciphers use it.
 [wattlock_algorithms]
 default_properties = ?provider=wattlock
 
@@ -107,7 +107,7 @@ ssl_conf_command Options -EncryptThenMac;
 pub const TUNABLES: &str =
     "glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=16777216";
 
-/// The file of the provider: the one that was asked for, or that beside this program.
+/// Returns the file of the provider: `asked`, or else the one next to this program.
 ///
 /// # Errors
 /// Where it was looked for, and what to do.
@@ -124,14 +124,14 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
     }
     let own = std::env::current_exe().and_then(|own| own.canonicalize());
     let own = own.map_err(|error| format!("this program does not know where it is: {error}"))?;
-    let beside = own.with_file_name(FILE_NAME);
-    if beside.is_file() {
-        return Ok(beside);
+    let sibling = own.with_file_name(FILE_NAME);
+    if sibling.is_file() {
+        return Ok(sibling);
     }
     Err(format!(
         "no provider at {}; `cargo build --release -p wattlock-provider` makes it, and --provider \
          names one elsewhere",
-        beside.display()
+        sibling.display()
     ))
 }
 

@@ -109,7 +109,7 @@ impl Message {
     fn begin(&mut self) -> Result<(), Error> {
         let key = self.key.as_ref().ok_or(Error::NoKey)?;
         if self.iv_state == IvState::Absent {
-            // As OpenSSL's own: whoever seals without an IV gets one.
+            // As in OpenSSL's own provider, sealing without an IV generates one.
             if self.direction == Direction::Decrypt || self.iv_len < NONCE_LEN {
                 return Err(Error::NoIv);
             }
@@ -182,7 +182,7 @@ impl Message {
         self.iv.first_chunk().copied().ok_or(Error::Internal)
     }
 
-    /// The first of so many nonces that nobody has used and nobody else will.
+    /// Reserves `records` consecutive nonces and returns the first.
     fn next_nonce(&mut self, records: u64) -> Result<[u8; NONCE_LEN], Error> {
         let nonce = self.nonce()?;
         self.tls.records = self.tls.records.checked_add(records).ok_or(Error::TooManyRecords)?;
@@ -334,7 +334,7 @@ impl Cipher for Message {
         iv: Option<&[u8]>,
     ) -> Result<(), Error> {
         if direction != self.direction || key.is_some() {
-            // What was on its way has ended; only an IV that nobody used can still be.
+            // Work in progress has ended; only an unused IV remains valid.
             self.stream = None;
             self.many.reset();
         }

@@ -73,8 +73,8 @@ impl Host {
         self.put(error, function, ptr::null());
     }
 
-    /// The same with the text beside the number: a provider that does not start is not asked for
-    /// its texts.
+    /// The same with a text as well as the number, because OpenSSL does not ask a provider that
+    /// fails to start for its texts.
     pub(crate) fn raise_at_start(&self, error: Error, function: &CStr) {
         self.put(error, function, error.c_text().as_ptr());
     }

@@ -14,7 +14,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// For keys of so many bytes, without one.
+    /// Holds no key yet, for keys of `len` bytes.
     pub(crate) fn of_len(len: usize) -> Self {
         Self { len, expanded: None }
     }

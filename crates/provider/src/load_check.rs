@@ -170,7 +170,7 @@ fn one(cipher: &mut dyn Cipher, aad: RecordAad, record: &mut [u8]) -> Result<usi
     let mut bytes = aad.bytes();
     set(cipher, [Param::octets_at(name::TLS_AAD, bytes.as_mut_ptr(), bytes.len())])?;
     let (start, len) = (record.as_mut_ptr(), record.len());
-    // SAFETY: input and output are the record, which nobody else has meanwhile.
+    // SAFETY: input and output are the record, which is borrowed mutably.
     cipher.update(unsafe { Buffers::new(start, len, start, len) }?)
 }
 

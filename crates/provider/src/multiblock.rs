@@ -83,12 +83,14 @@ pub(crate) struct Part<'a> {
     pub(crate) sealed: usize,
 }
 
-/// A write once more, for whoever looks at what was made of it.
+/// A sealed write, to check its records.
 pub(crate) struct Again<'a>(Reconstruction<'a>);
 
 impl<'a> Again<'a> {
-    /// The records and what is to be in them; an error if they are not as many bytes as were
-    /// announced.
+    /// Returns the records and their payloads.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the records are not as long as announced.
     ///
     /// # Safety
     /// The write was sealed, and what was borrowed for it is given back.
@@ -106,7 +108,7 @@ impl<'a> Again<'a> {
         };
         let parts = (0..plan.records).map(part).collect();
         // SAFETY: libssl's buffer has room for all that was announced, all of it was written, and
-        // by the caller's word nobody else has it.
+        // the caller guarantees that it is not borrowed.
         let bytes = unsafe { std::slice::from_raw_parts_mut(write.out, bytes) };
         Ok(Packed { parts, bytes })
     }
@@ -121,7 +123,7 @@ pub(crate) struct Reconstruction<'a> {
 }
 
 impl State {
-    /// For records with that beside their payload.
+    /// For records with this overhead.
     pub(crate) fn new(overhead: Overhead) -> Self {
         Self { overhead, max_fragment: 0, plan: None, records: 0, packed: 0, written: 0 }
     }
@@ -157,7 +159,7 @@ impl State {
                 .ok_or(Error::Multiblock)?;
         }
         if let Some(value) = params.find(name::MULTI_AAD) {
-            // SAFETY: in this protocol there are 13 bytes, whatever the size says.
+            // SAFETY: in this protocol there are always 13 bytes; the size means something else.
             let (aad, payload) = unsafe { value.declared::<AAD_LEN>() }?;
             self.plan = None;
             self.plan(RecordAad::new(aad), payload, records(params)?, ready)?;
@@ -204,7 +206,7 @@ impl State {
         Ok(())
     }
 
-    /// Step 3 is done, with so many bytes.
+    /// Records that step 3 wrote `bytes` bytes.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written = bytes;
     }
@@ -254,9 +256,9 @@ impl<'a> Reconstruction<'a> {
     /// record is the second.
     pub(crate) fn groups(self) -> impl Iterator<Item = Group<'a>> {
         let plan = self.plan;
-        // SAFETY: libssl's buffer has room for all that was announced, the input is no part of it,
-        // nobody else has it while the write is sealed, and memory that comes from beyond this
-        // module has some value.
+        // SAFETY: libssl's buffer has room for all that was announced, does not overlap the input,
+        // is used only here while the write is sealed, and counts as initialised because it comes
+        // from outside of this module.
         let packed = unsafe { std::slice::from_raw_parts_mut(self.out, plan.packed) };
         let (fragment, last) = (plan.fragment(), plan.last());
         let equal = if fragment == last { plan.records } else { plan.records - 1 };

@@ -23,7 +23,7 @@ impl<'a> Params<'a> {
     /// # Safety
     /// `first` must be null or begin an array that ends with a null key, whose keys are texts
     /// that end and whose data are as large as their types and sizes say, but for what
-    /// [`Value::declared`] is about. All must live, and be nobody else's, during `'a`.
+    /// [`Value::declared`] is about. All must live, and be used only here, during `'a`.
     pub(crate) unsafe fn new(first: *mut Param) -> Self {
         Self { first, _borrowed: PhantomData }
     }
@@ -89,7 +89,7 @@ impl<'a> Value<'a> {
     }
 
     fn answered(&self, size: usize) {
-        // SAFETY: as above, and nobody else has the entry.
+        // SAFETY: as above, and the entry is used only here.
         unsafe { (*self.param).return_size = size };
     }
 
@@ -145,7 +145,7 @@ impl<'a> Value<'a> {
         let sound = data_type == Param::OCTET_STRING && size <= isize::MAX as usize;
         match (sound, data.is_null()) {
             (true, true) if size == 0 => Ok(&[]),
-            // SAFETY: the size says that so many bytes are there, during `'a`.
+            // SAFETY: `data` holds `size` bytes during `'a`.
             (true, false) => Ok(unsafe { std::slice::from_raw_parts(data.cast(), size) }),
             _ => Err(Error::Parameter),
         }
@@ -186,8 +186,8 @@ impl<'a> Value<'a> {
         match data_type {
             Param::OCTET_STRING if data.is_null() => {}
             Param::OCTET_STRING if size >= bytes.len() => {
-                // SAFETY: the size says that there is room for so many bytes; they are the
-                // caller's and so no part of `bytes`.
+                // SAFETY: the size says that there is room for `bytes`; it is the caller's memory, so
+                // it does not overlap them.
                 unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
             }
             Param::OCTET_PTR if !data.is_null() => {
@@ -200,7 +200,7 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
-    /// Answers with bytes for which the caller has room, whatever the declared size.
+    /// Answers with bytes for which the caller has room, even if the declared size is smaller.
     ///
     /// # Safety
     /// The caller must know that there is room.

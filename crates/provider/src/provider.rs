@@ -1,4 +1,4 @@
-//! The provider itself: its entry, its settings, and what it tells of itself.
+//! The provider itself: its entry, its settings, and its parameters.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,7 +68,7 @@ fn start(host: Host) -> Result<Provider, Error> {
 }
 
 /// Whether the provider takes these of its settings: `accelerator`, `threshold` and `migration`, as
-/// texts of its section. For whoever writes a configuration.
+/// texts of its section. For programs that write a configuration.
 ///
 /// # Errors
 /// What the provider would say.

@@ -1,7 +1,7 @@
 //! The register unit: which ciphers there are, under which names.
 //!
 //! Names, aliases and object identifiers are those of OpenSSL's default provider
-//! (`prov/names.h`), so that whatever asks for one finds this one as well.
+//! (`prov/names.h`), so that a program that asks for a cipher of that provider finds this one too.
 
 use std::ffi::CStr;
 
@@ -14,7 +14,7 @@ use crate::composite::{CbcHmacSha1, CbcHmacSha256};
 use crate::ctr::Ctr;
 use crate::gcm::Gcm;
 
-/// What OpenSSL is told when it asks for ciphers.
+/// The answer to OpenSSL's query for ciphers.
 pub(crate) static CIPHERS: &[abi::Algorithm] = &[
     entry::<Ecb<128>>(c"AES-128-ECB:2.16.840.1.101.3.4.1.1"),
     entry::<Ecb<192>>(c"AES-192-ECB:2.16.840.1.101.3.4.1.21"),

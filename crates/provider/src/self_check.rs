@@ -30,7 +30,8 @@ pub(crate) enum Suite {
 const ROWS: usize = 3 * 5;
 
 impl Suite {
-    /// A bit for it and so many records: kernels take four at once, or more.
+    /// The bit for this suite and for up to four or for more records: kernels take four at once, or
+    /// more.
     fn bit(self, records: usize) -> u32 {
         let (column, key_len) = match self {
             Self::Gcm { key_len } => (0, key_len),
@@ -41,8 +42,8 @@ impl Suite {
     }
 }
 
-/// The way of single records, for whoever checks or replaces many. Records come without their
-/// headers, and with their index in the write.
+/// Seals and opens single records, to check or replace many. Records come without their headers,
+/// and with their index in the write.
 pub(crate) trait SingleRecords {
     /// Makes a record that fills `record`.
     fn seal(
@@ -92,7 +93,7 @@ pub(crate) fn new_process() {
     }
 }
 
-/// Whether [`written`] has something to do with a write of that suite and so many records.
+/// Whether [`written`] has to check a write of that suite with `records` records.
 pub(crate) fn wants(suite: Suite, records: usize) -> bool {
     SEEN.load(Ordering::Relaxed) & suite.bit(records) == 0 || FAILED.load(Ordering::Relaxed)
 }
@@ -153,7 +154,7 @@ impl Packed<'_> {
         rest.is_empty()
     }
 
-    /// Makes them anew, whatever is there now.
+    /// Seals the records again, one by one, and overwrites what is there.
     fn seal_one_by_one(&mut self, single: &dyn SingleRecords) -> Result<(), Error> {
         let mut rest = &mut *self.bytes;
         for (index, Part { aad, payload, sealed }) in self.parts.iter().enumerate() {

@@ -26,8 +26,8 @@ impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for StreamP
     }
 }
 
-/// Works on a part of a message, on the lane that its size says. After the accelerator's, the
-/// message goes on with the state in which the work left it that was finished, whoever began it.
+/// Processes a part of a message, on the lane of its size. The message goes on with the state of
+/// the lane that finished the part, even if another lane began it.
 pub(super) fn allocated(
     requests: &Allocation,
     stream: &mut GcmStream,

@@ -1,4 +1,4 @@
-//! What a context of AES-GCM can be told and asked.
+//! The parameters that a context of AES-GCM can set and get.
 
 use crate::abi::{Param, name};
 

@@ -7,7 +7,7 @@ use wattlock_engine::Lane;
 
 use super::{Counts, Event, LaneCounts, Path, Statistics};
 
-/// The lanes, in the order in which they are told.
+/// The lanes, in the order of the document.
 pub const LANES: [Lane; 2] = [Lane::Cpu, Lane::Accelerator];
 
 #[derive(Serialize)]

@@ -81,7 +81,7 @@ fn note_tables(maps: &str, process: u64, tables: &mut BTreeMap<String, Mapped>) 
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let [range, _, _, device, inode] = fields[..] else { continue };
         let name = path.strip_suffix(" (deleted)").unwrap_or(path);
-        // It may be anybody's, and goes to a terminal.
+        // The text comes from another process and goes to a terminal.
         let name = name.replace(char::is_control, "?");
         let table = tables
             .entry(format!("{device} {inode}"))

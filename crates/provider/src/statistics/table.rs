@@ -179,8 +179,10 @@ fn create(name: &str) -> io::Result<OwnedFd> {
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Opens a table through `/proc`, to write or to read, whatever the path turns out to be: nothing
-/// but a memory file is opened.
+/// Opens a table through `/proc`, to write or to read.
+///
+/// # Errors
+/// It is not a sealed memory file that holds a table of this version.
 fn reopened(path: &FilePath, flags: OFlags) -> io::Result<OwnedFd> {
     let looked_at = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let own = format!("/proc/self/fd/{}", looked_at.as_raw_fd());

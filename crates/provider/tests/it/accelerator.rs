@@ -1,5 +1,5 @@
-//! The scheduler unit in the provider: with a simulated accelerator, whatever it does, the bytes are
-//! those of OpenSSL's own provider, and the counters say who did them.
+//! The scheduler unit in the provider: with a simulated accelerator, even a faulty one, the bytes
+//! are those of OpenSSL's own provider, and the counters say which lane made them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -57,7 +57,7 @@ impl Counted {
 }
 
 /// One after the other, since the counters are the whole process's.
-fn whatever_the_accelerator_does_the_bytes_are_right(openssl: OpenSsl) {
+fn the_bytes_are_right_with_any_fault_of_the_accelerator(openssl: OpenSsl) {
     let table = SharedTable::new().unwrap();
     let run = |settings: &str| {
         let before = Counted::of(&table);
@@ -292,6 +292,6 @@ fn record_by(
 }
 
 on_every_openssl!(
-    whatever_the_accelerator_does_the_bytes_are_right,
+    the_bytes_are_right_with_any_fault_of_the_accelerator,
     a_wrong_setting_is_an_error_with_a_reason,
 );

@@ -35,8 +35,8 @@ fn has_pocl(test: &str) -> bool {
 
 /// One after the other, since the counters are the whole process's.
 #[test]
-fn whatever_an_opencl_device_does_the_bytes_are_right() {
-    if !has_pocl("whatever_an_opencl_device_does") {
+fn the_bytes_are_right_with_any_fault_of_an_opencl_device() {
+    if !has_pocl("the_bytes_are_right_with_any_fault_of_an_opencl_device") {
         return;
     }
     let table = Rc::new(SharedTable::new().unwrap());
@@ -210,7 +210,7 @@ fn a_process_may_end_while_its_device_is_opened() {
     }
 }
 
-/// `openssl enc` on so many bytes, with an empty cache of the driver's, and what it counted.
+/// Runs `openssl enc` on `len` bytes, with an empty cache of the driver, and returns its counts.
 fn encipher(folder: &Path, settings: &str, len: usize) -> (std::process::Output, Statistics) {
     let table = SharedTable::new().unwrap();
     let input = Numbers(5).bytes(len);
@@ -292,13 +292,13 @@ fn workers_of_nginx_open_the_device_for_themselves() {
     }
 }
 
-/// Has another process compile all kernels, for whoever may read them.
+/// Has another process compile all kernels, and makes them readable for all users.
 fn compile_into(cache: &Path) {
     let (ran, counted) = encipher(cache, "threshold = 1000", 1 << 20);
     assert!(ran.status.success(), "{ran:?}");
     assert!(counted.device.is_some_and(|device| device != "opencl"), "it is not open");
-    let everybody = Command::new("chmod").args(["-R", "a+rwX"]).arg(cache).status();
-    assert!(everybody.unwrap().success());
+    let changed = Command::new("chmod").args(["-R", "a+rwX"]).arg(cache).status();
+    assert!(changed.unwrap().success());
 }
 
 /// A server in whose environment PoCL would end the process: the CPU serves.

@@ -40,7 +40,7 @@ fn context<'a>(
     context
 }
 
-/// Additional data of a record with so many bytes, the explicit IV among them.
+/// Additional data of a record of `len` bytes, the explicit IV among them.
 fn aad(sequence: u64, version: u32, len: usize) -> Vec<u8> {
     let mut aad = sequence.to_be_bytes().to_vec();
     aad.extend([23, 3, version as u8]);

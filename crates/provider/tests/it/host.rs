@@ -1,4 +1,4 @@
-//! A program in C, compiled here, that uses the provider as libssl does and as nobody should: by
+//! A program in C, compiled here, that uses the provider as libssl does and also misuses it: by
 //! itself, and under valgrind. `make sanitize` runs it with both instrumented.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -110,8 +110,8 @@ fn valgrind_finds_nothing_but_the_control(openssl: OpenSsl) {
     succeeds(&run(&host, valgrind(&host), "paper_mode = 1", &["paper", "32"]));
 }
 
-/// After the load no system call is needed but for memory, whatever ran before the fork: by each
-/// cipher, for single and many records, for good ones and wrong ones, and to count all that.
+/// After the load, the provider makes no system calls except for memory, even in a forked process:
+/// for each cipher, single and many records, good and wrong ones, and for counting them.
 fn forked_processes_work_and_count_in_a_sandbox(openssl: OpenSsl) {
     let Some(host) = Host::compile(openssl) else { return };
     let table = SharedTable::new().unwrap();

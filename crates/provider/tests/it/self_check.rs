@@ -69,7 +69,7 @@ fn a_write_that_is_wrong_is_sealed_again_record_by_record(openssl: OpenSsl) {
         let failed = site.counted(Path::SelfCheckFailed);
         assert_eq!((failed.calls, failed.records), (1, 4), "{suite}");
         assert_eq!(site.counted(Path::WriteChecked).calls, 0, "{suite}");
-        // libssl keeps to what it was told when it looked for the cipher, and goes on with writes.
+        // libssl keeps the cipher's flags from when it fetched it, and goes on with writes.
         assert!(site.counted(many).calls > 30, "{suite}");
     }
 }

@@ -190,8 +190,8 @@ fn programs_run_with_the_openssl_under_test(openssl: OpenSsl) {
         return;
     }
     let said = |program: &str, argument: &str| {
-        let told = openssl.command(program).arg(argument).output().unwrap();
-        String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned()
+        let output = openssl.command(program).arg(argument).output().unwrap();
+        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     };
     let version =
         |text: &str| text.split("OpenSSL ").last().unwrap().split(' ').next().map(str::to_owned);

@@ -1,5 +1,5 @@
-//! What happens to a connection beside its data: renegotiation, resumption, new keys, its end; and
-//! records of odd sizes. By `openssl s_server` and `s_client`, each with the provider and without.
+//! Renegotiation, resumption, key updates and close of a connection, and records of odd sizes,
+//! between `openssl s_server` and `s_client`, each with the provider and without.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -56,8 +56,8 @@ const ALL_1_2: [&Suite; 5] = [&GCM, &COMPOSITE, &ENCRYPT_THEN_MAC, &MAC_OF_LIBSS
 /// Whether the server and the client have the provider.
 const SIDES: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
-/// Runs `test` for each suite with the provider on either side, and looks whether those sides that
-/// have it took the suite's way, with at least so many bytes as `test` returns for one side.
+/// Runs `test` for each suite with the provider on neither, either and both sides. Checks that the
+/// sides with it used the suite's path for at least as many bytes as `test` returns for one side.
 fn on_both_sides(
     openssl: OpenSsl,
     suites: &[&Suite],
@@ -72,7 +72,7 @@ fn on_both_sides(
             let sides = u64::from(server) + u64::from(client);
             let shown = (suite.options, server, client);
             assert!(counted >= sides * bytes, "{shown:?}: {counted} of {sides} times {bytes}");
-            assert!(sides > 0 || counted == 0, "{shown:?}: {counted}, though nobody has it");
+            assert!(sides > 0 || counted == 0, "{shown:?}: {counted}, though no side has it");
         }
     }
 }
@@ -278,8 +278,8 @@ fn small_fragments_are_sealed_and_opened(openssl: OpenSsl) {
     });
 }
 
-/// TLS 1.0 under CBC has an empty record in front of each, so that nobody can choose what an IV
-/// meets; TLS 1.1 has the composites too.
+/// TLS 1.0 under CBC sends an empty record before each, so that an attacker cannot choose the
+/// plaintext for a known IV; TLS 1.1 has the composites too.
 fn empty_records_of_tls_1_0_go_through_the_composites(openssl: OpenSsl) {
     const EMPTY: Suite = Suite {
         options: &["-tls1", "-cipher", "AES256-SHA@SECLEVEL=0", "-no_etm"],
@@ -373,8 +373,8 @@ fn both_sides_say_that_they_close(openssl: OpenSsl) {
         assert!(out.ends_with(&page), "{errors}");
         let messages = messages(site);
         let close = "warning close_notify";
-        let told = messages.iter().filter(|line| line.starts_with("<<<"));
-        assert_eq!(told.filter(|line| line.ends_with(close)).count(), 1, "{messages:?}");
+        let received = messages.iter().filter(|line| line.starts_with("<<<"));
+        assert_eq!(received.filter(|line| line.ends_with(close)).count(), 1, "{messages:?}");
         page.len()
     });
 }

@@ -1,4 +1,5 @@
-//! What somebody in between changed or cut off is refused, and told, as by OpenSSL alone.
+//! Records that an attacker changed or cut off are refused, with the same errors as by OpenSSL
+//! alone.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -35,7 +36,7 @@ const CHANGES: [Change; 8] = [
     ("no bytes at all", |record| cut(record, 0)),
 ];
 
-/// Leaves so many bytes behind the header, which says so.
+/// Cuts the record to `len` bytes after its header, and sets the length in the header.
 fn cut(record: &mut Vec<u8>, len: usize) {
     record.truncate(5 + len);
     record[3..5].copy_from_slice(&(len as u16).to_be_bytes());
@@ -54,7 +55,7 @@ const TLS_1_2: [(&[&str], &str, Path); 9] = [
 ];
 
 fn a_changed_record_of_tls_1_2_is_refused_as_by_openssl(openssl: OpenSsl) {
-    // Beside the installed version, one suite for each path through the provider.
+    // With the newest version, only one suite for each path through the provider.
     let mut tried = Vec::new();
     for (suite, settings, path) in TLS_1_2 {
         if openssl == OpenSsl::Newest && tried.contains(&path) {
@@ -76,7 +77,7 @@ fn a_changed_record_of_tls_1_3_is_refused_as_by_openssl(openssl: OpenSsl) {
 /// Every change, to a record of either side.
 fn refused_alike(openssl: OpenSsl, options: &[&str], settings: &str, path: Path) {
     let Some(site) = Site::with_settings(openssl, settings) else { return };
-    let mut told = Vec::new();
+    let mut outcomes = Vec::new();
     for with in [false, true] {
         let before = site.counted(path).bytes;
         let (mut server, port) = s_server(&site, with, options);
@@ -88,13 +89,13 @@ fn refused_alike(openssl: OpenSsl, options: &[&str], settings: &str, path: Path)
                 });
                 let client = s_client(&site, with, between.port, options);
                 let reason = after_a_change(&mut server, client, &between, toward);
-                told.push((what, toward, reason));
+                outcomes.push((what, toward, reason));
             }
         }
         let counted = site.counted(path).bytes - before;
         assert_eq!(counted > 0, with, "{options:?}: {counted} bytes");
     }
-    let (theirs, ours) = told.split_at(told.len() / 2);
+    let (theirs, ours) = outcomes.split_at(outcomes.len() / 2);
     for (theirs, ours) in theirs.iter().zip(ours) {
         assert_eq!(ours, theirs, "{options:?}");
     }
@@ -145,7 +146,7 @@ fn a_connection_that_is_cut_is_told_from_one_that_ends(openssl: OpenSsl) {
     ];
     for (options, settings, path) in suites {
         let Some(site) = Site::with_settings(openssl, settings) else { return };
-        let mut told = Vec::new();
+        let mut outcomes = Vec::new();
         for with in [false, true] {
             let before = site.counted(path);
             let (_server, port) = s_server(&site, with, &[&["-WWW", "-quiet"], options].concat());
@@ -162,13 +163,13 @@ fn a_connection_that_is_cut_is_told_from_one_that_ends(openssl: OpenSsl) {
             let reason = reason(&errors);
             assert!(reason.contains("unexpected eof"), "{options:?}: {errors}");
             assert!(!status.success(), "{options:?}");
-            told.push((status.code(), out.len(), reason));
+            outcomes.push((status.code(), out.len(), reason));
             let Counts { bytes, .. } = site.counted(path);
             assert_eq!(bytes - before.bytes > 0, with, "{options:?}");
         }
         let page = std::fs::read(site.path("pages").join((2 << 20).to_string())).unwrap();
-        assert!(told[0].1 < page.len());
-        assert_eq!(told[0], told[1], "{options:?}");
+        assert!(outcomes[0].1 < page.len());
+        assert_eq!(outcomes[0], outcomes[1], "{options:?}");
     }
 }
 

@@ -1,5 +1,5 @@
-/* Calls of EVP that nobody should make, to every cipher of ours: none may touch a byte that is not
- * its own, and what fails has a reason. */
+/* Wrong calls of EVP to every cipher of ours: none may touch a byte outside of its buffers, and
+ * every failure has a reason. */
 #include "host.h"
 
 #include <limits.h>
@@ -139,7 +139,7 @@ static void wrong_lengths(const char *name)
         };
         EVP_CIPHER_CTX_set_params(context, params);
         ERR_clear_error();
-        /* Later versions believe in a length that nobody refused, until there is a key. */
+        /* Later versions accept any length that was not refused, until there is a key. */
         unsigned char *key = random_bytes(129);
         int again = EVP_CipherInit_ex2(context, NULL, key, NULL, 1, NULL);
         if ((size_t)EVP_CIPHER_CTX_get_key_length(context) == right)
@@ -154,7 +154,7 @@ static void wrong_lengths(const char *name)
             ERR_clear_error();
             refused(EVP_CIPHER_CTX_set_params(context, params));
         }
-        /* OpenSSL's own asks for the tag, the IV and the MAC's key by lengths that anybody gives. */
+        /* OpenSSL's own provider asks for the tag, the IV and the MAC's key with any length. */
         if (is_mode(name, "GCM")) {
             unsigned char *bytes = random_bytes(129);
             if (len == 0 || (len > 16 && len <= 129))
@@ -191,7 +191,7 @@ static void after_the_end(const char *name)
         REQUIRE(EVP_CipherUpdate(context, out, &written, in, 48) == 1);
         int ended = EVP_CipherFinal_ex(context, out, &written);
         ERR_clear_error();
-        /* Whoever decrypts with GCM has set no tag. */
+        /* When decrypting with GCM, no tag was set. */
         REQUIRE(ended == 1 || (is_mode(name, "GCM") && !encrypt));
         EVP_CIPHER_CTX *copy = EVP_CIPHER_CTX_new();
         REQUIRE(EVP_CIPHER_CTX_copy(copy, context) == 1);
@@ -376,7 +376,7 @@ static void any_calls(const char *name, size_t rounds)
     EVP_CIPHER_CTX_free(context);
 }
 
-/* IV_GEN with -1 gives the whole IV, whatever its length. */
+/* IV_GEN with -1 gives the whole IV, of any length. */
 static void whole_generated_iv(const char *name)
 {
     doing("%s's generated IV", name);

@@ -1,4 +1,4 @@
-/* A program in C that uses the provider as libssl does, and as nobody should. What its parts share. */
+/* A program in C that uses the provider as libssl does, and misuses it. What its parts share. */
 #ifndef WATTLOCK_HOST_H
 #define WATTLOCK_HOST_H
 
@@ -27,7 +27,7 @@ EVP_CIPHER *fetched(const char *name, const char *provider);
 /* A context without a key. */
 EVP_CIPHER_CTX *keyless(const char *name, const char *provider, int encrypt);
 
-/* Exactly so many bytes, so that memory checkers see each byte beyond. */
+/* Allocates exactly `len` bytes, so that memory checkers see each access beyond. */
 unsigned char *exact(size_t len);
 
 /* The same with numbers that look random and are the same in each run. */

@@ -159,7 +159,7 @@ static uint64_t number(const unsigned char *bytes)
     return value;
 }
 
-/* One write of `total` bytes as so many records. */
+/* One write of `total` bytes as `records` records. */
 static void write_opens(struct connection *of, unsigned records, size_t total)
 {
     doing("%s in %#x: %u records of %zu bytes", of->suite->name, of->version, records, total);

@@ -1,4 +1,4 @@
-//! Somebody between client and server, who sees records and may change them.
+//! An attacker between client and server, who sees records and may change them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

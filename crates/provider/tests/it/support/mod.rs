@@ -59,12 +59,12 @@ impl Modules {
     }
 }
 
-/// Where cargo put the module: beside the test, or where tests are if this is an example.
+/// Where cargo put the module: next to the test, or, for an example, where tests are.
 pub fn module() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let beside = test.with_file_name("libwattlock_provider.so");
+    let sibling = test.with_file_name("libwattlock_provider.so");
     let of_tests = test.ancestors().nth(2).unwrap().join("deps/libwattlock_provider.so");
-    let module = if beside.exists() { beside } else { of_tests };
+    let module = if sibling.exists() { sibling } else { of_tests };
     assert!(module.exists(), "{} was not built", module.display());
     module
 }

@@ -1,4 +1,4 @@
-//! The multiblock protocol as libssl speaks it, and single records beside it.
+//! The multiblock protocol as libssl speaks it, and single records.
 
 use std::ffi::c_void;
 

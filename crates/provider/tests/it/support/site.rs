@@ -56,7 +56,8 @@ impl Site {
         Self { modules: Modules::new(openssl, &settings), folder, table }
     }
 
-    /// The workers of a server that was started by root are somebody else.
+    /// Makes the files readable for the workers of a server that root started, which run as another
+    /// user.
     pub fn let_others_in(&self) {
         for name in ["", "pages"] {
             fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();

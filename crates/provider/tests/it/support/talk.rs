@@ -94,7 +94,7 @@ impl Talk {
     /// Writes it in one go.
     pub fn say(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it is not closed");
-        // One that ended is told by what is not heard.
+        // If the process has ended, a later `hear` fails.
         let _ = input.write_all(bytes);
         let _ = input.flush();
     }
@@ -114,13 +114,13 @@ impl Talk {
         }
     }
 
-    /// Waits until a text is so many times among the errors.
+    /// Waits until a text is `times` times in the standard error.
     #[track_caller]
     pub fn hear_errors(&self, times: usize, text: &str) {
         let found = self.error.wait(|all| {
             (String::from_utf8_lossy(all).matches(text).count() >= times).then_some(())
         });
-        assert!(found.is_some(), "{text} was not told, but: {}", self.error.so_far());
+        assert!(found.is_some(), "{text} was not reported, but: {}", self.error.so_far());
     }
 
     /// What it said among the errors.
