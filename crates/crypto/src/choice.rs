@@ -1,5 +1,4 @@
-//! What the choices of kernels have in common: names, of which this CPU has some, and a reason for
-//! each that it has not.
+//! Code that all kernel choices share: the names of kernels, and why this CPU cannot run some.
 
 use crate::error::Error;
 

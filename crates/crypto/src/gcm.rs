@@ -228,8 +228,8 @@ impl GcmStream {
         (self.len == 0 && self.kept as u64 == self.aad_len).then(|| &self.aad[..self.kept])
     }
 
-    /// Decrypts what is said to be all of the message, checking its tag first: for callers that
-    /// know where it ends. Faster than parts, and nothing comes out before it is authenticated.
+    /// Decrypts a whole message after checking its tag, for callers that know where it ends.
+    /// Faster than parts, and returns no plaintext before it is authenticated.
     ///
     /// # Errors
     /// [`Error::Authentication`]; `in_out` is then all zeros. [`Error::MessageTooLong`] if

@@ -77,14 +77,14 @@ impl StitchedKernel {
 
 /// A message that gets a MAC and is then enciphered.
 pub struct Message<'a, const HEADER: usize> {
-    /// What stands before the payload under the MAC, and is sent elsewhere: at most 64 bytes.
+    /// The MAC covers this before the payload; it is not in `in_out`. At most 64 bytes.
     pub header: [u8; HEADER],
     /// The initialisation vector. Must be unpredictable to an attacker who chooses the payload.
     pub iv: [u8; BLOCK_LEN],
     /// Where the payload lies in `in_out`, in bytes; its tag comes behind it.
     pub payload: Range<usize>,
-    /// Whole blocks: what is before the payload and not under the MAC, the payload, room for the
-    /// tag, and what is behind it. All of it is enciphered.
+    /// Whole blocks, all of which are enciphered: bytes before the payload that the MAC does not
+    /// cover, the payload, room for the tag, and bytes after it.
     pub in_out: &'a mut [u8],
 }
 

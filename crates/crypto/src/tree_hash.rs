@@ -214,7 +214,7 @@ impl Root {
         self.leaves += (chaining_values.len() / len) as u64;
     }
 
-    /// Absorbs `rest`, what is left of the message after its last whole chunk, and fills `out`.
+    /// Absorbs `rest`, the message after its last whole chunk, and fills `out`.
     ///
     /// The length of `out` is a parameter of ParallelHash256: a shorter digest is another one.
     /// Panics when `rest` has a whole chunk in it.

@@ -38,7 +38,7 @@ pub enum Step {
     Ok,
     /// It wrapped, once.
     Wrapped,
-    /// So much time went by that it may have wrapped unseen.
+    /// Too much time went by: it may have wrapped unseen.
     Ambiguous,
     /// It went back, and no wrap explains that.
     Reset,
@@ -63,8 +63,8 @@ impl Step {
 
 /// Adds up what a counter counted.
 ///
-/// A step that cannot be explained voids everything: a part of a window is not a lower bound that
-/// anybody could use, and a guess is none either.
+/// A step that cannot be explained voids everything: neither a part of a window nor a guess is a
+/// useful lower bound.
 #[derive(Clone, Debug)]
 pub struct Accumulator {
     counter: Counter,

@@ -41,7 +41,7 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 /// The number that the file holds.
 ///
 /// # Errors
-/// What the system said, or what is there instead of a number.
+/// The system's error, or the text that is no number.
 pub(crate) fn number(path: &Path) -> Result<i64, Error> {
     parsed(path)
 }

@@ -16,7 +16,7 @@ pub(crate) struct Candidate<M = Box<dyn Meter>> {
 }
 
 impl Candidate {
-    /// A source of which this machine has none.
+    /// A source that this machine does not have.
     pub fn absent(source: &'static str, domain: &str, why: &str, fix: &str) -> Self {
         let meter = Err(Obstacle::unavailable(why).fix(fix));
         Self { source, domain: domain.into(), path: None, extent: None, meter }

@@ -279,7 +279,7 @@ impl Knob for Attribute {
     }
 }
 
-/// What can be set and what cannot, for people: one row for all policies of which the same is true.
+/// Which knobs can be set and which cannot, for people: one row for policies that are alike.
 pub(crate) fn found(root: &Root) -> Vec<Found> {
     let directories = directories(root);
     if directories.is_empty() {

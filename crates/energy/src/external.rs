@@ -173,7 +173,7 @@ const FIX: &str = "it has to print lines as \"231.5 W\" or \"0.125 kWh\": docs/s
 /// Timeout for the first reading.
 const FIRST_READING: Duration = Duration::from_secs(5);
 
-/// And so soon again, for its interval to be known.
+/// Timeout for the second reading, which shows the interval.
 const SECOND_READING: Duration = Duration::from_secs(5);
 
 /// The refresh of a meter without a second reading by then.

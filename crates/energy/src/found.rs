@@ -24,7 +24,7 @@ impl Status {
     }
 }
 
-/// A source of energy: what is done with it, why, and what would help.
+/// A source of energy: whether it is used, why, and what would help.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Which kind: `powercap`, `model`.

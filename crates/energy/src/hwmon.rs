@@ -132,7 +132,7 @@ impl Channel {
             let (range, resolution) = (Some(Microjoules(u64::MAX)), ENERGY_RESOLUTION);
             return Kind::Counter(Counter { range, resolution, refresh: ENERGY_REFRESH, p_max });
         }
-        // What is averaged is as old as the time of which it is the average.
+        // An average is as old as the time that it covers.
         let interval = amount(&sibling("average_interval")).ok().filter(|ms| *ms > 0);
         let average = file_name(file).ends_with("_average");
         let refresh = match interval.map(Duration::from_millis).filter(|_| average) {
@@ -289,7 +289,7 @@ pub(crate) const SOURCE: &str = "hwmon";
 
 const DIRECTORY: &str = "sys/class/hwmon";
 
-/// Drivers that see the same, the best first: what counts, what is behind nothing else.
+/// Drivers that meter the same thing, the best first.
 const RANKS: [&str; 5] = ["amd_energy", "fam15h_power", "zenpower", "power_meter", "corsairpsu"];
 
 /// Assumed for sensors that do not report theirs.

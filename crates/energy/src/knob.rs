@@ -23,10 +23,10 @@ pub trait Knob: Send {
     /// [`Error::NoSetting`]: the setting is of another kind.
     fn check(&self, setting: &Setting) -> Result<(), Error>;
 
-    /// What it is set to.
+    /// Returns the current setting.
     ///
     /// # Errors
-    /// It cannot be read, or holds what is no setting.
+    /// It cannot be read, or its value is no setting.
     fn read(&self) -> Result<Setting, Error>;
 
     /// Sets it. The machine may choose another value that is near, so read it back.
@@ -59,8 +59,8 @@ pub trait Knob: Send {
     }
 }
 
-/// Sets a knob that reads `before`, and reads what became of it. The kernel applies clocks in a
-/// work queue, after the write has returned, so what is not as asked is looked at for a moment.
+/// Sets a knob that reads `before`, and reads it back. The kernel applies clocks in a work queue
+/// after the write has returned, so a value that differs from `asked` is read again for a moment.
 pub(crate) fn write_and_read(
     knob: &dyn Knob,
     before: &Setting,

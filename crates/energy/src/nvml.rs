@@ -113,7 +113,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
     }
 }
 
-/// Opens the driver's library and the driver; the library shuts down with the last who has it.
+/// Opens the driver's library and the driver; the last owner to drop the library shuts it down.
 fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
     let root = root.clone();
     answer(patience::NVML, move || init(&root)).unwrap_or(Err(Error::NvmlSilent))

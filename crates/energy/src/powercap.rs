@@ -39,7 +39,7 @@ pub struct Powercap {
     origin: Origin,
 }
 
-/// Who counts.
+/// Where the count comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     /// The processor.
@@ -86,7 +86,7 @@ impl Meter for Powercap {
         if first.value.is_ok() {
             return first;
         }
-        // Some drivers have no data for a moment; who fails twice has none.
+        // Some drivers have no data for a moment; only a second failure counts.
         thread::sleep(Duration::from_millis(1));
         Sample::take(|| read(&self.file).map(Reading::Energy))
     }

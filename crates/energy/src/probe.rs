@@ -134,13 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_or_tells_nonsense_is_not_believed() {
+    fn a_meter_that_stands_still_or_reads_nonsense_is_not_used() {
         let of = |after| said(Extent::Package, 5, after);
         assert_eq!(of(Some(1_000_005)), None);
         assert!(of(Some(5)).is_some_and(|why| why.contains("stood still")));
         // 100 µJ in 20 ms are 5 mW, and 999 kJ in 0.3 s are no machine's.
         assert!(of(Some(105)).is_some_and(|why| why.contains("0.0")));
-        assert!(of(Some(999_000_000_000)).is_some_and(|why| why.contains("no machine draws")));
+        assert!(
+            of(Some(999_000_000_000)).is_some_and(|why| why.contains("than any machine draws"))
+        );
         assert!(of(None).is_some_and(|why| why.contains("this read was to fail")));
     }
 

@@ -31,7 +31,7 @@ impl Energy {
     }
 }
 
-/// The median of what is not empty.
+/// The median of `values`, which must not be empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

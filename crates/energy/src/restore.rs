@@ -19,10 +19,10 @@ use crate::state::{Lock, Role, State};
 /// Restores what a lease left that neither it nor its guardian could restore.
 ///
 /// # Errors
-/// - [`Error::Held`]: the lease runs still;
-/// - [`Error::Untrusted`], [`Error::Journal`]: what is there was not written by a lease of this
-///   user, or not like this; nothing was changed, and it stays;
-/// - [`Error::NotRestored`]: everything was tried, and something is left.
+/// - [`Error::Held`]: the lease is still running;
+/// - [`Error::Untrusted`], [`Error::Journal`]: the journal was not written by a lease of this
+///   user, or is damaged; nothing was changed, and the journal stays;
+/// - [`Error::NotRestored`]: everything was tried, and some settings could not be restored.
 pub fn replay(root: &Root) -> Result<Replay, Error> {
     let Some(state) = State::find(root)? else { return Ok(Replay::Nothing) };
     // Checked before taking the lock: after a lease that ended well there is nothing to wait for.
@@ -32,7 +32,7 @@ pub fn replay(root: &Root) -> Result<Replay, Error> {
     }
 }
 
-/// [`replay`] by who has the lock.
+/// [`replay`] for the holder of the lock.
 pub(crate) fn replay_under(root: &Root, lock: &Lock) -> Result<Replay, Error> {
     let Some(mut journal) = Journal::load(lock)? else { return Ok(Replay::Nothing) };
     let boot_id = journal::boot_id(root);
@@ -216,7 +216,7 @@ fn put_one_back(
         return Ok(End::Restored { old });
     }
     if knob.is_limit() && found.number() < old.number() {
-        // What was written last is the old setting now, and what is read is not foreign.
+        // The old setting was written last now, so the reading is not foreign.
         let entry = &mut journal.entries[index];
         (entry.new, entry.read_back) = (old.clone(), Some(found.clone()));
         return Ok(End::Held { old, found });

@@ -163,7 +163,7 @@ pub(crate) fn create_new(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Where the directory may be. A user who is not root has one of their own.
+/// The possible directories: root's, or one of the user's own.
 fn candidates(root: &Root, runtime: Option<PathBuf>) -> Vec<PathBuf> {
     let own = runtime.filter(|path| path.is_absolute() && *root == Root::default());
     let own = own.map(|path| path.join("wattlock"));

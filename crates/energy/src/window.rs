@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_in_the_middle_is_bridged_and_told() {
+    fn a_gap_in_the_middle_is_bridged_and_reported() {
         let bridged = energy(&[(0, Some(0)), (1000, None), (2000, Some(20_000_000))]);
         assert_eq!(bridged.to_string(), "20.00 J ± 0.03");
         assert_eq!(bridged.gaps(), ["this read was to fail"]);

@@ -92,12 +92,12 @@ impl RecordAad {
         usize::from(u16::from_be_bytes([self.0[11], self.0[12]]))
     }
 
-    /// The same for a payload that is so much shorter; `None` if it is not that long.
+    /// The same for a payload that is `by` bytes shorter; `None` if it is not that long.
     pub fn shorter(self, by: usize) -> Option<Self> {
         Some(self.later(0, self.len().checked_sub(by)?))
     }
 
-    /// The rule for records of which this is the first.
+    /// The rule for a run of records that starts with this one.
     pub fn rule(self) -> Aad<'static> {
         let mut sequence = [0; 8];
         sequence.copy_from_slice(&self.0[..8]);

@@ -77,7 +77,7 @@ pub(crate) enum AnyPads {
     Sha512(Box<Pads<Sha512, 8, 128>>),
 }
 
-/// The states after the pads: what is left of a key.
+/// The hash states after the inner and the outer pad, which stand for the key.
 pub(crate) struct Pads<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> {
     pub(crate) inner: [H::Word; 8],
     pub(crate) outer: [H::Word; 8],

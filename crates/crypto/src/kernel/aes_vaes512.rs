@@ -397,7 +397,7 @@ pub(crate) fn register_bound(_proof: Vaes512, rounds: usize, turns: u64) -> u64 
 #[target_feature(enable = "avx512f,avx512bw")]
 fn load_part(bytes: &[u8]) -> __m512i {
     let mask = part_mask(bytes.len());
-    // SAFETY: the mask has a bit for each byte of the slice and no other; what is masked out is
+    // SAFETY: the mask has a bit for each byte of the slice and no other; masked-out bytes are
     // not read.
     unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
 }
@@ -406,7 +406,7 @@ fn load_part(bytes: &[u8]) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn store_part(bytes: &mut [u8], value: __m512i) {
     let mask = part_mask(bytes.len());
-    // SAFETY: the mask has a bit for each byte of the slice and no other; what is masked out is
+    // SAFETY: the mask has a bit for each byte of the slice and no other; masked-out bytes are
     // not written.
     unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
 }

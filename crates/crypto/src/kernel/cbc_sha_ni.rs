@@ -126,8 +126,8 @@ impl_stitched!(Sha256, sha256_cbc);
 
 /// The AES rounds to interleave with part `$part` of `$parts` of a hash block.
 ///
-/// The block before goes onto the next one together with the last round key, in the last round: that
-/// one XOR fewer in the chain is worth another last round for what is stored.
+/// The last round XORs its round key together with the next block into the chain. This saves an XOR
+/// in the chain, at the cost of a second last round for the stored block.
 ///
 /// A macro, since the rounds have to lie between those of the hash, and the chains in registers.
 macro_rules! cbc_part {
@@ -160,8 +160,8 @@ macro_rules! cbc_part {
     };
 }
 
-/// Has the compiler leave what is before this before what is behind it: it would otherwise sort the
-/// instructions by what they are for, all of AES first, and the CPU does not look that far ahead.
+/// Keeps the compiler from moving instructions across this point. It would otherwise group all of
+/// AES first, too far from the hash for the CPU's out-of-order window.
 macro_rules! keep_order {
     ($one:expr, $two:expr, $three:expr) => {
         // SAFETY: a comment does nothing.

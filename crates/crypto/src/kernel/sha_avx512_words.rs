@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use super::vector512::{load, load_256, transpose_quarters};
 
-/// Rows of four messages as four registers, of which the `j`th has in its quarter `q` the word
+/// Transposes rows of four messages into four registers: quarter `q` of register `j` holds word
 /// `4 q + j` of each message.
 macro_rules! four_messages {
     ([$r0:expr, $r1:expr, $r2:expr, $r3:expr], $low:ident, $high:ident, $low64:ident, $high64:ident) => {{

@@ -31,7 +31,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
         let (pairs, rest) = messages.as_chunks_mut::<2>();
         for pair in pairs {
             if pair.iter().all(|message| message.payload.len() >= Self::IN_FIRST) {
-                self.encrypt_beside(pair);
+                self.encrypt_interleaved(pair);
             } else {
                 pair.iter_mut().for_each(|message| self.encrypt_one(message));
             }
@@ -41,7 +41,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
 
     fn encrypt_one(&self, message: &mut Message<'_, HEADER>) {
         if message.payload.len() >= Self::IN_FIRST {
-            return self.encrypt_beside(std::array::from_mut(message));
+            return self.encrypt_interleaved(std::array::from_mut(message));
         }
         let payload = message.payload.clone();
         let mut last = [[0; STEP]; 2];
@@ -52,7 +52,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
     }
 
     /// Messages whose payloads fill the first block of the hash.
-    fn encrypt_beside<const N: usize>(&self, messages: &mut [Message<'_, HEADER>; N]) {
+    fn encrypt_interleaved<const N: usize>(&self, messages: &mut [Message<'_, HEADER>; N]) {
         // CBC may begin where it does not overtake the hash.
         let start = messages.iter().all(|message| message.payload.start + Self::IN_FIRST >= STEP);
         self.encrypt_with(
@@ -106,7 +106,7 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
         }
     }
 
-    /// A message of which nothing is enciphered, and hashed what is before the first block.
+    /// A message with nothing enciphered yet, and hashed up to its first block.
     fn lane<'r>(&self, message: &'r mut Message<'_, HEADER>) -> Lane<'r> {
         Lane {
             state: self.pads.inner,

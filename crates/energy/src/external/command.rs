@@ -156,10 +156,10 @@ const WATCHED: &str = "exec 3<&0 </dev/null
 exec 3<&-
 eval \"$1\"";
 
-/// No reading is so long.
+/// No reading is longer, in bytes.
 const LONGEST_LINE: u64 = 256;
 
-/// Who has closed its output has so much time to end.
+/// The time that a command has to end after it closed its output.
 const LONGEST_END: Duration = Duration::from_secs(5);
 
 /// Errors were written before the end; reading them takes no longer.

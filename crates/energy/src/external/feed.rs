@@ -1,4 +1,4 @@
-//! What a thread heard of a meter, for those who ask and those who wait.
+//! The readings that a thread took from a meter, for callers that ask and callers that wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::line::Line;
 use crate::meter::Reading;
 
-/// What was heard, and whether to go on.
+/// The readings, and whether to go on.
 #[derive(Default)]
 pub(super) struct Feed {
     state: Mutex<State>,
@@ -17,7 +17,7 @@ pub(super) struct Feed {
 
 #[derive(Default)]
 struct State {
-    /// The first two arrivals, for what is found out of the meter.
+    /// The first two arrivals, which show the meter's kind and interval.
     first: Vec<(Instant, Line)>,
     latest: Option<(Instant, Line)>,
     /// A count lower than the one before it, until a sample has reported it.

@@ -78,9 +78,9 @@ fn energy(joules: f64, doubt: Option<Doubt>, last_digit: f64) -> Result<Line, &'
 /// What follows ±.
 #[derive(Clone, Copy)]
 enum Doubt {
-    /// So much, in W or J.
+    /// An amount, in W or J.
     Amount(f64),
-    /// Such a share.
+    /// A share of the reading, from 0 to 1.
     Share(f64),
 }
 

@@ -25,8 +25,8 @@ enum Role {
     Unknown,
 }
 
-/// Takes the modules where every socket has one, else the sockets; what is known to be a part of
-/// them is left out. Several meters of which none is known are no machine's.
+/// Takes the modules if every socket has one, else the sockets, and leaves out their parts. Several
+/// unknown meters are not taken for the machine.
 pub(super) fn classify(channels: &mut [Channel]) {
     let named: Vec<_> = channels.iter().enumerate().filter_map(role_of).collect();
     let numbers = |role: Role| {

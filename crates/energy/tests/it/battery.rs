@@ -180,7 +180,7 @@ fn several_batteries_are_several_domains() {
 }
 
 #[test]
-fn what_is_no_battery_of_the_machine_is_not_looked_at() {
+fn batteries_of_other_devices_are_ignored() {
     let power = ("power_now", "1000000");
     let machine = Machine::new()
         .battery("hidpp_battery_0", "Discharging", &[("scope", "Device"), power])

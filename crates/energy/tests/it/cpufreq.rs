@@ -172,7 +172,7 @@ fn a_knob_never_makes_a_file() {
 }
 
 #[test]
-fn rows_are_one_for_all_policies_of_which_the_same_is_true() {
+fn policies_that_are_alike_share_a_row() {
     let preference = [("energy_performance_preference", "balance_performance")];
     let machine =
         Machine::new().policy(0, (800, 3000), &preference).policy(1, (800, 3000), &preference);

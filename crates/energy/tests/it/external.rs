@@ -51,7 +51,7 @@ fn measure(sources: &mut Sources, work: impl FnOnce()) -> Window {
     sources.measure(work).unwrap().1
 }
 
-/// The energy of a steady power is time times power; the window is a little longer than what is
+/// Whether the energy is that of a steady power. The window is a little longer than the time
 /// between its samples.
 fn is_steady(window: &Window, watts: f64) -> bool {
     let energy = window.sum();
@@ -379,7 +379,7 @@ fn secrets_of_a_url_are_not_repeated() {
 }
 
 #[test]
-fn of_this_machine_no_meter_is_believed_that_tells_nothing() {
+fn a_meter_that_reads_zero_is_not_used_for_this_machine() {
     let opened = |command: &str| {
         let external = External::Command(command.into());
         Sources::open_with(&Root::default(), Some(&external)).found()[0].clone()

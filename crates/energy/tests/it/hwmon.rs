@@ -78,7 +78,7 @@ fn is_steady(energy: &Energy, watts: f64, window: &Window, work: Duration) -> bo
 }
 
 #[test]
-fn the_board_tells_the_whole_platform() {
+fn the_board_meters_the_whole_platform() {
     let machine =
         Machine::new().device("hwmon3", "power_meter", &[("power1_average", "250000000")]);
     assert_eq!(machine.statuses(), [("power_meter".to_owned(), "used")]);
@@ -92,7 +92,7 @@ fn the_board_tells_the_whole_platform() {
 }
 
 #[test]
-fn what_is_less_accurate_is_told_with_more_doubt() {
+fn a_less_accurate_sensor_has_a_wider_interval() {
     let width = |files: &[(&str, &str)]| {
         let power = [("power1_average", "100000000"), ("power1_average_interval", "1")];
         let machine = Machine::new().device("hwmon0", "power_meter", &[&power, files].concat());

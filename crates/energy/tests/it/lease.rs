@@ -1,4 +1,4 @@
-//! Leases in processes that end in every way: what is put back, by whom, and what is not.
+//! Leases in processes that end in every way: which settings are restored, and by which process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod journal;
@@ -78,7 +78,7 @@ fn after_sigkill_of_the_whole_group_too() {
 }
 
 #[test]
-fn what_a_drop_cannot_restore_is_told_by_the_guardian() {
+fn the_guardian_reports_settings_that_a_drop_cannot_restore() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
     fs::remove_file(machine.file(1, "scaling_max_freq")).unwrap();
@@ -168,7 +168,7 @@ fn after_another_boot_the_journal_is_discarded() {
 }
 
 #[test]
-fn a_second_lease_is_told_who_has_the_first() {
+fn a_second_lease_learns_the_process_of_the_first() {
     let machine = Machine::new();
     let mut holder = Holder::start(&machine);
     let refused = Lease::acquire(&machine.root(), guardian(&machine.root())).err().unwrap();

@@ -1,5 +1,5 @@
-//! GPUs of a library that stands for NVIDIA's: what is read of them, what is said where they refuse,
-//! and what was set. Nothing here sets anything on a real GPU.
+//! GPUs of a library that stands for NVIDIA's: readings, reasons for refusals, and settings.
+//! Nothing here sets anything on a real GPU.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod knobs;

@@ -1,4 +1,4 @@
-//! Machines made of files: what is read of each, what is left out, and what is said about it.
+//! Machines made of files: which counters are read, which are left out, and the reasons.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;

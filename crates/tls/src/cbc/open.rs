@@ -51,8 +51,8 @@ pub fn verify(key: &HmacKey, mut header: [u8; AAD_LEN], record: &[u8]) -> Result
     if right.into() { Ok(payload_len as usize) } else { Err(Error::Authentication) }
 }
 
-/// Finds payload and MAC of a deciphered record for a caller who checks the MAC, and must not
-/// learn by the time or otherwise whether the padding was right: if it was wrong, `tag` gets the
+/// Finds payload and MAC of a deciphered record for a caller that checks the MAC, and must not
+/// learn by time or otherwise whether the padding was right: if it was wrong, `tag` gets the
 /// bytes of `instead`, which must be random. Returns the bytes of the payload, which are a secret
 /// until the MAC is found right.
 ///
@@ -127,8 +127,8 @@ fn copy_tag(record: &[u8], start: u32, tag: &mut [u8]) {
     }
 }
 
-/// Byte `i` of each piece as long as the MAC goes to the same place, so that what is taken is the
-/// MAC rotated, by the place in a piece where it starts; as AWS-LC does it.
+/// Copies byte `i` of every MAC-sized piece to the same place. The result is the MAC, rotated by
+/// its offset in a piece; as AWS-LC does it.
 #[inline(always)]
 fn copy_tag_of(len: usize, record: &[u8], start: u32, tag: &mut [u8]) {
     let first = record.len().saturating_sub(len + MOST_REMOVED);

@@ -14,8 +14,8 @@ pub type SealRecord<'a> = Message<'a, AAD_LEN>;
 pub enum SealKernel {
     /// First all MACs and then all chains of blocks, on the kernels of the two keys.
     Apart,
-    /// MAC and CBC in one loop, for SHA-1 and SHA-256 and keys of AES-NI or more. What it cannot do,
-    /// and what is faster side by side, goes as above.
+    /// MAC and CBC in one loop, for SHA-1 and SHA-256 and keys of AES-NI or more. Other records,
+    /// and those that `Apart` seals faster, use `Apart`.
     Stitched(StitchedKernel),
 }
 

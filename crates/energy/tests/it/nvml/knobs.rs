@@ -19,7 +19,7 @@ fn a_journal_finds_them_by_name() {
 }
 
 #[test]
-fn the_doctor_tells_of_them_and_sets_nothing() {
+fn the_doctor_lists_them_and_sets_nothing() {
     let machine = Machine::new().gpu(0, &[]);
     let found = knobs::found(&machine.root());
     let gpu: Vec<_> = found.iter().filter(|found| found.source == "nvml").collect();

@@ -35,7 +35,7 @@ fn one_gpu_that_refuses_leaves_the_other() {
 }
 
 #[test]
-fn a_gpu_that_tells_nothing_says_what_it_is() {
+fn a_gpu_without_readings_says_why() {
     for (answers, why) in [
         (&[("virtualization", "2")][..], "a vGPU"),
         (&[("mig", "1")], "MIG mode"),
@@ -115,7 +115,7 @@ fn a_gpu_is_missed_where_the_machine_shows_one() {
 }
 
 #[test]
-fn a_library_that_is_none_is_told() {
+fn a_file_that_is_no_library_is_reported() {
     let machine = Machine::bare();
     machine.file("usr/lib/libnvidia-ml.so.1", "this is no library");
     let found = machine.refusal();
