@@ -170,8 +170,8 @@ impl Engine {
     /// threshold. A smaller one runs on the CPU; in memory, it neither allocates nor blocks.
     ///
     /// # Errors
-    /// What is wrong with the job, as [`Engine::run`] says; never what is wrong with the
-    /// accelerator. Output may then be incomplete, and memory holds a mixture.
+    /// Errors of the job, as in [`Engine::run`]; never those of the accelerator. The output may
+    /// then be incomplete, and memory may hold both input and output.
     pub fn run_in_time(&self, job: Job<'_>) -> Result<Outcome, Error> {
         self.lanes.run(job)
     }
@@ -230,7 +230,7 @@ impl Engine {
 
     /// Calls `work` for every item on the engine's workers, each item once, in no fixed order.
     ///
-    /// For many small jobs, each of which runs on the thread that it finds itself on.
+    /// For many small jobs, each of which runs on the thread that calls `work`.
     ///
     /// # Errors
     /// [`Error::Pool`] if the threads cannot be started.

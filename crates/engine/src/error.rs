@@ -27,7 +27,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A primitive refused its input.
-    #[error("chunk {chunk} cannot be worked on")]
+    #[error("chunk {chunk} cannot be processed")]
     Cipher {
         /// Index of the chunk in the run.
         chunk: u64,
@@ -35,7 +35,7 @@ pub enum Error {
         source: wattlock_crypto::Error,
     },
     /// A [`crate::Transform`] refused its input.
-    #[error("chunk {chunk} cannot be worked on")]
+    #[error("chunk {chunk} cannot be processed")]
     Other {
         /// Index of the chunk in the run.
         chunk: u64,

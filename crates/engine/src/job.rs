@@ -17,7 +17,7 @@ mod nonces;
 mod records;
 mod transfer;
 
-/// A run of chunks and what is to be done to each.
+/// A run of chunks and the operation on each.
 pub struct Job<'a> {
     /// What is done, and with which key.
     pub cipher: Cipher<'a>,
@@ -144,8 +144,8 @@ impl Job<'_> {
         }
     }
 
-    /// Works through `slots`, the chunks from `first` on, of which the final one is the run's
-    /// `last` or not. This is what every device does to a piece, one way or another.
+    /// Works through `slots`, the chunks from `first` on; `last` says whether the final one ends
+    /// the run. Every device does this to a piece, one way or another.
     ///
     /// # Errors
     /// [`Error::Authentication`] with the first chunk whose tag is wrong; the plaintext of the
@@ -284,7 +284,7 @@ mod tests {
         let job =
             Job { cipher, chunk_len: 5, data: Data::InPlace { slots: &mut [] }, deadline: None };
         let error = job.apply(3, true, &mut [0; 5]).unwrap_err();
-        assert_eq!(error.to_string(), "chunk 3 cannot be worked on");
+        assert_eq!(error.to_string(), "chunk 3 cannot be processed");
         let source = std::error::Error::source(&error).map(ToString::to_string);
         assert_eq!(source.as_deref(), Some("no work from 15 on"));
     }

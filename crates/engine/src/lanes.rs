@@ -105,7 +105,7 @@ impl Default for Settings {
     }
 }
 
-/// Who did a request.
+/// How a request was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The lane that finished it.

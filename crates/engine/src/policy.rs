@@ -1,4 +1,4 @@
-//! Decides who works on a job and in what pieces: pure functions of sizes and measured times,
+//! Decides which devices work on a job, in pieces of which size: pure functions of sizes and times,
 //! tested with tables.
 
 pub use auto::Goal;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_tells() {
+    fn the_kernels_description_is_parsed() {
         let cpuinfo = "processor\t: 0\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: A CPU: fast\n\
                        stepping\t: 8\nflags\t\t: fpu hypervisor aes\n\nprocessor\t: 1\nmodel\t: 9\n";
         let text = "A CPU: fast (family 6 model 143 stepping 8), 2 CPUs, virtual machine";

@@ -11,7 +11,7 @@ use crate::fit::Fit;
 /// What one device was measured to take for one case: `t = startup + bytes / rate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Who did it, as [`crate::Device::name`] says.
+    /// The device, by its [`crate::Device::name`].
     pub device: String,
     /// What was done.
     pub case: Case,

@@ -77,7 +77,7 @@ struct State<'a> {
     failure: Option<(u64, Error)>,
 }
 
-/// Who takes, and how much at most.
+/// A worker's end of the run, its device, and the most that it may take.
 struct Taker {
     end: End,
     seat: Option<usize>,
@@ -85,8 +85,8 @@ struct Taker {
 }
 
 impl<'j, 'd> Run<'j, 'd> {
-    /// A run over memory, or over a transfer when `slots` is `None`, of which the CPU gets
-    /// `cpu_chunks` while the accelerators on the `seats` work.
+    /// A run over memory, or over a transfer when `slots` is `None`. The CPU gets `cpu_chunks`
+    /// of it while the accelerators on the `seats` work.
     pub(crate) fn new(
         job: &'j Job<'d>,
         slots: Option<&'j mut [u8]>,
@@ -118,8 +118,8 @@ impl<'j, 'd> Run<'j, 'd> {
         Self { until: Some(until), ..self }
     }
 
-    /// When a device that is not done had better hand its pieces back: the CPU goes on without it.
-    /// `None` where there is time.
+    /// When a device should hand back unfinished pieces, because the CPU goes on without it. `None`
+    /// if there is no limit.
     pub fn deadline(&self) -> Option<Instant> {
         self.until
     }

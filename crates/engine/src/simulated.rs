@@ -1,8 +1,8 @@
-//! An accelerator that does not exist: the CPU does its work, and it takes the time of a model.
+//! A simulated accelerator: the CPU does its work, in the time of a model.
 //!
-//! For machines without an accelerator, so that what is built around one can be run, tested and
-//! measured. Its results are right, its times come from a model, and it has no joules: reports
-//! name it `simulated`, and none of its figures is a claim about hardware.
+//! For machines without an accelerator, to run, test and measure the code around one. Its results
+//! are right, its times come from a model, and it has no joules: reports name it `simulated`, and
+//! none of its figures is a claim about hardware.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ use crate::tally::Tally;
 /// The model of an accelerator: one line on which pieces go one after the other, at a given rate,
 /// each after a latency that overlaps with the pieces before it.
 ///
-/// Who waits for it sleeps: the CPU time of its work is the caller's, and the system may wake the
+/// A waiting caller sleeps: the CPU time of the work is the caller's, and the system may wake the
 /// caller some 50 µs late.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Simulated {

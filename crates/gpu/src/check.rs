@@ -44,7 +44,7 @@ pub(crate) struct Sums {
 pub(crate) struct ByteRange {
     pub start: u64,
     pub end: u64,
-    /// Blocks of which the last is room for a tag, and not summed; 0 where there is none.
+    /// The last block of each `stride` is room for a tag and is not summed; 0 if there are no tags.
     pub stride: u32,
 }
 
@@ -76,7 +76,7 @@ impl ChecksumSeed {
         [pair(a, b), pair(c, d), pair(e, f), pair(g, h)]
     }
 
-    /// Adds `bytes`, whole blocks or filled up with zeros, the first of which is block `first`.
+    /// Adds `bytes`, padded with zeros to whole blocks, starting at block `first`.
     fn add(&self, sum: &mut Sum, first: usize, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();
         let mut places = self.step.map(|step| step.wrapping_mul(first as u32));

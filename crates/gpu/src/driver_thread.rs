@@ -202,8 +202,8 @@ fn serve<T>(mut value: T, orders: &Receiver<Order<T>>, state: &Arc<State>) {
     }
 }
 
-/// Waits in slices, each of which counts for its length at most: a process that was stopped, and
-/// goes on after the limit, has not waited for the device in between.
+/// Waits in slices, each of which counts for its length at most, so that the time in which a
+/// process was stopped does not count.
 fn wait<R>(
     from: &Receiver<R>,
     limit: Duration,

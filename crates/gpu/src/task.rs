@@ -100,16 +100,16 @@ impl Pass {
         if self == Self::Second { groups / 2 } else { 0 }
     }
 
-    /// Groups at least, where there may be `most`: what is done twice has two, so that they can
-    /// change places.
+    /// The least number of groups, where `most` are possible: two if the work is done twice, so
+    /// that the second pass can exchange them.
     pub fn least_groups(self, most: usize) -> usize {
         if self == Self::Only { 1 } else { most.clamp(1, 2) }
     }
 }
 
 impl<'a> Task<'a> {
-    /// The task of a job, or `None` where a GPU is of no use: what is one chain, or no AES, or cut
-    /// so that nothing is gained.
+    /// The task of a job, or `None` if a GPU does not help: one chain, no AES, or chunks of an
+    /// unsuitable size.
     pub fn of(job: &Job<'a>) -> Option<Self> {
         let chunk_len = job.chunk_len;
         let slot_len = job.slot_len();

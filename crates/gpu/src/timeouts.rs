@@ -41,7 +41,7 @@ impl Timeouts {
         })
     }
 
-    /// For `bytes` of which no profile says how long they take.
+    /// For `bytes` without a profile.
     pub fn for_bytes(self, bytes: u64) -> Duration {
         self.chosen.unwrap_or_else(|| Self::unmeasured(bytes))
     }

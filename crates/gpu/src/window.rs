@@ -26,10 +26,10 @@ impl Window {
         self.len
     }
 
-    /// Copies `bytes` to place `at`, of which nothing is under way.
+    /// Copies `bytes` to offset `at`, where the device must not be working.
     ///
     /// # Panics
-    /// If they are not within.
+    /// If they do not fit.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
         // SAFETY: `at` is within.

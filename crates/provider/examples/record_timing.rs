@@ -1,5 +1,5 @@
-//! Looks for time that depends on what is wrong with a record of TLS under CBC, through libcrypto and
-//! the provider: `record_timing [--strict] [CASE]…`.
+//! Tests whether time depends on the error in a record of TLS under CBC, through libcrypto and the
+//! provider: `record_timing [--strict] [CASE]…`.
 //!
 //! Classes of records of one length, which differ in what only the receiver may know: where
 //! padding ends, whether and where it is wrong, and whether that or the MAC is. OpenSSL's own
@@ -64,7 +64,7 @@ mod records {
     const KEY: [u8; 32] = [3; 32];
     const MAC_KEY: [u8; 48] = [5; 48];
 
-    /// Two classes of records, and who opens them.
+    /// Two classes of records, and the cipher that opens them.
     pub struct Case {
         pub name: String,
         cipher: &'static str,

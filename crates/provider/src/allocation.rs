@@ -35,15 +35,15 @@ struct Accelerator {
     wanted: Wanted,
     /// Left behind when a real device is in it: see [`Accelerator::drop`].
     engine: ManuallyDrop<Engine>,
-    /// T. With `auto`, until it is measured, what is never worth an accelerator.
+    /// T. With `auto`, until it is measured, a size that is never worth an accelerator.
     threshold: AtomicU64,
     /// Whether T is to be measured.
     is_auto: bool,
-    /// Whether what the lanes take is needed: for T, or to migrate to where a request is sooner done.
+    /// Whether the lanes have to be measured: for T, or to migrate requests to the faster lane.
     needs_lines: bool,
     /// Whether a thread has begun to measure it.
     measured: AtomicBool,
-    /// What a real device was measured to take when it was opened; nothing if there is no line.
+    /// The time of a real device, measured when it was opened; `None` if no line fits.
     line: Arc<OnceLock<Option<Fit>>>,
     /// Migrations that are counted already.
     to_cpu: AtomicU64,

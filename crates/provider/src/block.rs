@@ -1,4 +1,4 @@
-//! AES in ECB and CBC: whole blocks, with what is left over held until the next update.
+//! AES in ECB and CBC: whole blocks; a partial block is held until the next update.
 
 use std::sync::Arc;
 
@@ -219,8 +219,8 @@ impl Cipher for BlockCipher {
         self.key.get()?;
         let len = buffers.len();
         let total = self.held.len + len;
-        // A message with padding ends with a block that has to be looked at, so the last block
-        // of what is to be decrypted waits.
+        // When decrypting with padding, the last block waits, because its padding must be
+        // removed.
         let waits = self.padding && self.direction == Direction::Decrypt;
         let whole = if waits { total.saturating_sub(1) } else { total } / BLOCK * BLOCK;
         let left = total - whole;

@@ -78,7 +78,7 @@ reasons! {
     TooManyRecords = 19, "too many records under one key";
     /// The system's random generator failed.
     Random = 20, "the system's random generator failed";
-    /// libssl used the multiblock protocol otherwise than this provider knows it.
+    /// libssl used the multiblock protocol in a way that this provider does not know.
     Multiblock = 21, "unknown use of tls multiblock: set multiblock = 0 in the provider's section";
     /// The setting `statistics` names neither a service nor a table.
     Statistics = 22, "the setting statistics must be a service name of 1 to 200 bytes, or /proc/PID/fd/N of a table";

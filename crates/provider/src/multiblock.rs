@@ -58,12 +58,12 @@ impl Plan {
         self.payload / self.records
     }
 
-    /// Bytes of payload of the last record, which takes what is left.
+    /// Bytes of payload of the last record, which takes the rest.
     fn last(&self) -> usize {
         self.payload - self.fragment() * (self.records - 1)
     }
 
-    /// Bytes of a record with so much payload, header included.
+    /// Bytes of a record with `payload` bytes of payload, header included.
     fn sealed(&self, payload: usize) -> usize {
         HEADER_LEN + self.overhead.sealed(payload)
     }

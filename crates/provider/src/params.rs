@@ -1,4 +1,4 @@
-//! Arrays of `OSSL_PARAM` as values of Rust: what is read from them and written into them.
+//! Arrays of `OSSL_PARAM` as values of Rust, to read and to answer.
 
 use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::marker::PhantomData;
@@ -186,8 +186,8 @@ impl<'a> Value<'a> {
         match data_type {
             Param::OCTET_STRING if data.is_null() => {}
             Param::OCTET_STRING if size >= bytes.len() => {
-                // SAFETY: the size says that there is room for `bytes`; it is the caller's memory, so
-                // it does not overlap them.
+                // SAFETY: the size says that there is room for `bytes`, and the caller's memory
+                // does not overlap them.
                 unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast(), bytes.len()) };
             }
             Param::OCTET_PTR if !data.is_null() => {

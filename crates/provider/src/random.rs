@@ -42,7 +42,7 @@ fn map() -> io::Result<*mut Key> {
     // SAFETY: a new mapping of the kernel's choice, of zeros.
     let place = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), len, read_write, private) }?;
     // Linux before 4.14 cannot, and has the handler only.
-    // SAFETY: the mapping above, of which every child may find zeros.
+    // SAFETY: the mapping above; a child may find zeros in it.
     let _ = unsafe { rustix::mm::madvise(place, len, Advice::LinuxWipeOnFork) };
     Ok(place.cast())
 }

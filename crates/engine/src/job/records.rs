@@ -77,8 +77,8 @@ impl Records<'_> {
         }
     }
 
-    /// Calls `work` with the index of each chunk, the place without its front, and what is to be
-    /// brought there.
+    /// Calls `work` with the index of each chunk, its place without the front, and the bytes to
+    /// copy there.
     fn for_each_body(
         &mut self,
         job: &Job<'_>,

@@ -1,12 +1,12 @@
-//! Jobs whose bytes are elsewhere: who brings and takes them.
+//! Jobs whose bytes are not in memory: how they are loaded and stored.
 
 use std::io;
 use std::ops::Range;
 
-/// Brings pieces from where a job has its input, and takes them where it wants its output.
+/// Loads pieces from a job's input, and stores them in its output.
 ///
-/// Called by several workers at once. A piece that was loaded is stored exactly once, unless the
-/// run fails or [`Transfer::take_back`] permits that it is done again.
+/// Called by several workers at once. A loaded piece is stored exactly once, unless the run fails
+/// or [`Transfer::take_back`] permits doing it again.
 pub trait Transfer: Sync {
     /// The indices of the chunks of the run, or `None` if they are unknown until the end of the
     /// input; then pieces are loaded one after the other, from chunk 0 on.

@@ -80,9 +80,9 @@ thread_local! {
     static LAST: EndsAfterOpenings = const { EndsAfterOpenings };
 }
 
-/// Has this thread, when it ends by itself or with the process, wait until no device is being opened:
-/// a driver that compiles runs on what the end of the process takes apart. `exit` ends what is the
-/// thread's own first, before anything of a library's.
+/// Makes this thread wait at its end, or at that of the process, until no device is being opened: a
+/// driver that compiles still uses what `exit` destroys. `exit` runs the destructors of the thread
+/// before those of libraries.
 fn end_after_openings() {
     // A thread that is ending has none any more.
     let _ = LAST.try_with(|_| ());

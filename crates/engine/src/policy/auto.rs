@@ -119,8 +119,8 @@ fn one_counter(busy: &[&Cost], rest: &[&Cost]) -> bool {
     active.all(|power| power.is_some_and(|power| power.is_of_the_same(first)))
 }
 
-/// Watts of a machine whose devices were each measured with the others at rest: what is more than
-/// its rest adds up.
+/// Watts of a machine whose devices were each measured with the others at rest: the idle power plus
+/// what each device adds to it.
 fn of_machine(busy: &[&Cost]) -> Option<f64> {
     let active = busy.iter().map(|cost| Some(cost.active.as_ref()?.watts().0));
     let active = active.sum::<Option<f64>>()?;

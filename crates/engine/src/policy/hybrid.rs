@@ -40,7 +40,7 @@ pub struct Terms {
     pub least: u64,
     /// Pieces that it keeps in flight.
     pub slots: u64,
-    /// True if the CPU does what is left, so that the accelerator need not.
+    /// True if the CPU does the rest, so that the accelerator may leave it.
     pub may_decline: bool,
     /// How fast both are, if that was measured.
     pub race: Option<Race>,
@@ -83,9 +83,9 @@ impl Terms {
     /// `in_flight`. `None` if the CPU would finish sooner.
     ///
     /// Pieces shrink to left / (2 x slots), so that all slots end at about the same time, but not so
-    /// far that start-up shows, nor beyond what leaves the CPU enough to end with the accelerator.
-    /// One that the CPU would have done before the accelerator is declined. Where nothing was
-    /// measured, only what is smaller than the smallest piece is.
+    /// far that start-up shows, and so that the CPU has enough to end with the accelerator. A
+    /// piece that the CPU would finish first is declined; without profiles, only one that is
+    /// smaller than the smallest piece.
     pub fn wanted(&self, left: Option<u64>, in_flight: u64) -> Option<u64> {
         let Some(left) = left else { return Some(self.full) };
         let least = self.race.map_or(0, |race| race.hiding_startup(self.slots));
@@ -114,7 +114,7 @@ impl Race {
     /// Chunks that the accelerator finishes, behind those `in_flight`, when the CPU finishes the
     /// others that are `left`.
     fn fair(&self, left: u64, in_flight: u64) -> u64 {
-        // A cast of what is negative or no number is zero.
+        // The cast of a negative value or NaN is zero.
         (self.free_s(left, in_flight) / (self.accelerator_s + self.cpu_s)) as u64
     }
 

@@ -1,6 +1,6 @@
 //! Spreads requests over the CPU and one accelerator: EECA's two algorithms, as pure functions.
 //!
-//! A *request* is a small job with a caller who waits for it. [`Threshold`] is RequestAllocation
+//! A *request* is a small job with a caller that waits for it. [`Threshold`] is RequestAllocation
 //! (EECA, Algorithm 1): which queue a request joins. [`Migration`] is DynamicScheduler (EECA,
 //! Algorithm 2): which waiting request changes queues. Both read numbers and change nothing; a
 //! scheduler, or a simulation, does what they say.
@@ -61,7 +61,7 @@ impl Threshold {
             // An accelerator of a smaller rate has lost all that it may gain by the first bytes.
             return Self::CPU_ONLY;
         }
-        // A cast saturates: what is negative is zero, and what is huge is no size of a request.
+        // The cast saturates: negative values become zero, and huge ones exceed any request.
         Self((later_s / gain_s) as u64)
     }
 

@@ -26,7 +26,7 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// At most `front` for the CPU, and what is more of `total` for accelerators.
+    /// At most `front` for the CPU, and the rest of `total` for accelerators.
     pub fn new(front: Option<u64>, total: Option<u64>) -> Self {
         let back = front.zip(total).map(|(front, total)| total.saturating_sub(front));
         Self { front, back }
@@ -69,7 +69,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Takes at most `max` of what is loaded later.
+    /// Takes at most `max` chunks that are loaded later.
     pub fn take_range(&mut self, from: End, max: u64) -> Option<Range<u64>> {
         if self.is_empty() {
             return None;
@@ -94,7 +94,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Takes at most `max` of what is in memory.
+    /// Takes at most `max` chunks in memory.
     pub fn take_memory(&mut self, from: End, max: u64, slot_len: usize) -> Option<Taken<'a>> {
         let Self::Memory { first, slots, with_last } = self else { return None };
         let all = slots.take()?;

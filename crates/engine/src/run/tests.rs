@@ -1,4 +1,4 @@
-//! Who may take what, without any thread.
+//! Which side may take which pieces, without any thread.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ fn what_is_saved_is_loaded() {
 }
 
 #[test]
-fn machines_stand_beside_each_other() {
+fn profiles_of_several_machines_are_kept() {
     let (place, store) = cache();
     let other = Store::new(&place.path().join("a/b"), processor("another one"));
     other.save(&[profile("aes-128-ctr", 1, 7)]).unwrap();
@@ -76,7 +76,7 @@ fn what_this_version_does_not_know_stays() {
 }
 
 #[test]
-fn damaged_files_are_told_and_kept() {
+fn damaged_files_are_reported_and_kept() {
     let energy = |class: &str, key: &str| json!({"class": class, key: {"lo": 1, "best": 2, "hi": 3}, "covers": ["a"], "bytes": 9});
     let entries = [
         ("bytes_per_s", json!(0)),
@@ -126,7 +126,7 @@ fn an_entry_that_is_damaged_is_replaced() {
 }
 
 #[test]
-fn a_newer_schema_is_told_and_kept() {
+fn a_newer_schema_is_reported_and_kept() {
     let (_place, store) = cache();
     store.save(&[profile("aes-128-ctr", 1, 1)]).unwrap();
     change(&store, |document| document["schema"] = "wattlock-profiles/2".into());

@@ -282,7 +282,7 @@ fn no_worker_waits_for_one_that_panicked() {
 }
 
 #[test]
-fn many_small_jobs_run_beside_each_other() {
+fn many_small_jobs_run_concurrently() {
     let engine = Engine::new(3);
     let seen = Mutex::new(Vec::new());
     let items: Vec<usize> = (0..1000).collect();

@@ -54,7 +54,7 @@ pub(super) struct DriverHandle {
 pub struct Options {
     /// Pieces in flight, each with a worker.
     pub slots: usize,
-    /// Bytes of the largest piece; less where the device has not so much memory.
+    /// Bytes of the largest piece; less if the device has too little memory.
     pub piece_bytes: usize,
     /// Which tables the kernels look up; `None` is the faster one that fits.
     pub tables: Option<Tables>,

@@ -191,7 +191,7 @@ pub(super) struct Context {
     health: Arc<Health>,
 }
 
-/// Whether a GPU is of use: what workers may look at, who never call the driver.
+/// Whether a GPU still works, for workers, which never call the driver.
 pub(super) struct Health {
     path: PathBuf,
     lost: OnceLock<Loss>,

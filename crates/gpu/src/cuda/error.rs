@@ -36,7 +36,7 @@ pub enum Error {
         count: usize,
     },
     /// A name that is not `cuda` or `cuda:` and a number.
-    #[error("{0:?} is no name of a CUDA device: use cuda or cuda:0")]
+    #[error("invalid CUDA device {0:?}: use cuda or cuda:0")]
     DeviceName(String),
     /// The driver does not know the PTX version of the kernels.
     #[error("the driver is for CUDA {driver}, and the kernels need {needed}: update it")]

@@ -21,7 +21,7 @@ pub(super) fn best_tables(info: &Info) -> Tables {
 }
 
 /// Blocks of 1024 threads that fit a multiprocessor.
-fn blocks_beside(tables: Tables) -> u32 {
+fn blocks_per_multiprocessor(tables: Tables) -> u32 {
     match tables {
         Tables::T0 => 2,
         Tables::T4 => 1,
@@ -167,7 +167,7 @@ impl Kernels {
     fn blocks(&self, kernel: Kernel, lanes: u64, turn: Pass) -> (u32, u32) {
         let most = match kernel {
             Kernel::Check => (2 * self.multiprocessors).min(MOST_ROWS as u32),
-            _ => self.multiprocessors * blocks_beside(self.tables),
+            _ => self.multiprocessors * blocks_per_multiprocessor(self.tables),
         };
         let least = turn.least_groups(most as usize) as u64;
         let wanted = lanes.div_ceil(kernel.threads().into());

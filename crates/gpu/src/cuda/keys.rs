@@ -1,4 +1,4 @@
-//! Keys on the device: who works under which, and that none stays.
+//! Keys on the device: which job works under which key, and that keys are wiped.
 //!
 //! A module works under one key at a time. Jobs that run at once get modules of their own; the
 //! workers of one job share one.
@@ -107,7 +107,7 @@ impl Keyed {
         self.hash_key.address()
     }
 
-    /// Sends `key`, and compares it with what is then read back.
+    /// Sends `key`, reads it back and compares.
     fn set(&self, key: &[u8]) -> Result<(), Error> {
         let mut staging = lock(&self.staging);
         staging.write(0, key);

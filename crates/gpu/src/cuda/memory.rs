@@ -61,7 +61,7 @@ impl Drop for DeviceMemory {
         let _ = self
             .context
             .call("cuStreamSynchronize", |api| unsafe { (api.stream_synchronize)(Handle::NULL) });
-        // SAFETY: allocated once, freed once; who launched kernels on it has waited for them.
+        // SAFETY: allocated once, freed once; all kernels on it have ended.
         let _ = self.context.call("cuMemFree", |api| unsafe { (api.memory_free)(self.address) });
     }
 }
@@ -127,7 +127,7 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
-        // SAFETY: who started copies has waited for them.
+        // SAFETY: all copies have ended.
         unsafe { self.bytes() }.zeroize();
         let start = self.start.as_ptr().cast();
         // SAFETY: allocated once, freed once.

@@ -107,8 +107,8 @@ fn instruction_rates(
             let (mut count, mut selector) = (Argument::Word(count), Argument::Word(0x5504));
             let mut arguments = [out.as_ptr(), count.as_ptr(), selector.as_ptr()];
             begin.record(&stream)?;
-            // SAFETY: the parameters of `kernels/rates.c`; what is named stays until the stream
-            // was waited for.
+            // SAFETY: the parameters of `kernels/rates.c`; they live until the stream was
+            // waited for.
             unsafe { function.launch(&stream, grid, &mut arguments) }?;
             end.record(&stream)?;
             stream.synchronize()?;

@@ -80,7 +80,7 @@ impl Resident {
         Ok(())
     }
 
-    /// Copies what is at place `at` to `bytes`.
+    /// Copies from offset `at` to `bytes`.
     ///
     /// # Errors
     /// What the driver says.

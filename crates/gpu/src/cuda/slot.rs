@@ -143,7 +143,7 @@ impl CudaSlot {
         if self.failed.is_some() {
             return;
         }
-        // SAFETY: within the buffer, as who filled it has checked.
+        // SAFETY: within the buffer, as the worker that filled it has checked.
         let start = unsafe { self.staging.as_ptr().add(at) };
         // SAFETY: as above; it changes only after the stream was waited for.
         let copied = unsafe { self.stream.0.copy_in(&self.piece, at, start, len) };

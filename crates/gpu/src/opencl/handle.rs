@@ -243,7 +243,7 @@ impl Queue {
         written.map(Event).map(drop).map_err(Error::of("clEnqueueWriteBuffer"))
     }
 
-    /// Copies what is at the beginning of `from`, and returns when that is done.
+    /// Copies from the beginning of `from`, and waits for the copy.
     pub fn read(&self, from: &Buffer, to: &mut [u8]) -> Result<(), Error> {
         if to.is_empty() {
             return Ok(());

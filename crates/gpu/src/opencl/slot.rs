@@ -172,7 +172,7 @@ impl OpenClSlot {
         let _ = self.queue.finish();
     }
 
-    /// Puts the key where kernels find it, and compares it with what is then read back.
+    /// Sends the key to the kernels' buffers, reads it back and compares.
     pub fn load(&mut self, keys: &Keys) -> Result<(), Error> {
         for (buffer, words) in
             [(&self.round_keys, &keys.round_keys), (&self.hash_key, &keys.hash_key)]

@@ -92,7 +92,7 @@ impl OpenClHandle {
         })
     }
 
-    /// Puts `input` into the staging memory, and says what is to be done.
+    /// Copies `input` into the staging memory, and returns the order for the slot.
     fn order(
         &mut self,
         batch: &Arc<Batch>,

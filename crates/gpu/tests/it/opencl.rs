@@ -11,7 +11,7 @@ use wattlock_engine::{
 };
 use wattlock_gpu::opencl::{OpenCl, Options, choose, devices};
 
-/// One test at a time: they compare who did how much on the same two cores.
+/// One test at a time: they compare the devices' shares of work on the same two cores.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// PoCL; `None`, and a line, where it is missing.

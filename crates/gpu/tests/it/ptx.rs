@@ -21,7 +21,7 @@ fn committed_ptx_is_what_clang_makes_of_the_text() {
     }
 }
 
-/// A driver refuses PTX that is newer than itself, and a GPU what is for newer ones.
+/// A driver refuses PTX that is newer than itself, and a GPU refuses PTX for newer GPUs.
 #[test]
 fn committed_ptx_asks_for_little() {
     let committed = include_str!("../../kernels/aes.sm_75.ptx");

@@ -1,8 +1,7 @@
 //! The tables of running processes, found through `/proc`.
 //!
-//! Nothing that another program made is trusted: a mapping is only a hint, and what is opened is
-//! looked at first (`table`). What cannot be read is listed, and keeps nothing else from being
-//! shown.
+//! Nothing that another program made is trusted: a mapping is only a hint, and `table` checks a
+//! file before it is opened. Unreadable tables are listed, and the others still shown.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -5,7 +5,7 @@ use wattlock_engine::Lane;
 
 use super::{Counts, Event, Path};
 
-/// Requests of a lane, by who finished them.
+/// Requests of a lane, by the lane that finished them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LaneCounts {
     /// Requests.

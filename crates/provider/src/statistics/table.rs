@@ -103,7 +103,7 @@ static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
 /// The row of this process; 0 for none.
 static MINE: AtomicU64 = AtomicU64::new(0);
 
-/// Who has a row: how many were taken before (24 bits), its index (8), the process (32).
+/// The owner of a row: how many were taken before (24 bits), its index (8), the process (32).
 #[derive(Clone, Copy)]
 struct Owner(u64);
 

@@ -229,7 +229,7 @@ fn agrees(evp: &Evp) {
 /// Of the parts of a message: whole blocks until the last, for the block modes' sake.
 const LENGTHS: [usize; 6] = [16, 8192, 8208, 100_000, 32, 5];
 
-/// Ends a message, of which the tag is made or right.
+/// Ends a message: writes its tag, or checks it.
 fn end_gcm(context: &mut Context<'_>, encrypt: bool, tag: &mut [u8; 16]) {
     if encrypt {
         assert!(context.finish().is_some());

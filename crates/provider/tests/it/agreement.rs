@@ -441,7 +441,7 @@ fn record_aad(sequence: usize, len: usize) -> Vec<u8> {
     aad
 }
 
-/// An update in place, and what is in the buffer afterwards.
+/// Updates in place, and returns the buffer's content.
 fn in_place(context: &mut Context<'_>, record: &[u8]) -> (Option<usize>, Vec<u8>) {
     let mut memory = record.to_vec();
     memory.resize(record.len() + 16, 0);

@@ -133,7 +133,7 @@ fn reason(errors: &str) -> String {
     after.split(':').take(2).collect::<Vec<_>>().join(":")
 }
 
-fn a_connection_that_is_cut_is_told_from_one_that_ends(openssl: OpenSsl) {
+fn a_cut_connection_is_distinguished_from_a_closed_one(openssl: OpenSsl) {
     let suites: [(&[&str], &str, Path); 4] = [
         (&["-tls1_2", "-cipher", "ECDHE-RSA-AES256-GCM-SHA384"], "", Path::GcmRecord),
         (&["-tls1_2", "-cipher", "ECDHE-RSA-AES128-SHA256", "-no_etm"], "", Path::CompositeRecord),
@@ -176,5 +176,5 @@ fn a_connection_that_is_cut_is_told_from_one_that_ends(openssl: OpenSsl) {
 on_every_openssl!(
     a_changed_record_of_tls_1_2_is_refused_as_by_openssl,
     a_changed_record_of_tls_1_3_is_refused_as_by_openssl,
-    a_connection_that_is_cut_is_told_from_one_that_ends,
+    a_cut_connection_is_distinguished_from_a_closed_one,
 );

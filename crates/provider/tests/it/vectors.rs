@@ -209,7 +209,7 @@ fn keyed<'a>(evp: &'a Evp, name: &str, stanza: &Stanza, encrypt: bool, what: &st
 fn given(context: &mut Context<'_>, input: &[u8], way: Way) -> Option<Vec<u8>> {
     match way {
         Way::Whole => {
-            // A record's payload is shorter than what is written: `update` would find fault with it.
+            // A record's payload is shorter than the output, which `update` would refuse.
             let mut out = vec![0; input.len() + 32];
             // SAFETY: there is room for the input and a block.
             let len = unsafe { context.update_at(out.as_mut_ptr(), input.as_ptr(), input.len()) }?;

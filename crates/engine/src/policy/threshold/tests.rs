@@ -66,7 +66,7 @@ fn the_machine_of_the_paper_crosses_near_its_threshold() {
 }
 
 #[test]
-fn profiles_tell_the_threshold() {
+fn the_threshold_follows_from_profiles() {
     let case = Case::named("aes-256-ctr").unwrap();
     let profile = |device: &str, startup_us, bytes_per_second| Profile {
         device: device.into(),

@@ -182,7 +182,7 @@ fn a_device_that_takes_nothing_is_not_for_such_work_and_does_not_rest() {
 }
 
 #[test]
-fn no_request_waits_for_a_device_that_is_opened_beside() {
+fn no_request_waits_for_a_device_that_opens_in_the_background() {
     let (asks, asked) = channel();
     let (open, may) = channel::<()>();
     let may = Mutex::new(may);
@@ -223,7 +223,7 @@ fn a_thread_that_panics_while_it_opens_is_a_fault() {
 }
 
 #[test]
-fn what_a_device_cannot_do_is_the_cpus() {
+fn work_that_a_device_cannot_do_goes_to_the_cpu() {
     let engine = own(|_, _| Err(Stop::Fault(Fault("not asked".into()))));
     let keys = Keys::new();
     let outcome = right(&engine, &keys, &Request { kind: 3, records: 1, record_len: 1000 });
@@ -252,7 +252,7 @@ fn a_wrong_tag_is_no_fault_of_a_lane() {
 }
 
 #[test]
-fn who_waits_for_an_accelerator_that_fails_goes_on_at_once() {
+fn requests_that_wait_for_a_failing_accelerator_go_on_at_once() {
     let settings = Settings {
         cpu_workers: 1,
         faults_in_a_row: 1,

@@ -163,7 +163,7 @@ fn a_forged_chunk_is_named_and_its_plaintext_never_released() {
 }
 
 #[test]
-fn jobs_beside_each_other_keep_their_keys_apart() {
+fn concurrent_jobs_keep_their_keys_apart() {
     let machine = Machine::new();
     let options = Options { slots: 6, ..OPTIONS };
     let engine = engine(&machine, options);

@@ -17,8 +17,8 @@ fn calls() -> BTreeSet<&'static str> {
     quoted.map(|name| name.trim_end_matches("_v2")).collect()
 }
 
-/// A driver is given so long here. A machine that is busy may be slower: then the device is left
-/// without cause, and the output has to be right all the same.
+/// The timeout for the driver. On a busy machine it may expire without a fault; the output must be
+/// right even then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 fn options(timeout: Duration) -> Options {

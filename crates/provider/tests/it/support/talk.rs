@@ -9,7 +9,7 @@ use wattlock_testing::{exits_within, free_port, wait_for};
 
 use super::site::Site;
 
-/// A busy machine may need it; nothing waits so long that goes well.
+/// Long enough for a busy machine; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program whose output is read while it runs. Ended on drop.
