@@ -1,6 +1,6 @@
 //! Hands out the data key of a wattlock v1 container, so that another implementation of
-//! Cobblestone-256 can open its payload. Not in the program on purpose: who has this key can open
-//! the container for ever, whatever its recipients become.
+//! Cobblestone-256 can open its payload. Deliberately not in the program: this key opens the
+//! container for ever, even after its recipients change.
 //!
 //! `cargo run --example data_key -- IDENTITY CONTAINER` prints the key in hex, the context, and
 //! the offset of the payload in the container.

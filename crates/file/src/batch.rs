@@ -25,7 +25,7 @@ pub struct Plan<'a> {
     pub inputs: &'a [PathBuf],
     /// Whether directories are walked.
     pub recursive: bool,
-    /// Where outputs go; beside their inputs if `None`.
+    /// The folder for outputs; `None` for the folders of their inputs.
     pub out_dir: Option<&'a Path>,
     /// What is to be done.
     pub direction: Direction,
@@ -215,7 +215,7 @@ impl Plan<'_> {
         let output = match self.direction {
             Direction::Protect(format) => with_suffix(place, format.suffix())?,
             _ if has_suffix(&place) => place.with_extension(""),
-            // Beside the input there is no such name; under the output directory there is.
+            // Only outputs below the output directory may keep the name of the input.
             _ => place,
         };
         Ok(Task { input: input.to_owned(), output, len })
@@ -245,7 +245,7 @@ impl Found {
 
 /// The running of a plan's tasks.
 pub struct Batch<'a> {
-    /// Works on small files beside each other, and on large ones with all it has.
+    /// Processes small files in parallel, and each large one with all workers.
     pub engine: &'a Engine,
     /// The files.
     pub tasks: &'a [Task],
@@ -273,7 +273,7 @@ impl Batch<'_> {
     }
 }
 
-/// Files below this run on one thread each, beside each other.
+/// Files below this length run on one thread each, in parallel.
 const SMALL: u64 = 256 * 1024;
 
 /// Adds the lengths of `tasks` to what `progress` expects.

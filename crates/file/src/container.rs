@@ -32,7 +32,7 @@ pub(crate) struct Sealed {
 pub(crate) struct Container {
     pub opened: Opened,
     pub header: Header,
-    /// What is sealed beside the payload; empty where the format has no such thing.
+    /// The sealed metadata; empty if the format has none.
     pub metadata: Metadata,
     payload: Payload,
     body: Body,
@@ -42,7 +42,7 @@ pub(crate) struct Container {
 enum Body {
     /// `len` bytes from `offset` on.
     File { offset: u64, len: u64 },
-    /// Whatever comes from here.
+    /// A stream, read to its end.
     Stream(Box<dyn BufRead + Send>),
 }
 
@@ -118,8 +118,8 @@ impl Container {
         Sealed::read(input)?.unlock(identities)
     }
 
-    /// Bytes of the plaintext, if the container's length tells. Not authentic before the last
-    /// chunk is.
+    /// Length of the plaintext in bytes, if the container's length is known. Authentic only once
+    /// the last chunk is.
     pub fn plain_len(&self) -> Result<Option<u64>, Error> {
         match self.body {
             Body::File { len, .. } => Ok(Some(self.payload.layout.plain_len(len)?)),

@@ -78,7 +78,7 @@ pub enum Error {
     /// The output is there already, and may be for other recipients.
     #[error("{} exists already, and the keys given do not prove that it is for these recipients", Shown(.0))]
     Unproven(PathBuf),
-    /// The name of a container does not tell that of its output.
+    /// The name of the output cannot be derived from that of the container.
     #[error("cannot name the output of {}: it ends neither with .wlk nor with .age", Shown(.0))]
     NoName(PathBuf),
     /// The container's sealed name was asked for, and there is none.
@@ -256,7 +256,7 @@ impl Error {
             | Self::WrongPassphrase
             | Self::Damaged(_)
             | Self::Mismatch(_) => Kind::Authentication,
-            // Whatever cut the output short, its reader must not take it for the whole.
+            // The reader must not mistake a truncated output for a complete one.
             Self::Incomplete { .. } => Kind::Authentication,
             Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) | Self::NoName(_) => {
                 Kind::Usage
@@ -374,7 +374,7 @@ impl Error {
         })
     }
 
-    /// Tells where an engine's failure came from: the container, its input or its output.
+    /// Finds where an engine's failure came from: the container, its input or its output.
     pub(crate) fn from_run(error: engine::Error, input: &Path, output: &Path) -> Self {
         match error {
             engine::Error::Authentication { chunk } => Self::Damaged(Damage::Chunk { chunk }),

@@ -1,7 +1,7 @@
 //! A file takes another's place, if that is still the other's.
 //!
-//! A rename replaces whatever has the name by then. An exchange of two names loses nothing: what
-//! came out can be looked at, and put back.
+//! A rename replaces the file that has the name by then. An exchange of two names loses nothing:
+//! the other file can be checked, and put back.
 
 use std::fs;
 use std::io;
@@ -20,8 +20,8 @@ use crate::shown::Shown;
 /// A file system that cannot exchange names gets a rename, which replaces what came just before.
 ///
 /// # Errors
-/// Those of the system. A file of somebody else that could not be put back stays at `temporary`,
-/// which the error then names.
+/// Those of the system. If another program's file cannot be put back, it stays at `temporary`,
+/// which the error names.
 pub(crate) fn take_place(
     temporary: &Path,
     target: &Path,

@@ -1,9 +1,9 @@
-//! What tells a file from all others, and from itself after a change.
+//! Identifies a file and its content at one time.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// What tells a file, as it is now, from all others, and from itself after a change.
+/// Identifies a file and its content: differs for another file, and after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     file: (u64, u64),
@@ -27,8 +27,8 @@ impl State {
         self.file == other.file
     }
 
-    /// True if these are states of one file which nobody wrote to in between. It may have been
-    /// renamed, which changes its attributes.
+    /// True for two states of one file without a write in between. It may have been renamed, which
+    /// changes its attributes.
     pub fn is_same_content(&self, other: &Self) -> bool {
         (self.file, self.len, self.modified) == (other.file, other.len, other.modified)
     }

@@ -1,4 +1,4 @@
-//! The container formats, and how to tell them apart.
+//! The container formats, and how to detect them.
 
 use std::fmt;
 

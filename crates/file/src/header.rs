@@ -201,7 +201,7 @@ impl<R: BufRead> Lines<'_, R> {
 }
 
 /// Reads the version line, byte by byte as far as it can still become one: any other input is not
-/// a container, whatever its first line is.
+/// a container.
 fn version<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Format, Error> {
     lines.number = 1;
     loop {

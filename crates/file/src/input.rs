@@ -115,8 +115,7 @@ impl Opened {
         }
     }
 
-    /// Fails if the file has something beside its bytes that `other`, which is kept in its place,
-    /// does not have.
+    /// Fails if the file has attributes that `other`, which replaces it, does not have.
     pub(crate) fn check_leaves_nothing_behind(&self, other: &Self) -> Result<(), Error> {
         self.check_mode_is_plain()?;
         let (own, others) = (self.extended()?, other.extended()?);
@@ -134,8 +133,7 @@ impl Opened {
         ExtendedAttributes::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
     }
 
-    /// Removes the file, if it is still the one that was opened, and as it was then: somebody may
-    /// have put another in its place, or written to it after the last byte was read.
+    /// Removes the file, unless another process replaced or changed it after it was opened.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         let path = &self.name;
         self.check_in_place()?;

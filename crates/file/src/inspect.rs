@@ -1,4 +1,4 @@
-//! What a container tells without a key, and what it tells with one.
+//! What a container shows without a key, and what it shows with one.
 
 use crate::container::Sealed;
 use crate::error::Error;

@@ -8,7 +8,7 @@ use crate::header::Header;
 use crate::keys::{Identities, Wrapping};
 use crate::wattlock_v1;
 
-/// A fresh data key, and the header that tells it to the recipients of `wrapping`.
+/// A fresh data key, and a header that wraps it for the recipients of `wrapping`.
 ///
 /// # Errors
 /// [`Error::Wrap`] and [`Error::Usage`] if a recipient cannot be wrapped for.
@@ -20,7 +20,7 @@ pub fn wrap_data_key(wrapping: &Wrapping) -> Result<(Vec<u8>, Secret<32>), Error
     Ok((header, data_key))
 }
 
-/// The data key that such a header tells.
+/// Unwraps the data key of such a header.
 ///
 /// # Errors
 /// Those of reading and opening the header of a container; [`Error::Header`] if anything follows

@@ -36,7 +36,7 @@ impl Recipients {
     ///
     /// # Errors
     /// [`Error::Wrap`] if a recipient fails, or if two may not stand in one header: age's label
-    /// rule, by which a passphrase stands alone and a post-quantum recipient only beside others.
+    /// rule, which allows a passphrase only alone, and a post-quantum recipient only with its kind.
     fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         let file_key = FileKey::init_with_mut(|bytes| bytes.copy_from_slice(file_key.expose()));
         let list = lock(&self.list);
@@ -47,8 +47,8 @@ impl Recipients {
                 recipient.wrap_file_key(&file_key).map_err(|e| Error::Wrap(e.to_string()))?;
             if common.as_ref().is_some_and(|common| *common != labels) {
                 return Err(Error::usage(
-                    "these recipients may not be combined: a passphrase stands alone, and a \
-                     post-quantum recipient only beside its kind",
+                    "these recipients cannot be combined: a passphrase must be the only one, and a \
+                     post-quantum recipient goes only with its kind",
                 ));
             }
             common = Some(labels);
@@ -190,7 +190,7 @@ impl Identities {
     ///
     /// Nothing less is a proof. An X25519 stanza does not show its recipient. An SSH stanza shows
     /// 32 bits of the key's hash, and a second key with the same bits is found in an hour. A plugin
-    /// may open what was wrapped for somebody else.
+    /// may open what was wrapped for another recipient.
     ///
     /// # Errors
     /// As [`Identities::with_file_key`], except that an identity which does not fit is no error.

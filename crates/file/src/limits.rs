@@ -4,6 +4,6 @@
 /// reader remember.
 pub const MAX_HEADER_LEN: usize = 1 << 20;
 
-/// Writers make no more stanzas, and readers try no more unless told so: each costs them a key
-/// operation, before anything is known to be authentic.
+/// Default limit of stanzas for writers and readers: each costs a key operation before any data is
+/// known to be authentic.
 pub const MAX_RECIPIENTS: usize = 1024;

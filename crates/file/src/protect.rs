@@ -32,7 +32,7 @@ pub struct Protect<'a> {
     pub overwrite: bool,
     /// Whether the input is removed once the container is on the disk and verified.
     pub replace: bool,
-    /// Told of every byte.
+    /// Counts every byte.
     pub progress: &'a Progress,
 }
 
@@ -82,7 +82,7 @@ fn to_file(
     if how.replace {
         attributes.extended = Some(opened.extended()?);
     }
-    // Where the input was no file there is nothing to keep, and a secret is nobody else's.
+    // An input that is not a file has no attributes to keep; its output is readable by its owner only.
     staged.settle(&if opened.status.is_file() { attributes } else { Attributes::default() })?;
     if how.replace {
         read_back(how, opened, &staged, front, path, payload)?;

@@ -28,8 +28,8 @@ pub struct Rekey<'a> {
 
 /// Writes the container `input` with new stanzas to `target`, which may be the container itself.
 ///
-/// The data key stays: whoever could open the container before and kept a copy of that key, or of
-/// the old container, still can. Only protecting the file anew changes that.
+/// The data key stays: a former recipient who kept that key, or the old container, can still decrypt
+/// it. Only protecting the file anew changes that.
 ///
 /// # Errors
 /// Anything in [`Error`]; the container is then as it was. [`Error::Changed`] if another file took

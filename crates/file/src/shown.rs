@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Shows a path on one line, with whatever could move a cursor or turn the writing direction
-/// escaped, and bytes that are not UTF-8 as `\\xNN`.
+/// Shows a path on one line: escapes characters that move the cursor or change the writing
+/// direction, and shows bytes that are not UTF-8 as `\\xNN`.
 pub struct Shown<'a>(pub &'a Path);
 
 impl fmt::Display for Shown<'_> {

@@ -117,7 +117,7 @@ impl Staged {
     pub fn settle(&self, attributes: &Attributes) -> Result<(), Error> {
         let failed = |action| Error::io(action, &self.target);
         if let Some((user, group)) = attributes.owner {
-            // Only root may give files away; for everybody else the owner stays as it is.
+            // Only root may change the owner; for other users it stays as it is.
             let _ = fchown(&self.file, Some(user), Some(group));
         }
         // After the owner, whose change takes capabilities away, and before the mode.
@@ -275,7 +275,7 @@ impl Temporary {
     /// As [`exchange::take_place`].
     ///
     /// The file gets a name first that [`sweep`] never removes: after an exchange, the name may
-    /// lead to somebody else's file, and a process that is killed then cannot put it back.
+    /// lead to another program's file, which a killed process cannot put back.
     fn take_place(self, target: &Path, own: &State, expected: &State) -> io::Result<bool> {
         let mut live = live();
         let kept = self.0.with_extension(KEPT);
@@ -297,8 +297,8 @@ impl Drop for Temporary {
 
 const PREFIX: &str = ".wattlock-";
 const SUFFIX: &str = ".tmp";
-/// Ends the name of a file that is exchanged with another, which may be somebody else's; no run
-/// removes what another run left under such a name.
+/// Ends the name of a file that is exchanged with another, possibly another program's; no run
+/// removes such files of other runs.
 const KEPT: &str = "replaced";
 
 /// The temporary names that are in use.
@@ -468,7 +468,7 @@ mod tests {
         let name = |process: u32| format!("{PREFIX}{process}-0123456789abcdef{SUFFIX}");
         // No process has a number above 2^22 on Linux.
         fs::write(directory.path().join(name(1 << 23)), b"left behind").unwrap();
-        fs::write(directory.path().join(".wattlock-notes.tmp"), b"somebody's").unwrap();
+        fs::write(directory.path().join(".wattlock-notes.tmp"), b"the user's").unwrap();
         let in_use = named(&directory.path().join("out"), false);
         sweep(directory.path());
         assert_eq!(names(directory.path()).len(), 2);
@@ -484,7 +484,7 @@ mod tests {
         let kept = format!("{PREFIX}{}-0123456789abcdef.{KEPT}", 1 << 23);
         fs::write(directory.path().join(&kept), b"newer").unwrap();
         sweep(directory.path());
-        // It may be the only copy of somebody's file, so that trees are protected with it.
+        // It may be the only copy of a user's file, so it is protected with its tree.
         assert!(!is_temporary(OsStr::new(&kept)));
         assert_eq!(names(directory.path()), [kept]);
     }

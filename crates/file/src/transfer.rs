@@ -17,7 +17,7 @@ use crate::lock::lock;
 pub(crate) use sink::Sink;
 pub(crate) use source::Source;
 
-/// Bytes done and to do, for whoever shows them. Counts plaintext and never goes back.
+/// Bytes done and to do, for a progress display. Counts plaintext and never decreases.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,

@@ -86,7 +86,7 @@ pub struct Unprotect<'a> {
     pub overwrite: bool,
     /// Whether the container is removed once the output is on the disk and verified.
     pub replace: bool,
-    /// Told of every byte.
+    /// Counts every byte.
     pub progress: &'a Progress,
 }
 

@@ -18,7 +18,7 @@ use crate::layout::Ending;
 pub(crate) enum Source<'a> {
     /// `len` bytes of a file from `offset` on, read by all workers at once.
     File { file: &'a File, offset: u64, len: u64 },
-    /// Whatever comes, read in order.
+    /// A stream, read in order.
     Stream(Mutex<Stream<'a>>),
 }
 

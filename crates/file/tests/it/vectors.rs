@@ -78,7 +78,7 @@ fn check(vector: &Vector, opened: Result<Vec<u8>, Error>, how: &str) {
         ),
         "payload failure" => matches!(error, Error::Damaged(_)),
         "armor failure" => true,
-        other => panic!("{name}: nobody knows what is to be expected of {other}"),
+        other => panic!("{name}: unknown expectation {other}"),
     };
     assert!(right, "{name} {how}: {error:?} is not a {}", vector.expect());
 }
