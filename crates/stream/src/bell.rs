@@ -1,4 +1,4 @@
-//! Wakes sleeping threads, and costs those that have nobody to wake one look at a number.
+//! Wakes sleeping threads; ringing is one atomic load when no thread waits.
 
 use crate::lock::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct Bell {
     rung: Condvar,
 }
 
-/// Somebody who listens: a ring from now on ends [`Listener::wait`].
+/// A listening thread: any later ring ends [`Listener::wait`].
 pub(crate) struct Listener<'a> {
     bell: &'a Bell,
     heard: u64,

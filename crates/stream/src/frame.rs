@@ -2,7 +2,7 @@
 //!
 //! A [`Writer`] makes a stream: its header, and [`Frame`]s for any number of connections. A
 //! [`Reader`] takes the same apart, and a [`Ledger`] judges frames that were opened, in the order in
-//! which they came: whatever was cut, moved, repeated or put in is an error there. Sealing and
+//! which they came: a frame that was cut, moved, repeated or inserted is an error there. Sealing and
 //! opening a frame needs nothing but the frame, so that workers do it side by side.
 
 mod error;
@@ -77,8 +77,8 @@ impl Kind {
     }
 }
 
-/// How the messages of a connection were told apart when they came. Bytes are kept as they came, so
-/// that this is for whoever wants to know, and for nothing else.
+/// How the messages of a connection were split on arrival. This is for information only: bytes are
+/// kept as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// Not at all.
@@ -111,7 +111,7 @@ pub enum End {
     Complete,
     /// Its sender vanished, broke a rule or was too slow: what it had not finished is missing.
     Cut,
-    /// Whoever sealed it was stopped: what had not come whole by then is missing.
+    /// The sealing program was stopped: messages incomplete by then are missing.
     Stopped,
     /// It goes on in the next stream.
     Continued,

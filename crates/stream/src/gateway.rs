@@ -86,9 +86,9 @@ pub trait Lane: Send {
 /// What a lane found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing whole yet; as far as is known, a unit of so many bytes comes.
+    /// Nothing whole yet; as far as is known, the next unit has this many bytes.
     More(usize),
-    /// So many bytes, which are for the lane alone.
+    /// This many bytes, which are for the lane alone.
     Aside(usize),
     /// A unit for the window.
     Unit {
@@ -179,7 +179,7 @@ pub enum Notice {
     },
     /// A connection was ended before it was through.
     Cut {
-        /// Whose, as far as the socket tells; or the number of it in its stream.
+        /// The peer, if the socket knows it, or else its number in its stream.
         who: String,
         /// Why.
         why: String,

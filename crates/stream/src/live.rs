@@ -155,7 +155,7 @@ impl Settings {
 }
 
 /// Rungs of one worker, two, and so on, each of which seals `rate` bytes a second. What they draw
-/// is not known; a byte is told to cost a thousandth more with each worker, so that the fewest are
+/// is not known; the model's cost per byte rises by a thousandth with each worker, so that the fewest are
 /// preferred and no number is left out. `None` if there is no worker or no rate.
 pub fn worker_ladder(workers: usize, rate: f64) -> Option<Ladder> {
     let rungs = (1..=workers).map(|workers| {
@@ -174,7 +174,7 @@ pub fn worker_ladder(workers: usize, rate: f64) -> Option<Ladder> {
 
 /// The deadline of the paced policy, in seconds: at most [`DEADLINE`], and less for a window that
 /// the fastest rung empties sooner. With it the fastest is chosen at 0.6 of the window: one that is
-/// never reached would leave producers waiting beside idle workers.
+/// never reached would let producers wait while workers are idle.
 fn deadline(window: u64, ladder: &Ladder) -> f64 {
     let rate = ladder.rungs()[ladder.top()].rate;
     (3.0 * 0.6 * window as f64 / rate).min(DEADLINE)
@@ -307,7 +307,7 @@ impl Live {
     }
 }
 
-/// How long threads that were told to drop everything are waited for.
+/// How long to wait for threads that drop everything.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Drop for Live {

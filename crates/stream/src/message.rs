@@ -16,7 +16,7 @@ pub struct Message {
     pub user: u64,
     /// What is to be done, and with what.
     pub cipher: Cipher,
-    /// The payload, and whatever else the caller wants to have before or behind it.
+    /// The payload, and other bytes of the caller before or after it.
     pub buffer: Zeroizing<Vec<u8>>,
     /// Where the payload is. For an AEAD its tag, or room for it, is behind it.
     pub payload: Range<usize>,

@@ -24,13 +24,12 @@ mod room;
 
 /// A bounded number of bytes, used by messages from before they come in until they were handed on.
 ///
-/// Who finds it full waits with [`Window::reserve`], or is refused by [`Window::try_put`]. Those
-/// who wait are served in the order in which they came, whatever their messages' lengths: nobody
-/// is overtaken for ever.
+/// When it is full, [`Window::reserve`] waits and [`Window::try_put`] refuses. Waiters are served in
+/// the order of their arrival, for messages of any length: none starves.
 pub struct Window<T> {
     size: u64,
-    /// Bytes that were let in; its top bit is set once the window is closed, so that nobody is let
-    /// in by a look at an older value.
+    /// Bytes that were let in; its top bit is set once the window is closed, so that a stale value
+    /// lets no message in.
     tail: AtomicU64,
     /// Bytes that were taken, or let in and never put.
     taken: AtomicU64,
@@ -56,7 +55,7 @@ pub struct Window<T> {
 /// How full a window is at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Use {
-    /// What nobody has taken yet.
+    /// Bytes that no worker has taken yet.
     pub buffered: u64,
     /// What was taken and not handed on yet.
     pub in_flight: u64,
@@ -180,7 +179,7 @@ impl<T> Window<T> {
     /// there than are read.
     pub(crate) fn hold_back(&self) {
         if self.held_back.fetch_add(1, Ordering::SeqCst) == 0 {
-            // Somebody has to choose a rung for it.
+            // Wakes the thread that chooses a rung.
             self.arrivals.ring();
         }
     }
@@ -221,7 +220,7 @@ impl<T> Window<T> {
         }
     }
 
-    /// Lets a message of `bytes` in if there is room and nobody waits for it.
+    /// Lets a message of `bytes` in if there is room and no other message waits for it.
     ///
     /// # Errors
     /// [`Error::Full`], [`Error::TooLong`], and [`Error::Closed`].

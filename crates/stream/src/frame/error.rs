@@ -15,7 +15,7 @@ pub enum Error {
     /// The commitment is that of another key.
     #[error("the key is not that of this stream")]
     WrongKey,
-    /// The key header tells no key to whoever asks.
+    /// The key header cannot be unwrapped with the given keys.
     #[error("{0}")]
     Key(Box<dyn std::error::Error + Send + Sync>),
     /// A tag did not match. Deliberately says nothing more.

@@ -34,7 +34,7 @@ pub enum Event {
     Opened {
         /// Its number.
         connection: u64,
-        /// How its messages were told apart.
+        /// How its messages were split.
         framing: Framing,
         /// True if it began in an earlier stream, which was not read.
         headless: bool,

@@ -47,7 +47,7 @@ struct Within {
 
 /// What a stream is made of.
 pub enum Unit {
-    /// The header, with what tells the stream key. [`Reader::unlock`] comes next.
+    /// The header, with the wrapped stream key. [`Reader::unlock`] comes next.
     Header {
         /// As [`super::Writer::new`] was given it.
         key_header: Vec<u8>,
@@ -70,8 +70,8 @@ impl Reader {
         self
     }
 
-    /// Bytes that the next unit has, as far as the first of them tell: at least so many have to be
-    /// there. A unit is whole if there are as many as this says.
+    /// Length of the next unit in bytes, as far as its first bytes show: at least this many are
+    /// needed. A unit is whole once `bytes` has this length.
     ///
     /// # Errors
     /// That the bytes are not those of a stream, or a frame is too long or too short.
@@ -233,7 +233,7 @@ impl Within {
     }
 }
 
-/// Bytes of the header that starts with `bytes`, or of what tells it.
+/// Length of the header that starts with `bytes`, or of the part that holds this length.
 fn header_len(bytes: &[u8], limit: usize) -> Result<usize, Error> {
     let seen = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(seen) {

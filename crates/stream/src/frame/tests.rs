@@ -1,4 +1,4 @@
-//! Streams that are whole, and streams that somebody has been at.
+//! Whole streams, and streams that were tampered with.
 
 use proptest::prelude::*;
 use wattlock_engine::crypto::Secret;
@@ -131,7 +131,7 @@ fn no_two_frames_under_one_key_share_a_nonce() {
 }
 
 #[test]
-fn keys_are_replaced_in_the_middle_and_nobody_notices() {
+fn replacing_keys_within_a_stream_changes_no_message() {
     let messages: Vec<Vec<u8>> = (0..100u8).map(|byte| vec![byte; 10]).collect();
     let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
     for ratchet in [Ratchet { frames: 3, bytes: 1 << 30 }, Ratchet { frames: 1 << 20, bytes: 25 }] {
@@ -145,7 +145,7 @@ fn keys_are_replaced_in_the_middle_and_nobody_notices() {
 }
 
 #[test]
-fn whatever_is_done_to_frames_is_an_error_and_releases_only_what_was_sealed() {
+fn every_change_of_frames_is_an_error_and_releases_only_what_was_sealed() {
     let whole = units(Ratchet { frames: 4, bytes: 1 << 30 }, &ONE, &OTHER);
     let refused = |what: &str, changed: &[Vec<u8>]| {
         let (events, ended) = read(&changed.concat(), &key(1));

@@ -27,8 +27,8 @@ struct Connection {
     previous: Previous,
 }
 
-/// What tells that a connection goes on: the salt of its part in the stream before, and the number
-/// of that part.
+/// Identifies the part that a connection continues: the salt of the stream before, and the number of
+/// the part there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Previous {
     pub(super) salt: [u8; SALT_LEN],
@@ -40,7 +40,7 @@ impl Writer {
     /// none, but with [`TAG_LEN`] more of capacity it is not copied.
     pub const ROOM: usize = HEADER_LEN;
 
-    /// A stream under `stream_key`, which `key_header` tells to whoever may open it, and its header.
+    /// A stream under `stream_key`, which `key_header` wraps for its recipients, and its header.
     /// Keys are replaced as `ratchet` says, at the latest where the format does.
     ///
     /// # Errors

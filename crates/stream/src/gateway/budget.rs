@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_waits_for_the_last_room_gets_it_when_its_holder_is_done() {
+    fn a_waiter_for_the_last_room_gets_it_when_its_holder_is_done() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let budget = Budget::new(4 * SMALL as u64);

@@ -34,7 +34,7 @@ pub(super) async fn serve(served: Arc<Served>, socket: Socket, lane: Box<dyn Lan
     let counters = &served.counters;
     counters.open.fetch_sub(1, Ordering::Relaxed);
     let (why, counter) = match (read, ended) {
-        // Everything ended, and that is told elsewhere.
+        // The whole stream ended; its error is reported elsewhere.
         (Err(Error::Ended | Error::Window(_) | Error::Unread(_)), _) => return,
         (Err(error @ Error::Silent(_)), _) => (error, &counters.idle),
         (Err(error), _) => (error, &counters.cut),
@@ -234,7 +234,7 @@ impl Connection<'_> {
         }
     }
 
-    /// When the peer is too slow, and what it is then told to have done.
+    /// The time limit for the peer, and the error if it passes.
     fn deadline(&self) -> (Option<Instant>, Error) {
         let limits = &self.served.limits;
         let held = self.intake.held().len();

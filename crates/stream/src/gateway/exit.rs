@@ -11,10 +11,10 @@ use crate::frame::{End, Framing};
 
 /// Where opened messages go. Connections are numbered from 1 within their source.
 pub trait MessageOutput: Send {
-    /// A connection begins, whose messages were told apart by `framing`.
+    /// A connection begins, whose messages were split by `framing`.
     ///
     /// # Errors
-    /// That nothing can be written there: everything is over.
+    /// Fails if the output cannot be written to; this ends the stream.
     fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()>;
 
     /// Whole messages of a connection, with their marks.
@@ -77,8 +77,8 @@ impl MessageOutput for Merged {
         Ok(())
     }
 
-    /// A last line without an end is ended before another connection's: nobody may put words into
-    /// the messages of others.
+    /// Ends a last line without a newline before data of another connection follows, so that no
+    /// sender can add to the messages of others.
     fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
         let whose = (source, connection);
         if self.dangling.take().is_some_and(|before| before != whose) {

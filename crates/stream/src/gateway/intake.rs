@@ -28,12 +28,12 @@ impl Intake {
         &mut self.bytes[self.held.end..]
     }
 
-    /// So many bytes were written into the space.
+    /// Notes that `count` bytes were written into the space.
     pub fn came(&mut self, count: usize) {
         self.held.end += count;
     }
 
-    /// Takes so many bytes away.
+    /// Removes the first `count` bytes.
     pub fn take(&mut self, count: usize) {
         self.held.start += count;
         if self.held.is_empty() {

@@ -1,8 +1,8 @@
 //! Sends sealed streams to a peer, and connects again when the peer goes away.
 //!
-//! After a connection broke, nobody knows how much of it arrived. So what follows is a new stream
-//! with keys of its own; frames of the broken one that were not sent are opened and sealed again
-//! for it. What was sent may be lost, and is counted.
+//! How much of a broken connection arrived is unknown. So a new stream with its own keys follows;
+//! unsent frames of the broken one are opened and sealed again for it. Sent frames may be lost, and
+//! are counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};

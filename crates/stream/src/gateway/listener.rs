@@ -32,7 +32,7 @@ impl Listener {
     /// Listens at `address`, for the window of a stream.
     ///
     /// # Errors
-    /// That nobody can listen there.
+    /// Fails if the address cannot be listened on.
     pub async fn open(
         address: &Address,
         limits: Limits,

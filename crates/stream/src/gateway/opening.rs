@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::pool::Pool;
 use crate::window::Room;
 
-/// Finds the stream key that a key header tells.
+/// Unwraps the stream key of a key header.
 pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Sync;
 
 /// Makes lanes, each of which opens one input of sealed streams.
@@ -122,8 +122,8 @@ impl Opening {
 }
 
 impl Source {
-    /// Tells how it ended, once nothing of it is in the window.
-    fn tell(&mut self) {
+    /// Reports how it ended, once nothing of it is in the window.
+    fn report(&mut self) {
         if self.ended && self.in_window == 0 {
             let unfinished = self.ledger.unfinished().len() as u64;
             if self.began && (self.failure.is_some() || unfinished > 0) {
@@ -149,7 +149,7 @@ struct OpeningLane {
 }
 
 impl OpeningLane {
-    /// Notes why the source failed, which is told at its end.
+    /// Notes why the source failed, to report it at its end.
     fn failed(&self, error: frame::Error) -> Error {
         lock(&self.source).failure.get_or_insert(error);
         Error::Ended
@@ -217,7 +217,7 @@ impl Lane for OpeningLane {
             Ok(()) => {}
         }
         source.ended = true;
-        source.tell();
+        source.report();
         Ok(())
     }
 }
@@ -239,7 +239,7 @@ impl Sink for Opened {
         let mut source = lock(&source);
         source.in_window -= 1;
         let handed_on = self.judge(&mut source, done);
-        source.tell();
+        source.report();
         handed_on
     }
 
@@ -264,7 +264,7 @@ impl Opened {
         };
         match event {
             Err(error) => {
-                // What follows is worth nothing, whatever else was found first.
+                // Nothing that follows can be trusted.
                 source.over = true;
                 source.failure = Some(error);
                 Ok(())

@@ -122,7 +122,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Standard output, or whatever else is written to and never replaced.
+/// Standard output, or another output that is never replaced.
 pub struct Stdout(Joined);
 
 impl Stdout {

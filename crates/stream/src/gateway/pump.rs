@@ -17,7 +17,7 @@ use crate::frame::End;
 use crate::message::Message;
 use crate::window::Window;
 
-/// Tells the one who reads to come to an end.
+/// Stops the thread that reads.
 #[derive(Clone, Debug)]
 pub struct Stop {
     state: Arc<AtomicU8>,
@@ -84,7 +84,7 @@ fn is_readable(input: &impl AsFd, event: &OwnedFd, limit: Option<&Timespec>) -> 
     let readable = PollFlags::IN;
     let mut both =
         [PollFd::new(input, readable), PollFd::from_borrowed_fd(event.as_fd(), readable)];
-    // One that cannot be waited for is read, which tells why.
+    // An input that cannot be polled is read: that returns the error.
     while matches!(poll(&mut both, limit), Err(rustix::io::Errno::INTR)) {}
     !both[0].revents().is_empty()
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{Counters, Notice};
 
-/// Whether and for how long an output is tried again, and who is told of it.
+/// Whether and for how long writes to an output are retried, and the receiver of notices.
 #[derive(Clone)]
 pub struct Retry {
     limit: Option<Duration>,

@@ -19,9 +19,9 @@ use crate::window::Room;
 /// When a stream ends and the next begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// After so many bytes.
+    /// After this many bytes.
     pub bytes: Option<u64>,
-    /// After so many seconds.
+    /// After this many seconds.
     pub seconds: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Restart {
 }
 
 impl Sealing {
-    /// Streams under `stream_key`, which `key_header` tells to whoever may open them.
+    /// Streams under `stream_key`, which `key_header` wraps for their recipients.
     pub fn new(
         stream_key: Secret<32>,
         key_header: Vec<u8>,

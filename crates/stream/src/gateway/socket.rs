@@ -102,7 +102,7 @@ impl Door {
         match &self.listener {
             DoorListener::Tcp(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                // A peer that is gone without a word is found out; that it may fail harms nobody.
+                // Detects peers that vanish without closing; a failure here does no harm.
                 let _ = keep_alive(&stream);
                 Ok((Socket::Tcp(stream), Some(peer)))
             }
@@ -220,7 +220,7 @@ pub(super) fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a socket that nobody listens to any more: what a program that was killed left.
+/// Removes a socket without a listener, which a killed program left.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = path.symlink_metadata().is_ok_and(|status| status.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {

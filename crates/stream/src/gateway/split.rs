@@ -3,7 +3,7 @@
 use super::Error;
 use crate::frame::Framing;
 
-/// How messages are told apart in what comes in.
+/// How input is split into messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
     /// By which marks.
@@ -27,7 +27,7 @@ pub struct Whole {
 }
 
 impl Split {
-    /// Small messages that came together are sealed together, up to so many bytes.
+    /// Maximum bytes of small messages that are sealed together if they arrive together.
     pub const BATCH: usize = 64 << 10;
 
     /// The whole messages at the start of `bytes`, the first `scanned` of which are known to hold
@@ -149,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_whole_messages_and_a_rest(
+        fn any_input_is_whole_messages_and_a_rest(
             bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(0), any::<u8>()], 0..200),
             which in 0usize..3,
         ) {

@@ -1,8 +1,7 @@
-//! The way out: whatever order messages are finished in, they leave in that of the window, one at
-//! a time.
+//! Delivers finished messages one at a time, in the order of the window.
 //!
-//! A worker that finds another in the door leaves its messages beside it and goes on; the one in
-//! the door takes out whatever is next. Nobody waits for the sink but the one who is in it.
+//! Only one worker delivers at a time. The others leave their finished messages to it and go on,
+//! so that no other worker waits for the sink.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +38,7 @@ struct State {
     next: u64,
     /// It and those behind it, as far as they are there.
     ready: VecDeque<Option<Finished>>,
-    /// Away while somebody is in the door.
+    /// `None` while a worker delivers.
     sink: Option<Box<dyn Sink>>,
     failure: Option<Error>,
 }

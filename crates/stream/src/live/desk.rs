@@ -101,7 +101,7 @@ impl Desk {
 
     /// The rung to set in place of `rung`. A window that is empty says nothing while senders wait
     /// in front of it: what reads them may be the bottleneck. So the clock is the highest then, and
-    /// is lowered only once nobody has waited for [`HOLD`].
+    /// is lowered only once no sender has waited for [`HOLD`].
     fn not_lowered(&self, rung: usize, blocked: bool) -> usize {
         let now = self.started.elapsed();
         if blocked {

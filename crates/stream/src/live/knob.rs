@@ -24,7 +24,7 @@ pub(super) struct Setter {
 }
 
 impl Setter {
-    /// Nothing is wanted yet of so many rungs.
+    /// A setter for `rungs` rungs; none is wanted yet.
     pub fn new(rungs: usize) -> Self {
         let wanted = AtomicUsize::new(rungs);
         Self { wanted, ended: AtomicBool::new(false), changed: Bell::default(), nothing: rungs }

@@ -49,8 +49,7 @@ impl<T> Future for Reserve<T> {
             line.tickets += 1;
             let waker = context.waker().clone();
             line.waiting.insert(ticket, Waiting { bytes: charged, waker });
-            // Whoever frees bytes from now on sees that somebody waits, and whoever did before is
-            // seen here.
+            // Threads that free bytes from now on see this waiter; bytes freed before are seen here.
             window.waiting.store(line.waiting.len(), Ordering::SeqCst);
             wakers = window.admit(&mut line);
             ticket

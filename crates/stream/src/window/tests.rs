@@ -78,7 +78,7 @@ fn a_batch_has_so_many_bytes_at_most_but_one_message_at_least() {
 }
 
 #[test]
-fn nobody_overtakes_a_long_message_that_waits() {
+fn no_message_overtakes_a_long_one_that_waits() {
     let window = window(1000);
     window.put(900, 1).unwrap();
     let mut long = window.reserve(500);
@@ -152,7 +152,7 @@ fn a_thread_that_waits_is_woken_by_the_last_message_in_flight() {
         let waiting = scope.spawn(|| window.put(1000, 2));
         let patience = Instant::now() + Duration::from_secs(60);
         while window.waiting.load(Ordering::SeqCst) == 0 {
-            assert!(Instant::now() < patience, "nobody waits");
+            assert!(Instant::now() < patience, "no thread waits");
             thread::yield_now();
         }
         drop(take_all(&window));
@@ -238,7 +238,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Beside a model that counts.
+    /// Compares the window with a model that counts.
     #[test]
     fn it_lets_in_what_fits_and_nothing_else(
         size in 64u64..1000,

@@ -1,4 +1,4 @@
-//! Whatever fails, nothing hangs, nothing is lost without a word, and memory stays bounded.
+//! After any failure, nothing hangs, no loss goes unreported, and memory stays bounded.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io;
@@ -123,7 +123,7 @@ fn put_until_it_ends(live: &Live) -> u64 {
 }
 
 #[test]
-fn a_sink_that_fails_ends_the_stream_and_what_was_not_handed_on_is_told() {
+fn a_sink_that_fails_ends_the_stream_and_reports_undelivered_messages() {
     let mut left = 100;
     let sink = move |_: &mut Done| {
         left -= 1;
@@ -139,7 +139,7 @@ fn a_sink_that_fails_ends_the_stream_and_what_was_not_handed_on_is_told() {
 }
 
 #[test]
-fn a_sink_that_panics_ends_the_stream_whoever_is_left() {
+fn a_sink_that_panics_ends_the_stream_with_any_number_of_workers() {
     for workers in [1, 2] {
         let mut left = 10;
         let sink = move |_: &mut Done| {
@@ -181,7 +181,7 @@ fn a_message_longer_than_the_window_is_refused_and_an_empty_one_goes_through() {
 }
 
 #[test]
-fn forgeries_are_told_in_order_and_their_payloads_are_cleared() {
+fn forgeries_are_reported_in_order_and_their_payloads_are_cleared() {
     let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap());
     let verdicts = Arc::new(Mutex::new(Vec::new()));
     let sink = {
