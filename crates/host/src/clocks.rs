@@ -32,8 +32,8 @@ impl Plan {
     /// `skipped` says why.
     ///
     /// # Errors
-    /// That clocks were to be set and cannot be: somebody else holds them, or their files cannot be
-    /// written.
+    /// Fails if clocks are to be set but cannot be: another process holds them, or their files
+    /// cannot be written.
     pub fn new(
         root: &Root,
         args: &flags::Clocks,
@@ -113,7 +113,7 @@ impl Plan {
 /// The lease of the machine's settings, with this program as its guardian.
 ///
 /// # Errors
-/// Somebody else holds it, or its files cannot be written.
+/// Fails if another process holds it, or its files cannot be written.
 pub fn lease(root: &Root) -> anyhow::Result<Lease> {
     let mut guardian = Command::new(std::env::current_exe()?);
     guardian.args(ARGUMENTS);
@@ -138,7 +138,7 @@ fn above_limit(step: &Step, limit: Kilohertz) -> String {
 fn doubt(step: &Step, applied: Applied, what: &str) -> Option<String> {
     let seen = match applied.observed {
         Some(clock) => format!("{} MHz were seen", clock.0 / 1000),
-        None => "no driver tells the clock".into(),
+        None => "no driver reports the clock".into(),
     };
     (!applied.verified).then(|| format!("clocks: {} {what}, and {seen}", step.name))
 }
@@ -182,7 +182,7 @@ fn low(ladder: &[Kilohertz], highest: Kilohertz) -> Kilohertz {
     ladder.iter().find(half).copied().unwrap_or(highest)
 }
 
-/// Keeps all CPUs busy meanwhile: one that idles shows a clock that nobody asked for.
+/// Keeps all CPUs busy meanwhile: an idle CPU shows a clock other than the one set.
 fn working<T>(act: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

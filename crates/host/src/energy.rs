@@ -1,5 +1,4 @@
-//! Where joules come from in this run: which machine's sensors, which meter beside it, and the
-//! model that is left where nothing counts.
+//! Where joules come from in this run: a machine's sensors, an external meter, or else a model.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +26,7 @@ pub fn root() -> Root {
     root
 }
 
-/// The same for who is started by somebody that has said it.
+/// As [`root`], without the message, for a process whose parent has printed it.
 pub fn quiet_root() -> Root {
     let named = std::env::var_os(ROOT_VARIABLE).filter(|path| !path.is_empty());
     named.map_or_else(Root::default, Root::new)

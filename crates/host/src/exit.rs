@@ -51,12 +51,12 @@ pub fn refuse(error: &clap::Error) -> ! {
     let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
     if argument.is_some_and(|argument| argument.contains("--passphrase")) {
         // What follows may be the passphrase itself.
-        tell!("error: --passphrase takes no value, and the other ways to give a passphrase one");
+        tell!("error: -p takes no value; the other options for a passphrase require one");
         std::process::exit(USAGE.into());
     }
     if error.to_string().contains("AGE-SECRET-KEY-") {
         tell!(
-            "error: a private key stands where none is expected; see {} --help",
+            "error: an argument is a private key, which no option takes; see {} --help",
             crate::program::name()
         );
         std::process::exit(USAGE.into());
@@ -69,7 +69,7 @@ pub fn refuse(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// The text without whatever could be a key or a part of one: words of hexadecimal digits.
+/// The text without words of hexadecimal digits, which may be keys or parts of them.
 pub fn redact(text: &str) -> String {
     let mut redacted = String::new();
     for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {

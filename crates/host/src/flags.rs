@@ -14,7 +14,7 @@ pub struct Places {
     /// Files, or directories with --recursive; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
-    /// Write to FILE, "-" for standard output; for one input only
+    /// Write to FILE ("-": standard output); for one input only
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write all outputs to DIR, creating it if needed
@@ -34,10 +34,10 @@ pub struct Run {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Print a summary as JSON, on standard error if standard output is taken
+    /// Print a summary as JSON; to standard error if standard output holds data
     #[arg(long)]
     pub json: bool,
-    /// No progress, no summary; errors only
+    /// Print errors only: no progress, no summary
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -72,18 +72,18 @@ impl Devices {
 
 /// What is to be least.
 pub const GOALS: &Choices<Goal> = &[
-    (Goal::Time, "time", "The least time"),
-    (Goal::Energy, "energy", "The least energy, if meters were read"),
-    (Goal::Edp, "edp", "The least energy-delay product"),
+    (Goal::Time, "time", "Least time"),
+    (Goal::Energy, "energy", "Least energy, if it was measured"),
+    (Goal::Edp, "edp", "Least energy-delay product, if energy was measured"),
 ];
 
-/// How joules are had.
+/// Where joules come from.
 #[derive(Debug, Default, Args)]
 pub struct Meters {
     /// Read an external meter: a shell command or a URL that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
     pub meter: Option<String>,
-    /// Design power of the CPU, for the model [default: 15 to 500]
+    /// Design power of the CPU in watts, for the energy model [default: 15 to 500]
     #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
     pub tdp: Option<f64>,
     /// Write Prometheus metrics to FILE, for node_exporter's textfile collector
@@ -94,12 +94,14 @@ pub struct Meters {
 /// At which clocks of the CPU.
 #[derive(Debug, Args)]
 pub struct Clocks {
-    /// Measure at these clocks, separated by commas: "default" is what the machine does by itself,
-    /// "low" about half of the highest, "ladder" all from the lowest to the highest, or so many MHz
+    /// Measure at these CPU clocks, separated by commas: default, low, ladder, or N (MHz)
+    ///
+    /// default: the machine's own settings. low: about half of the highest clock. ladder: every
+    /// clock from the lowest to the highest.
     #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
     #[arg(value_parser = parse_clock, help_heading = ENERGY)]
     pub clocks: Vec<Clock>,
-    /// Set the clocks; without it, only what would be set is told. They are put back at the end
+    /// Set the clocks, and restore them at the end [default: only show what would be set]
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
 }

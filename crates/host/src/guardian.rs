@@ -22,7 +22,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 fn watch() -> Ended {
     match guardian::watch(&energy::quiet_root())? {
         Replay::Nothing => {}
-        replayed => say!("clocks were put back:\n{replayed}"),
+        replayed => say!("restored clocks:\n{replayed}"),
     }
     Ok(ExitCode::SUCCESS)
 }

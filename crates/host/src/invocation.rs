@@ -33,7 +33,7 @@ pub fn road(places: &flags::Places) -> anyhow::Result<Road> {
     let to_stdout = places.output.as_deref().is_some_and(is_stdout);
     let output = places.output.clone().filter(|_| !to_stdout);
     if places.files.iter().any(|file| file == stdin) && places.files.len() > 1 {
-        return Err(usage("standard input goes alone"));
+        return Err(usage("standard input must be the only input"));
     }
     let one = match places.files.as_slice() {
         [] => Some(Input::Stdin),
@@ -53,7 +53,7 @@ pub fn road(places: &flags::Places) -> anyhow::Result<Road> {
     Ok(Road::One(input, output))
 }
 
-/// One run: its engine, and what it tells meanwhile and afterwards.
+/// One run: its engine, its progress and its summary.
 pub struct Invocation {
     /// What does the work.
     pub engine: Engine,
@@ -85,7 +85,7 @@ impl Invocation {
         Self { engine, progress: Arc::default(), summary, quiet }
     }
 
-    /// Does what is to be done to one input, and tells how it ended.
+    /// Processes one input, and reports the result.
     pub fn one(
         &self,
         command: &'static str,

@@ -2,8 +2,8 @@
 //! messages, and how a run ends.
 #![forbid(unsafe_code)]
 
-/// Writes a line to standard error. Unlike `eprintln!`, it does not panic when nobody listens: the
-/// work is done, and the exit code tells.
+/// Writes a line to standard error. Unlike `eprintln!`, it does not panic on a closed pipe: the
+/// work is done, and the exit code shows the result.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => {{

@@ -116,10 +116,10 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Replaces the file, in one step, so that nobody reads half of it.
+    /// Replaces the file in one step, so that no reader sees half of it.
     ///
     /// # Errors
-    /// That it could not be written.
+    /// Fails if it cannot be written.
     pub fn write(&self, to: Option<&Path>) -> anyhow::Result<()> {
         let Some(path) = to else { return Ok(()) };
         let text = self.text()?;

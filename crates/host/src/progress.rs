@@ -15,7 +15,7 @@ pub struct Shown {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Shows `progress` on standard error, if that is a terminal and nobody asked for silence.
+/// Shows `progress` on standard error, if that is a terminal and `quiet` is false.
 pub fn show(progress: &Arc<Progress>, quiet: bool) -> Shown {
     let stop = Arc::new(AtomicBool::new(false));
     let thread = (!quiet && std::io::stderr().is_terminal()).then(|| {

@@ -16,7 +16,7 @@ use crate::exit::usage;
 pub fn place(output: &Path) -> anyhow::Result<PathBuf> {
     let Ok(there) = output.canonicalize() else { return Ok(output.to_owned()) };
     if !there.is_file() {
-        return Err(usage(format!("{} is there and is not a file", Shown(output))));
+        return Err(usage(format!("{} exists and is not a file", Shown(output))));
     }
     Ok(there)
 }

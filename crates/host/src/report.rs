@@ -11,22 +11,21 @@ use wattlock_report::{Document, Papers, page};
 use crate::exit::{self, Ended};
 use crate::replace;
 
-/// Make one page of figures from `wattlock measure` and `wattlock-lab` results.
+/// Draw figures of `wattlock measure` and `wattlock-lab` results on one HTML page.
 ///
-/// The page is a single HTML file, without scripts or external resources. Every figure names
-/// its machine and versions; modelled values are hatched and never ranked.
+/// The page is one self-contained file without scripts. Every figure names its machine and
+/// versions; modelled values are hatched and never ranked.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Results: the JSON line of `wattlock measure --json`, or what `wattlock-lab bench --json` or
-    /// `wattlock-lab simulate --json` wrote
+    /// Results of `wattlock measure`, `wattlock-lab bench` or `wattlock-lab simulate` with --json
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Write the page to FILE, replacing it, or "-" for standard output
+    /// Write the page to FILE ("-": standard output), replacing it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 }
 
-/// Makes the page, beside the numbers that papers print.
+/// Makes the page; compares results with the numbers that papers print.
 pub fn run(args: &Report, papers: &Papers) -> Ended {
     let output = Some(&args.output).filter(|path| path.as_os_str() != "-");
     let place = output.map(|path| place(path, &args.files)).transpose()?;
@@ -47,7 +46,7 @@ pub fn run(args: &Report, papers: &Papers) -> Ended {
 fn place(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let place = replace::place(output)?;
     if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == place)) {
-        return Err(exit::usage(format!("{} is an input, too", Shown(output))));
+        return Err(exit::usage(format!("{} is also an input", Shown(output))));
     }
     Ok(place)
 }

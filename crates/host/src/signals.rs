@@ -27,7 +27,7 @@ pub fn clean_up_and_remove(directory: PathBuf) -> anyhow::Result<()> {
     })
 }
 
-/// The command that a program runs for somebody else, as the thread that hears signals sees it.
+/// The state of the command that a program runs for its user, as the signal thread sees it.
 #[derive(Default)]
 pub struct Ward {
     state: Mutex<State>,
@@ -59,12 +59,12 @@ impl Ward {
         self.set(State::Running(child));
     }
 
-    /// It has ended, or could not be started, and what is left is to tell of it.
+    /// Notes that it has ended or could not be started: only the report is left.
     pub fn has_ended(&self) {
         self.set(State::Ended);
     }
 
-    /// True if somebody wants the program to end, and only its report is missing.
+    /// True if a signal asked the program to end while only its report is missing.
     pub fn is_hurried(&self) -> bool {
         self.hurried.load(Ordering::SeqCst)
     }
@@ -82,12 +82,12 @@ impl Ward {
     }
 }
 
-/// Starts a thread that keeps the program alive from the start of its child until it has told what
-/// that took; before, a signal ends the program.
+/// Starts a thread that keeps the program alive from the start of its child until its report is
+/// written; before, a signal ends the program.
 ///
 /// Ctrl-C reaches the child from the terminal, so it is not sent twice; what was sent to this
-/// program alone is passed on. After the end of the child, USR1, USR2 and ALRM have nobody to reach
-/// and are dropped; the others hurry the report.
+/// program alone is passed on. After the end of the child, USR1, USR2 and ALRM are dropped; the
+/// others hurry the report.
 pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
     let ward = Arc::<Ward>::default();
     let ignored = ignored_signals();
@@ -106,7 +106,7 @@ pub fn leave_to_child() -> anyhow::Result<Arc<Ward>> {
                     SIGUSR1 => Some(Signal::USR1),
                     SIGUSR2 => Some(Signal::USR2),
                     SIGALRM => Some(Signal::ALARM),
-                    // Whoever sent this sent it to nobody else; the terminal's comes from the kernel.
+                    // A process sent this to the program alone; the terminal's comes from the kernel.
                     SIGINT if matches!(cause, Cause::Sent(_)) => Some(Signal::INT),
                     SIGQUIT if matches!(cause, Cause::Sent(_)) => Some(Signal::QUIT),
                     _ => None,

@@ -151,12 +151,12 @@ impl Summary {
                 exit::say_fault(&device.name, fault);
             }
         }
-        // Said even where nobody watches: a backup without its links is not what its owner thinks.
+        // Printed even without a terminal: a backup without its links may surprise its owner.
         let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
         for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
             let count = passed_over(why);
             if count > 0 && !self.quiet {
-                say!("{count} passed over, each {}", reason(why));
+                say!("skipped {count}, each {}", reason(why));
             }
         }
         Ok(ExitCode::from(document.exit_code))
