@@ -62,7 +62,7 @@ fn digits(value: f64, count: i32) -> String {
     }
     let step = 10f64.powi(exponent as i32 + 1 - count);
     let decimals = usize::try_from(count - 1 - exponent as i32).unwrap_or(0);
-    // More digits than count are not told before the point either.
+    // Rounds digits before the point, too, beyond `count`.
     format!(
         "{:.decimals$}",
         if step > 1.0 && count < 3 { (value / step).round() * step } else { value }

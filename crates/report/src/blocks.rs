@@ -9,7 +9,7 @@ use crate::papers::{self, Papers};
 use crate::reading::Spread;
 use crate::svg::{Look, Mark};
 
-/// Speedups beside the printed ones, rates by block size, rates by threads, and the columns.
+/// Our speedups and the printed ones, rates by block size, rates by threads, and the columns.
 pub fn figures(document: &Document, papers: &Papers) -> Vec<Figure> {
     let Some(largest) = dealt(document).map(|(_, block)| block.megabytes).max() else {
         return rest(document);

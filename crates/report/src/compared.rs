@@ -116,7 +116,7 @@ fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
         return Err(format!("their coverage differs: {one} and {two}"));
     }
     let (Some(bytes_a), Some(bytes_b)) = (first.energy_bytes, second.energy_bytes) else {
-        return Err("the bytes of one of them are not told".to_owned());
+        return Err("the bytes of one of them are unknown".to_owned());
     };
     let bytes = bytes_b as f64 / bytes_a as f64;
     let Spread { lo, best, hi } = *b;
@@ -127,7 +127,7 @@ fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
     let verdict = match (from, to) {
         (_, to) if to < 1.0 => "less",
         (from, _) if from > 1.0 => MORE,
-        _ => "cannot be told apart",
+        _ => "no clear difference",
     };
     let value = format!("{} ({}–{})", three(a.best / best * bytes), three(from), three(to));
     Ok(vec![value, verdict.to_owned(), (*class).to_owned(), one.covers.join(" + ")])

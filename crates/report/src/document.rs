@@ -73,7 +73,7 @@ pub struct Sample {
 }
 
 impl Document {
-    /// Rows of which joules are told, or told to be unavailable.
+    /// Rows with joules, or with a note that they are unavailable.
     pub(crate) fn energy_rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.gross.is_some() || row.net.is_some())
     }
@@ -86,7 +86,7 @@ impl Row {
         (self.bytes > 0 && median > 0.0).then(|| self.bytes as f64 / median * 1e9)
     }
 
-    /// True if this is a limit of the machine and nobody's cipher.
+    /// True for a limit of the machine rather than a cipher.
     pub fn is_bound(&self) -> bool {
         matches!(self.tool.as_str(), "registers only" | "memory only")
     }
@@ -98,7 +98,7 @@ impl Row {
         joined([tool, kernel, threads, clocks])
     }
 
-    /// What tells it from other rows of its case; empty where it has no such part.
+    /// The parts of its label that distinguish it from other rows of its case; may be empty.
     pub fn parts(&self) -> [String; 4] {
         let threads = match self.threads {
             None => String::new(),

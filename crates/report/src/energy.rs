@@ -19,14 +19,14 @@ enum Which {
 /// One figure for what was counted and one for what was modelled, gross and net.
 pub fn figures(picks: &[Pick<'_>]) -> Vec<Figure> {
     let rows = || picks.iter().flat_map(|pick| &pick.rows).copied();
-    let told = |which: Which, sort: Sort| rows().any(|row| sort_of(which.of(row)) == sort);
+    let has = |which: Which, sort: Sort| rows().any(|row| sort_of(which.of(row)) == sort);
     let mut figures = Vec::new();
     for which in [Which::Gross, Which::Net] {
         if rows().all(|row| which.of(row).is_none()) {
             continue;
         }
-        let (counted, modelled) = (told(which, Sort::Counted), told(which, Sort::Modelled));
-        // The word for what is unavailable stands beside what was counted, if anything was.
+        let (counted, modelled) = (has(which, Sort::Counted), has(which, Sort::Modelled));
+        // "unavailable" goes into the figure of counted energies, if there are any.
         if counted || !modelled {
             figures.push(Drawing::of(picks, which, [Sort::Counted, Sort::Nothing]).figure(picks));
         }
@@ -70,9 +70,9 @@ struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     fn of(picks: &[Pick<'a>], which: Which, sorts: [Sort; 2]) -> Self {
-        let told = |row: &&Row| row.gross.is_some() || row.net.is_some();
+        let has_energy = |row: &&Row| row.gross.is_some() || row.net.is_some();
         let sort = |row: &Row| sort_of(which.of(row));
-        let rows = picks.iter().flat_map(|pick| &pick.rows).copied().filter(told);
+        let rows = picks.iter().flat_map(|pick| &pick.rows).copied().filter(has_energy);
         let rows: Vec<&Row> = rows.filter(|row| sorts.contains(&sort(row))).collect();
         let drawn = || rows.iter().filter(|row| sort(row) != Sort::Nothing);
         let per_byte = drawn().all(|row| row.energy_bytes.is_some());
@@ -178,7 +178,7 @@ pub fn write_table(html: &mut Html, document: &Document) {
 fn cells(row: &Row) -> Vec<String> {
     let name = format!("{}: {}", row.case, row.label());
     let unavailable = || "unavailable".to_owned();
-    let told = |reading: &Option<Reading>| {
+    let joules = |reading: &Option<Reading>| {
         reading.as_ref().map_or_else(unavailable, |reading| reading.told(1.0, "J"))
     };
     let per_byte = |reading: &Option<Reading>| match (reading, row.energy_bytes) {
@@ -197,10 +197,10 @@ fn cells(row: &Row) -> Vec<String> {
     let doubts: Vec<String> = doubts.into_iter().filter(|text| !text.is_empty()).collect();
     vec![
         name,
-        told(&row.gross),
+        joules(&row.gross),
         per_byte(&row.gross),
         per_joule,
-        told(&row.net),
+        joules(&row.net),
         per_byte(&row.net),
         of_gross(|reading| &reading.covers, "nothing"),
         doubts.join("; "),

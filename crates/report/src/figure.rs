@@ -136,8 +136,8 @@ impl Bar {
 }
 
 impl Pick<'_> {
-    /// The group of the bars that `bar` makes. What all of its rows share is told once, and their
-    /// labels tell the rest.
+    /// The group of the bars that `bar` makes. The heading shows what all of its rows share, and
+    /// their labels the rest.
     pub fn group(&self, bar: impl Fn(&Row) -> Bar) -> Group {
         let mut bars: Vec<Bar> = self.rows.iter().map(|row| bar(row)).collect();
         let mut verdict = self.verdict.clone();
@@ -150,8 +150,8 @@ impl Pick<'_> {
             }
             let common =
                 joined(only(&parts[0], |part| shared[part] && parts[0][part] != ONE_THREAD));
-            let told = [common, verdict].into_iter().filter(|text| !text.is_empty());
-            verdict = told.collect::<Vec<_>>().join(", ");
+            let parts = [common, verdict].into_iter().filter(|text| !text.is_empty());
+            verdict = parts.collect::<Vec<_>>().join(", ");
         }
         Group { name: self.name.clone(), verdict, bars }
     }
@@ -159,8 +159,8 @@ impl Pick<'_> {
 
 /// Which parts of their labels all rows have alike. Peers have one thread and do not say so.
 fn shared(rows: &[[String; 4]]) -> [bool; 4] {
-    let told = |part: &str| if part == ONE_THREAD { String::new() } else { part.to_owned() };
-    [0, 1, 2, 3].map(|part| rows.iter().all(|row| told(&row[part]) == told(&rows[0][part])))
+    let shown = |part: &str| if part == ONE_THREAD { String::new() } else { part.to_owned() };
+    [0, 1, 2, 3].map(|part| rows.iter().all(|row| shown(&row[part]) == shown(&rows[0][part])))
 }
 
 fn only(parts: &[String; 4], keep: impl Fn(usize) -> bool) -> [String; 4] {

@@ -97,8 +97,8 @@ impl Html {
     fn open(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
         let _ = write!(self.0, "<{name}");
         // Attributes without a value say nothing, but for that something is unfolded.
-        let told = |(name, value): &&Attribute<'_>| !value.is_empty() || *name == "open";
-        for (attribute, value) in attributes.iter().filter(told) {
+        let is_written = |(name, value): &&Attribute<'_>| !value.is_empty() || *name == "open";
+        for (attribute, value) in attributes.iter().filter(is_written) {
             let _ = write!(self.0, " {attribute}=\"");
             self.text(value);
             self.0.push('"');

@@ -211,5 +211,5 @@ const LOAD: &str = "Messages of 92 KiB under AES-256-GCM, and the same without a
 const ONE_CORE: &str = "Of wattlock, the fastest kernel. \u{201c}registers only\u{201d} is its rounds without \
                         memory or mode, \u{201c}memory only\u{201d} a pass over the same memory. Every group \
                         has an axis of its own.";
-const LONG: &str = "One message, or its next part, dealt to so many threads. \u{201c}memory only\u{201d} is a \
+const LONG: &str = "One message, or its next part, split among several threads. \u{201c}memory only\u{201d} is a \
                     pass over the same memory. Every group has an axis of its own.";

@@ -40,7 +40,7 @@ pub struct Measurement {
 /// One run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// As a shell tells it.
+    /// As a shell reports it.
     pub exit_code: u8,
     /// Wall time of the command.
     pub wall_ns: u64,

@@ -15,7 +15,7 @@ pub struct Papers {
     pub blocks_speedup: &'static str,
 }
 
-/// Table III: block size and speedup, for a message of so many MB.
+/// Table III: block size and speedup, for a message of `megabytes` MB.
 pub fn speedups(papers: &Papers, megabytes: u64) -> Vec<(u64, f64)> {
     let mut speedups: Vec<(u64, f64)> = head(papers.blocks_speedup)
         .zip(line_of(papers.blocks_speedup, megabytes))
@@ -25,7 +25,7 @@ pub fn speedups(papers: &Papers, megabytes: u64) -> Vec<(u64, f64)> {
     speedups
 }
 
-/// Table I: what 1 KB gains over 16 bytes with one thread, for a message of so many MB.
+/// Table I: speedup of 1 KB over 16 bytes with one thread, for a message of `megabytes` MB.
 pub fn cpu_speedup(papers: &Papers, megabytes: u64) -> Option<f64> {
     let line = line_of(papers.blocks_cpu, megabytes);
     let seconds = |column: usize| line.get(column)?.parse::<f64>().ok();

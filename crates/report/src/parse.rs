@@ -23,7 +23,7 @@ pub fn parse<'a, T: Deserialize<'a>>(value: &'a Value) -> anyhow::Result<T> {
     })
 }
 
-/// The entries of a list as they are written, whatever their keys.
+/// The entries of a list as they are written, with all their keys.
 pub fn written(document: &Value, list: &str) -> Vec<Map<String, Value>> {
     let entries = document.get(list).and_then(Value::as_array).into_iter().flatten();
     entries.map(|entry| entry.as_object().cloned().unwrap_or_default()).collect()

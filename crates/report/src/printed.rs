@@ -1,4 +1,4 @@
-//! The numbers that the papers print, beside ours; each table says whose machine they are of.
+//! Compares our numbers with those that the papers print; each table names the machines.
 
 use crate::amounts::{seconds, three};
 use crate::blocks::{self, Walls};
@@ -91,7 +91,7 @@ fn write_energy_study(html: &mut Html, document: &Document, papers: &Papers) {
         "here, MB/s",
         "here, µJ/B",
     ];
-    table::write(html, "The energy study's Tables 2 and 3, printed, beside ours", &heads, |rows| {
+    table::write(html, "The energy study's Tables 2 and 3, compared with ours", &heads, |rows| {
         for line in lines(papers.energy_study) {
             let printed = |column: usize| {
                 let number = line.get(column).and_then(|cell| cell.parse().ok());
@@ -113,8 +113,8 @@ fn write_energy_study(html: &mut Html, document: &Document, papers: &Papers) {
 
 fn here(row: &Row) -> [String; 3] {
     let rate = row.rate().map_or_else(|| "unavailable".to_owned(), |rate| three(rate / 1e6));
-    let told = |(reading, bytes): (&Reading, u64)| reading.told_in(1e6 / bytes as f64, "µJ/B");
-    let energy = row.gross.as_ref().zip(row.energy_bytes).map(told);
+    let per_byte = |(reading, bytes): (&Reading, u64)| reading.told_in(1e6 / bytes as f64, "µJ/B");
+    let energy = row.gross.as_ref().zip(row.energy_bytes).map(per_byte);
     [row.label(), rate, energy.unwrap_or_else(|| "unavailable".to_owned())]
 }
 

@@ -1,4 +1,4 @@
-//! An energy as a document tells it. A model's interval has no `best`, and nothing here makes one.
+//! An energy as a document gives it. A model's interval has no `best`, and nothing here makes one.
 
 use wattlock_energy::{Caveat, Energy};
 
@@ -21,7 +21,7 @@ pub enum Amount {
     Counted { class: &'static str, joules: Spread },
     /// From formulas: an interval, in which no point is better than another.
     Modelled { lo: f64, hi: f64 },
-    /// From nobody.
+    /// No source gave it.
     Unavailable,
 }
 

@@ -37,7 +37,7 @@ pub struct Results {
     /// What was measured.
     #[serde(default)]
     pub rows: Vec<Row>,
-    /// What follows from it, beside what was aimed at.
+    /// Ratios of rows, with their targets.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
     /// What could not be measured, and why.
@@ -77,7 +77,7 @@ pub struct Row {
     /// Requests that were answered in each round, where a repetition is one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<Sample>,
-    /// Wall time of one repetition in its hash, where the bench tells stages apart.
+    /// Wall time of one repetition in its hash, if the benchmark times stages separately.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash_ns: Option<Sample>,
     /// Wall time of one repetition in its cipher, transfers to devices included; the same.
@@ -112,8 +112,7 @@ pub struct Row {
     pub joules: Joules,
 }
 
-/// How long messages took from when they were put into a window until they were handed on: of each
-/// repetition, what so many of them did not exceed.
+/// Delays of messages, from entering a window until delivery: percentiles of each repetition.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Delays {
     /// Half of them.
@@ -219,7 +218,7 @@ impl Row {
 }
 
 impl Ratio {
-    /// A quotient that is only told.
+    /// A quotient without a target.
     pub fn told(name: String, value: f64) -> Self {
         Self { name, value, target: String::new(), met: None }
     }
@@ -235,7 +234,7 @@ impl Ratio {
     }
 }
 
-/// What is told of a row's energy. Keys of models are others than those of what was measured.
+/// A row's energy. Modelled values have other keys than measured ones.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Joules {
     /// User and system seconds for 10^9 bytes of plaintext.
@@ -244,13 +243,13 @@ pub struct Joules {
     /// Bytes of plaintext that the energies are of; 0 where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_bytes: Option<u64>,
-    /// The energy of so many bytes, gross.
+    /// The gross energy of `energy_bytes` bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<Energy>,
     /// The same without what the machine takes at rest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net: Option<Energy>,
-    /// What was counted in each window, scaled to so many bytes.
+    /// The counted energy of each window, scaled to `energy_bytes` bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_window_uj: Option<Sample>,
     /// Picojoules for a byte, gross, if they were counted.
@@ -268,7 +267,7 @@ pub struct Joules {
 }
 
 impl Joules {
-    /// Those of a row, of which so many bytes of plaintext took `energy` gross and `net`.
+    /// Those of a row, of which `bytes` bytes of plaintext took `energy` gross and `net`.
     pub fn of(row: &Row, bytes: u64, energy: Option<Energy>, net: Option<Energy>) -> Self {
         let mut joules = Self {
             cpu_s_per_gb: (row.bytes > 0).then(|| row.cpu_ns.median as f64 / row.bytes as f64),

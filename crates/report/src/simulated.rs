@@ -107,7 +107,7 @@ fn bar(latency_us: u64, look: Look, value: f64, unit: &str) -> Bar {
     }
 }
 
-/// Every printed number beside the simulated one, folded.
+/// Every printed number with the simulated one, folded.
 pub(crate) fn write_cells(html: &mut Html, document: &Document) {
     let Some(cells) = document.simulation.as_ref().map(Simulation::cells) else {
         return;

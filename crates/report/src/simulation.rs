@@ -23,7 +23,7 @@ pub struct Simulation {
     pub settings: BTreeMap<String, u64>,
     /// One for each algorithm and latency.
     pub runs: Vec<Run>,
-    /// What the paper prints, beside these runs.
+    /// The comparison of these runs with what the paper prints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<Paper>,
 }
@@ -80,7 +80,7 @@ pub struct Delay {
     pub max: u64,
 }
 
-/// What a paper prints, beside the simulated numbers.
+/// A comparison of simulated numbers with those that a paper prints.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Paper {
     /// Whether all numbers that are held are met.

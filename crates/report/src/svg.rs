@@ -12,11 +12,11 @@ pub enum Mark {
     Bar(Look, Spread),
     /// A hatched band from `lo` to `hi`, and nothing within: a model's interval.
     Band { lo: f64, hi: f64 },
-    /// Nothing: the words beside it say why.
+    /// Nothing: its label says why.
     Nothing,
 }
 
-/// Whose a bar is: told by its shape as well as by its colour.
+/// Whose a bar is, shown by shape and colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
     /// Wattlock's: solid and dark.

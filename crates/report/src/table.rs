@@ -52,13 +52,13 @@ pub fn write(html: &mut Html, title: &str, heads: &[&str], lines: impl FnOnce(&m
     });
 }
 
-/// Quotients beside their targets: those with one first, the others folded if they are many.
+/// Ratios and their targets: those with a target first, the others folded if they are many.
 pub fn write_ratios(html: &mut Html, document: &Document) {
-    let (aimed, told): (Vec<_>, Vec<_>) =
+    let (aimed, others): (Vec<_>, Vec<_>) =
         document.ratios.iter().partition(|ratio| ratio.met.is_some() || !ratio.target.is_empty());
     let heads = ["ratio", "value", "target", "verdict"];
     if !aimed.is_empty() {
-        write(html, "Ratios beside their targets", &heads, |lines| {
+        write(html, "Ratios and their targets", &heads, |lines| {
             for ratio in aimed {
                 let (class, verdict) = match ratio.met {
                     Some(true) => ("", "met"),
@@ -70,14 +70,21 @@ pub fn write_ratios(html: &mut Html, document: &Document) {
             }
         });
     }
-    if told.is_empty() {
+    if others.is_empty() {
         return;
     }
-    folded(html, &format!("Ratios without a target ({})", told.len()), told.len() <= 12, |html| {
-        write(html, "", &heads[..2], |lines| {
-            told.iter().for_each(|ratio| lines.row(&[ratio.name.clone(), three(ratio.value)]));
-        });
-    });
+    folded(
+        html,
+        &format!("Ratios without a target ({})", others.len()),
+        others.len() <= 12,
+        |html| {
+            write(html, "", &heads[..2], |lines| {
+                others
+                    .iter()
+                    .for_each(|ratio| lines.row(&[ratio.name.clone(), three(ratio.value)]));
+            });
+        },
+    );
 }
 
 /// A case in which another tool is faster than the fastest of wattlock's kernels.
@@ -131,7 +138,7 @@ pub fn write_losses(html: &mut Html, document: &Document) {
     let heads = ["case", "call", "wattlock", "faster", "by", "within the spread"];
     write(html, "Where wattlock is slower", &heads, |lines| {
         for Loss { ours, peer, times } in losses {
-            let told = |row: &Row| {
+            let shown = |row: &Row| {
                 format!("{}: {} GB/s", row.label(), three(row.rate().unwrap_or(0.0) / 1e9))
             };
             let call = ours.call_bytes.map(amounts::bytes).unwrap_or_default();
@@ -141,8 +148,8 @@ pub fn write_losses(html: &mut Html, document: &Document) {
             lines.row(&[
                 ours.case.clone(),
                 call,
-                told(ours),
-                told(peer),
+                shown(ours),
+                shown(peer),
                 format!("{times:.2} ×"),
                 if overlap { "yes" } else { "no" }.to_owned(),
             ]);
@@ -189,7 +196,7 @@ pub fn write_rows(html: &mut Html, document: &Document) {
 }
 
 fn times(row: &Row) -> [String; 3] {
-    let told = |sample: Option<super::document::Sample>| match sample {
+    let shown = |sample: Option<super::document::Sample>| match sample {
         Some(time) if time.min < time.max => {
             let [median, min, max] = [time.median, time.min, time.max].map(|ns| seconds(ns / 1e9));
             format!("{median} ({min}–{max})")
@@ -198,7 +205,7 @@ fn times(row: &Row) -> [String; 3] {
         None => "not measured".to_owned(),
     };
     let rate = row.rate().map_or_else(|| "no rate".to_owned(), |rate| three(rate / 1e9));
-    [told(row.wall_ns), told(row.cpu_ns), rate]
+    [shown(row.wall_ns), shown(row.cpu_ns), rate]
 }
 
 /// A value under its key: energies in words, samples as their median.
@@ -206,7 +213,7 @@ fn written(row: &Row, key: &str) -> String {
     let Some(value) = row.written.get(key) else { return String::new() };
     let modelled = row.gross.as_ref().is_some_and(|reading| reading.class() == "modelled");
     if modelled && key.starts_with("energy_") && key != "energy_bytes" {
-        return format!("not told: {MODEL}");
+        return format!("not shown: {MODEL}");
     }
     if value.get("class").is_some() {
         // It was read once already, unless it is of a key that this program does not know.
