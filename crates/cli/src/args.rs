@@ -20,7 +20,7 @@ pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
 pub use stream::Stream;
 pub use wattlock_host::flags::{Places, threads};
 
-/// Protects files with authenticated encryption, on all cores, as fast as memory allows.
+/// Protect files with authenticated encryption, on all cores, as fast as memory allows.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, after_help = EXIT_CODES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
@@ -53,7 +53,7 @@ pub enum Command {
 /// Print the completions for a shell.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// The shell
+    /// Shell to print completions for
     pub shell: clap_complete::Shell,
 }
 

@@ -36,15 +36,15 @@ pub fn run(args: &args::Calibrate) -> Ended {
     bar.finish_and_clear();
     for case in &cases {
         if !profiles.iter().any(|profile| profile.case == *case) {
-            say!("{case}: the times make no line, so there is no profile");
-            tell!("  calibrate again when the machine does nothing else");
+            say!("{case}: the times do not fit a line, so no profile was saved");
+            tell!("  calibrate again when the machine is idle");
         }
     }
     if sources.is_some() && profiles.iter().all(|profile| profile.joules.is_none()) {
-        say!("no joules were counted beyond doubt; `wattlock doctor` says what would help");
+        say!("no energy was measured reliably; `wattlock doctor` shows what helps");
     }
     if let Some(aside) = store.save(&profiles)? {
-        say!("profiles that could not be used are kept as {}", Shown(&aside));
+        say!("moved unusable profiles to {}", Shown(&aside));
     }
     let report =
         Report::new(&store, &cases, Ok(profiles.into_iter().collect()), &energy::quiet_root());
@@ -70,7 +70,7 @@ fn cases(only: Option<&str>) -> anyhow::Result<Vec<Case>> {
     if cases.is_empty() {
         let all: Vec<_> = Case::ALL.iter().map(Case::to_string).collect();
         return Err(usage(format!(
-            "no operation has a name that contains {:?}; there are {}",
+            "no operation has {:?} in its name; the operations are {}",
             only.unwrap_or_default(),
             all.join(", ")
         )));

@@ -97,7 +97,9 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
     if args.range.is_some() && (args.batch.replace || args.batch.resume) {
-        return Err(usage("--range opens a part, which can neither replace nor resume the whole"));
+        return Err(usage(
+            "--range decrypts only a part: it cannot be used with --replace or --resume",
+        ));
     }
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
     let passphrase = keys::passphrase(&args.passphrase, false)?;
@@ -177,7 +179,7 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     if let Road::One(_, output) = &road
         && (batch.resume || batch.recursive || (batch.replace && output.is_none()))
     {
-        return Err(usage("--recursive, --resume and --replace are for files, without -o"));
+        return Err(usage("--recursive, --resume and --replace require files, and no -o"));
     }
     Ok(road)
 }
@@ -192,7 +194,7 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
     Ok(plan.find()?)
 }
 
-/// Does what is to be done to many files, and tells how it ended.
+/// Processes many files, and reports the result.
 fn many(
     invocation: &Invocation,
     command: &'static str,
@@ -215,7 +217,7 @@ fn many(
     let nothing = found.tasks.is_empty() && invocation.summary.is_empty();
     let ended = invocation.summary.finish(command, &found.skipped, false)?;
     if nothing {
-        tell!("wattlock: there is nothing to {command}");
+        tell!("wattlock: nothing to {command}");
         // Who verifies or restores expects something to be there.
         return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
     }

@@ -69,7 +69,7 @@ pub fn some_identities(
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
     if files.is_empty() && passphrase.is_none() {
-        return Err(usage("with which key? Give an identity file with -i, or -p for a passphrase"));
+        return Err(usage("no key: use -i for an identity file, or -p for a passphrase"));
     }
     identities(files, passphrase, stdin_is_data, limits)
 }
@@ -97,8 +97,9 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
         return first_line(Path::new(&path), "the descriptor of --passphrase-fd").map(Some);
     }
     if let Some(name) = &given.env {
-        let value = std::env::var(name)
-            .map_err(|_| usage("the environment variable of --passphrase-env holds no text"))?;
+        let value = std::env::var(name).map_err(|_| {
+            usage("the environment variable of --passphrase-env is not set or not UTF-8")
+        })?;
         return not_empty(value).map(Some);
     }
     Ok(None)
@@ -108,7 +109,7 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
 pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
     let no_terminal = |error| {
         usage(format!(
-            "no passphrase could be asked for ({error}); without a terminal, use \
+            "cannot ask for a passphrase ({error}); without a terminal, use \
              --passphrase-file, --passphrase-fd or --passphrase-env"
         ))
     };
@@ -147,7 +148,7 @@ impl Callbacks for Terminal {
         match rpassword::prompt_password(format!("{description}: ")) {
             Ok(typed) => Some(SecretString::from(typed)),
             Err(error) => {
-                say!("the passphrase of an identity cannot be asked for: {error}");
+                say!("cannot ask for the passphrase of an identity: {error}");
                 None
             }
         }

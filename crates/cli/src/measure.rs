@@ -1,4 +1,4 @@
-//! `wattlock measure`: runs a command as if nobody looked, and tells the joules that it took.
+//! `wattlock measure`: runs a command unchanged, and reports the joules that it took.
 
 mod report;
 
@@ -49,8 +49,8 @@ pub fn run(args: &args::Measure) -> Ended {
     let root = energy::root();
     let mut sources = energy::sources(&root, &args.meters)?;
     if args.require.is_some() && !sources.can_measure() {
-        say!("joules cannot be measured here, so the command was not run");
-        tell!("  `wattlock doctor` says why, and what would help");
+        say!("energy cannot be measured on this machine; the command was not run");
+        tell!("  `wattlock doctor` shows why, and what helps");
         return Ok(UNAVAILABLE.into());
     }
     let ward = signals::leave_to_child()?;
@@ -82,7 +82,7 @@ pub fn run(args: &args::Measure) -> Ended {
     }
     let void = args.require.is_some() && !runs.iter().all(|run| run.window.is_measured());
     if code == 0 && void {
-        say!("the command succeeded, but its joules were not measured");
+        say!("the command succeeded, but its energy was not measured");
         return Ok(UNAVAILABLE.into());
     }
     Ok(code.into())
@@ -107,7 +107,7 @@ fn check_input(runs: u16) -> anyhow::Result<()> {
             let mut looks = [PollFd::new(&input, PollFlags::IN)];
             let looked = poll(&mut looks, Some(&Timespec::default()));
             let seen = looks[0].revents();
-            // Whoever wrote is gone, and left nothing.
+            // The writer closed the pipe and left nothing.
             if looked.is_ok() && seen.contains(PollFlags::HUP) && !seen.contains(PollFlags::IN) {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ fn check_input(runs: u16) -> anyhow::Result<()> {
     )))
 }
 
-/// Looks at the machine while nothing is done, for as long as nobody hurries.
+/// Measures the idle machine, until a signal hurries the report.
 fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Window> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let wait = || {

@@ -41,7 +41,7 @@ fn config(args: &args::ProviderConfig) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the provider is to be told beside its statistics, if it would take it.
+/// The provider's settings other than its statistics, if they are valid.
 fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, String)>> {
     if args.statistics.as_deref().is_some_and(|name| !wattlock_provider::statistics::is_name(name))
     {
@@ -56,11 +56,11 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
     ];
     let settings: Vec<_> =
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let told = |name: &str| {
-        let found = settings.iter().find(|(told, _)| *told == name);
+    let setting = |name: &str| {
+        let found = settings.iter().find(|(other, _)| *other == name);
         found.map(|(_, value)| value.clone())
     };
-    wattlock_provider::check_settings(told).map_err(|error| usage(error.to_string()))?;
+    wattlock_provider::check_settings(setting).map_err(|error| usage(error.to_string()))?;
     Ok(settings)
 }
 
@@ -86,7 +86,7 @@ fn stats(args: &args::ProviderStats) -> Ended {
         );
         if found.hidden > 0 {
             let processes = if found.hidden == 1 { "process" } else { "processes" };
-            say!("{} {processes} of other users could not be read; try as root", found.hidden);
+            say!("{} {processes} of other users cannot be read; try as root", found.hidden);
         }
     }
     print(&found.services.iter().map(statistics::service).collect::<Vec<_>>().join("\n"))?;
@@ -105,10 +105,10 @@ pub fn loaded(module: &Path) -> Result<String, String> {
         anyhow::Ok((ciphers, openssl.version))
     };
     match looked() {
-        Ok((0, version)) => Err(format!("{version} loads it, and takes no cipher from it")),
+        Ok((0, version)) => Err(format!("{version} loads it, but uses no cipher of it")),
         Ok((ciphers, version)) => {
-            let told = "`wattlock provider config` tells programs to use them";
-            Ok(format!("{version} loads it and finds {ciphers} ciphers; {told}"))
+            let advice = "`wattlock provider config` makes programs use them";
+            Ok(format!("{version} loads it and finds {ciphers} ciphers; {advice}"))
         }
         Err(error) => Err(format!("{error:#}")),
     }

@@ -54,7 +54,7 @@ pub fn run(args: &args::Stream) -> Ended {
     check(args)?;
     descriptors::raise_limit();
     let findings = Findings::new(args.quiet);
-    let (settings, told) = pace::settings(args)?;
+    let (settings, note) = pace::settings(args)?;
     let (way, live) = if args.open {
         let unlock = key::unlock(args)?;
         let limit = usize::try_from(longest(args))? + MARKS;
@@ -85,8 +85,8 @@ pub fn run(args: &args::Stream) -> Ended {
         sealing.use_pool(live.pool());
         (Way::Seal(sealing), live)
     };
-    if let Some(told) = told.filter(|_| !args.quiet) {
-        say!("{told}");
+    if let Some(note) = note.filter(|_| !args.quiet) {
+        say!("{note}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -126,7 +126,7 @@ fn split(args: &args::Stream) -> Split {
 fn check(args: &args::Stream) -> anyhow::Result<()> {
     let longest = longest(args);
     if longest >= 1 << 31 {
-        return Err(usage("a message may have 2 GiB at most"));
+        return Err(usage("--max-message is above the limit of 2 GiB"));
     }
     if args.window < longest + 2 * MARKS as u64 {
         return Err(usage(format!(
@@ -145,12 +145,12 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         }
     }
     if args.open && !args.recipients.recipients.is_empty() {
-        return Err(usage("-r is for sealing; --open takes an identity with -i"));
+        return Err(usage("--open takes no -r; use -i for an identity"));
     }
     if args.open && args.listen.is_some() && args.passphrase.is_given() {
         return Err(usage(
-            "with --open --listen, whoever connects could have this program derive keys from a \
-             passphrase all day; use -i or --key-file",
+            "--open --listen takes no passphrase, since each connection would derive a key from it; \
+             use -i or --key-file",
         ));
     }
     if args.listen.is_none() {

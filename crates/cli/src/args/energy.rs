@@ -62,9 +62,9 @@ pub struct Devices {
 
 /// Measure how fast this machine encrypts, and save the result.
 ///
-/// Takes 10 s. Where energy can be measured, takes 2 s more for each operation except `open`,
-/// with one worker and with all workers; with a meter that gives a reading each second, 40 s. Run it on an otherwise idle machine: any capacity that
-/// other programs use is missing from the figures.
+/// Takes 10 s. Measuring energy adds 2 s per operation except `open`, for one worker and again for
+/// all workers, or 40 s with a meter that gives one reading per second. Run it on an otherwise idle
+/// machine: other programs lower the figures.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Calibrate {

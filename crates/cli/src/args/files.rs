@@ -11,8 +11,8 @@ use super::{EXIT_CODES, KEYS};
 
 /// Protect files: authenticated encryption, on all cores.
 ///
-/// FILE becomes FILE.wlk beside it, or FILE.age with --format age. Without FILE, standard input
-/// is protected to standard output.
+/// FILE becomes FILE.wlk in the same folder, or FILE.age with --format age. Without FILE, standard
+/// input is protected to standard output.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Protect {
@@ -144,7 +144,7 @@ pub struct Rekey {
 /// The file is an age identity: age and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
 pub struct Keygen {
-    /// Write the identity to FILE, which only you may read; standard output if not given
+    /// Write the identity to FILE, readable only by you [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Show the recipient of an existing identity instead of making one

@@ -24,7 +24,7 @@ pub struct ProviderConfig {
     /// Print nginx settings instead, which let one call encrypt several records
     #[arg(long, exclusive = true)]
     pub nginx: bool,
-    /// The provider [default: libwattlock_provider.so beside this program]
+    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Count operations under NAME, for `wattlock provider stats`
@@ -50,10 +50,10 @@ pub struct ProviderConfig {
 /// provider or no openssl.
 #[derive(Debug, Args)]
 pub struct ProviderCheck {
-    /// The provider [default: libwattlock_provider.so beside this program]
+    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
-    /// The openssl program to check [default: openssl in PATH]
+    /// Check this openssl program [default: openssl in PATH]
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath)]
     pub openssl: Option<PathBuf>,
     /// Print JSON

@@ -76,9 +76,7 @@ impl Lines {
     /// The recipients of these identities, all of them.
     pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
         if let Some(line) = self.post_quantum.first() {
-            bail!(
-                "line {line} is a post-quantum identity, which this version cannot encrypt to; {HELP}"
-            );
+            bail!("line {line}: this version cannot encrypt to a post-quantum identity; {HELP}");
         }
         Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
     }

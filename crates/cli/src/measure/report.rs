@@ -1,5 +1,5 @@
-//! What `wattlock measure` tells, for people, as JSON and as metrics. Modelled figures have other
-//! names than measured ones in all, so that nobody adds them up.
+//! The report of `wattlock measure`, as text, as JSON and as metrics. Modelled figures have other
+//! names than measured ones everywhere, to prevent their addition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -22,13 +22,13 @@ use crate::args;
 pub struct Report<'a> {
     args: &'a args::Measure,
     root: Option<String>,
-    runs: Vec<Told<'a>>,
+    runs: Vec<Accounted<'a>>,
     /// Index of the run in the middle.
     median: usize,
 }
 
-/// One run with what follows from it.
-struct Told<'a> {
+/// One run with the energies that follow from it.
+struct Accounted<'a> {
     run: &'a Run,
     sum: Energy,
     /// Without what the machine takes at rest, where that was looked at.
@@ -53,7 +53,7 @@ impl<'a> Report<'a> {
             let unknown = sum.class() == Class::Unavailable;
             let model = unknown.then(|| model(&args.meters, run.wall, run.cpu, 1.0));
             let net = idle.filter(|_| !run.window.domains.is_empty());
-            Told { run, sum, net: net.map(|idle| idle.net(&run.window)), model }
+            Accounted { run, sum, net: net.map(|idle| idle.net(&run.window)), model }
         });
         let runs: Vec<_> = runs.collect();
         let root = other(root).map(|root| root.display().to_string());
@@ -71,7 +71,7 @@ impl<'a> Report<'a> {
             bytes: self.args.bytes,
             median_run: self.median,
             advice: advice.collect(),
-            runs: self.runs.iter().map(|told| told.entry(self.args.bytes)).collect(),
+            runs: self.runs.iter().map(|one| one.entry(self.args.bytes)).collect(),
         };
         // By way of a value, for the keys have always been in the order of the alphabet.
         Ok(serde_json::to_string(&serde_json::to_value(document)?)?)
@@ -83,24 +83,25 @@ impl<'a> Report<'a> {
         let mut text = format!("wattlock: {program}");
         if self.runs.len() > 1 {
             let mut table = Columns::new("<").indented();
-            for (index, told) in self.runs.iter().enumerate() {
-                let energy = told.model.as_ref().map_or(&told.sum, |(gross, _)| gross);
-                let wall = told.run.wall.as_secs_f64();
+            for (index, one) in self.runs.iter().enumerate() {
+                let energy = one.model.as_ref().map_or(&one.sum, |(gross, _)| gross);
+                let wall = one.run.wall.as_secs_f64();
                 table.row([format!("run {}", index + 1), format!("{wall:.3} s, {energy}")]);
             }
             text += &format!("\n{table}  run {}, the one in the middle:", self.median + 1);
         }
-        let Some(told) = self.runs.get(self.median) else { return text };
+        let Some(one) = self.runs.get(self.median) else { return text };
         let mut table = Columns::new("<").indented();
-        told.rows(self.args.bytes, |name, value| table.row([name.to_owned(), value]));
+        one.rows(self.args.bytes, |name, value| table.row([name.to_owned(), value]));
         text += &format!("\n{}", table.to_string().trim_end());
         for caveat in self.caveats() {
             text += &format!("\n  note: {}", caveat.advice());
         }
-        if told.model.is_some() {
-            text += "\n  no joules were measured; `wattlock doctor` says why, and what would help";
-        } else if told.net.is_none() {
-            text += "\n  note: gross, with what the machine takes at rest; --idle-baseline tells net, too";
+        if one.model.is_some() {
+            text += "\n  no energy was measured; `wattlock doctor` shows why, and what helps";
+        } else if one.net.is_none() {
+            text +=
+                "\n  note: gross, including idle power; --idle-baseline also reports net energy";
         }
         text
     }
@@ -108,25 +109,29 @@ impl<'a> Report<'a> {
     /// What the run in the middle took.
     pub fn metrics(&self) -> Metrics {
         let mut metrics = Metrics::default();
-        let Some(told) = self.runs.get(self.median) else { return metrics };
-        // Arguments are nobody's business: a collector shows them to everybody.
+        let Some(one) = self.runs.get(self.median) else { return metrics };
+        // Arguments may be secret, and a collector shows its labels to all its users.
         let command = self.command().swap_remove(0);
         let mut gauge = |name: &str, help: &str, value| {
             metrics.gauge(name, help, &[("command", &*command)], value);
         };
-        gauge("wattlock_wall_seconds", "Wall time of the command", told.run.wall.as_secs_f64());
-        gauge("wattlock_cpu_seconds", "User and system time", told.run.cpu.as_secs_f64());
-        gauge("wattlock_exit_code", "As a shell tells it", code(told.run.status).into());
+        gauge("wattlock_wall_seconds", "Wall time of the command", one.run.wall.as_secs_f64());
+        gauge("wattlock_cpu_seconds", "User and system time", one.run.cpu.as_secs_f64());
+        gauge(
+            "wattlock_exit_code",
+            "Exit code of the command, as a shell reports it",
+            code(one.run.status).into(),
+        );
         if let Some(bytes) = self.args.bytes {
             gauge("wattlock_worked_bytes", "What one run works through", bytes as f64);
         }
         let joules = |energy: &Energy| energy.figure("J", |joules| joules);
-        for domain in &told.run.window.domains {
+        for domain in &one.run.window.domains {
             let labels = [("command", &*command), ("domain", domain.name.as_str())];
             metrics.figure(("domain_energy", "joules"), &labels, joules(&domain.energy).as_ref());
         }
         let labels = [("command", &*command)];
-        for priced in told.priced() {
+        for priced in one.priced() {
             let stem = if priced.key.ends_with("net_") { "net_energy" } else { "energy" };
             metrics.figure((stem, "joules"), &labels, joules(&priced.energy).as_ref());
         }
@@ -140,24 +145,24 @@ impl<'a> Report<'a> {
 
     fn caveats(&self) -> BTreeSet<Caveat> {
         let mut caveats = BTreeSet::new();
-        for told in &self.runs {
-            let windows = [Some(&told.run.window), told.net.as_ref()];
+        for one in &self.runs {
+            let windows = [Some(&one.run.window), one.net.as_ref()];
             for window in windows.into_iter().flatten() {
                 caveats.extend(window.domains.iter().flat_map(|domain| domain.energy.caveats()));
             }
             // That a machine without any counter lacks a domain is said better.
-            let counted = !told.run.window.domains.is_empty();
-            caveats.extend(told.sum.caveats().filter(|_| counted));
-            caveats.extend(told.model.iter().flat_map(|(gross, _)| gross.caveats()));
+            let counted = !one.run.window.domains.is_empty();
+            caveats.extend(one.sum.caveats().filter(|_| counted));
+            caveats.extend(one.model.iter().flat_map(|(gross, _)| gross.caveats()));
         }
         caveats
     }
 }
 
 /// The run in the middle by joules, where all have them, else by time.
-fn middle(runs: &[Told<'_>]) -> usize {
+fn middle(runs: &[Accounted<'_>]) -> usize {
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    if runs.iter().all(|told| told.sum.best().is_some()) {
+    if runs.iter().all(|one| one.sum.best().is_some()) {
         order.sort_by_key(|index| runs[*index].sum.best());
     } else {
         order.sort_by_key(|index| runs[*index].run.wall);
@@ -165,7 +170,7 @@ fn middle(runs: &[Told<'_>]) -> usize {
     order.get(order.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
-impl Told<'_> {
+impl Accounted<'_> {
     fn rows(&self, bytes: Option<u64>, mut row: impl FnMut(&str, String)) {
         for (index, domain) in self.run.window.domains.iter().enumerate() {
             let apart = if domain.in_sum { "" } else { ", not in the sum" };
@@ -215,7 +220,7 @@ impl Told<'_> {
         (self.run.window.wall.saturating_sub(self.run.wall), self.run.own_cpu)
     }
 
-    /// The energies that figures are told of: gross, and net where that is known.
+    /// The energies that figures derive from: gross, and net if it is known.
     fn priced(&self) -> Vec<Priced> {
         // The counters ran from before the command was started until after it had ended.
         let (window, wall) = (self.run.window.wall, self.run.wall);

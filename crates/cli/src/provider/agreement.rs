@@ -88,8 +88,8 @@ impl OpenSsl {
         let statistics = SharedTable::new().context("cannot make a memory file")?;
         let configuration = directory.join("openssl.cnf");
         let setting = statistics.setting();
-        let told = Configuration { module, statistics: Some(&setting), settings: &[] };
-        fs::write(&configuration, told.text().map_err(unavailable)?)?;
+        let settings = Configuration { module, statistics: Some(&setting), settings: &[] };
+        fs::write(&configuration, settings.text().map_err(unavailable)?)?;
         let directory = directory.to_owned();
         let (version, before, disagreed) =
             (String::new(), Cell::new(Counts::default()), Cell::new(false));
@@ -101,7 +101,7 @@ impl OpenSsl {
 
     /// The program, with the provider or without, in the check's directory.
     pub fn command(&self, by: By) -> Command {
-        // Whatever happens, it ends.
+        // Limits its run time.
         let mut command = Command::new("timeout");
         command.arg(LONGEST_S).arg(&self.program).current_dir(&self.directory);
         command.env_remove("OPENSSL_MODULES").env_remove("OPENSSL_CONF_INCLUDE");

@@ -75,7 +75,7 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
         return Ok(ExitCode::SUCCESS);
     }
     if checked.is_empty() {
-        say!("OpenSSL takes no cipher from the provider");
+        say!("OpenSSL uses no cipher of the provider");
     }
     Ok(FAILURE.into())
 }

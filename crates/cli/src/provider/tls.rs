@@ -12,7 +12,7 @@ use super::agreement::{By, Checked, OpenSsl};
 /// A cipher suite, and the cipher that libssl asks for first.
 struct Suite {
     name: &'static str,
-    /// As `s_server` and `s_client` are told.
+    /// Options for `s_server` and `s_client`.
     options: [&'static str; 3],
     cipher: &'static str,
 }
@@ -44,8 +44,8 @@ pub fn uses(cipher: &str) -> bool {
 
 /// A page of every suite for which the provider has the cipher, sealed by it and opened by it.
 ///
-/// For suites with SHA-1 and SHA-256, libssl takes a composite of cipher and MAC whoever has one, so
-/// that a provider without composites is not asked.
+/// For suites with SHA-1 and SHA-256, libssl takes a composite of cipher and MAC from any provider
+/// that has one, and does not use a provider without composites.
 ///
 /// # Errors
 /// That files cannot be written, or no server can be started.
@@ -101,7 +101,7 @@ fn got(openssl: &OpenSsl, suite: &Suite, server: By, client: By) -> anyhow::Resu
     let answer = asking.wait_with_output()?;
     serving.end()?;
     let Some(head) = answer.stdout.windows(4).position(|four| four == b"\r\n\r\n") else {
-        bail!("no page came: {}", String::from_utf8_lossy(&answer.stderr).trim());
+        bail!("no page received: {}", String::from_utf8_lossy(&answer.stderr).trim());
     };
     Ok(answer.stdout[head + 4..].to_vec())
 }
@@ -132,7 +132,7 @@ impl Serving {
             let line = line?;
             if let Some(address) = line.strip_prefix("ACCEPT") {
                 let port = address.rsplit(':').next().and_then(|port| port.trim().parse().ok());
-                return Ok((serving, port.with_context(|| format!("{line:?} tells no port"))?));
+                return Ok((serving, port.with_context(|| format!("{line:?} names no port"))?));
             }
         }
         bail!("openssl s_server ended before it listened");

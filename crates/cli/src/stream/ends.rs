@@ -59,7 +59,7 @@ impl Findings {
         found.code = found.code.max(code);
     }
 
-    /// Tells what it hears.
+    /// Returns a listener that reports notices.
     pub fn listener(&self) -> impl Fn(Notice) + Send + Sync + use<> {
         let findings = self.clone();
         move |notice| findings.hear(notice)
@@ -67,41 +67,41 @@ impl Findings {
 
     fn hear(&self, notice: Notice) {
         match notice {
-            Notice::Cut { who, why } => self.tell(&format!("{who} was cut: {why}")),
-            Notice::Waits { output, why } => self.tell_always(&format!(
+            Notice::Cut { who, why } => self.report(&format!("{who} was cut: {why}")),
+            Notice::Waits { output, why } => self.report_always(&format!(
                 "cannot write to {output}: {why}; retrying, and senders wait"
             )),
-            Notice::GoesOn { output } => self.tell(&format!("writing to {output} again")),
-            Notice::PeerLost { who, why, units } => self.tell_always(&format!(
+            Notice::GoesOn { output } => self.report(&format!("writing to {output} again")),
+            Notice::PeerLost { who, why, units } => self.report_always(&format!(
                 "lost the connection to {who}: {why}; {units} units sent over it may be lost"
             )),
             Notice::Dropped { who, why, units } => {
                 self.note(FAILURE);
-                self.tell_always(&format!("dropped {units} units for {who}: {why}"));
+                self.report_always(&format!("dropped {units} units for {who}: {why}"));
             }
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 if let Some(error) = failure {
                     self.note(if error.is_authentication() { AUTHENTICATION } else { FAILURE });
-                    self.tell_always(&format!("{who}: {error}"));
+                    self.report_always(&format!("{who}: {error}"));
                 }
                 if stopped {
                     self.note(FAILURE);
-                    self.tell_always(&format!("{who}: stopped in the middle of a stream"));
+                    self.report_always(&format!("{who}: stopped in the middle of a stream"));
                 }
                 if unfinished > 0 {
-                    self.tell_always(&format!(
+                    self.report_always(&format!(
                         "{who}: {unfinished} connections had not ended there, or go on in a file \
                          that was not given; what was whole of them was released"
                     ));
                 }
                 if cut > 0 {
                     self.note(FAILURE);
-                    self.tell_always(&format!(
+                    self.report_always(&format!(
                         "{who}: {cut} connections had been cut when they were sealed"
                     ));
                 }
                 if headless > 0 {
-                    self.tell_always(&format!(
+                    self.report_always(&format!(
                         "{who}: {headless} connections began in an earlier file, which was not given"
                     ));
                 }
@@ -110,14 +110,14 @@ impl Findings {
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn report(&self, text: &str) {
         if !self.quiet {
-            self.tell_always(text);
+            self.report_always(text);
         }
     }
 
     /// Prints a line, unless there were too many of them in this minute.
-    fn tell_always(&self, text: &str) {
+    fn report_always(&self, text: &str) {
         let mut found = lock(&self.found);
         if found.minute.is_none_or(|minute| minute.elapsed() > Duration::from_secs(60)) {
             (found.minute, found.printed) = (Some(Instant::now()), 0);
@@ -194,7 +194,7 @@ pub fn outlet(
                 && segments(args) == Segments::Continue
                 && segment != shown.to_string()
             {
-                findings.tell(&format!("{shown} exists and is kept; writing to {segment}"));
+                findings.report(&format!("{shown} exists and is kept; writing to {segment}"));
             }
             Ok(Box::new(files))
         }

@@ -1,4 +1,4 @@
-//! The joules of this machine while a stream runs, counted beside it.
+//! Measures the joules of this machine while a stream runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::args;
 use crate::keys;
 
-/// A key for sealing, and the header that tells it; none if it is from a file.
+/// A key for sealing, and the header that wraps it; the header is empty for a key from a file.
 pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> {
     if let Some(path) = &args.key_file {
         return Ok((read(path)?, Vec::new()));

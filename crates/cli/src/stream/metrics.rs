@@ -104,7 +104,7 @@ pub async fn serve(listener: TcpListener, text: impl Fn() -> String) {
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        // Whoever comes when there are as many as may be finds the door closed.
+        // Drops connections above the limit.
         let Ok(permit) = Arc::clone(&several).try_acquire_owned() else { continue };
         let text = text();
         tokio::spawn(async move {

@@ -36,7 +36,7 @@ pub struct Service<'a> {
 enum Over {
     /// The input did.
     Ended(Result<(), Error>),
-    /// Somebody wants it.
+    /// A signal asked for it.
     Stopped,
     /// Nothing can go out any more.
     Failed,
@@ -48,7 +48,7 @@ enum Input {
     Stdin(oneshot::Receiver<Result<(), Error>>, Stop),
 }
 
-/// The signals that end it in good order; whoever sends another is obeyed at once.
+/// The signals that end it in good order; any other ends it at once.
 struct Signals([Signal; 3]);
 
 /// Bytes a second, looked at again and again.
@@ -96,7 +96,7 @@ impl Service<'_> {
                 .name("stdin".into())
                 .spawn(move || {
                     let ended = pump(&mut stdin, &mut *lane, &window, &stopped, &counters);
-                    // Nobody listens once the program ends.
+                    // The receiver is gone once the program ends.
                     let _ = sender.send(ended);
                 })
                 .context("cannot start a thread")?;
@@ -155,7 +155,7 @@ impl Service<'_> {
                 && let Ok(room) = self.live.reserve(Sealing::NEEDS).await
                 && let Err(error) = sealing.rotate(room)
             {
-                say!("the next file could not be begun: {error}");
+                say!("cannot start the next file: {error}");
             }
             if line.is_shown() {
                 let stats = self.live.stats();
@@ -177,7 +177,7 @@ impl Service<'_> {
         .await;
     }
 
-    /// Delivers what was taken in, and tells what was not.
+    /// Delivers accepted messages, and reports those that it cannot deliver.
     async fn end(
         self,
         over: Over,
@@ -187,7 +187,7 @@ impl Service<'_> {
         let Self { args, way, live, findings } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
-        // A sink that works is waited for as long as it takes, unless somebody wants an end.
+        // Waits for a working sink without a limit, unless a signal asked for the end.
         let mut deadline = (!matches!(over, Over::Ended(Ok(())))).then(|| started + patience);
         let is_read = matches!(over, Over::Ended(_));
         if let Over::Ended(Err(error)) = &over
@@ -208,7 +208,7 @@ impl Service<'_> {
             let Ok(room) = live.reserve(Sealing::NEEDS).await else { return };
             is_ended.set(true);
             if let Err(error) = sealing.finish(room) {
-                say!("the stream could not be ended: {error}");
+                say!("cannot end the stream: {error}");
                 findings.note(FAILURE);
             }
         };
@@ -312,7 +312,7 @@ impl Input {
 /// How long a thread that was stopped may take to notice.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Tells how it ended, and gives the code.
+/// Reports how it ended, and returns the exit code.
 fn conclude(
     args: &args::Stream,
     way: &Way,
@@ -329,7 +329,7 @@ fn conclude(
         findings.note(FAILURE);
     }
     if undelivered > 0 {
-        say!("{undelivered} units that were taken in were not delivered");
+        say!("{undelivered} accepted units were not delivered");
         findings.note(FAILURE);
     }
     let stopped_early = args.open && args.listen.is_none() && !is_read && findings.opened() == 0;

@@ -1,4 +1,4 @@
-//! One line that tells how it goes, on a terminal.
+//! A status line on a terminal.
 
 use std::io::IsTerminal;
 

@@ -104,7 +104,7 @@ fn resume_checks_what_is_there_and_does_the_rest() {
     assert_exit(&place.protect(&[&files[0]]), 0);
     assert_exit(&place.protect(&[&files[1]]), 0);
     let resume = [OsStr::new("--resume"), OsStr::new("-i"), key.as_os_str()];
-    // One output is whole, one is damaged in a byte that only its tag tells, one is not there.
+    // One output is whole, one has a changed byte that only its tag shows, one is missing.
     let mut bytes = fs::read(place.path("d/b.wlk")).unwrap();
     bytes[50_000] ^= 1;
     fs::write(place.path("d/b.wlk"), bytes).unwrap();
@@ -137,7 +137,7 @@ fn resume_of_unprotect_compares_with_the_container() {
     fs::write(place.path("d/b"), b"not what was sealed").unwrap();
     let mut args: Vec<&OsStr> = vec![OsStr::new("--json"), OsStr::new("--resume")];
     args.extend(sealed.iter().map(|path| path.as_os_str()));
-    // What differs is no half of an earlier run, but somebody's work.
+    // An output that differs is the user's work, not a partial output of an earlier run.
     let made = place.open("unprotect", &args);
     assert_exit(&made, 1);
     assert_eq!(statuses(&made), ["done", "failed", "kept"]);
@@ -185,7 +185,7 @@ fn resume_touches_nothing_that_is_not_its_own() {
         assert_exit(&place.protect(&args), 1);
         assert_eq!(fs::read(&notes).unwrap(), b"my notes");
     }
-    // Nor is a container for somebody else, or of something else.
+    // Nor is a container for another recipient, or of another file.
     fs::remove_file(&notes).unwrap();
     assert_exit(&place.protect(&[&file]), 0);
     let before = fs::read(&notes).unwrap();

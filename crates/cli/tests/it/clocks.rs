@@ -51,7 +51,7 @@ fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
     let mut quick = UnixStream::connect(&socket).unwrap();
     quick.write_all(b"\0\0\0\x04ping").unwrap();
     machine.until(|machine| machine.clock(0) == "800000");
-    // They promise more than there is memory for: most have to wait, with bytes that nobody reads.
+    // They promise more than there is memory for: most have to wait, with unread bytes.
     let slow: Vec<_> = (0..200)
         .map(|_| {
             let mut stream = UnixStream::connect(&socket).unwrap();
@@ -93,7 +93,7 @@ fn a_stream_says_which_clocks_it_would_have_set() {
 }
 
 #[test]
-fn a_guardian_that_nobody_started_is_refused() {
+fn a_guardian_without_a_parent_is_refused() {
     let alone = wattlock().args(["restore", "--guardian"]).output().unwrap();
     assert_exit(&alone, 1);
     assert!(stderr(&alone).contains("guardian"), "{}", stderr(&alone));

@@ -177,7 +177,7 @@ fn only_some_operations() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_told_before_anything_is_measured() {
+fn a_cache_that_cannot_be_written_is_reported_before_anything_is_measured() {
     let cache = Cache::empty();
     fs::write(cache.0.path().join("file"), "").unwrap();
     let place = cache.0.path().join("file/below");
@@ -198,7 +198,7 @@ fn a_cache_that_cannot_be_written_is_told_before_anything_is_measured() {
 }
 
 #[test]
-fn profiles_that_cannot_be_used_are_told_and_kept() {
+fn unusable_profiles_are_reported_and_kept() {
     let cache = Cache::calibrated();
     let good: Value = serde_json::from_slice(&fs::read(cache.file()).unwrap()).unwrap();
     let mut other = good.clone();
@@ -268,6 +268,6 @@ fn joules_from_files_in_place_of_sensors_are_not_kept() {
     assert_exit(&ran, 0);
     let said = stderr(&ran);
     assert!(said.contains("NOT from this machine"), "{said}");
-    assert!(said.contains("no joules were counted beyond doubt"), "{said}");
+    assert!(said.contains("no energy was measured reliably"), "{said}");
     assert!(!fs::read_to_string(cache.file()).unwrap().contains("energy"));
 }

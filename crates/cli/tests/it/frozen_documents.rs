@@ -27,7 +27,7 @@ fn journals_restore_the_clocks() {
             }
             let journal = root.join("run/wattlock/journal.json");
             write(&journal, &fs::read(corpus.folder.join(file.name)).unwrap());
-            // As the program itself makes them: for nobody else.
+            // As the program makes them: for its user only.
             let mode = fs::Permissions::from_mode;
             fs::set_permissions(journal.parent().unwrap(), mode(0o700)).unwrap();
             fs::set_permissions(&journal, mode(0o600)).unwrap();

@@ -88,7 +88,7 @@ fn plain() -> Vec<u8> {
 const AFTER_OPENING: u64 = 92;
 
 #[test]
-fn a_container_is_right_and_the_program_ends_whatever_the_driver_does() {
+fn a_container_is_right_and_the_program_ends_after_any_driver_fault() {
     let Some(machine) = Machine::new() else { return };
     let launch = AFTER_OPENING + 2;
     for (faults, expected) in [

@@ -63,7 +63,7 @@ fn directories_links_and_pipes() {
     let made = place.protect(&[&directory]);
     assert_exit(&made, 2);
     assert!(stderr(&made).contains("--recursive"));
-    // A link that is named outright is read through; its container stands beside the link.
+    // A link named on the command line is followed; its container goes into the link's folder.
     let file = place.write("elsewhere", b"text");
     let link = place.path("d/link");
     symlink(&file, &link).unwrap();
@@ -99,7 +99,7 @@ fn what_may_not_be_read_or_written() {
     fs::set_permissions(&forbidden, fs::Permissions::from_mode(0o555)).unwrap();
     let program = place.path("program");
     install(env!("CARGO_BIN_EXE_wattlock"), &program);
-    let as_nobody = |args: &[&OsStr]| {
+    let unprivileged = |args: &[&OsStr]| {
         let mut command = Command::new(&program);
         if is_root() {
             command.uid(65534).gid(65534);
@@ -107,18 +107,19 @@ fn what_may_not_be_read_or_written() {
         command.stdin(Stdio::null()).args(["protect", "-r", &place.recipient]).args(args);
         command.output().unwrap()
     };
-    let made: Output = as_nobody(&[file.as_os_str(), OsStr::new("-o-")]);
+    let made: Output = unprivileged(&[file.as_os_str(), OsStr::new("-o-")]);
     assert_exit(&made, 1);
     assert!(stderr(&made).contains("secret") && stderr(&made).contains("ermission"));
     let readable = place.write("readable", b"text");
     fs::set_permissions(&readable, fs::Permissions::from_mode(0o644)).unwrap();
-    let made = as_nobody(&[readable.as_os_str(), OsStr::new("--out-dir"), forbidden.as_os_str()]);
+    let made =
+        unprivileged(&[readable.as_os_str(), OsStr::new("--out-dir"), forbidden.as_os_str()]);
     assert_exit(&made, 1);
     assert!(stderr(&made).contains("forbidden"), "{}", stderr(&made));
     assert!(names(&forbidden).is_empty());
-    assert_exit(&as_nobody(&[OsStr::new("/nonexistent/file")]), 1);
+    assert_exit(&unprivileged(&[OsStr::new("/nonexistent/file")]), 1);
     let missing = OsStr::new("/nonexistent/out");
-    assert_exit(&as_nobody(&[readable.as_os_str(), OsStr::new("-o"), missing]), 1);
+    assert_exit(&unprivileged(&[readable.as_os_str(), OsStr::new("-o"), missing]), 1);
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     let made = place.protect(&[OsStr::new("-o/dev/stdout"), file.as_os_str()]);
     assert!(made.stdout.starts_with(b"wattlock/v1"));
-    // As the output of a batch, whose names nobody chose.
+    // As the output of a batch, whose names are derived.
     let device = place.path("d/f.wlk");
     assert!(Command::new("mkfifo").arg(&device).status().unwrap().success());
     assert_exit(&place.protect(&[OsStr::new("-f"), file.as_os_str()]), 2);

@@ -187,7 +187,7 @@ fn data_key(place: &Place, sealed: &Path) -> (String, String) {
 }
 
 #[test]
-fn a_container_of_age_is_found_out_whatever_its_name() {
+fn a_container_of_age_is_detected_under_any_name() {
     if !installed("age") {
         return;
     }
@@ -199,7 +199,7 @@ fn a_container_of_age_is_found_out_whatever_its_name() {
     assert_exit(&place.open("verify", &[&sealed]), 0);
     let shown = wattlock().arg("inspect").arg(&sealed).output().unwrap();
     assert!(stdout(&shown).contains("age v1"));
-    // Its name does not tell the output's, and nothing is sealed in it that does.
+    // The output's name follows neither from its name nor from sealed metadata.
     assert_exit(&place.open("unprotect", &[&sealed]), 2);
     assert_exit(&place.open("unprotect", &[sealed.as_os_str(), OsStr::new("-o-")]), 0);
 }

@@ -11,12 +11,12 @@ use wattlock_testing::{has_program, wait_until};
 
 use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
 
-/// A native post-quantum identity by its form; what it spells is nobody's key.
+/// A text in the form of a native post-quantum identity; it is no real key.
 fn post_quantum_identity() -> String {
     format!("AGE-SECRET-KEY-PQ-1{}", "Q".repeat(58))
 }
 
-/// An identity file with a post-quantum identity on line 3, beside the one of `key.txt`.
+/// An identity file with the identity of `key.txt`, and a post-quantum one on line 3.
 fn mixed_text(place: &Place) -> String {
     let own = fs::read_to_string(place.path("key.txt")).unwrap();
     let own = own.lines().last().unwrap();

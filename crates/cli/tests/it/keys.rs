@@ -60,7 +60,7 @@ fn a_passphrase_from_a_file_a_descriptor_or_the_environment() {
     let empty = place.write("empty", b"\n");
     let from_empty = [OsStr::new("-f"), OsStr::new("--passphrase-file"), empty.as_os_str()];
     assert_exit(&protect(&[&from_empty[..], &[file.as_os_str()]].concat()), 2);
-    // Without a terminal there is nobody to ask; the error says what to do instead.
+    // Without a terminal it cannot ask; the error says what to do instead.
     let asked = wattlock().args(["unprotect", "-p"]).arg(&sealed).output().unwrap();
     assert_exit(&asked, 2);
     assert!(stderr(&asked).contains("--passphrase-file"), "{}", stderr(&asked));
@@ -81,7 +81,7 @@ fn a_passphrase_stands_alone() {
         .output()
         .unwrap();
     assert_exit(&made, 2);
-    assert!(stderr(&made).contains("stands alone"), "{}", stderr(&made));
+    assert!(stderr(&made).contains("must be the only one"), "{}", stderr(&made));
     assert_eq!(place.names(), ["f"]);
 }
 
@@ -244,7 +244,7 @@ fn rekey_changes_the_recipients_and_not_the_payload() {
             .unwrap();
         assert_exit(&opened, 0);
         assert!(opened.stdout == pattern(500_000));
-        // To a passphrase, and what is sealed beside the payload is still there.
+        // To a passphrase; the sealed metadata is still there.
         let secret = place.write("secret", b"a new passphrase\n");
         let args = [OsStr::new("--new-passphrase-file"), secret.as_os_str()];
         let args = [&args[..], &[OsStr::new("--work-factor=10")]].concat();

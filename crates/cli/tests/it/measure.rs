@@ -139,7 +139,7 @@ fn without_sensors_there_is_a_model_that_says_so() {
     let ran = machine.measure(&args).output().unwrap();
     assert_exit(&ran, 0);
     let said = stderr(&ran);
-    assert!(said.contains("no joules were measured"), "{said}");
+    assert!(said.contains("no energy was measured"), "{said}");
     assert!(!said.contains('±') && !said.contains("measured:"), "{said}");
     for line in said.lines().filter(|line| line.contains(" J") || line.contains("nJ/B")) {
         let modelled = line.contains("(model, not measured)") && line.contains('~');
@@ -238,7 +238,7 @@ fn metrics_of_models_have_names_of_their_own() {
     assert!(metrics.contains("\nwattlock_modelled_energy_upper_joules{"), "{metrics}");
     assert!(!metrics.contains("measured_energy"), "{metrics}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
-    assert_eq!(mode & 0o444, 0o444, "the collector is somebody else");
+    assert_eq!(mode & 0o444, 0o444, "the collector is another user");
     let mark = machine.0.path().join("mark");
     for wrong in ["/no/such/folder/x.prom", "/tmp"] {
         let args = ["--prometheus", wrong, "--", "touch", mark.to_str().unwrap()];
@@ -295,9 +295,9 @@ fn keys_and_escapes_are_not_shown() {
         ]);
         let ran = command.output().unwrap();
         assert_exit(&ran, 0);
-        let told = stderr(&ran).to_owned() + &fs::read_to_string(&metrics).unwrap();
+        let output = stderr(&ran).to_owned() + &fs::read_to_string(&metrics).unwrap();
         for secret in ["KEY-1Q", "key-1q", "hunter2", "\u{1b}"] {
-            assert!(!told.contains(secret), "{secret}: {told}");
+            assert!(!output.contains(secret), "{secret}: {output}");
         }
     }
 }
@@ -329,7 +329,7 @@ fn two_domains_of_one_name_are_two() {
 }
 
 #[test]
-fn a_meter_beside_the_machine() {
+fn an_external_meter() {
     let machine = Machine::without_sensors();
     let meter = "while :; do echo '40 W ± 1'; sleep 0.05; done";
     let args = ["--meter", meter, "--json", "--", "sleep", "1"];
@@ -346,7 +346,7 @@ fn a_meter_beside_the_machine() {
 }
 
 #[test]
-fn a_meter_ends_with_whoever_asked_for_it() {
+fn a_meter_ends_with_the_program_that_started_it() {
     for signal in ["KILL", "TERM", "INT"] {
         let machine = Machine::without_sensors();
         let beat = machine.0.path().join("beat");
@@ -395,7 +395,7 @@ fn a_required_measurement_that_failed_meanwhile_ends_with_4_too() {
 }
 
 #[test]
-fn repetitions_are_all_told_and_end_at_a_failure() {
+fn all_repetitions_are_reported_and_end_at_a_failure() {
     let machine = Machine::with_a_counter();
     let work = machine.one_joule();
     let ran = machine.measure(&["--repeat=3", "--json", "--", "sh", "-c", &work]).output().unwrap();

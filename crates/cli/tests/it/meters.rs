@@ -206,7 +206,7 @@ impl Drop for Ticking {
     }
 }
 
-/// A zone whose counter blocks once it is told to, as a driver's call may.
+/// A zone whose counter blocks on request, as a driver's call may.
 #[derive(Default)]
 struct Blocking {
     blocks: AtomicBool,
@@ -235,8 +235,8 @@ impl Tree for Blocking {
     }
 }
 
-/// A machine with a counter that blocks, and `measure` with a command that runs until it is told to
-/// end.
+/// A machine with a counter that blocks, and `measure` with a command that runs until it is asked
+/// to end.
 struct Blocked {
     tree: Arc<Blocking>,
     child: Child,

@@ -107,8 +107,7 @@ fn a_sealed_name_that_is_not_there_is_an_error() {
     assert_eq!(place.names(), ["f.wlk"]);
 }
 
-/// The container with other sealed metadata, as somebody makes it who means harm and knows the
-/// recipient.
+/// The container with other sealed metadata, as an attacker who knows the recipient makes it.
 fn forge(place: &Place, container: &Path, metadata: &[u8]) -> Vec<u8> {
     let bytes = fs::read(container).unwrap();
     let text = fs::read_to_string(place.path("key.txt")).unwrap();
@@ -216,7 +215,7 @@ fn folders_keep_their_modes() {
     let folders = tree(&place, &modes);
     let protect = ["protect", "-r", &place.recipient];
     assert_exit(&recursive(&place, "022", &protect, "tree", "safe"), 0);
-    assert_eq!(mode(place.path("safe")), 0o755, "made for nobody's folder, by the umask");
+    assert_eq!(mode(place.path("safe")), 0o755, "a new folder gets its mode from the umask");
     for folder in &folders {
         let (before, after) = (place.path(folder), place.path("safe").join(folder));
         assert_eq!(mode(&before), mode(&after), "protect, {}", folder.display());

@@ -108,7 +108,7 @@ fn sshd(place: &Place, configuration: &Path) -> (Server, u16) {
             before.push(line);
             before.last().is_some_and(|line| line.contains("Server listening"))
         }) {
-            // Somebody has to read on, or sshd would wait.
+            // Reads on, or sshd would block.
             std::thread::spawn(move || lines.for_each(drop));
             return (server, port);
         }
@@ -280,7 +280,7 @@ fn what_others_do_to_statistics_neither_ends_nginx_nor_hangs_stats() {
     }
     assert!(tables > 0, "no worker has a table");
 
-    // Somebody else's memory under such a name is passed over.
+    // Another program's memory under such a name is skipped.
     let mut junk = Command::new("python3")
         .args(["-c", JUNK, name])
         .stdin(Stdio::piped())

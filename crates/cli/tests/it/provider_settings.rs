@@ -41,8 +41,8 @@ fn the_configuration_is_read_by_openssl() {
         return;
     }
     // Any provider will do, under a path with everything that means something in such a file.
-    let told = Command::new("openssl").args(["version", "-m"]).output().unwrap();
-    let Some(folder) = stdout(&told).split('"').nth(1).map(str::to_owned) else {
+    let output = Command::new("openssl").args(["version", "-m"]).output().unwrap();
+    let Some(folder) = stdout(&output).split('"').nth(1).map(str::to_owned) else {
         return wattlock_testing::skip("openssl", "this OpenSSL has no folder of modules");
     };
     let Ok(module) = fs::read(Path::new(&folder).join("legacy.so")) else {
@@ -71,7 +71,7 @@ fn the_configuration_is_read_by_openssl() {
 }
 
 #[test]
-fn what_the_provider_is_told_is_what_it_takes() {
+fn the_provider_gets_its_settings() {
     let place = Place::new();
     let module = place.write("d/provider.so", b"not looked at");
     let config = |args: &[&str]| {

@@ -175,7 +175,7 @@ fn rekey_and_a_rename_at_any_time() {
         let mut rekey = wattlock();
         rekey.args(["rekey", "-r", &place.recipient, "-i"]).arg(place.path("key.txt")).arg(&target);
         let mut child = rekey.stderr(Stdio::null()).spawn().unwrap();
-        // Later in each round, by what another program takes to start so many times.
+        // Later in each round: starting another program takes time.
         for _ in 0..round / 2 {
             Command::new("true").status().unwrap();
         }

@@ -214,7 +214,7 @@ fn a_kept_container_replaces_only_an_original_without_more() {
 
 /// A folder may give new files an ACL; a file that has none does not get one by being replaced.
 #[test]
-fn an_acl_of_the_folder_lets_nobody_else_in() {
+fn an_acl_of_the_folder_lets_no_other_user_in() {
     let place = Place::new();
     let file = place.write("d/f", b"text");
     if !has_attributes(&file) {

@@ -180,7 +180,7 @@ fn a_passphrase_proves_itself() {
     }
 }
 
-/// A plugin may open what was wrapped for somebody else, as that of the tests does.
+/// A plugin may open what was wrapped for another recipient, as that of the tests does.
 #[test]
 fn a_plugin_proves_nothing() {
     if !installed("python3") {
@@ -257,7 +257,7 @@ fn replace_and_resume_finish_what_an_earlier_run_began() {
 fn a_sealed_name_is_resumed_too() {
     let place = Place::new();
     let sealed = place.container("report", &pattern(100_000));
-    let container = place.path("d/whatever");
+    let container = place.path("d/renamed");
     fs::rename(sealed, &container).unwrap();
     let run = |words: &[&str]| {
         let words: Vec<&OsStr> =
@@ -265,10 +265,10 @@ fn a_sealed_name_is_resumed_too() {
         place.open("unprotect", &words)
     };
     assert_exit(&run(&["-N"]), 0);
-    assert_eq!(place.names(), ["report", "whatever"]);
+    assert_eq!(place.names(), ["renamed", "report"]);
     assert_exit(&run(&["-N"]), 1);
     assert_exit(&run(&["-N", "--resume"]), 0);
-    assert_eq!(place.names(), ["report", "whatever"]);
+    assert_eq!(place.names(), ["renamed", "report"]);
     assert_exit(&run(&["-N", "--resume", "--replace"]), 0);
     assert_eq!(place.names(), ["report"]);
 }

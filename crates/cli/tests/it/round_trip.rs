@@ -34,7 +34,7 @@ fn sizes_around_every_boundary_in_both_formats() {
                 assert!(opened.stdout == plain, "{format}, {len} bytes, {threads} threads");
                 assert_exit(&place.open("verify", &[&sealed]), 0);
             }
-            // The same through pipes, where nobody knows the length.
+            // The same through pipes, where the length is unknown.
             let piped = with_input(
                 wattlock().args(["protect", "--format", format, "-r", &place.recipient]),
                 &plain,
@@ -77,7 +77,7 @@ fn name_mode_and_time_come_back() {
     assert_exit(&place.protect(&[&file]), 0);
     fs::remove_file(&file).unwrap();
     // The container itself may have changed hands; what is sealed counts.
-    let renamed = place.path("d/whatever.wlk");
+    let renamed = place.path("d/renamed.wlk");
     fs::rename(place.path("d/report.txt.wlk"), &renamed).unwrap();
     fs::set_permissions(&renamed, fs::Permissions::from_mode(0o600)).unwrap();
     assert_exit(&place.open("unprotect", &[OsStr::new("-N"), renamed.as_os_str()]), 0);
@@ -163,7 +163,7 @@ fn ranges_give_just_those_bytes_and_read_just_those_chunks() {
         assert_exit(&open("190000.."), 0);
         assert_exit(&open("60000..150000"), 3);
         assert_exit(&open("200001.."), 2);
-        // Of a container that was cut, nobody can say where it ends.
+        // The end of a truncated container is unknown.
         fs::write(&sealed, &fs::read(&sealed).unwrap()[..150_000]).unwrap();
         assert_exit(&open("200001.."), 3);
     }

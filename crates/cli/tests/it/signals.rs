@@ -126,7 +126,7 @@ fn a_reader_that_goes_away_is_an_error_not_a_panic() {
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_is_no_panic() {
+fn an_unread_standard_error_is_no_panic() {
     let place = Place::new();
     let full = || fs::File::options().write(true).open("/dev/full").unwrap();
     let missing = wattlock().args(["verify", "-p"]).stderr(full()).status().unwrap();

@@ -49,7 +49,7 @@ fn a_key_file_opens_what_it_sealed_and_another_does_not() {
     assert_exit(&refused, 3);
     assert!(refused.stdout.is_empty());
     assert_exit(&with(&short, &[], b""), 2);
-    // Whoever brings the wrong kind of key is told so.
+    // The wrong kind of key is an error.
     let identity = place.path("key.txt");
     let refused =
         with_input(wattlock().args(["stream", "--open", "-i"]).arg(identity), &made.stdout);
@@ -152,7 +152,7 @@ fn many_connections(users: usize, most_memory: u64) {
     gateway.wait_for("wattlock_stream_connections_open 0");
     assert_exit(&gateway.stop(), 0);
     let output = crate::support::stream::open(&place, &std::fs::read(&file).unwrap());
-    // All of them were cut, and that is told.
+    // All of them were cut, and reported.
     assert_exit(&output, 1);
     let found = String::from_utf8_lossy(&output.stdout).matches("message of ").count();
     assert_eq!(found, users);
@@ -180,9 +180,9 @@ fn metrics_tell_what_was_done_and_keep_the_classes_of_joules_apart() {
     assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains("wattlock_stream_delay_seconds_bucket{le=\"+Inf\"} "), "{text}");
     let classes = ["measured", "integrated", "attributed", "modelled"];
-    let told: Vec<_> =
+    let found: Vec<_> =
         classes.iter().filter(|class| text.contains(&format!("wattlock_{class}_stream"))).collect();
-    assert!(told.len() <= 1, "{told:?}");
+    assert!(found.len() <= 1, "{found:?}");
     drop(peer);
     assert_exit(&gateway.stop(), 0);
 }
@@ -223,7 +223,7 @@ fn files_are_rotated_and_open_together_and_one_by_one() {
     assert_eq!(opened(&place, &files.concat()), bytes);
     let parts: Vec<_> = files.iter().map(|file| opened(&place, file)).collect();
     assert_eq!(parts.concat(), bytes);
-    // Not all of them: the end may be missing, and that is told; what is in between may not.
+    // Not all of them: the end may be missing, which is reported; the middle may not.
     let beginning = open(&place, &files[..2].concat());
     assert_exit(&beginning, 0);
     assert!(stderr(&beginning).contains("go on in a file that was not given"));
@@ -240,7 +240,7 @@ fn files_are_rotated_and_open_together_and_one_by_one() {
 }
 
 #[test]
-fn nobody_puts_words_into_the_lines_of_others() {
+fn no_sender_writes_into_the_lines_of_others() {
     let place = Place::new();
     let socket = place.path("s");
     let file = place.path("out");

@@ -16,7 +16,7 @@ use crate::support::{Place, assert_exit, stderr};
 
 const LINE: usize = 1000;
 
-/// A gateway whose standard output nobody reads, and senders that have written all that they could.
+/// A gateway whose standard output is not read, and senders that have written all that they could.
 /// Returns how many bytes they have, and threads that finish their last lines.
 fn blocked(place: &Place, drain: &str) -> (Gateway, u64, Vec<JoinHandle<TcpStream>>) {
     let args = ["--framing", "ndjson", "--max-message", "64K", "--window", "1M", "--json"];
@@ -100,7 +100,7 @@ fn a_stream_has_its_last_frame_when_time_is_up_or_a_second_signal_comes() {
         gateway.signal("-TERM");
         if signals == 2 {
             // The first was heard.
-            wait_until("nobody can connect any more", || !socket.exists());
+            wait_until("no sender can connect any more", || !socket.exists());
             gateway.signal("-TERM");
         }
         let output = gateway.end();
@@ -120,7 +120,7 @@ fn lines(count: usize, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A gateway that was told to stop. Nobody has read its standard output so far, and its standard
+/// A gateway that was asked to stop. Its standard output has not been read so far, and its standard
 /// input is a pipe that stays open and still holds `last`. Returns that pipe, and all that was
 /// written to it.
 fn stopped_on_pipe(place: &Place, drain: &str, last: &[u8]) -> (Gateway, ChildStdin, Vec<u8>) {

@@ -13,7 +13,7 @@ use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with
 use wattlock_testing::{wait_for, wait_until};
 
 #[test]
-fn whatever_is_done_to_a_sealed_stream_nothing_forged_comes_out() {
+fn no_change_of_a_sealed_stream_makes_it_release_forged_data() {
     let place = Place::new();
     let bytes = pattern(200_000);
     let units_of = |stream: Vec<u8>| units(&stream);
@@ -88,7 +88,7 @@ fn a_message_above_the_limit_is_refused_and_what_came_before_it_is_not() {
 }
 
 #[test]
-fn a_connection_that_is_cut_is_told_and_the_others_go_on() {
+fn a_connection_that_is_cut_is_reported_and_the_others_go_on() {
     let place = Place::new();
     let socket = place.path("s");
     let file = place.path("out");
@@ -119,7 +119,7 @@ fn a_connection_that_is_cut_is_told_and_the_others_go_on() {
 }
 
 #[test]
-fn senders_that_never_finish_a_message_stop_nobody_and_are_ended() {
+fn senders_that_never_finish_a_message_block_no_others_and_are_ended() {
     let place = Place::new();
     let socket = place.path("s");
     let listen = format!("unix:{}", socket.display());
@@ -190,7 +190,7 @@ fn a_stalled_consumer_stops_the_producer_and_costs_no_memory() {
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
         assert!(kib < 192 << 10, "{kib} KiB");
-        // Nothing is lost: as soon as somebody reads, the rest comes.
+        // Nothing is lost: the rest comes as soon as the output is read.
         let mut out = Vec::new();
         child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
         assert!(child.wait().unwrap().success());
@@ -199,7 +199,7 @@ fn a_stalled_consumer_stops_the_producer_and_costs_no_memory() {
 }
 
 #[test]
-fn a_sink_that_closes_in_the_middle_is_a_failure_that_is_told() {
+fn a_sink_that_closes_in_the_middle_is_a_reported_failure() {
     let place = Place::new();
     // A pipe whose reader goes away.
     let mut child = stream(&place)
@@ -294,7 +294,7 @@ fn at_sigterm_a_sink_that_takes_nothing_is_waited_for_no_longer_than_was_said() 
 }
 
 #[test]
-fn after_sigkill_the_whole_frames_of_a_file_open_and_the_torn_tail_is_told() {
+fn after_sigkill_the_whole_frames_of_a_file_open_and_the_torn_tail_is_reported() {
     let place = Place::new();
     let file = place.path("out");
     let mut child = stream(&place).arg("-o").arg(&file).stdin(Stdio::piped()).spawn().unwrap();
@@ -316,7 +316,7 @@ fn after_sigkill_the_whole_frames_of_a_file_open_and_the_torn_tail_is_told() {
 }
 
 #[test]
-fn garbage_at_a_port_that_opens_harms_nobody() {
+fn garbage_at_a_port_that_opens_does_no_harm() {
     let place = Place::new();
     let file = place.path("out");
     let receiver = Gateway::start_with(

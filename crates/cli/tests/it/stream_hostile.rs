@@ -75,7 +75,7 @@ fn while_keys_are_looked_for_other_connections_go_on() {
         sealed.stdout
     });
     let quick = units(&sealed(&place, &["--max-message", "6"], b"quick\nagain\n"));
-    // The plugin says that it was asked, and answers once nobody holds this pipe open any more.
+    // The plugin reports the request, and answers once all ends of this pipe are closed.
     let held = place.path("held");
     assert!(Command::new("mkfifo").arg(&held).status().unwrap().success());
     let held = File::options().read(true).write(true).open(held).unwrap();

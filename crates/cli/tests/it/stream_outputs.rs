@@ -185,7 +185,7 @@ fn a_backend_that_refuses_or_resets_ends_only_its_own_connection() {
     let (mut first, mut second) = (connect(), connect());
     first.write_all(b"first 1\n").unwrap();
     second.write_all(b"second 1\n").unwrap();
-    // Nobody is there yet, and that is waited out.
+    // The backend does not listen yet, and the receiver retries.
     receiver.wait_for("wattlock_stream_output_waiting 1");
     let listener = UnixListener::bind(&backend).unwrap();
     let accept = || {

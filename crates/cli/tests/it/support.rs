@@ -141,7 +141,7 @@ pub fn stopped_in_the_middle(place: &Place, args: &[&str], file: &Path) -> Optio
 /// Long enough that no machine has read all of it before a test sees that it has begun.
 pub const SPARSE_LEN: u64 = 1 << 30;
 
-/// True if this process may do everything; then permissions have to be tested as somebody else.
+/// True if this process may do everything; then permissions have to be tested as another user.
 pub fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t")
 }

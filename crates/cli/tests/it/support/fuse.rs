@@ -1,4 +1,4 @@
-//! A real FUSE file system: `bindfs`, which has neither nameless files nor, if told so, attributes.
+//! A real FUSE file system: `bindfs`, without nameless files and, on request, without attributes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

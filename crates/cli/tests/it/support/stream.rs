@@ -72,7 +72,7 @@ impl Gateway {
         (gateway, pipe)
     }
 
-    /// Starts a program, which tells its address once it listens.
+    /// Starts a program, which prints its address once it listens.
     fn spawn(command: &mut Command) -> (Self, Receiver<String>) {
         let port = free_port();
         let metrics = format!("127.0.0.1:{port}");
