@@ -1,4 +1,4 @@
-//! Tells the crate which versions of its peers were compiled, and builds OpenSSL when asked to.
+//! Passes the versions of the compiled peers to the crate, and builds OpenSSL on request.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ fn main() {
     build_openssl();
 }
 
-/// Sets `VERSION_<crate>` for each peer crate: the version that Cargo.lock pins, since crates do
-/// not tell their own version at run time. Rather no version than a wrong one: where several lock
-/// files might be in force and disagree, it is unknown.
+/// Sets `VERSION_<crate>` for each peer crate to the version that Cargo.lock pins, since crates do
+/// not report their version at run time. If several lock files may apply and disagree, the version
+/// is unknown.
 fn export_versions() {
     let locks = lock_files();
     for path in &locks {

@@ -20,7 +20,7 @@ pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};
 pub use wattlock_host::flags::{Clocks, Devices, Meters, Places, threads};
 
-/// Reproduces the papers behind Wattlock, and measures it beside its peers.
+/// Reproduce the papers behind Wattlock, and benchmark it against other tools.
 #[derive(Debug, Parser)]
 #[command(name = "wattlock-lab", version, styles = STYLES, after_help = EXIT_CODES)]
 #[command(propagate_version = true, arg_required_else_help = true, max_term_width = 100)]

@@ -1,4 +1,4 @@
-//! `wattlock-lab bench`: claims, measured beside the peers in the same run.
+//! `wattlock-lab bench`: measures our claims, with the peers in the same run.
 
 pub mod blocks;
 mod blocks_gpu;

@@ -23,17 +23,17 @@ pub fn run(args: &args::Cipher) -> Ended {
         return list::print(args.json);
     }
     if args.json {
-        return Err(usage("--json is for --list; what a cipher prints is data"));
+        return Err(usage("--json requires --list"));
     }
     exit::check_stdin()?;
     exit::check_stdout()?;
     let name = args.alg.as_deref().unwrap_or_default();
     if name == "parc4-reuse" {
-        return Err(usage("parc4-reuse is no encryption: it is measured, and done nowhere else"));
+        return Err(usage("parc4-reuse reuses its key stream: only `bench ciphers` runs it"));
     }
     let algorithm = Algorithm::named(name).ok_or_else(|| {
-        let unknown = format!("there is no algorithm named {name:?}");
-        usage(exit::redact(&format!("{unknown}; `wattlock-lab cipher --list` names them all")))
+        let unknown = format!("unknown algorithm {name:?}");
+        usage(exit::redact(&format!("{unknown}; `wattlock-lab cipher --list` shows them all")))
     })?;
     let bytes = |what: &str, given: &Option<String>| match given {
         Some(text) => hex(what, text).map(Some),
@@ -76,19 +76,19 @@ fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow
     let wrong = if args.key2.is_some() && algorithm != Algorithm::Rc4a {
         "--key2 is for rc4a"
     } else if args.aad.is_some() && !gcm {
-        "--aad is for GCM; nothing else authenticates"
+        "--aad is for GCM: no other mode authenticates"
     } else if args.kernel.is_some() && !aes {
         "--kernel is for AES in ECB, CBC and CTR"
     } else if args.pad == Padding::Pkcs7 && block_len == 1 {
-        "--pad is for ECB and CBC; this takes messages of any length"
+        "--pad is for ECB and CBC: this cipher takes messages of any length"
     } else if args.block_size.is_some() && gcm {
-        "--block-size is not for GCM, whose tag covers the message as a whole"
+        "--block-size is not for GCM: its tag covers the whole message"
     } else if args.block_size == Some(0)
         || args.block_size.is_some_and(|size| size > WINDOW as u64 || size % grain(algorithm) != 0)
     {
         return Err(usage(match grain(algorithm) {
             1 => "--block-size must be 1 byte to 8M".to_owned(),
-            grain => format!("--block-size must be a multiple of {grain} bytes, and at most 8M"),
+            grain => format!("--block-size must be a multiple of {grain} bytes, at most 8M"),
         }));
     } else {
         return Ok(());
@@ -111,7 +111,7 @@ pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::K
         None => Ok(aes::Kernel::best()),
         Some(name) => aes::Kernel::named(name).map_err(|error| {
             let known = algorithm.kernels().join(", ");
-            usage(exit::redact(&format!("{error}; kernels of {algorithm} are {known}")))
+            usage(exit::redact(&format!("{error}; {algorithm} has the kernels {known}")))
         }),
     }
 }
@@ -120,7 +120,7 @@ pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::K
 pub fn hex(what: &str, text: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let digits = || text.chars().map(|c| c.to_digit(16));
     if digits().any(|digit| digit.is_none()) {
-        return Err(usage(format!("{what} must be hexadecimal digits and nothing else")));
+        return Err(usage(format!("{what} takes hexadecimal digits only")));
     }
     if text.len() % 2 == 1 {
         return Err(usage(format!("{what} has an odd number of hexadecimal digits")));
@@ -195,18 +195,18 @@ impl Cutter {
                 Ok(())
             }
             Direction::Decrypt if padded && len == 0 => {
-                Err(authentication("a padded message is at least one block; this is empty"))
+                Err(authentication("the input is empty; a padded message has at least one block"))
             }
             _ if window.len().is_multiple_of(block_len) => Ok(()),
             _ => {
                 let what = format!(
-                    "{} takes whole blocks of {block_len} bytes, and the input has {len}",
+                    "{} takes whole blocks of {block_len} bytes; the input has {len} bytes",
                     self.algorithm
                 );
                 Err(match self.direction {
-                    Direction::Encrypt => usage(what + "; --pad pkcs7 takes any length"),
+                    Direction::Encrypt => usage(what + "; use --pad pkcs7"),
                     Direction::Decrypt => {
-                        authentication(what + "; it was cut, or is no message of this cipher")
+                        authentication(what + ": it was cut, or another cipher made it")
                     }
                 })
             }

@@ -55,7 +55,7 @@ struct Hasher {
 impl Hasher {
     fn new(args: &args::Hash) -> anyhow::Result<Self> {
         if args.block_size.is_some() && args.alg != HashAlgorithm::ParallelHash256 {
-            return Err(usage("--block-size is for parallelhash256"));
+            return Err(usage("--block-size requires --alg parallelhash256"));
         }
         let block_size = args.block_size.unwrap_or(8192);
         if !(1..=MOST_BLOCK).contains(&block_size) {
@@ -72,7 +72,7 @@ impl Hasher {
         let kernel = match &args.kernel {
             None => KeccakKernel::best(),
             Some(name) => KeccakKernel::named(name).map_err(|error| {
-                usage(format!("{error}; kernels are {}", KeccakKernel::NAMES.join(", ")))
+                usage(format!("{error}; the kernels are {}", KeccakKernel::NAMES.join(", ")))
             })?,
         };
         let engine = Engine::new(args::threads(args.threads));
@@ -108,9 +108,7 @@ impl Hasher {
         for list in lists {
             let (expected, unparsed) = parse(&read(list)?);
             if unparsed > 0 {
-                let lines =
-                    if unparsed == 1 { "1 line holds" } else { &format!("{unparsed} lines hold") };
-                say!("{}: {lines} no digest", Shown(list));
+                say!("{}: skipped {} without a digest", Shown(list), count(unparsed, "line"));
                 failed = true;
             }
             for (_, file) in &expected {
@@ -119,7 +117,7 @@ impl Hasher {
                 }
             }
             if expected.is_empty() {
-                say!("{}: no digests in it", Shown(list));
+                say!("{}: no digests found", Shown(list));
                 failed = true;
             }
             for batch in expected.chunks(BATCH) {
@@ -173,7 +171,7 @@ fn read(list: &Path) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     reader.take(MOST_LIST + 1).read_to_end(&mut text).with_context(cannot)?;
     if text.len() as u64 > MOST_LIST {
-        anyhow::bail!("{} is longer than any list of digests", Shown(list));
+        anyhow::bail!("{} is too long for a list of digests (limit: 64M)", Shown(list));
     }
     Ok(text)
 }

@@ -1,4 +1,4 @@
-//! The program `wattlock-lab`: benches, reproductions of papers, and raw primitives.
+//! The program `wattlock-lab`: benchmarks, reproductions of papers, and raw primitives.
 #![forbid(unsafe_code)]
 
 #[macro_use(tell, say)]

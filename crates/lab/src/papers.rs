@@ -2,7 +2,7 @@
 
 use wattlock_report::Papers;
 
-/// Those that a report sets beside ours.
+/// The papers that a report compares with our results.
 pub const PAPERS: Papers = Papers {
     energy_study: include_str!("../papers/energy_study_tables2_3.csv"),
     serial_forms: &[("parc4", "rc4"), ("parc4-i", "rc4a"), ("pblock", "blowfish-ecb")],

@@ -21,9 +21,9 @@ use crate::study::{Algorithm, aes};
 use format::{Mode, Sefps, Variant, tasks};
 
 /// Said at every use.
-const WARNING: &str = "warning: the format sefps is for study, and protects nothing that \
-matters: its digest has no key, so whoever knows the plaintext of a container under CTR can forge \
-another, and ECB shows which blocks are equal. What `wattlock protect` makes has neither fault";
+const WARNING: &str = "warning: sefps is for study only: its digest has no key, so anyone who knows \
+the plaintext of a CTR container can forge another, and ECB shows which blocks are equal; to keep \
+data safe, use `wattlock protect`";
 
 /// `wattlock-lab sefps protect`.
 pub fn protect(args: &args::SefpsProtect) -> Ended {
@@ -123,7 +123,9 @@ impl Asked<'_> {
             _ if selection.names.is_empty() && selection.rule == Rule::Usual => {
                 Ok(Engine::new(threads))
             }
-            _ => Err(usage(format!("--variant {name} is the CPU's; no --device, no --policy"))),
+            _ => Err(usage(format!(
+                "--variant {name} runs on the CPU: it takes neither --device nor --policy"
+            ))),
         }
     }
 
@@ -135,14 +137,13 @@ impl Asked<'_> {
     /// The key and the mode, whose lengths fit the cipher.
     fn key_and_mode(&self) -> anyhow::Result<(aes::Key, Mode)> {
         let name = self.keyed.cipher.as_deref().ok_or_else(|| {
-            usage("sefps needs --cipher: aes-256-ecb as in the study, or aes-256-ctr")
+            usage("no cipher: use --cipher aes-256-ecb (the study's) or --cipher aes-256-ctr")
         })?;
         let algorithm = match Algorithm::named(name) {
             Some(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
             _ => {
                 return Err(usage(exit::redact(&format!(
-                    "--cipher {name}: sefps knows aes-128, aes-192 and aes-256, each with -ecb or \
-                     -ctr"
+                    "--cipher {name}: unknown; use aes-128, aes-192 or aes-256 with -ecb or -ctr"
                 ))));
             }
         };
@@ -152,12 +153,12 @@ impl Asked<'_> {
             (Some(_), 0) => return Err(usage(format!("{algorithm} takes no --iv"))),
             (None, _) => {
                 return Err(usage(format!(
-                    "{algorithm} needs --iv: 16 bytes, never the same twice with one key"
+                    "{algorithm} needs --iv: 16 bytes in hexadecimal, different for each file"
                 )));
             }
             (Some(digits), expected) => {
                 let iv = hex("--iv", digits)?;
-                let wrong = format!("--iv is {} bytes, and {algorithm} takes {expected}", iv.len());
+                let wrong = format!("--iv has {} bytes; {algorithm} takes {expected}", iv.len());
                 Mode::Ctr { iv: iv.as_slice().try_into().map_err(|_| usage(wrong))? }
             }
         };
@@ -165,7 +166,7 @@ impl Asked<'_> {
         let (expected, _) = algorithm.key_len();
         if key.len() != expected {
             return Err(usage(format!(
-                "the key file holds {} bytes, and {algorithm} takes {expected}",
+                "the key file holds {} bytes; {algorithm} takes {expected}",
                 if key.len() > LONGEST_KEY { "more than 32".into() } else { key.len().to_string() }
             )));
         }
@@ -174,7 +175,7 @@ impl Asked<'_> {
 
     fn key(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         let path = self.keyed.key_file.as_deref().ok_or_else(|| {
-            usage("sefps needs --key-file: 16, 24 or 32 bytes, as `openssl rand 32` makes")
+            usage("no key: use --key-file; `openssl rand 32` makes a 32-byte key")
         })?;
         let failed = || format!("cannot read the key file {}", Shown(path));
         let limit = LONGEST_KEY as u64 + 1;

@@ -31,8 +31,8 @@
 //!
 //! # Policies on other streams
 //!
-//! A [`Study`] runs every policy on any [`streams::Stream`] and [`Curve`], and sets beside it
-//! what no schedule can undercut ([`bound`]): `docs/simulate-policies.md`.
+//! A [`Study`] runs every policy on any [`streams::Stream`] and [`Curve`], and compares it with a
+//! lower bound on energy ([`bound`]): `docs/simulate-policies.md`.
 
 mod bound;
 mod cell;

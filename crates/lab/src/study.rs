@@ -1,10 +1,10 @@
 //! The ciphers of two studies, for study and benchmarks only: never for anybody's data.
 //!
 //! One is about AES with extended blocks: [`ListingAes`]; this and others ran AES by tables, which
-//! [`aes`] has beside the product's kernels. The other, about energy, compares RC4,
+//! [`aes`] has next to the product's kernels. The other, about energy, compares RC4,
 //! RC4A and Blowfish with parallel forms of them (PARC4, PARC4-I, PBlock) on microjoules per byte.
-//! Every one is broken or outgrown: RC4 is prohibited in TLS by RFC 7465, RC4A can be told from
-//! random (Maximov, FSE 2005), Blowfish has 64-bit blocks (Sweet32, CCS 2016). None has
+//! Every one is broken or outgrown: RC4 is prohibited in TLS by RFC 7465, RC4A is distinguishable
+//! from random (Maximov, FSE 2005), Blowfish has 64-bit blocks (Sweet32, CCS 2016). None has
 //! authentication, and all look up tables at secret places, so that their time depends on key and
 //! data; files that do so themselves carry `_vartime` in their names.
 //!

@@ -1,19 +1,19 @@
-//! The program `wattlock`, which benches run as its users do.
+//! The program `wattlock`, which benchmarks run as a user does.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 
-/// Returns the program that lies beside this one.
+/// Returns the path of `wattlock`, which lies in this program's folder.
 ///
 /// # Errors
-/// That it is not there.
+/// Fails if there is no such file.
 pub fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("this program does not know where it is")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     let program = own.with_file_name("wattlock");
     ensure!(
         program.is_file(),
-        "no wattlock at {}; `cargo build --release` builds it beside wattlock-lab",
+        "{} does not exist; `cargo build --release` builds it",
         program.display()
     );
     Ok(program)

@@ -49,7 +49,7 @@ pub(crate) struct Libcrypto {
 }
 
 impl Libcrypto {
-    /// Opens the libcrypto of this system: OpenSSL 3 before 4, then whatever is there.
+    /// Opens this system's libcrypto: OpenSSL 3 first, then 4, then any other.
     pub(crate) fn system() -> Result<Self, Error> {
         let library = open_first(&SYSTEM_NAMES)?;
         let functions = Functions::of(&library)?;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn ciphers_that_nobody_has_and_keys_that_nobody_takes_are_errors() {
+    fn unknown_ciphers_and_keys_of_the_wrong_length_are_errors() {
         for opened in [Libcrypto::system(), Libcrypto::vendored()] {
             let libcrypto = match opened {
                 Ok(libcrypto) => Rc::new(libcrypto),

@@ -9,13 +9,13 @@ use wattlock_host::values::{Choices, one_of};
 /// Which devices work, and how they share it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Spread {
-    /// Devices that work, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    /// Use these devices, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
-    /// How they share the work [default: parallel; gpu or hybrid with a --device that is no CPU]
+    /// Split the work by this policy [default: parallel; gpu or hybrid with a GPU in --device]
     #[arg(long, value_parser = one_of(POLICIES), value_name = "POLICY", help_heading = DEVICES)]
     pub policy: Option<Rule>,
-    /// With --policy auto: what is to be least [default: time]
+    /// Minimize this; requires --policy auto [default: time]
     #[arg(long, value_parser = one_of(GOALS), value_name = "GOAL", help_heading = DEVICES)]
     pub goal: Option<Goal>,
     /// Check GPU results; use none for benchmarks only
@@ -39,14 +39,14 @@ impl Spread {
 const POLICIES: &Choices<Rule> = &[
     (Rule::Serial, "serial", "One CPU thread"),
     (Rule::Parallel, "parallel", "All CPU threads"),
-    (Rule::Gpu, "gpu", "GPUs alone; the CPU finishes what they drop"),
+    (Rule::Gpu, "gpu", "GPUs only; the CPU redoes work that a GPU fails"),
     (Rule::HybridRatio, "hybrid-ratio", "GPUs and CPU, in the ratio of the SEFPS study's Eq. 1"),
     (Rule::Hybrid, "hybrid", "The CPU from the front and GPUs from the back, until they meet"),
-    (Rule::Auto(Goal::Time), "auto", "Whichever of these was measured to be the best"),
+    (Rule::Auto(Goal::Time), "auto", "The best of these, as `wattlock calibrate` measured them"),
 ];
 
 /// What of a GPU's work is checked.
 const CHECKS: &Choices<bool> = &[
     (false, "full", "Compute each piece twice, check transfers, compare a sample with the CPU"),
-    (true, "none", "Check nothing: a faulty GPU makes wrong output"),
+    (true, "none", "Check nothing: a faulty GPU can corrupt the output"),
 ];

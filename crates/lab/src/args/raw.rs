@@ -8,51 +8,50 @@ use wattlock_host::values::parse_size;
 use super::KEYS;
 use super::Spread;
 
-/// Run a raw cipher from standard input to standard output: for tests and study.
+/// Run a raw cipher from standard input to standard output (for tests and study).
 ///
-/// Nothing but AES-GCM authenticates what it encrypts, and a key on the command line can be read by
-/// every process of the machine. To keep data safe, use `wattlock protect`. AES-GCM holds the whole
-/// message in memory, because nothing may leave before its tag; everything else streams.
+/// To keep data safe, use `wattlock protect` instead. Only AES-GCM authenticates its data, and every
+/// process of the machine can read a key on the command line. AES-GCM holds the whole message in
+/// memory, because no plaintext may leave before the tag is verified; all other ciphers stream.
 #[derive(Debug, Args)]
 #[command(after_help = CIPHER_HELP)]
 pub struct Cipher {
-    /// Algorithm: aes-256-ctr, … ; see --list
+    /// Use this algorithm, such as aes-256-ctr; --list shows them all
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub alg: Option<String>,
-    /// Key, in hexadecimal digits
+    /// Key in hexadecimal
     #[arg(long, value_name = "HEX", required_unless_present = "list", help_heading = KEYS)]
     pub key: Option<String>,
-    /// Second key of rc4a [default: the first bytes of RC4 under the first]
+    /// Second key of rc4a in hexadecimal [default: the first bytes of RC4 under --key]
     #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub key2: Option<String>,
-    /// Initialisation vector, or nonce of GCM
+    /// Initialisation vector, or nonce of GCM, in hexadecimal
     #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub iv: Option<String>,
-    /// Data that GCM authenticates and does not encrypt
+    /// Additional authenticated data of GCM in hexadecimal; it is not encrypted
     #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub aad: Option<String>,
-    /// Decrypt; with GCM, the tag is expected at the end
+    /// Decrypt; with GCM, the last 16 bytes of the input are the tag
     #[arg(short, long)]
     pub decrypt: bool,
-    /// Padding of block modes, which otherwise take whole blocks only
+    /// Pad messages of block modes to whole blocks
     #[arg(long, value_enum, value_name = "PADDING", default_value_t)]
     pub pad: Padding,
-    /// Kernel of AES [default: the fastest that is constant in time]
+    /// Use this AES kernel [default: the fastest constant-time one]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Bytes that are dealt to a thread at a time, whole blocks, at most 8M [default: what suits
-    /// the cache]
+    /// Give each thread this many bytes at a time: whole blocks, at most 8M [default: by cache size]
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
     #[command(flatten)]
     pub spread: Spread,
-    /// Show every algorithm and kernel, which run here, and why not
+    /// List all algorithms and kernels, and whether each runs on this machine
     #[arg(long, conflicts_with_all = ["alg", "key", "decrypt"])]
     pub list: bool,
-    /// With --list: print JSON
+    /// Print JSON; requires --list
     #[arg(long, requires = "list")]
     pub json: bool,
 }
@@ -60,34 +59,35 @@ pub struct Cipher {
 /// How a message becomes whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Padding {
-    /// Not at all: a message that is not whole blocks is refused
+    /// No padding: refuse a message that is not whole blocks
     #[default]
     None,
     /// PKCS#7
     Pkcs7,
 }
 
-/// Print or check SHA-3 digests; several files are hashed side by side.
+/// Print or check SHA-3 digests; hash several files at once.
 #[derive(Debug, Args)]
 #[command(after_help = HASH_HELP)]
 pub struct Hash {
-    /// Algorithm
+    /// Use this algorithm
     #[arg(long, value_enum, default_value_t)]
     pub alg: HashAlgorithm,
-    /// Files; standard input if there is none, or for "-"
+    /// Files; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Read digests and names from the files, and check them
+    /// Read digests and file names from each FILE, and check them
     #[arg(short, long)]
     pub check: bool,
-    /// With --check: say nothing about files that are right
+    /// Do not list files that match; requires --check
     #[arg(short, long, requires = "check")]
     pub quiet: bool,
-    /// Bytes of a block of parallelhash256, a parameter of the digest [default: 8192]; eight of
-    /// them are in memory for each thread
+    /// Block size of parallelhash256 in bytes, at most 64M; changes the digest [default: 8192]
+    ///
+    /// Each thread holds eight blocks in memory.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
-    /// Kernel of Keccak [default: the fastest]
+    /// Use this Keccak kernel [default: the fastest]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
@@ -118,5 +118,6 @@ where KEY=$(openssl rand -hex 32) is 32 random bytes, and 16 for an IV or AES-12
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input.";
 
-const HASH_HELP: &str = "Output is that of sha3sum: digest, two spaces, name.
+const HASH_HELP: &str = "Prints lines as sha3sum does: digest, two spaces, name.
+
 Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds none, 2 wrong usage.";

@@ -7,16 +7,18 @@ use wattlock_host::flags::{EXIT_CODES, Places};
 
 use super::Spread;
 
-/// Protect files as the study SEFPS does: for reproduction only, it can be forged.
+/// Encrypt files as the SEFPS study does (forgeable: for reproduction only).
 ///
-/// The containers have no header: unprotect takes the same --key-file, --cipher and --iv as protect.
+/// Containers have no header: unprotect needs the same --key-file, --cipher and --iv as protect.
 #[derive(Debug, Subcommand)]
 pub enum Sefps {
     Protect(SefpsProtect),
     Unprotect(SefpsUnprotect),
 }
 
-/// Protect files: SHA3-256 under AES in ECB or CTR; FILE becomes FILE.sefps.
+/// Encrypt files and their SHA3-256 digests with AES-ECB or AES-CTR.
+///
+/// FILE becomes FILE.sefps.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct SefpsProtect {
@@ -24,15 +26,17 @@ pub struct SefpsProtect {
     pub places: Places,
     #[command(flatten)]
     pub keyed: Keyed,
-    /// Who encrypts [default: overlapped]: one thread, all threads, the GPU, both in the study's
-    /// ratio; or hashing and encrypting at once, which is not the study's
+    /// Choose what encrypts, as the study names it [default: overlapped]
+    ///
+    /// csp: one thread, cpp: all threads, gpp: the GPU, hpp: CPU and GPU in the study's ratio.
+    /// overlapped, which the study does not have, hashes and encrypts at once.
     #[arg(long, value_parser = ["csp", "cpp", "gpp", "hpp", "overlapped"])]
     pub variant: Option<String>,
     #[command(flatten)]
     pub run: SefpsRun,
 }
 
-/// Unprotect files; FILE.sefps becomes FILE.
+/// Decrypt files and check their digests; FILE.sefps becomes FILE.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct SefpsUnprotect {
@@ -40,7 +44,10 @@ pub struct SefpsUnprotect {
     pub places: Places,
     #[command(flatten)]
     pub keyed: Keyed,
-    /// Who decrypts [default: overlapped], as with protect
+    /// Choose what decrypts, as the study names it [default: overlapped]
+    ///
+    /// csup: one thread, cpup: all threads, gpup: the GPU, hpup: CPU and GPU in the study's ratio.
+    /// overlapped, which the study does not have, decrypts and hashes at once.
     #[arg(long, value_parser = ["csup", "cpup", "gpup", "hpup", "overlapped"])]
     pub variant: Option<String>,
     #[command(flatten)]
@@ -50,18 +57,18 @@ pub struct SefpsUnprotect {
 /// The key, and how it is used.
 #[derive(Debug, Args)]
 pub struct Keyed {
-    /// The key: a file of 16, 24 or 32 bytes
+    /// Read the key from FILE: 16, 24 or 32 bytes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-    /// aes-128-ecb, as in the study's listings, aes-256-ctr, … ; nothing in a container tells it
+    /// Cipher, such as aes-128-ecb (the study's listings) or aes-256-ctr; containers do not name it
     #[arg(long, value_name = "NAME")]
     pub cipher: Option<String>,
-    /// First counter block of CTR, 16 bytes in hexadecimal digits, never twice with one key; it is
-    /// not in the container
+    /// First counter block of CTR: 16 bytes in hexadecimal; use each only once per key
+    ///
+    /// The container does not hold it.
     #[arg(long, value_name = "HEX")]
     pub iv: Option<String>,
-    /// Kernel of AES [default: the fastest that is constant in time]; the study's is
-    /// aes-ttable-vartime
+    /// Use this AES kernel (the study's: aes-ttable-vartime) [default: the fastest constant-time one]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
 }
@@ -74,10 +81,10 @@ pub struct SefpsRun {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Print a summary as JSON, on standard error if standard output is taken
+    /// Print a summary as JSON; to standard error if standard output holds data
     #[arg(long)]
     pub json: bool,
-    /// No progress, no summary; errors only
+    /// Print errors only: no progress, no summary
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -9,71 +9,71 @@ use wattlock_host::values::parse_size;
 use crate::simulation::Algorithm;
 use crate::simulation::Experiment;
 
-/// Run studies of streams in virtual time: nothing is encrypted, and all joules are modelled.
+/// Simulate streams in virtual time: nothing is encrypted, energy is modelled.
 #[derive(Debug, Subcommand)]
 pub enum Simulate {
     Lecpaes(SimulateLecpaes),
     Policies(SimulatePolicies),
 }
 
-/// Run the LECPAES paper's experiment in virtual time.
+/// Simulate the LECPAES paper's experiment on a model of its machine.
 ///
-/// Users submit their messages, one after the other, to a window; an algorithm takes them out. Prints
-/// modelled joules, throughput and retransmissions on a model of the paper's machine.
+/// Users put their messages into a window one by one; an algorithm takes them out. Prints modelled
+/// energy, throughput and retransmissions.
 #[derive(Debug, Args)]
 pub struct SimulateLecpaes {
-    /// Set the paper's figures and tables beside ours, and fail where we miss them
+    /// Compare with the paper's figures and tables; fail if a result misses them
     #[arg(long, conflicts_with_all = ["users", "latency", "window", "algorithm"])]
     pub paper: bool,
-    /// What the order of the messages' lengths is drawn from
+    /// Seed for the order of the message lengths
     #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
     pub seed: u64,
-    /// Users, with one message of 35 to 150 KiB each
+    /// Number of users, each with one message of 35 to 150 KiB
     #[arg(long, value_name = "N", default_value_t = 12_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub users: u32,
-    /// Microseconds between two messages, separated by commas
+    /// Times between two messages in microseconds, separated by commas
     #[arg(long, value_name = "US", value_delimiter = ',')]
     #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     pub latency: Vec<u64>,
-    /// Bytes of the window, with K, M or G for powers of 1024
+    /// Window size in bytes (suffix K, M or G)
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     pub window: u64,
-    /// Algorithms, separated by commas: the paper's, or our policies on its machine
+    /// Run these algorithms, separated by commas: the paper's, or Wattlock's policies
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cs,cp,gp,lecpaes")]
     #[arg(value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name)))]
     pub algorithm: Vec<String>,
-    /// Write the results as JSON to FILE, "-" for standard output
+    /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 }
 
-/// Compare velocity policies on thirteen kinds of streams with the least that any schedule could use.
+/// Simulate velocity policies on 13 kinds of streams, against a lower energy bound.
 ///
-/// In virtual time, on a model of a machine: joules over that bound, the delays of messages, and
-/// refusals for each message, of every policy on every stream.
+/// No schedule can use less energy than the bound. Prints, for each policy and stream: energy above
+/// the bound, message delays, and refusals per message.
 #[derive(Debug, Args)]
 pub struct SimulatePolicies {
-    /// What the streams are drawn from
+    /// Seed for the streams
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// The machine: "k20m", the LECPAES paper's GPU, or a CSV file of rungs
+    /// Machine to simulate: "k20m" (the LECPAES paper's GPU) or a CSV file of its clock settings
     #[arg(long, value_name = "k20m|FILE", default_value = "k20m", value_hint = ValueHint::FilePath)]
     pub curve: PathBuf,
-    /// Take the stream of FILE instead: a line "seconds bytes" for each message
+    /// Replay the stream in FILE instead: one line "seconds bytes" per message
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
     pub trace: Option<PathBuf>,
-    /// Which streams: those for reports, or those to tune policies with
+    /// Use the streams for reports, or those for tuning policies
     #[arg(long, value_name = "SET", default_value = "reporting")]
     #[arg(value_parser = ["reporting", "tuning"])]
     pub streams: String,
-    /// How long each stream is
+    /// Length of each stream in seconds
     #[arg(long, value_name = "S", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
-    /// Write the results as JSON to FILE, "-" for standard output
+    /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
 }

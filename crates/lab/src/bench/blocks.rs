@@ -52,10 +52,9 @@ pub fn run(args: &args::BenchBlocks) -> Ended {
     })?;
     let mut results = lab.results;
     results.skipped.extend(match &gpu {
-        Ok(gpu) if gpu.is_a_cpu => Some(format!(
-            "a GPU: rows of {} are of OpenCL on the CPU, and tell nothing of a GPU's speed",
-            gpu.name
-        )),
+        Ok(gpu) if gpu.is_a_cpu => {
+            Some(format!("a GPU: rows of {} are of OpenCL on the CPU, not of a GPU", gpu.name))
+        }
         Ok(_) => None,
         Err(why) => Some(format!("a GPU, of which Tables II and III are: {why}")),
     });
@@ -84,7 +83,7 @@ fn rows(lab: &mut Lab<'_>, effort: Effort, megabytes: &[usize], threads: &[usize
     one(Granularity::Fine, 0, FINE_LEN);
 }
 
-/// Bytes of a message of so many MB: whole blocks of the largest kind.
+/// Bytes of a message of `megabytes` MB, rounded to whole blocks of the largest kind.
 fn length(megabytes: usize) -> usize {
     megabytes * 1_000_000 / EXTENDED[3] * EXTENDED[3]
 }

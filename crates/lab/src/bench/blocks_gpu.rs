@@ -18,7 +18,7 @@ use super::lab::Lab;
 /// A device that can do it, with its name for rows.
 pub struct Gpu {
     pub name: String,
-    /// True if it is the CPU by OpenCL, which tells nothing of a GPU.
+    /// True for OpenCL on the CPU, whose rates say nothing about a GPU.
     pub is_a_cpu: bool,
     of: Kinds,
 }

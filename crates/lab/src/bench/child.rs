@@ -1,4 +1,4 @@
-//! Runs a program to its end and tells what it cost.
+//! Runs a program to its end and returns its cost.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

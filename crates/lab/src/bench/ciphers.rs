@@ -1,4 +1,4 @@
-//! `wattlock-lab bench ciphers`: every algorithm and kernel beside the peers, the registers' bound and
+//! `wattlock-lab bench ciphers`: every algorithm and kernel, the peers, the bound by registers and
 //! memory's.
 
 mod contenders;
@@ -57,7 +57,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         bail!("nothing was measured: {}", results.skipped.join("; "));
     }
     if results.rows.is_empty() {
-        return Err(usage("no case has that in its name; without --only, every name is shown"));
+        return Err(usage("no case matches --only; a run without --only shows all names"));
     }
     report::clock(bench.effort, &mut results);
     report::ratios(&mut results);
@@ -179,7 +179,7 @@ impl Bench {
             .collect()
     }
 
-    /// ECB, CBC and CTR with each kernel, beside the bound of its rounds.
+    /// ECB, CBC and CTR with each kernel, and the upper bound that its rounds set.
     fn aes(&self, lab: &mut Lab<'_>) {
         let modes: [(&str, Operation, fn(&aes::Key, &mut [u8])); 5] = [
             ("ctr", Operation::AesCtr, |key, b| key.ctr(&IV, 0, b)),
@@ -209,7 +209,7 @@ impl Bench {
         }
     }
 
-    /// CBC of many records at once, beside one message of a peer.
+    /// CBC of many records at once, against one message of a peer.
     fn records(&self, lab: &mut Lab<'_>) {
         for bits in [128, 256] {
             let key = &KEY[..bits / 8];
@@ -238,7 +238,7 @@ impl Bench {
         }
     }
 
-    /// HMAC of many records at once, beside a peer's one after the other.
+    /// HMAC of many records at once, against a peer that does them one after the other.
     fn macs(&self, lab: &mut Lab<'_>) {
         for (algorithm, operation) in [
             (HmacAlgorithm::Sha1, Operation::HmacSha1),
@@ -342,7 +342,7 @@ impl Bench {
         }
     }
 
-    /// The devices that were asked for beside the CPU: alone, and with it.
+    /// The chosen GPUs: alone, and together with the CPU.
     fn on_devices(
         &self,
         algorithm: Algorithm,
@@ -360,7 +360,7 @@ impl Bench {
         })
     }
 
-    /// Long messages through the engine, with 1, 2, 4, … threads, beside a pass over memory.
+    /// Long messages through the engine with 1, 2, 4, … threads, and one pass over memory.
     fn threads(&self, lab: &mut Lab<'_>) {
         use Mode::{Cbc, Ctr, Ecb};
         for (bits, mode) in [128, 192, 256].into_iter().flat_map(|b| [(b, Ctr), (b, Ecb), (b, Cbc)])

@@ -1,5 +1,5 @@
 //! `wattlock-lab bench ciphers --paper energy`: six ciphers, serial and parallel, at the default clock
-//! and a lower one, beside the study's Tables 2 and 3.
+//! and a lower one, compared with the study's Tables 2 and 3.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const QUOTED: &str = include_str!("../../papers/energy_study_quotes.csv");
 /// Serial and parallel ciphers, as the study names them.
 const PAIRS: [(&str, &str); 3] = [("Blowfish", "PBlock"), ("RC4", "PARC4"), ("RC4A", "PARC4-I")];
 
-/// The study's tables with ours beside them, and what can be said of joules.
+/// Compares our results with the study's tables, and ranks the ciphers by energy.
 pub fn text(results: &Results) -> String {
     let clocks = clocks(results);
     let mut text = table(results, &clocks);
@@ -201,7 +201,7 @@ fn ranking(results: &Results, clocks: &[Option<String>]) -> String {
         .collect();
     figures.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut text = String::from(
-        "\nµJ/B, the least first; neighbours whose intervals meet are not told apart\n",
+        "\nµJ/B, the least first; neighbours with overlapping intervals are not distinguished\n",
     );
     let most = figures.last().map_or(1.0, |(best, ..)| *best);
     let mut table = Columns::new("<");
@@ -264,11 +264,11 @@ fn deadline(results: &Results, clocks: &[Option<String>]) -> String {
             .collect();
         let Some(costs) = costs else { continue };
         let slowest = costs.iter().map(|(_, seconds, ..)| *seconds).fold(0.0, f64::max);
-        let told = costs.iter().map(|(clock, seconds, gross, idle)| {
+        let costs = costs.iter().map(|(clock, seconds, gross, idle)| {
             let joules = gross + idle * (slowest - seconds);
             format!("{} {:.4} µJ/B", clock.as_deref().unwrap_or("default"), 1e6 * joules)
         });
-        table.row([cipher.to_owned(), told.collect::<Vec<_>>().join(", ")]);
+        table.row([cipher.to_owned(), costs.collect::<Vec<_>>().join(", ")]);
     }
     if table.is_empty() {
         return String::new();

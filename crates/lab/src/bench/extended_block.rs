@@ -1,4 +1,4 @@
-//! What the study of extended blocks prints, beside ours.
+//! Compares our results with the printed ones of the study of extended blocks.
 
 use std::fmt::Write;
 

@@ -93,13 +93,13 @@ impl<'a> Bench<'a> {
         let needed = (settings.size + small) * 31 / 10 + (16 << 20);
         if room < needed {
             bail!(
-                "{} has room for {}, and {} are needed; choose another --dir or a smaller --size",
+                "{} has {} free, but {} are needed; choose another --dir or a smaller --size",
                 settings.dir.display(),
                 human(room as f64),
                 human(needed as f64)
             );
         }
-        // gpg wants a home of its own, and insists that nobody else looks into it.
+        // gpg requires its own home directory, closed to other users.
         let home = directory.join("keys");
         fs::create_dir(&home)?;
         fs::set_permissions(&home, fs::Permissions::from_mode(0o700))?;
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
         let back = back.map(|mut command| watched(lab, || child::run(&mut command))).transpose()?;
         let result = if back.is_some() { &opened } else { &sealed };
         if check && !same(plain, result)? {
-            bail!("{} did not give back what it was given", tool.name);
+            bail!("{}: the decrypted file differs from the original", tool.name);
         }
         fs::remove_file(&sealed)?;
         if back.is_some() {
@@ -221,7 +221,7 @@ impl<'a> Bench<'a> {
                 let name = file.file_name().unwrap_or_default();
                 same(file, &opened.join("many").join(name)).unwrap_or(false)
             }) {
-                bail!("wattlock did not give back the small files");
+                bail!("wattlock: the decrypted small files differ from the originals");
             }
             fs::remove_dir_all(&sealed)?;
             fs::remove_dir_all(&opened)?;

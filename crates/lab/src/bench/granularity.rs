@@ -18,7 +18,7 @@ pub enum Granularity {
     Fine,
     /// A block of 16 bytes.
     Coarse,
-    /// So many bytes, whole blocks: one call for all of them.
+    /// This many bytes, whole blocks, in one call.
     Extended(usize),
 }
 

@@ -39,16 +39,16 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     let directory = tempfile::Builder::new()
         .prefix("wattlock-bench-")
         .tempdir()
-        .context("cannot make a temporary directory; TMPDIR names one")?;
+        .context("cannot make a temporary directory; set TMPDIR to a writable one")?;
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let (first, last) = cpus()?;
     let programs = Programs::find();
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut results = Results::new("https");
-    settings.tell(&mut results, (first, last));
+    settings.record(&mut results, (first, last));
     let newest = newest(args.openssl_newest.as_deref(), &mut results);
     match &programs {
-        Ok(programs) => programs.tell(&mut results),
+        Ok(programs) => programs.record(&mut results),
         Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
     }
     if let Err(why) = &provider {
@@ -99,7 +99,7 @@ struct Settings {
     /// Whether the study's client asks, too.
     with_ab: bool,
     primitive: primitive::Settings,
-    /// As the provider is told, and what it is.
+    /// Its setting for the provider, and its name.
     accelerator: String,
     hardware: Hardware,
 }
@@ -138,7 +138,7 @@ impl Settings {
         Contender::all(self.hardware).into_iter()
     }
 
-    fn tell(&self, results: &mut Results, (first, last): (usize, usize)) {
+    fn record(&self, results: &mut Results, (first, last): (usize, usize)) {
         let suites: Vec<_> = self.suites.iter().map(|suite| suite.openssl_name()).collect();
         for (name, value) in [
             ("page_bytes", json!(self.sizes)),
@@ -164,7 +164,7 @@ impl Settings {
     }
 }
 
-/// The nginx in the folder of the newest OpenSSL, whose version is told; or why there is none.
+/// The nginx in the folder of the newest OpenSSL, whose version is recorded; or why there is none.
 fn newest(folder: Option<&Path>, results: &mut Results) -> Option<PathBuf> {
     let found = match folder {
         None => Err("--openssl-newest names the folder of one, which `make openssl` builds".into()),
@@ -215,13 +215,13 @@ impl Programs {
         })
     }
 
-    fn tell(&self, results: &mut Results) {
-        let mut tell = |name: &str, version| results.tools.insert(name.into(), version);
-        tell("nginx", server::version(&self.nginx));
-        tell("wrk", client::version(&self.wrk, &["-v"]));
-        tell("curl", client::version(&self.curl, &["--version"]));
+    fn record(&self, results: &mut Results) {
+        let mut add = |name: &str, version| results.tools.insert(name.into(), version);
+        add("nginx", server::version(&self.nginx));
+        add("wrk", client::version(&self.wrk, &["-v"]));
+        add("curl", client::version(&self.curl, &["--version"]));
         if let Some(ab) = &self.ab {
-            tell("ab", client::version(ab, &["-V"]));
+            add("ab", client::version(ab, &["-V"]));
         }
     }
 }
@@ -367,7 +367,7 @@ impl Bench<'_> {
     }
 }
 
-/// How the provider is told of an accelerator, and what it is, if this machine has it.
+/// The provider's setting for an accelerator and its name, if this machine has it.
 fn accelerator(asked: &str) -> anyhow::Result<(String, Hardware)> {
     let (kind, which) = asked.split_once(':').map_or((asked, None), |(kind, n)| (kind, Some(n)));
     let missing = |why: &dyn std::fmt::Display| {
@@ -443,7 +443,7 @@ fn cpus() -> anyhow::Result<(usize, usize)> {
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let allowed = list(allowed.unwrap_or_default());
     let (Some(first), Some(last)) = (allowed.iter().min(), allowed.iter().max()) else {
-        bail!("/proc/self/status does not tell which CPUs may be used");
+        bail!("/proc/self/status does not list the allowed CPUs");
     };
     Ok((*first, *last))
 }

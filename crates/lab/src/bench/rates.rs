@@ -14,7 +14,7 @@ pub struct Case {
     pub call_bytes: usize,
 }
 
-/// Somebody who can do it.
+/// A contender of a case: a tool and how it runs.
 pub struct Contender<'a> {
     /// The row's tool.
     pub tool: String,
@@ -27,7 +27,7 @@ pub struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// Somebody who does all of the buffer in each call.
+    /// A contender that processes the whole buffer in each call.
     pub fn new(tool: &str, mut run: impl FnMut(&mut [u8]) + 'a) -> Self {
         let run = move |buffer: &mut [u8]| {
             run(buffer);

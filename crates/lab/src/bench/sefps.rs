@@ -1,4 +1,4 @@
-//! What the SEFPS study prints, beside ours: speeds, speedups and parallel efficiencies.
+//! Compares our speeds, speedups and parallel efficiencies with those that the SEFPS study prints.
 
 use wattlock_engine::Direction;
 use wattlock_report::columns::Columns;
@@ -72,7 +72,7 @@ fn columns() -> Vec<Column> {
     studys.into_iter().chain(Variant::ALL.map(|variant| (variant, best))).collect()
 }
 
-/// The study's tables with ours beside them, and what differs.
+/// Compares our results with the study's tables, and says what differs.
 pub fn text(results: &Results) -> String {
     let mut text = String::from(
         "\nSEFPS, AES-128-ECB and SHA3-256, Gbit/s. Printed: platform 1 is 2 Xeon E5-2640 v2 (16 \
@@ -175,7 +175,7 @@ fn speeds(
     format!("\n{title}\n{table}")
 }
 
-/// Of hashing the study tells one speed, whatever the file and the algorithm.
+/// For hashing, the study prints one speed for all files and algorithms.
 fn printed_speed(
     platform: u8,
     operation: &str,
@@ -254,7 +254,7 @@ fn efficiencies(results: &Results) -> String {
     format!("\n{title}\n{table}")
         + "GPUs do not reproduce: Eq. 7 gives 25.2 % where 14.0 % is printed, and 12.1 % where 28.1 % \
             is. Their share of the work by Eq. 1 (9.8 and 22.5 times the CPU's) counts 32 lanes of a \
-            multiprocessor as so many CPU cores\n"
+            multiprocessor as 32 CPU cores\n"
 }
 
 /// Eq. 6 with ours, where a core is a thread, and Eqs. 7 and 8 with the ratio by Eq. 1 of what the GPU's

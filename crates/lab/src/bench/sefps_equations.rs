@@ -1,4 +1,4 @@
-//! The SEFPS study's Eqs. 1 and 6 to 8: what a GPU is worth beside cores, and how well all are used.
+//! The SEFPS study's Eqs. 1 and 6 to 8: the ratio of GPU to CPU work, and parallel efficiency.
 
 use crate::sefps::format::Variant;
 

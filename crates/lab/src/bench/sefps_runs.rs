@@ -154,7 +154,7 @@ impl Bench {
         if room < needed {
             let (room, needed) = (human(room as f64), human(needed as f64));
             let dir = args.dir.display();
-            bail!("{dir} has room for {room}, and {needed} are needed; choose another --dir");
+            bail!("{dir} has {room} free, but {needed} are needed; choose another --dir");
         }
         Ok(())
     }
@@ -180,8 +180,8 @@ impl Bench {
                     results.settings.insert("ratio".into(), json!(ratio));
                 }
                 if engine.devices().any(is_a_cpu) {
-                    let note = "a GPU: rows of gpp, hpp, gpup and hpup are of OpenCL on the CPU, and \
-                                tell nothing of a GPU's speed";
+                    let note = "a GPU: rows of gpp, hpp, gpup and hpup are of OpenCL on the CPU, not \
+                                of a GPU";
                     results.skipped.push(note.into());
                 }
             }
@@ -276,7 +276,7 @@ impl Bench {
             cost.window = window;
         }
         if check && !same(plain, &opened)? {
-            bail!("{:?} did not give back what it was given", contender.variant);
+            bail!("{:?}: the decrypted file differs from the original", contender.variant);
         }
         fs::remove_file(sealed)?;
         fs::remove_file(opened)?;
@@ -306,7 +306,7 @@ impl Bench {
         }
         let name = |path: &PathBuf| opened.join(path.file_name().unwrap_or_default());
         if check && !plain.iter().all(|path| same(path, &name(path)).unwrap_or(false)) {
-            bail!("{:?} did not give back what it was given", contender.variant);
+            bail!("{:?}: the decrypted file differs from the original", contender.variant);
         }
         fs::remove_dir_all(sealed)?;
         fs::remove_dir_all(opened)?;

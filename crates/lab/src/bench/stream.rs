@@ -121,8 +121,8 @@ impl Bench {
                 let names: Vec<_> = engine.devices().skip(1).collect();
                 results.settings.insert("devices".into(), json!(names));
                 if engine.devices().any(accelerators::is_a_cpu) {
-                    let note = "a GPU: rows of gp and lecpaes are of OpenCL on the CPU, and tell \
-                                nothing of a GPU's speed";
+                    let note =
+                        "a GPU: rows of gp and lecpaes are of OpenCL on the CPU, not of a GPU";
                     results.skipped.push(note.into());
                 }
             }
@@ -138,9 +138,8 @@ impl Bench {
             (&self.clocks, self.algorithms.contains(&StreamAlgorithm::Lecpaes))
         {
             results.skipped.push(format!(
-                "clocks: lecpaes would have set a GPU's clock {changes} times, among those of a \
-                 K20M; none was touched ({why}), so its rows tell what it costs to decide, and no \
-                 saving"
+                "clocks: lecpaes would have set a GPU's clock {changes} times, to those of a K20M; \
+                 no clock was set ({why}), so its rows show the cost of its decisions, not a saving"
             ));
         }
     }
@@ -373,7 +372,7 @@ fn produce<M>(
                     message = back;
                     thread::sleep(2 * latency);
                 }
-                // What ended the stream is told by its end.
+                // `end` returns the error that ended the stream.
                 Err((Error::Closed, _)) => return Ok(()),
                 Err((error, _)) => return Err(error.into()),
             }

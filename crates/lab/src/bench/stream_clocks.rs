@@ -16,7 +16,7 @@ impl GpuClocks {
     /// Takes the lease of the GPU of that UUID; nothing is set yet.
     ///
     /// # Errors
-    /// There is no such GPU, its driver tells no clocks, or somebody else holds a lease.
+    /// Fails if there is no such GPU, its driver reports no clocks, or another process holds a lease.
     pub fn new(root: &Root, uuid: &str) -> anyhow::Result<Self> {
         let gpu = Gpu::by_uuid(root, uuid).with_context(|| format!("{uuid}: invalid GPU UUID"))?;
         let clocks = gpu.ladder()?;
@@ -45,7 +45,7 @@ impl Drop for GpuClocks {
         if let Some(lease) = self.lease.take()
             && let Err(error) = lease.restore()
         {
-            say!("the GPU's clock could not be put back: {error}; try `wattlock restore`");
+            say!("cannot restore the GPU's clock: {error}; try `wattlock restore`");
         }
     }
 }

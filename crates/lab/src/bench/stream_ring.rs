@@ -58,8 +58,8 @@ impl Ring {
         fits
     }
 
-    /// Lets the oldest `len` bytes flow out, and moves the head in the same way. False if there
-    /// are not so many.
+    /// Removes the oldest `len` bytes, and moves the head in the same way. False if the ring holds
+    /// fewer.
     pub fn take(&mut self, len: u64) -> bool {
         let holds = self.buffered() >= len;
         if holds {

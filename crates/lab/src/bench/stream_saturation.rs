@@ -1,4 +1,4 @@
-//! The default beside the engine without a window: as fast as it goes, and at half of that.
+//! The default against the engine without a window: at full speed and at half of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -145,7 +145,7 @@ impl Saturation {
         Ok(Live::start(settings, sink)?)
     }
 
-    /// A message of whatever lies in a buffer: to write it would be the producer's time.
+    /// A message of the buffer's old content: the producer spends no time on writing it.
     fn message(&self, live: &Live) -> Message {
         let cipher = Cipher::Seal { key: Arc::clone(&self.key), nonce: self.nonce(), aad: 0..0 };
         let buffer = live.pool().take(MESSAGE + TAG_LEN);
@@ -173,8 +173,8 @@ impl Saturation {
     }
 
     fn add(&self, lab: &mut Lab<'_>, case: &str, turns: Vec<Turn>) {
-        // Repetitions last as long as each other, and do not do as much: their times are told for
-        // as many bytes as the median does.
+        // All repetitions last equally long but seal different amounts: their times are scaled to
+        // the median number of bytes.
         let messages = Sample::of(turns.iter().map(|turn| turn.messages).collect()).median.max(1);
         let scaled = |of: fn(&Turn) -> Duration| {
             let one = |turn: &Turn| {

@@ -1,4 +1,4 @@
-//! What the study LECPAES prints, beside ours; and what follows.
+//! Compares our results with those that the LECPAES study prints.
 
 use clap::ValueEnum;
 use wattlock_report::columns::Columns;
@@ -17,7 +17,7 @@ const PRINTED_CS: f64 = 5.57;
 
 const MIB: f64 = 1_048_576.0;
 
-/// What was aimed at, and what is told.
+/// Ratios, with a target where there is one.
 pub fn ratios(results: &Results) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     let row = |case| results.row("wattlock", case);

@@ -49,7 +49,7 @@ const STARTS: usize = 1 << 16;
 const KEPT: usize = 64 << 20;
 
 impl Users {
-    /// So many, always the same.
+    /// `count` users; the same ones in every run.
     pub fn new(count: usize) -> Self {
         let mut random = SplitMix64::new(0x5bd1_e995);
         let mut content = vec![0; STARTS + LENGTHS.end];
@@ -172,7 +172,7 @@ pub struct Check {
     users: Arc<Users>,
     how: How,
     all: bool,
-    /// One of so many is kept.
+    /// Keeps every `stride`-th output.
     stride: u64,
     kept: Mutex<Vec<(usize, Zeroizing<Vec<u8>>)>>,
     checked: AtomicUsize,
@@ -230,7 +230,7 @@ impl Check {
         let (checked, wrong) =
             (self.checked.load(Ordering::Relaxed), self.wrong.load(Ordering::Relaxed));
         if wrong > 0 || checked == 0 {
-            bail!("{wrong} of {checked} outputs that were checked are wrong");
+            bail!("{wrong} of {checked} checked outputs are wrong");
         }
         Ok(checked)
     }

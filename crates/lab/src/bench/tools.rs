@@ -1,4 +1,4 @@
-//! The programs that protect files, and how each is told to.
+//! The programs that protect files, and their command lines.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ const TOOLS: &[Recipe] = &[
     },
 ];
 
-/// The tools that are installed, and the wattlock beside this program.
+/// The installed tools, and the `wattlock` in this program's folder.
 pub fn installed() -> anyhow::Result<Vec<Tool>> {
     let own = wattlock::program()?;
     let mut tools = Vec::new();
@@ -148,7 +148,7 @@ pub fn installed() -> anyhow::Result<Vec<Tool>> {
             other => other.into(),
         };
         let Ok(answer) = Command::new(&program).arg(recipe.version).output() else {
-            tell!("{} is not installed, and left out", recipe.name);
+            tell!("skipped {}: not installed", recipe.name);
             continue;
         };
         let first = String::from_utf8_lossy(&answer.stdout);

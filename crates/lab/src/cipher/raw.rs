@@ -56,7 +56,9 @@ impl RawStream {
     ) -> anyhow::Result<Self> {
         algorithm.check_lengths(keyed.key.len(), keyed.iv.len())?;
         let state = match algorithm {
-            Algorithm::AesGcm { .. } => anyhow::bail!("{algorithm} is no raw cipher: it has a tag"),
+            Algorithm::AesGcm { .. } => {
+                anyhow::bail!("{algorithm} is not a raw cipher: it has a tag")
+            }
             Algorithm::Aes(aes) => State::Aes {
                 key: aes::Key::new(kernel, keyed.key)?,
                 mode: aes.mode,

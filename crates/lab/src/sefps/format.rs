@@ -3,8 +3,8 @@
 //! Fei, Li, Yang, Li: "A secure and efficient file protecting system based on SHA3 and parallel
 //! AES" (Parallel Computing 52, 2016). A container is the file, padded, and its digest, all of it
 //! under AES in ECB or CTR: `docs/spec/sefps.md`. **Its proof of integrity does not hold**: the
-//! digest has no key, so whoever knows the plaintext of a container in CTR can make it say
-//! something else, and ECB shows which blocks are equal. Nobody's data should be kept in it.
+//! digest has no key, so anyone who knows the plaintext of a container in CTR can make it say
+//! something else, and ECB shows which blocks are equal. Do not keep data in it.
 //!
 //! A file goes through three stages, window by window, in bounded memory: one that reads (and
 //! decrypts), one that hashes, one that (encrypts and) writes. The paper's variants go through them
@@ -50,7 +50,7 @@ pub struct Sefps<'a> {
     pub variant: Variant,
     /// Whether outputs that exist are replaced.
     pub overwrite: bool,
-    /// Told of every byte.
+    /// Counts every byte.
     pub progress: &'a Progress,
 }
 
@@ -66,7 +66,7 @@ pub enum Mode {
     },
 }
 
-/// Where the time of one file went, as far as the paper tells it.
+/// Times of one file, by the stages that the paper reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// In SHA3-256. Of files that were hashed side by side, each has its share.
@@ -154,7 +154,7 @@ impl Sefps<'_> {
     }
 }
 
-/// A container that nobody else can write to, while its digest is compared and afterwards.
+/// A copy of the container that no other process can write to.
 struct OwnCopy {
     opened: Opened,
     /// Removes it when it is dropped, where it has a name at all.

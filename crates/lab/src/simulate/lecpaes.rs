@@ -36,7 +36,7 @@ fn judged(comparison: &Comparison) -> u8 {
 fn asked(args: &args::SimulateLecpaes) -> anyhow::Result<(Experiment, Vec<Algorithm>)> {
     if args.window < Experiment::LONGEST {
         return Err(exit::usage(format!(
-            "a window of {} bytes does not hold the longest message, which has {}; choose a larger \
+            "a window of {} bytes cannot hold the longest message ({} bytes); choose a larger \
              --window",
             args.window,
             Experiment::LONGEST

@@ -1,4 +1,4 @@
-//! The paper's figures and tables beside ours, as text.
+//! The comparison with the paper's figures and tables, as text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -68,21 +68,21 @@ fn table(cells: &[&Cell]) -> String {
     table.row(["µs"].into_iter().chain(heads));
     for row in rows {
         let first = row.map_or("mean".to_owned(), |us| us.to_string());
-        let told = columns.iter().flat_map(|column| {
+        let compared = columns.iter().flat_map(|column| {
             let of = |cell: &&&Cell| cell.column == *column && cell.latency_us == row;
-            cells.iter().find(of).map(|cell| told(cell)).unwrap_or_default()
+            cells.iter().find(of).map(|cell| columns_of(cell)).unwrap_or_default()
         });
-        table.row([first].into_iter().chain(told));
+        table.row([first].into_iter().chain(compared));
     }
     let mut text = table.to_string();
     for cell in cells.iter().filter(|cell| alone.contains(&cell.column)) {
-        let _ = writeln!(text, "{}: {}", name(cell), told(cell).join(" ").trim_end());
+        let _ = writeln!(text, "{}: {}", name(cell), columns_of(cell).join(" ").trim_end());
     }
     text
 }
 
 /// "10436.89", "10481.36", "-0.4% ": ours, the printed one, and how far they are apart.
-fn told(cell: &Cell) -> [String; 3] {
+fn columns_of(cell: &Cell) -> [String; 3] {
     let digits = match cell.unit {
         Unit::Joules | Unit::Mib => 2,
         Unit::Retransmissions | Unit::Saving => 4,

@@ -1,5 +1,5 @@
-//! `wattlock-lab simulate policies`: velocity policies on many streams, beside the least that any
-//! schedule could use.
+//! `wattlock-lab simulate policies`: velocity policies on many streams, compared with a lower bound
+//! on energy.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -27,8 +27,8 @@ pub fn run(args: &args::SimulatePolicies) -> Ended {
     let settle = study.curve.settle();
     if !study.velocities().iter().all(|velocity| velocity.has_time_to_settle(settle)) {
         say!(
-            "a deadline of {:.0} ms is shorter than ten times the {:.1} ms that the clocks of \
-             {} take to settle: paced will set them too late",
+            "the deadline of {:.0} ms is too short: clocks take {:.1} ms to settle on {}, so paced \
+             will set them too late",
             study.deadline * 1e3,
             settle * 1e3,
             Shown(&args.curve)
@@ -46,7 +46,7 @@ fn curve(name: &Path) -> anyhow::Result<Curve> {
         return Ok(Curve::k20m());
     }
     let text = read(name, LARGEST_CURVE_MIB).with_context(|| {
-        format!("cannot read the curve {}; give k20m, or a CSV file of rungs", Shown(name))
+        format!("cannot read the curve {}; use k20m or a CSV file", Shown(name))
     })?;
     Curve::parse(&text).with_context(|| Shown(name).to_string())
 }
@@ -64,7 +64,7 @@ fn trials(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<Vec<Tr
     Ok(streams.iter().map(trial).collect())
 }
 
-/// A text of no more than so many MiB: a name may be that of a device which never ends.
+/// Reads a text of at most `most_mib` MiB, since a device file may never end.
 fn read(name: &Path, most_mib: u64) -> io::Result<String> {
     let most = most_mib << 20;
     let mut bytes = Vec::new();
@@ -115,10 +115,10 @@ fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &
     }
     let _ = write!(
         text,
-        "\nThe bound is the least that any schedule of rungs could use that seals every message within \
-         the deadline,\nrefuses nobody and changes rungs in no time; a policy that is late may use less. \
-         Refusals are for each message.\nBoth are kept where p99 is within the deadline and refusals \
-         are at most {MOST_REFUSALS}.\n"
+        "\nThe bound is the least energy of any schedule that seals every message within the \
+         deadline,\nrefuses none and changes rungs in no time; a late policy may use less. Refusals \
+         are per message.\nBoth are kept if p99 is within the deadline and refusals are at most \
+         {MOST_REFUSALS}.\n"
     );
     text
 }

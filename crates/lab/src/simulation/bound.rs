@@ -1,7 +1,7 @@
 //! The least joules with which any schedule of rungs could keep the deadline.
 //!
 //! Let `A(t)` be the bytes that came until `t`, `W` the window, `D` the deadline, `X(t)` the bytes
-//! that a schedule has worked off. Whatever refuses nobody and seals every message in time keeps
+//! that a schedule has sealed. A schedule that refuses no message and seals each in time keeps
 //!
 //! - `X(t) <= A(t)`: what has not come cannot be worked on;
 //! - `X(t) >= A(t - D)`: what came `D` ago is sealed;
@@ -48,7 +48,7 @@ pub fn least_joules(
     Some(joules)
 }
 
-/// At this time, so many bytes at least and at most.
+/// The minimum and maximum number of bytes at a time.
 #[derive(Clone, Copy, Debug)]
 struct Gate {
     at: f64,

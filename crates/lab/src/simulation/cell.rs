@@ -1,4 +1,4 @@
-//! A number that the paper prints, beside ours, and how near ours has to be.
+//! A number that the paper prints, our number, and how near ours has to be.
 
 use std::fmt;
 

@@ -14,7 +14,7 @@ pub struct Curve {
     pub ladder: Ladder,
     /// Seconds that the change to each rung takes, in the ladder's order.
     pub settles: Vec<f64>,
-    /// The rung that nobody set.
+    /// The rung in force before a policy sets one.
     pub default: usize,
 }
 
@@ -142,7 +142,7 @@ const BOUNDS: [RangeInclusive<f64>; 5] = [1e-6..=1e12, 1.0..=1e9, 0.0..=1e6, 0.0
 /// 150 KiB, or that waits at the door for ever.
 const LEAST_HIGHEST_RATE: f64 = 3.0;
 
-/// W and J/MiB of a rung together: no ratio is told to joules that are 0.
+/// Least sum of W and J/MiB of a rung: there is no ratio to 0 J.
 const LEAST_COST: f64 = 1e-6;
 
 /// More than any device has; a policy looks at all of them for each batch.

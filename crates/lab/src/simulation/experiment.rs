@@ -1,4 +1,4 @@
-//! The paper's experiment: so many users, one message each, at seven latencies, by each algorithm.
+//! The paper's experiment: users with one message each, at seven latencies, by each algorithm.
 
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl Algorithm {
         }
     }
 
-    /// What runs it on the paper's machine, behind a window of so many bytes.
+    /// The model of the paper's machine for this algorithm, with a window of `window` bytes.
     pub fn machine(self, window: u64) -> Machine {
         match self {
             Self::Cs => platform::serial(),
@@ -127,7 +127,7 @@ impl Experiment {
 
     /// The messages' lengths in bytes, the same for all algorithms and latencies: evenly spaced from
     /// the shortest to the longest, in an order that the seed gives. So they are uniform, and their
-    /// sum is the one that the paper's throughputs are of, whatever the seed: 1083.98 MiB of 12,000.
+    /// sum is that of the paper's throughputs for any seed: 1083.98 MiB for 12,000 users.
     pub fn messages(&self) -> Vec<u64> {
         let users = self.users as u64;
         let span = Self::LONGEST - Self::SHORTEST + 1;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_submitted_is_sealed() {
+    fn all_submitted_bytes_are_sealed() {
         let experiment = Experiment { users: 1000, ..Experiment::paper(5) };
         let bytes = experiment.messages().iter().sum();
         let runs = experiment.grid(&Algorithm::ALL, &[0, 100, 1000]).unwrap();

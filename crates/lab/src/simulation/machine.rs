@@ -19,7 +19,7 @@ pub struct Machine {
     pub lanes: usize,
     /// From the start of a run until it takes its first batch, in nanoseconds.
     pub stall_ns: u64,
-    /// For each batch, whatever its length, in nanoseconds.
+    /// Fixed cost of a batch in nanoseconds, for any length.
     pub batch_ns: u64,
     /// Bytes that a batch has at most; a longer message is a batch of its own.
     pub batch_most: u64,
@@ -52,7 +52,7 @@ impl Machine {
         loads.into_iter().max().unwrap_or(0) as f64 * self.lanes as f64
     }
 
-    /// Nanoseconds for so many bytes at a rung.
+    /// Nanoseconds for `bytes` bytes at a rung.
     pub(super) fn ns(&self, bytes: f64, rung: usize) -> u64 {
         (bytes / self.ladder.rungs()[rung].rate * 1e9).ceil() as u64
     }

@@ -1,5 +1,5 @@
-//! What the paper prints, beside what a simulation gives: which cells it has to meet and how
-//! closely, and which it cannot, and why.
+//! Compares a simulation with what the paper prints: which cells it has to meet and how closely,
+//! and which it cannot meet and why.
 
 use super::cell::{Bar, Cell, Seed, Unit, Why};
 use super::experiment::{Algorithm, Experiment, Run};
@@ -20,7 +20,7 @@ const RATES: &str = include_str!("../../papers/lecpaes_retransmissions_from_tabl
 /// The mean of the relative errors of Figure 8 has to stay below this.
 pub const FIGURE_8_MEAN: f64 = 0.015;
 
-/// All printed numbers beside ours.
+/// All printed numbers and ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// In the order of the paper, by rows.
@@ -28,8 +28,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Sets the paper's numbers beside a grid of its algorithms and latencies, of such a seed. `None`
-    /// if one of the runs is missing.
+    /// Compares the paper's numbers with a grid of its algorithms and latencies. `None` if a run is
+    /// missing.
     pub fn new(runs: &[Run], seed: Seed) -> Option<Self> {
         let simulated = Simulated { runs, seed };
         let complete = Algorithm::PAPER.into_iter().all(|algorithm| {

@@ -1,5 +1,5 @@
-//! The paper's machine, an NVIDIA Tesla K20M beside two Xeon E5-2640 v2, as far as its printed
-//! numbers tell: constants that were fitted to them, and what each of them is.
+//! A model of the paper's machine, an NVIDIA Tesla K20M and two Xeon E5-2640 v2: constants fitted
+//! to the printed numbers, and what each of them is.
 
 use wattlock_stream::{Ladder, Rung, Velocity};
 
@@ -43,7 +43,7 @@ const LOW_FLOOR: f64 = 50.7;
 /// For a byte, at any clock.
 const GPU_JOULES_PER_BYTE: f64 = 0.098 / MIB;
 
-/// The producer's two sleeps for a latency, beside a machine.
+/// The producer's two sleeps for a latency, on the CPU of such a machine.
 pub fn producer(latency_ns: u64, machine: &Machine) -> Producer {
     let late = if machine.lanes > 1 { SLEEP_BESIDE_THREADS_NS } else { SLEEP_NS };
     Producer { pause_ns: latency_ns + late, retry_ns: 2 * latency_ns + SLEEP_NS }

@@ -348,7 +348,7 @@ mod tests {
 
     const PRODUCER: Producer = Producer { pause_ns: 5, retry_ns: 7 };
 
-    /// A rung of so many bytes in a nanosecond, with watts and joules per byte.
+    /// A rung of `rate` bytes per nanosecond, with watts and joules per byte.
     fn rung(rate: f64, floor: f64, joules_per_byte: f64) -> Rung {
         Rung { name: String::new(), speed: rate, rate: rate * 1e9, floor, joules_per_byte }
     }

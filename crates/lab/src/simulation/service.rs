@@ -1,8 +1,8 @@
 //! A device behind a window in virtual time: messages come, batches are sealed, clocks change.
 //!
 //! The model. A message that finds no room is refused; it and all that come behind it wait at the
-//! door, and the first of them tries again each [`RETRY`]; each try in vain is a refusal. Whoever
-//! waits there keeps the time at which he came first. The device takes batches of whole messages,
+//! door, and the first of them tries again each [`RETRY`]; each try in vain is a refusal. A
+//! waiting message keeps the time of its first try. The device takes batches of whole messages,
 //! seals them at the rate of the rung that is in force, and releases their room at the end. A change
 //! of rungs by another thread takes the time to settle, in which the old rung stays in force; what
 //! is decided meanwhile waits for it. Where the thread that seals sets the clock it does so before each
@@ -348,7 +348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_message_is_sealed_whatever_the_policy(
+        fn every_message_is_sealed_under_any_policy(
             mut messages in prop::collection::vec((0.0..5.0f64, 1..=1000u32), 0..60),
             name in 0..5usize,
             window in 1000..4000u64,

@@ -79,7 +79,7 @@ impl Study {
         Self { curve, deadline: DEADLINE, window }
     }
 
-    /// The policies; `fixed` stays at the rung that nobody set.
+    /// The policies; `fixed` stays at the default rung.
     pub fn velocities(&self) -> [Velocity; 5] {
         Velocity::NAMES.map(|name| match Velocity::named(name, &self.curve.ladder, self.deadline) {
             Some(Velocity::Fixed(_)) | None => Velocity::Fixed(self.curve.default),

@@ -55,7 +55,7 @@ pub fn trace(text: &str, window: u64) -> Result<Vec<Arrival>, BadTrace> {
     Ok(arrivals)
 }
 
-/// Seconds: three years, of which a 64-bit number still tells tens of nanoseconds apart.
+/// Seconds: three years, in which a 64-bit float still resolves tens of nanoseconds.
 const LONGEST: f64 = 1e8;
 
 #[cfg(test)]

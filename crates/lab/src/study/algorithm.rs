@@ -125,7 +125,7 @@ impl Algorithm {
         Ok(())
     }
 
-    /// Messages are multiples of so many bytes, unless they are padded.
+    /// Messages without padding are multiples of this many bytes.
     pub fn block_len(self) -> usize {
         match self {
             Self::Aes(aes) if aes.mode != Mode::Ctr => AesKey::BLOCK_LEN,

@@ -28,7 +28,7 @@ impl Blowfish {
     ///
     /// The birthday bound: of 2^29 random blocks of 64 bits some two are alike with a probability
     /// of about 2^-7, of 2^32 with 0.4. In CTR no two blocks of key stream are ever alike, which
-    /// tells it from random by then and gives plaintext away (Bhargavan and Leurent, CCS 2016).
+    /// distinguishes it from random by then and reveals plaintext (Bhargavan and Leurent, CCS 2016).
     pub const DATA_LIMIT: u64 = 1 << 32;
 
     /// Runs the key schedule, which costs as much as the encryption of 4 KiB.

@@ -12,7 +12,7 @@ fn json(args: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn ciphers_beside_their_peers() {
+fn ciphers_are_compared_with_their_peers() {
     let results = json(&["ciphers", "--quick", "--only", "aes-256-ctr"]);
     assert_eq!(results["schema"], "wattlock-results/1");
     let rows = results["rows"].as_array().unwrap();
@@ -33,7 +33,7 @@ fn ciphers_beside_their_peers() {
 }
 
 #[test]
-fn papers_are_set_beside_ours() {
+fn results_are_compared_with_papers() {
     let run = |args: &[&str]| {
         let ran = lab().arg("bench").args(args).output().unwrap();
         assert_exit(&ran, 0);

@@ -79,7 +79,7 @@ fn aes_is_that_of_openssl_enc_at_all_sizes() {
     for ((bits, mode), len) in pairs.into_iter().flatten().cycle().zip(lengths) {
         agrees(bits, mode, &pattern(32), &[0xff; 16], &pattern(len));
     }
-    // Longer than a window of the stream, whatever the kernel.
+    // Longer than a window of the stream, with any kernel.
     let long = pattern((16 << 20) + 1);
     for mode in ["cbc", "ctr"] {
         agree(256, mode, &pattern(32), &[0xff; 16], &long, &[&[], &["--threads", "1"]]);

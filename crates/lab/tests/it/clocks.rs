@@ -143,7 +143,7 @@ fn clocks_come_back_from_sigkill_and_ctrl_c() {
 }
 
 #[test]
-fn what_somebody_else_has_set_is_left_alone() {
+fn settings_of_other_programs_are_kept() {
     let machine = Machine::new();
     let mut child = long_bench(&machine);
     fs::write(machine.policy(1).join("scaling_max_freq"), "800000\n").unwrap();

@@ -29,7 +29,7 @@ fn processes_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn pages_are_served_and_told_and_nothing_is_left() {
+fn pages_are_served_and_reported_and_nothing_is_left() {
     if !can_serve() {
         return;
     }
@@ -60,7 +60,7 @@ fn pages_are_served_and_told_and_nothing_is_left() {
     for tool in ["openssl speed", "wattlock engine"] {
         assert!(row(tool, "aes-256-cbc, 64 KiB")["wall_ns"]["median"].as_u64().unwrap() > 0);
     }
-    // Whoever did not take part is named.
+    // The results name each contender that did not take part.
     let tools: Vec<_> =
         results["rows"].as_array().unwrap().iter().map(|row| &row["tool"]).collect();
     for tool in ["wattlock single records", "wattlock reconstruction", "wattlock EECA, simulated"] {
@@ -88,7 +88,7 @@ fn newest_openssl() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_newest_openssl_serves_beside_the_installed_one() {
+fn the_newest_openssl_serves_as_well_as_the_installed_one() {
     let Some(newest) = newest_openssl().filter(|_| can_serve()) else { return };
     let place = Place::new();
     let ran = lab()
@@ -100,9 +100,9 @@ fn the_newest_openssl_serves_beside_the_installed_one() {
         .unwrap();
     assert_exit(&ran, 0);
     let results: Value = serde_json::from_str(&stdout(&ran)).unwrap();
-    let told = Command::new(newest.join("bin/openssl")).arg("version").output().unwrap();
-    let told = stdout(&told);
-    let version = told.split(' ').nth(1).unwrap();
+    let output = Command::new(newest.join("bin/openssl")).arg("version").output().unwrap();
+    let line = stdout(&output);
+    let version = line.split(' ').nth(1).unwrap();
     assert_eq!(results["settings"]["openssl_newest"], version);
     let has_row = |tool: &str| {
         let mut rows = results["rows"].as_array().unwrap().iter();
@@ -115,7 +115,7 @@ fn the_newest_openssl_serves_beside_the_installed_one() {
     }
     let ran_with = results["tools"][format!("openssl {version}")].as_str().unwrap();
     assert!(ran_with.contains(&format!("OpenSSL {version} ")), "{ran_with}");
-    // Where the provider is built, it works in both, and its counters tell that.
+    // If the provider is built, both use it, as its counters show.
     let ours = format!("wattlock reconstruction, {version}");
     assert_eq!(has_row("wattlock reconstruction"), has_row(&ours), "{results}");
     if has_row(&ours) {
@@ -156,7 +156,7 @@ fn an_ended_bench_leaves_no_server() {
 }
 
 #[test]
-fn the_study_is_set_beside_ours() {
+fn results_are_compared_with_the_study() {
     let place = Place::new();
     let ran = lab()
         .args(["bench", "https", "--quick", "--paper", "--sizes", "1K"])

@@ -238,7 +238,7 @@ fn after_a_kill_the_guardian_restores_behind_the_heat() {
 }
 
 #[test]
-fn a_lower_setting_of_somebody_else_outlives_the_lease() {
+fn a_lower_setting_of_another_program_outlives_the_lease() {
     let Some(machine) = Machine::new() else { return };
     let mut child = machine.bench_at_2000();
     machine.change(|requests| {

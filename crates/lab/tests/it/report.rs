@@ -80,14 +80,14 @@ fn all_results_of_the_repository_in_one_page() {
             assert!(figure.contains(part), "{part} in {figure}");
         }
     }
-    for told in ["MISSED", "Where wattlock is slower", "Skipped", "NVIDIA GT9500", ": SLOWER"] {
-        assert!(seen(&page).contains(told), "{told}");
+    for text in ["MISSED", "Where wattlock is slower", "Skipped", "NVIDIA GT9500", ": SLOWER"] {
+        assert!(seen(&page).contains(text), "{text}");
     }
     assert_eq!(page, stdout(&run()), "the same input gives the same page");
 }
 
 #[test]
-fn the_papers_numbers_stand_beside_ours() {
+fn results_are_compared_with_the_papers() {
     let blocks = page(&[&document("blocks", &[row("wattlock", "x", 100)])]);
     let energy = page(&[&document("energy", &[row("wattlock", "parc4", 100)])]);
     for (page, printed) in
@@ -184,8 +184,8 @@ fn kinds_and_keys_of_later_are_shown() {
     later["requests_per_s"] = json!(4321);
     later["latency_ns"] = json!({"median": 500, "min": 400, "max": 900, "mad": 3});
     let page = page(&[&document("later", &[later])]);
-    for told in ["Results of kind later", "requests_per_s", "4321", "500 (400–900)", "GB/s"] {
-        assert!(seen(&page).contains(told), "{told}");
+    for text in ["Results of kind later", "requests_per_s", "4321", "500 (400–900)", "GB/s"] {
+        assert!(seen(&page).contains(text), "{text}");
     }
 }
 

@@ -16,7 +16,7 @@ const IV: &str = "fffffffffffffffffffffffffffffffe";
 /// Of a key of the frozen corpus.
 const RECIPIENT: &str = "age149s7z0ccqr035fgzf8ps0rqltdls854dmfllggq0tv9a4e737erq90e6wl";
 
-/// `wattlock-lab sefps COMMAND` with a key file of so many bytes.
+/// `wattlock-lab sefps COMMAND` with a key file of `key_bytes` bytes.
 fn sefps(place: &Place, command: &str, key_bytes: usize) -> Command {
     let mut program = lab();
     program.args(["sefps", command, "--key-file"]).arg(key_file(place, key_bytes));
@@ -308,7 +308,7 @@ fn one_iv_for_several_files_and_flags_of_another_program_are_refused() {
 }
 
 #[test]
-fn outputs_appear_whole_beside_others_or_in_a_directory() {
+fn outputs_appear_whole_in_the_same_folder_or_another() {
     let place = Place::new();
     let plain: Vec<PathBuf> =
         (0..20).map(|i| place.write(format!("d/{i:02}"), &pattern(i * 1000))).collect();
@@ -334,7 +334,7 @@ fn outputs_appear_whole_beside_others_or_in_a_directory() {
     assert_exit(&again, 1);
     assert!(stderr(&again).contains("exists already"));
     assert_exit(&run("unprotect", &["--force", "--out-dir", &into(&opened)], &containers), 0);
-    // A name that does not tell the output's, and one that does.
+    // A name without the suffix, and one with it.
     fs::rename(&containers[3], place.path("odd")).unwrap();
     assert_exit(&run("unprotect", &[], &[place.path("odd")]), 2);
     let named = into(&place.path("named"));

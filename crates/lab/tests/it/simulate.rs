@@ -17,7 +17,7 @@ fn json(ran: &Output) -> Value {
 }
 
 #[test]
-fn the_papers_numbers_stand_beside_ours_and_are_met() {
+fn results_are_compared_with_the_paper_and_meet_it() {
     let ran = lecpaes(&["--paper"]);
     assert_exit(&ran, 0);
     assert_eq!(stderr(&ran), "");
@@ -89,10 +89,10 @@ fn json_goes_to_standard_output_alone_and_a_seed_repeats_itself() {
     let (first, again, other) = (once("1"), once("1"), once("2"));
     assert_eq!(first["runs"], again["runs"]);
     assert_ne!(first["runs"], other["runs"]);
-    let told = |run: &Value| (run["algorithm"].clone(), run["latency_us"].clone());
-    let told: Vec<_> = first["runs"].as_array().unwrap().iter().map(told).collect();
+    let case = |run: &Value| (run["algorithm"].clone(), run["latency_us"].clone());
+    let cases: Vec<_> = first["runs"].as_array().unwrap().iter().map(case).collect();
     let expected = [("cs", 100), ("cs", 250), ("paced", 100), ("paced", 250)];
-    assert_eq!(told, expected.map(|(name, us)| (name.into(), us.into())));
+    assert_eq!(cases, expected.map(|(name, us)| (name.into(), us.into())));
     assert!(first.get("paper").is_none());
 }
 

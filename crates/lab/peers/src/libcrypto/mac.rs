@@ -65,7 +65,7 @@ impl Hmac {
             unsafe { (functions.EVP_MAC_update)(context, message.as_ptr(), message.len()) };
         checked(status, "EVP_MAC_update")?;
         let out = mac.as_mut_ptr();
-        // SAFETY: writes at most as many bytes as `mac` has, which it is told.
+        // SAFETY: the call gets the length of `mac` and writes at most that many bytes.
         let status = unsafe { (functions.EVP_MAC_final)(context, out, &raw mut written, LONGEST) };
         checked(status, "EVP_MAC_final")?;
         Ok(*mac.first_chunk().expect("the longest MAC has 64 bytes"))

@@ -1,4 +1,4 @@
-//! Who takes part in `wattlock-lab bench ciphers`, and the bounds beside them.
+//! The contenders of `wattlock-lab bench ciphers`, and their upper bounds.
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{

@@ -80,7 +80,7 @@ pub fn ratios(results: &mut Results) {
     let best = AesKernel::best().name();
     let keccak = KeccakKernel::best().name();
     let mut ratios = Vec::new();
-    let mut beside = |name: &str, ours: Option<f64>, theirs: Option<f64>, target: f64| {
+    let mut compare = |name: &str, ours: Option<f64>, theirs: Option<f64>, target: f64| {
         if let (Some(ours), Some(theirs)) = (ours, theirs) {
             ratios.push(Ratio::at_least(name.to_owned(), ours / theirs, target));
         }
@@ -92,34 +92,34 @@ pub fn ratios(results: &mut Results) {
         {
             let ours = rate("wattlock", Some(best), case, call);
             let theirs = rate("openssl", None, case, call);
-            beside(&format!("{case}, {calls}: wattlock / openssl"), ours, theirs, target);
+            compare(&format!("{case}, {calls}: wattlock / openssl"), ours, theirs, target);
         }
         let ours = rate("wattlock", Some(best), "aes-256-ctr", call);
         let bound = rate(BOUND, Some(best), "aes-256-ctr", call);
-        beside(&format!("aes-256-ctr, {calls}: wattlock / registers only"), ours, bound, 0.92);
+        compare(&format!("aes-256-ctr, {calls}: wattlock / registers only"), ours, bound, 0.92);
         let narrow = rate("wattlock", Some("aes-ni"), "aes-256-ctr", call);
         let theirs = rate("openssl", None, "aes-256-ctr", call);
-        beside(&format!("aes-256-ctr, {calls}: aes-ni / openssl"), narrow, theirs, 0.95);
+        compare(&format!("aes-256-ctr, {calls}: aes-ni / openssl"), narrow, theirs, 0.95);
         let lanes = rate("wattlock", Some(keccak), "sha3-256, 8 messages", call);
         let theirs = rate("openssl", None, "sha3-256", call);
-        beside(&format!("sha3-256, {calls}: 8 messages / openssl's one"), lanes, theirs, 8.0);
+        compare(&format!("sha3-256, {calls}: 8 messages / openssl's one"), lanes, theirs, 8.0);
         let bound = rate(BOUND, Some(keccak), "sha3-256, 8 messages", call);
         // Of a short message, the padding is a good part.
         if call > CALLS[0] {
-            beside(&format!("sha3-256, {calls}: 8 messages / registers only"), lanes, bound, 0.85);
+            compare(&format!("sha3-256, {calls}: 8 messages / registers only"), lanes, bound, 0.85);
         }
     }
     let records = rate("wattlock", Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
     let one = rate("openssl", None, "aes-256-cbc encrypt", RECORD);
-    beside("aes-256-cbc encrypt, 32 records / openssl's one message", records, one, 20.0);
+    compare("aes-256-cbc encrypt, 32 records / openssl's one message", records, one, 20.0);
     let bound = rate(BOUND, Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
-    beside("aes-256-cbc encrypt, 32 records / registers only", records, bound, 0.66);
+    compare("aes-256-cbc encrypt, 32 records / registers only", records, bound, 0.66);
     let sha = ShaKernel::best().name();
     // Against SHA-256 stand the CPU's own instructions; SHA-384 has none.
     for (case, target) in [("hmac-sha256, 16 records", 2.0), ("hmac-sha384, 8 records", 4.0)] {
         let ours = rate("wattlock", Some(sha), case, RECORD);
         let theirs = rate("openssl", None, case, RECORD);
-        beside(&format!("{case}: wattlock / openssl, one by one"), ours, theirs, target);
+        compare(&format!("{case}: wattlock / openssl, one by one"), ours, theirs, target);
     }
     if let Some(kt128) = rate("wattlock", Some(keccak), "kt128", 1 << 20) {
         ratios.push(Ratio::at_least("kt128, 1 MiB: GB/s".into(), kt128, 9.0));

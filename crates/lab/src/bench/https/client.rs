@@ -41,7 +41,7 @@ pub struct Clients {
 
 impl Clients {
     /// One page by curl, compared with the file, over a connection of the suite. Returns what was
-    /// negotiated, as curl tells it.
+    /// negotiated, as curl reports it.
     ///
     /// # Errors
     /// That it did not come, or is another page, or came in another way.
@@ -75,25 +75,24 @@ impl Clients {
         let said = String::from_utf8_lossy(&asked.stderr);
         if !asked.status.success() {
             let why = said.lines().rfind(|line| line.starts_with("curl:")).unwrap_or("failed");
-            bail!("no page of {size} bytes by curl: {why}");
+            bail!("curl cannot fetch the page of {size} bytes: {why}");
         }
         if !same(&got, &place.page(size))? {
-            bail!("the page of {size} bytes that curl got is not what was to be served");
+            bail!("curl fetched a page of {size} bytes that differs from the file");
         }
         fs::remove_file(&got)?;
         let negotiated = said.lines().find_map(|line| line.split_once("SSL connection using "));
-        let (_, negotiated) =
-            negotiated.context("curl does not tell which cipher was negotiated")?;
+        let (_, negotiated) = negotiated.context("curl does not report the negotiated cipher")?;
         if !negotiated.contains(suite.openssl_name()) {
-            bail!("{} was wanted, and {negotiated} negotiated", suite.openssl_name());
+            bail!("negotiated {negotiated} instead of {}", suite.openssl_name());
         }
         Ok(negotiated.trim().to_owned())
     }
 
-    /// Asks for a page for so many seconds.
+    /// Requests a page repeatedly for `seconds`.
     ///
     /// # Errors
-    /// That the client failed, or saw errors.
+    /// Fails if the client fails or counts errors.
     pub fn load(
         &self,
         load: Load,
@@ -107,7 +106,7 @@ impl Clients {
         let (connections, seconds) = (CONNECTIONS.to_string(), seconds.to_string());
         let (name, command) = match (load, &self.ab) {
             (Load::Wrk, _) => {
-                let script = place.directory.join("told.lua");
+                let script = place.directory.join("report.lua");
                 fs::write(&script, SCRIPT)?;
                 let mut command = guarded::command(self.cpu, &self.wrk);
                 command.args(["-t", "1", "-c", &connections, "-d", &seconds, "--timeout", "60"]);
@@ -130,10 +129,10 @@ impl Clients {
         };
         match seen {
             Some((seen, 0)) if output.status.success() && seen.requests > 0 => Ok(seen),
-            Some((_, errors)) if errors > 0 => bail!("{name} saw {errors} errors"),
+            Some((_, errors)) if errors > 0 => bail!("{name} counted {errors} errors"),
             _ => {
                 let why = String::from_utf8_lossy(&output.stderr);
-                bail!("{name} did not get a page: {}", why.trim());
+                bail!("{name} fetched no page: {}", why.trim());
             }
         }
     }
@@ -162,15 +161,15 @@ fn by_ab(said: &str) -> Option<(Seen, u64)> {
 
 /// The first line of what a client says of itself.
 pub fn version(program: &Path, args: &[&str]) -> String {
-    let told = Command::new(program).args(args).output();
-    let told = told.map(|told| [told.stdout, told.stderr].concat()).unwrap_or_default();
-    String::from_utf8_lossy(&told).lines().next().unwrap_or("unknown").trim().to_owned()
+    let output = Command::new(program).args(args).output();
+    let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().next().unwrap_or("unknown").trim().to_owned()
 }
 
 /// As many as keep a server busy, and so few that what was begun at the end matters little.
 pub const CONNECTIONS: usize = 4;
 
-/// More than any core answers; ab has memory for as many as it is told.
+/// More than any core answers; ab allocates memory for this many.
 const MOST_A_SECOND: u32 = 500_000;
 
 /// Exact numbers, where wrk rounds.

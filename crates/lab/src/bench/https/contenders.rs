@@ -134,7 +134,7 @@ impl Contender {
         }
     }
 
-    /// What the provider is told.
+    /// The settings of the provider.
     fn settings(self, suite: Suite, accelerator: &str) -> Vec<(&'static str, String)> {
         let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
         if self.has_large_buffers() && suite == Suite::CbcSha384 {
@@ -222,7 +222,7 @@ impl Running {
         Ok(counted.is_some_and(|one| one.lane(Lane::Accelerator).calls > 0))
     }
 
-    /// Looks whether pages that were served since `before`, so many bytes in all, went through the
+    /// Checks whether the pages served since `before`, `bytes` bytes in all, went through the
     /// provider as this contender says.
     ///
     /// # Errors
@@ -267,19 +267,19 @@ impl Running {
         let contender = self.contender;
         let together = since(&|statistics| statistics.multiblock().calls);
         if contender.has_large_buffers() && largest >= LEAST_WRITE && together == 0 {
-            return Some("no records were sealed together, as the provider's counters tell".into());
+            return Some("the provider's counters show no records sealed together".into());
         }
         let accelerated = since(&|statistics| statistics.lane(Lane::Accelerator).calls);
         // A write below the threshold is not the accelerator's.
         if contender.hardware().is_some() && largest > STUDYS_THRESHOLD && accelerated == 0 {
-            return Some("the accelerator did nothing, as the provider's counters tell".into());
+            return Some("the provider's counters show no work on the accelerator".into());
         }
         None
     }
 }
 
 /// Has PoCL compile its kernels in a process that does not wait for the children of others, as nginx
-/// does, and lets everybody read them.
+/// does, and makes them readable for all users.
 fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
     fs::create_dir(kernels)?;
     let zeros = kernels.join("zeros");
@@ -309,8 +309,8 @@ fn configure(
     settings: &[(&'static str, String)],
 ) -> anyhow::Result<()> {
     let setting = statistics.setting();
-    let told = Configuration { module, statistics: Some(&setting), settings };
-    fs::write(file, told.text().map_err(unavailable)?)?;
+    let configuration = Configuration { module, statistics: Some(&setting), settings };
+    fs::write(file, configuration.text().map_err(unavailable)?)?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub struct Guarded {
 pub fn command(cpu: usize, program: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", GUARD, "guard", "taskset", "-c", &cpu.to_string()]).arg(program);
-    // Ctrl-C reaches this program alone, and the pipe tells the rest.
+    // Ctrl-C reaches this program alone; the pipe passes its end on to the others.
     command.process_group(0).stdin(Stdio::piped());
     stock(&mut command);
     command
@@ -89,7 +89,7 @@ pub fn run(mut command: Command) -> io::Result<Output> {
     output
 }
 
-/// The path of a program, if it is installed; servers are not in everybody's `PATH`.
+/// The path of a program, if it is installed; servers are not in every user's `PATH`.
 pub fn find(program: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -127,7 +127,7 @@ mod tests {
         assert!(!guarded.has_ended());
         let group = Pid::from_child(&guarded.shell);
         drop(guarded);
-        // Nobody is left to get a signal.
+        // No process is left to signal.
         let left = Instant::now();
         while kill_process_group(group, Signal::CONT).is_ok() {
             assert!(left.elapsed() < Duration::from_secs(30), "something is left");

@@ -1,4 +1,4 @@
-//! AES-256-CBC without a server: `openssl speed`, beside the engine with several requests in flight.
+//! AES-256-CBC without a server: `openssl speed` against the engine with several requests in flight.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -141,7 +141,7 @@ impl Contender {
         }
     }
 
-    /// Encrypts messages of so many bytes for so many seconds.
+    /// Encrypts messages of `bytes` bytes for `seconds`.
     fn work(&mut self, bytes: u64, seconds: u16) -> anyhow::Result<Done> {
         match self {
             Self::Speed { software, cpu } => speed(*software, *cpu, bytes, seconds),
@@ -201,7 +201,7 @@ fn encrypt(engine: &Engine, key: &AesKey, bytes: u64, seconds: u16) -> anyhow::R
     Ok(Done { bytes: done, wall: started.elapsed(), cpu: process_cpu_time() - cpu })
 }
 
-/// A row of which a repetition is so many messages that its time can be told.
+/// A row whose repetitions each take enough messages for a measurable time.
 fn add(lab: &mut Lab<'_>, contender: &Contender, bytes: u64, turns: Vec<Turn>) {
     let scaled = |time: Duration, of: u64| {
         (time.as_nanos() * u128::from(REPETITION) / u128::from(of.max(1))) as u64

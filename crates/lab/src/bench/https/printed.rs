@@ -1,4 +1,4 @@
-//! What the study of HTTPS prints, beside ours: its Tables 1 and 2, with columns that recompute.
+//! Compares our results with the HTTPS study's Tables 1 and 2, with columns that recompute them.
 
 use wattlock_energy::Class;
 use wattlock_report::columns::Columns;
@@ -18,7 +18,7 @@ const COLUMNS: [(&str, usize, usize); 4] =
 /// Where an improvement of the EECA's performance per watt is printed, over the other columns.
 const IMPROVEMENTS: [(&str, usize); 3] = [("software", 6), ("instr. set", 10), ("accelerator", 14)];
 
-/// Both tables with ours beside them, and what differs.
+/// Compares our results with both tables, and says what differs.
 pub fn text(results: &Results) -> String {
     let mut text = String::from(
         "\nThe study of HTTPS with an adaptive scheduler (EECA). Printed: 2 servers with 16 cores \
@@ -55,13 +55,13 @@ pub fn text(results: &Results) -> String {
     text + "\n\
 What differs: the study's joules are of a server of 140 W that takes 3 W more at work, so its \
 performance per watt is its throughput with another unit. Of Table 1, the column over the \
-accelerator does not follow from the numbers beside it: 966 % is printed at 1 kB, and 901 % follows. \
+accelerator does not follow from the other numbers: 966 % is printed at 1 kB, and 901 % follows. \
 Table 2 is headed kB/s and holds requests a second, prints 29.42 % over software at 1 kB where \
 21.34 % follows, and its text claims 93 to 96 % over the accelerator where the table begins at 39 %. \
 Its TLS is one record at a time but in its own column; OpenSSL has had multiblock for CBC since \
 1.0.2. Ours is one core of another kind with the client on the next, so that columns compare and \
 numbers do not. Software here is OpenSSL with vector permutations, as no OpenSSL of today is as slow \
-as the study's. Performance per watt of ours is told only where joules were measured\n"
+as the study's. Our performance per watt is given only where energy was measured\n"
 }
 
 /// A table's rows: printed columns, then ours of the same page, performance per watt last.
@@ -99,7 +99,7 @@ fn table<'a>(table: &str, unit: f64, ours: &dyn Fn(u64) -> [Option<(f64, &'a Row
     columns.to_string()
 }
 
-/// The row of whatever hardware was the accelerator.
+/// The row of the accelerator.
 fn accelerated(
     results: &Results,
     kilobytes: u64,

@@ -30,7 +30,7 @@ pub struct Setup<'a> {
     pub suite: Suite,
     /// Buffers so large that libssl hands over eight records at once.
     pub large_buffers: bool,
-    /// Its environment, beside that of this program.
+    /// Variables added to the environment of this program.
     pub environment: &'a [(&'static str, String)],
 }
 
@@ -89,7 +89,7 @@ impl Place {
     /// What nginx says.
     pub fn serve(&self, setup: &Setup<'_>) -> anyhow::Result<Nginx> {
         let mut last = None;
-        // Somebody else may take the port that was free.
+        // Another process may take the free port.
         for _ in 0..5 {
             match self.serve_once(setup) {
                 Err(error) if format!("{error:#}").contains("in use") => last = Some(error),
@@ -115,9 +115,9 @@ impl Place {
             let ended = process.has_ended();
             if ended || started.elapsed() > PATIENCE {
                 let text = fs::read_to_string(&said).unwrap_or_default();
-                bail!("nginx does not serve: {}", text.trim());
+                bail!("nginx does not answer: {}", text.trim());
             }
-            // The worker first: else somebody else's server could answer on this port.
+            // The worker first: otherwise, another server could answer on this port.
             let worker =
                 child_named(process.shell(), "nginx").and_then(|m| child_named(m, "nginx"));
             if let Some(worker) = worker.filter(|_| TcpStream::connect(("127.0.0.1", port)).is_ok())
@@ -130,7 +130,7 @@ impl Place {
 }
 
 impl Nginx {
-    /// Time that the worker's threads had a CPU so far: to the nanosecond, where the kernel tells.
+    /// CPU time of the worker's threads so far, in nanoseconds where the kernel reports them.
     ///
     /// # Errors
     /// That it is gone.
@@ -225,7 +225,7 @@ fn configuration(setup: &Setup<'_>, port: u16) -> String {
     )
 }
 
-/// The group of nobody, which distributions name differently.
+/// The group of the user `nobody`, whose name differs between distributions.
 fn group() -> &'static str {
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     if groups.lines().any(|line| line.starts_with("nogroup:")) { "nogroup" } else { "nobody" }
@@ -252,13 +252,13 @@ pub const KERNELS: &str = "POCL_CACHE_DIR";
 /// How long nginx may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The version that nginx tells, and of the OpenSSL that it runs with.
+/// The versions of nginx and of its OpenSSL, as `nginx -V` prints them.
 pub fn version(nginx: &Path) -> String {
-    let told = Command::new(nginx).arg("-V").output();
-    let told = told.map(|told| String::from_utf8_lossy(&told.stderr).into_owned());
-    let told = told.unwrap_or_default();
+    let output = Command::new(nginx).arg("-V").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+    let text = text.unwrap_or_default();
     let of =
-        |start: &str| told.lines().find_map(|line| line.strip_prefix(start)).map(str::to_owned);
+        |start: &str| text.lines().find_map(|line| line.strip_prefix(start)).map(str::to_owned);
     let version = of("nginx version: ").unwrap_or_else(|| "nginx, unknown".into());
     let built = of("built with ").unwrap_or_default();
     // "OpenSSL 3.0.22 … (running with OpenSSL 3.0.19 …)" where both are not the same.
@@ -268,7 +268,7 @@ pub fn version(nginx: &Path) -> String {
     }
 }
 
-/// The number in what [`version`] tells of OpenSSL: "4.0.3".
+/// The OpenSSL version number in the text of [`version`], such as "4.0.3".
 pub fn openssl_of(version: &str) -> Option<&str> {
     version.split_once(", OpenSSL ")?.1.split(' ').next().filter(|number| !number.is_empty())
 }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_whatever_a_process_is_called() {
+    fn times_are_read_for_any_process_name() {
         let text = "27615 (a) (b) S 27613 27611 27611 0 -1 4194624 267 0 1 0 150 25 0 0 20 0 1 0";
         let stat = Stat::parse(text);
         let found = stat.map(|stat| (stat.name, stat.parent, stat.ticks));

@@ -80,7 +80,7 @@ const TARGETS: [(Suite, u64, Contender, f64); 5] = [
     (Suite::CbcSha384, 512 << 10, Contender::InstructionSet, 0.3),
 ];
 
-/// Ours and theirs that are compared: large buffers beside large buffers, everything beside the
+/// Ours and theirs that are compared: large buffers with large buffers, everything with the
 /// default, and each OpenSSL by itself.
 const PAIRS: [(Contender, Contender); 5] = [
     (Contender::Single, Contender::InstructionSet),
@@ -107,8 +107,8 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
                 let value = one / other.max(1.0);
                 let name =
                     format!("{case}: CPU of {} / {}", ours.tool(results), theirs.tool(results));
-                let target = TARGETS.iter().find(|(of, bytes, beside, _)| {
-                    (*of, *bytes, *beside) == (suite, size, theirs)
+                let target = TARGETS.iter().find(|(of, bytes, peer, _)| {
+                    (*of, *bytes, *peer) == (suite, size, theirs)
                         && ours == Contender::Reconstruction
                 });
                 ratios.push(match target {

@@ -116,8 +116,8 @@ impl Road<'_> {
             let hash = scope.spawn(move || middle(hash, *direction, &to_be_hashed, &to_back));
             let written = write(back, *sink, hashed, &free);
             drop(free);
-            // Where a stage fails, those before it find nobody to give windows to, and those behind
-            // it get no more: who failed first in a file comes out first.
+            // When a stage fails, the stages before it cannot pass windows on, and those behind it
+            // get no more. Joining from the front returns the first error in the file.
             joined(front)?;
             joined(hash)?;
             written

@@ -28,8 +28,8 @@ const LANES: usize = KeccakKernel::LANES;
 const MAX_WORKERS: usize = 32;
 
 impl Sefps<'_> {
-    /// Does every task, and tells `each` how it ended; in no fixed order. Directories for the
-    /// outputs are made before, and removed afterwards where nothing came into them.
+    /// Runs all tasks and calls `each` with their results, in no fixed order. Creates the
+    /// directories for the outputs first, and removes those that stay empty.
     ///
     /// The paper's variants take one file after the other. [`Variant::Overlapped`] takes eight at
     /// once on each worker: read and encrypted one by one, and hashed in the lanes of one core.
@@ -46,8 +46,8 @@ impl Sefps<'_> {
         let crypt = Crypt::new(self, direction)?;
         if let (Mode::Ctr { .. }, Direction::Encrypt, 2..) = (self.mode, direction, tasks.len()) {
             return Err(Error::usage(
-                "several files under one --iv would share one key stream, which gives both away; \
-                 protect them one by one, each with an IV of its own",
+                "--iv is for one file: two files with the same key and IV reveal each other; \
+                 protect them one by one, each with its own IV",
             ));
         }
         let new = make_directories(tasks)?;

@@ -12,11 +12,11 @@ use wattlock_file::Task;
 /// The suffix that containers get, without its dot.
 pub const SUFFIX: &str = "sefps";
 
-/// The tasks of `inputs`, whose outputs go beside them or into `out_dir`.
+/// The tasks of `inputs`, whose outputs go into the same folder or into `out_dir`.
 ///
 /// # Errors
-/// [`Error::Usage`] for a container whose name does not tell what it held and for two inputs that
-/// would become the same, [`Error::Directory`], [`Error::Io`] for an input that cannot be looked at.
+/// [`Error::Usage`] for a container whose name does not end in the suffix and for two inputs with
+/// the same output, [`Error::Directory`], [`Error::Io`] for an input that cannot be read.
 pub fn tasks(
     direction: Direction,
     inputs: &[PathBuf],

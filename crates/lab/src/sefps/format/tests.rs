@@ -194,8 +194,8 @@ fn another_key_mode_or_iv_looks_like_damage() {
     assert_detected(&right, Mode::Ctr { iv: [0; 16] }, &sealed, "iv");
 }
 
-/// The paper proves that nobody can alter data and digest together without the key. Under CTR,
-/// whoever knows the data can: the key stream is the container XOR what is in it.
+/// The paper proves that changing data and digest together requires the key. Under CTR, the
+/// plaintext is enough: the key stream is the container XOR the plaintext.
 #[test]
 fn forgery_under_ctr_with_known_plaintext_is_not_detected() {
     let (key, mode) = (key(256), BOTH[1]);

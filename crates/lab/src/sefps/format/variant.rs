@@ -57,7 +57,7 @@ impl Variant {
         matches!(self, Self::Gpu | Self::HybridRatio)
     }
 
-    /// Bytes that go from stage to stage at a time, with so many CPU workers.
+    /// Bytes that go from stage to stage at a time, with this many CPU workers.
     pub(super) fn window_len(self, workers: usize) -> usize {
         match self {
             Self::Serial => WINDOW,
@@ -68,6 +68,6 @@ impl Variant {
     }
 }
 
-/// What one worker gets of a window: it fits a core's second-level cache, and starting a worker
-/// costs little beside it.
+/// A worker's share of a window: it fits a core's second-level cache, and takes much longer than
+/// starting a worker.
 const WINDOW: usize = 1 << 20;

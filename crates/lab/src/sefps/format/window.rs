@@ -75,7 +75,7 @@ impl Window {
     }
 }
 
-/// Bytes before the padding, which is looked at closely: what nobody would have made is refused.
+/// Bytes before the padding; `None` if the padding is malformed.
 fn data_len(padded: &[u8]) -> Option<usize> {
     let (before, counts) = padded.split_last_chunk::<BLOCK_LEN>()?;
     let zeros = usize::from(counts[0]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_that_nobody_makes_is_refused() {
+    fn malformed_padding_is_refused() {
         let with = |data: &[u8], counts: [u8; 16]| data_len(&[data, &counts].concat());
         assert_eq!(with(&[9, 0, 0], [2; 16]), Some(1));
         assert_eq!(with(&[0; 16], [16; 16]), Some(0));
