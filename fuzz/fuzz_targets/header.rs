@@ -1,4 +1,4 @@
-//! Whatever stands where a header should, reading it ends, and what is read is written the same.
+//! Reading any bytes as a header ends, and a header that was read is written the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

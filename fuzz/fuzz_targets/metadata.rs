@@ -1,4 +1,4 @@
-//! Whatever is sealed as metadata, decoding ends, and a name never leaves its directory.
+//! Decoding of any sealed metadata ends, and a name never leaves its directory.
 #![no_main]
 
 use std::os::unix::ffi::OsStrExt;

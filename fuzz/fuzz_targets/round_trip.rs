@@ -1,4 +1,4 @@
-//! What is sealed opens, whole and in any range, whatever it is and however it comes.
+//! Any sealed input opens, whole and in any range.
 #![no_main]
 
 use std::sync::LazyLock;

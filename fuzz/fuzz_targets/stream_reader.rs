@@ -1,4 +1,4 @@
-//! Whatever is done to a sealed stream, what comes out of it is a beginning of what was sealed.
+//! A sealed stream with any change opens to a prefix of what was sealed.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -51,8 +51,8 @@ fn finds_nothing_but_controls(mut command: Command) {
     assert!(text.contains("ok: a control, and found"), "neither skipped nor able to find anything");
 }
 
-/// Beside this test, `target/debug/examples`: `cargo test` builds examples before it runs tests,
-/// but not if it is told to build a single test.
+/// In `target/debug/examples`: `cargo test` builds examples before it runs tests, but not when it
+/// builds a single test.
 #[track_caller]
 fn built(example: &str) -> Option<PathBuf> {
     let test = env::current_exe().ok()?;

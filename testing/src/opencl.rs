@@ -11,7 +11,7 @@ use crate::skips::skip;
 pub fn opencl_is_here() -> bool {
     let devices = wattlock().args(["devices", "--json"]).output();
     let devices = devices.expect("wattlock can be started").stdout;
-    let document: serde_json::Value = serde_json::from_slice(&devices).expect("it tells JSON");
+    let document: serde_json::Value = serde_json::from_slice(&devices).expect("it prints JSON");
     let accelerators = document["accelerators"].as_array().expect("a list");
     let names = accelerators.iter().filter_map(|one| one["device"].as_str());
     let here = names.into_iter().any(|name| name.starts_with("opencl"));

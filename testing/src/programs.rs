@@ -12,7 +12,7 @@ pub fn wattlock() -> Command {
     without_input(&wattlock_path())
 }
 
-/// Where `wattlock` was built: beside the folder of the running test, whichever crate's that is.
+/// The path of `wattlock`, which is built into the parent of the running test's folder.
 ///
 /// # Panics
 /// If it was not.

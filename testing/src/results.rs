@@ -19,7 +19,7 @@ pub fn document(kind: &str, rows: &[Value]) -> Value {
     })
 }
 
-/// A row of 1000 bytes in so many nanoseconds.
+/// A row of 1000 bytes in `median_ns` nanoseconds.
 pub fn row(tool: &str, case: &str, median_ns: u64) -> Value {
     let sample = json!({
         "median": median_ns, "min": median_ns, "max": median_ns + 9, "mad": 4, "values": [median_ns],

@@ -40,7 +40,7 @@ pub fn wait_for<T, E: Display>(mut look: impl FnMut() -> Result<T, E>) -> T {
 /// Waits for the end of a process, no longer than `deadline`; `None` if it still runs then.
 ///
 /// # Panics
-/// If the kernel cannot tell.
+/// If the kernel cannot report its state.
 pub fn exits_within(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
     if let Some(status) = child.try_wait().expect("a child can be waited for") {
         return Some(status);

@@ -50,7 +50,7 @@ impl Watched {
         Self { inotify }
     }
 
-    /// Waits until it has been done at least so many times more; what came before does not count.
+    /// Waits until it has been done at least this many more times; earlier ones do not count.
     ///
     /// # Panics
     /// If that takes longer than two minutes.
@@ -69,8 +69,8 @@ impl Watched {
         }
     }
 
-    /// How many times it has been done since the last call. The kernel joins events that nobody has
-    /// taken yet, so there may have been more.
+    /// How many times it has been done since the last call. The kernel merges events that were not
+    /// read yet, so there may have been more.
     fn seen(&self) -> usize {
         let mut buffer = [const { MaybeUninit::uninit() }; 4096];
         let mut reader = Reader::new(&self.inotify, &mut buffer);

@@ -1,7 +1,7 @@
 //! Walks the folders of test vectors; for tests only.
 //!
 //! A container vector is a file with a textual header (`key: value` lines, among them `expect`),
-//! an empty line, and the container. One file, one fault; the name tells the story.
+//! an empty line, and the container. Each file has one fault, which its name describes.
 #![forbid(unsafe_code)]
 
 pub mod line;

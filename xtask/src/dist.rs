@@ -31,7 +31,7 @@ pub fn dist() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies `built` without its debug information, which goes to a file beside it.
+/// Copies `built` without its debug information, which goes to a second file.
 fn split(built: &Path, dist: &Path, name: &str, debug: &str) -> anyhow::Result<()> {
     let objcopy = || {
         let mut command = Command::new("objcopy");

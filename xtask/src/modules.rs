@@ -1,4 +1,4 @@
-//! Cycles of modules: two files of a crate that name each other, by whatever way round.
+//! Cycles of modules: two files of a crate that name each other, directly or indirectly.
 //!
 //! A file names a module by a path that begins with `crate` or `super`. What a parent does with its own
 //! children, and what a child takes from its parent, is no cycle; nor is what tests do.

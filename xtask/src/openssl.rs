@@ -109,7 +109,7 @@ fn build_openssl(folder: &Path) -> anyhow::Result<()> {
     steps.make(&["build_libs"])?;
     let major = openssl_src::version().split_once('+').map_or("", |(_, openssl)| openssl);
     let major = major.split('.').next().filter(|major| !major.is_empty());
-    let major = major.context("openssl-src does not tell OpenSSL's version")?;
+    let major = major.context("openssl-src does not name OpenSSL's version")?;
     for (library, needs) in [("libcrypto", &["-ldl", "-pthread"][..]), ("libssl", &["-lcrypto"])] {
         let file = format!("{library}.so.{major}");
         let mut link = Command::new("cc");
@@ -126,11 +126,11 @@ fn build_openssl(folder: &Path) -> anyhow::Result<()> {
         let _ = fs::remove_file(lib.join(&name));
         std::os::unix::fs::symlink(&file, lib.join(&name))?;
     }
-    // The program is linked to the shared libraries, which lie beside the static ones now.
+    // Links the program to the shared libraries, which now lie next to the static ones.
     steps.make(&["build_programs"])?;
     fs::create_dir_all(folder.join("bin"))?;
     fs::copy(build.join("apps/openssl"), folder.join("bin/openssl"))?;
-    // The crate leaves out what `openssl req` reads where nobody says otherwise.
+    // The crate leaves out the default configuration of `openssl req`.
     fs::create_dir_all(folder.join("ssl"))?;
     fs::write(folder.join("ssl/openssl.cnf"), REQUESTS)?;
     let include = emptied(folder.join("include"))?.join("openssl");
@@ -195,7 +195,7 @@ impl Steps<'_> {
         let said = File::options().create(true).append(true).open(self.log)?;
         command.current_dir(self.build).stdin(Stdio::null());
         command.stdout(said.try_clone()?).stderr(said);
-        // A make that this runs under tells its own about itself.
+        // An outer make passes its own settings on by these variables.
         for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "OPENSSL_CONF", "CFLAGS", "LDFLAGS"] {
             command.env_remove(name);
         }
@@ -234,7 +234,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Of a build that failed, so many lines are shown.
+/// Lines shown of a failed build.
 const LAST_LINES: usize = 20;
 
 /// Features of OpenSSL that TLS 1.2 and 1.3 with RSA or ECDHE, AES, SHA and HMAC do without. The

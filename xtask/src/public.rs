@@ -79,8 +79,9 @@ pub fn check(
 fn unused(libraries: &BTreeMap<String, Sources>, others: &[Sources]) -> BTreeSet<String> {
     let mut unused = BTreeSet::new();
     for (library, sources) in libraries {
-        let beside = libraries.iter().filter(|(name, _)| *name != library).map(|(_, other)| other);
-        let outside: Vec<&Sources> = beside.chain(others).collect();
+        let siblings =
+            libraries.iter().filter(|(name, _)| *name != library).map(|(_, other)| other);
+        let outside: Vec<&Sources> = siblings.chain(others).collect();
         let mut members = BTreeSet::new();
         let mut used = BTreeSet::new();
         for outer in outside {
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_names_is_found() {
+    fn unused_items_are_found() {
         let lib = "mod inner; pub mod open; pub use inner::{Named, Other as Shown}; pub fn f() {}";
         let inner = "pub struct Named; pub struct Other; pub struct Hidden;";
         let open = "pub const USED: u8 = 1; pub const UNUSED: u8 = 2; pub(crate) const OWN: u8 = 3;

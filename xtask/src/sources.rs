@@ -159,8 +159,8 @@ impl Sources {
             let children = file.parent().context("a file has a folder")?.to_owned();
             return self.file(&file, &children, path);
         }
-        let beside = below.with_extension("rs");
-        let file = if beside.exists() { beside } else { below.join("mod.rs") };
+        let named = below.with_extension("rs");
+        let file = if named.exists() { named } else { below.join("mod.rs") };
         self.file(&file, &below, path)
     }
 

@@ -86,7 +86,7 @@ const MOST_LINES: usize = 500;
 /// What people install.
 const PRODUCT: [&str; 2] = ["wattlock", "wattlock-provider"];
 
-/// What belongs to the laboratory alone: nothing of the product may depend on it, by whatever way.
+/// Crates of the laboratory: the product must not depend on them, directly or indirectly.
 const LABORATORY: [&str; 4] = ["wattlock-lab", "wattlock-peers", "rc4", "openssl-src"];
 
 /// Fails with everything that is wrong.

@@ -27,7 +27,7 @@ font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;font-s
 /// The chart of a `files` result.
 ///
 /// # Errors
-/// Whatever is missing in it.
+/// Fails if the result lacks a row or value.
 pub fn draw(result: &Value) -> anyhow::Result<String> {
     ensure!(result["schema"] == "wattlock-results/1", "another schema");
     let rows = result["rows"].as_array().context("no rows")?;

@@ -1,5 +1,5 @@
-//! A session of the program as somebody sees it: typed into a shell in a terminal (tmux), and drawn
-//! from what the terminal shows then.
+//! A session of the program as a user sees it: typed into a shell in a terminal (tmux), and drawn
+//! from what the terminal shows.
 
 use std::env;
 use std::fs::{self, File};

@@ -48,7 +48,7 @@ impl Svg {
             writeln!(self.text, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
     }
 
-    /// A text of that width, whatever the font is.
+    /// A text of that width, in any font.
     pub fn wide_text(&mut self, class: &str, x: f64, y: f64, width: f64, text: &str) {
         let text = escaped(text);
         let _ = writeln!(
