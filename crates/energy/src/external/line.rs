@@ -212,7 +212,7 @@ mod tests {
             ("5 W ± -1", "less than nothing"),
             ("5 W ± 101%", "more than itself"),
             ("5 W ± 1 W", "no number"),
-            ("5 J ± 1%", "off by an amount"),
+            ("5 J ± 1%", "is an amount"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(why) && error.contains(text), "{text}: {error}");
