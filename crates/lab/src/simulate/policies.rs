@@ -27,8 +27,8 @@ pub fn run(args: &args::SimulatePolicies) -> Ended {
     let settle = study.curve.settle();
     if !study.velocities().iter().all(|velocity| velocity.has_time_to_settle(settle)) {
         say!(
-            "the deadline of {:.0} ms is too short: clocks take {:.1} ms to settle on {}, so paced \
-             will set them too late",
+            "the deadline of {:.0} ms is shorter than ten times the {:.1} ms that clocks take to \
+             settle on {}: paced will set them too late",
             study.deadline * 1e3,
             settle * 1e3,
             Shown(&args.curve)

@@ -197,7 +197,7 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
     let key = "00112233445566778899aabbccddeeff";
     let iv = "000102030405060708090a0b0c0d0e0f";
     let cases: [(&[&str], &str); 18] = [
-        (&["--alg", "aes-128-xts", "--key", key], "no algorithm"),
+        (&["--alg", "aes-128-xts", "--key", key], "unknown algorithm"),
         (&["--alg", "aes-128-ecb", "--key", secret], "odd number"),
         (&["--alg", "aes-128-ecb", "--key", "0g"], "hexadecimal"),
         (&["--alg", "aes-128-ecb", "--key", "0011"], "16 bytes, not 2"),

@@ -56,7 +56,7 @@ fn by_openssl(place: &Place, bits: usize, mode: &str, data: &[u8]) -> Vec<u8> {
 #[track_caller]
 fn assert_warned(ran: &Output) {
     let said = stderr(ran);
-    assert!(said.contains("warning: the format sefps is for study"), "{said}");
+    assert!(said.contains("warning: sefps is for study only"), "{said}");
     assert!(said.contains("can forge") && said.contains("ECB shows"), "{said}");
     assert!(said.contains("`wattlock protect` makes has neither"), "{said}");
 }
@@ -244,19 +244,19 @@ fn what_makes_no_sense_is_refused() {
         [16, 20, 32, 33].map(|bytes| key_file(&place, bytes).to_str().unwrap().to_owned());
     let ecb = ["--cipher", "aes-128-ecb"];
     let cases: &[(&[&str], &str)] = &[
-        (&["--key-file", &k16], "needs --cipher"),
-        (&["--cipher", "aes-128-ecb"], "needs --key-file"),
+        (&["--key-file", &k16], "no cipher: use --cipher"),
+        (&["--cipher", "aes-128-ecb"], "no key: use --key-file"),
         (&["--key-file", &k20, "--cipher", "aes-128-ecb"], "holds 20 bytes"),
         (&["--key-file", &k33, "--cipher", "aes-256-ecb"], "holds more than 32 bytes"),
         (&["--key-file", &k32, "--cipher", "aes-128-ecb"], "aes-128-ecb takes 16"),
         (&["--key-file", &k16, "--cipher", "aes-256-ecb"], "aes-256-ecb takes 32"),
         (&["--key-file", &k16, "--cipher", "aes-128-ctr"], "needs --iv"),
         (&["--key-file", &k16, "--cipher", "aes-128-ecb", "--iv", IV], "takes no --iv"),
-        (&["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "00"], "--iv is 1 bytes"),
+        (&["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "00"], "--iv has 1 bytes"),
         (&["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "zz"], "hexadecimal"),
-        (&["--key-file", &k16, "--cipher", "aes-128-cbc"], "sefps knows"),
-        (&["--key-file", &k16, "--cipher", "rc4"], "sefps knows"),
-        (&["--key-file", &k16, ecb[0], ecb[1], "--kernel", "none"], "kernels of aes-128-ecb"),
+        (&["--key-file", &k16, "--cipher", "aes-128-cbc"], "unknown; use aes-128"),
+        (&["--key-file", &k16, "--cipher", "rc4"], "unknown; use aes-128"),
+        (&["--key-file", &k16, ecb[0], ecb[1], "--kernel", "none"], "aes-128-ecb has the kernels"),
         (&["--key-file", &k16, ecb[0], ecb[1], "--variant", "csup"], "csup"),
         (&["--key-file", &k16, ecb[0], ecb[1], "--replace"], "unexpected argument '--replace'"),
         (&["--key-file", &k16, ecb[0], ecb[1], "--resume"], "unexpected argument '--resume'"),
