@@ -76,7 +76,9 @@ impl Lines {
     /// The recipients of these identities, all of them.
     pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
         if let Some(line) = self.post_quantum.first() {
-            bail!("line {line}: this version cannot encrypt to a post-quantum identity; {HELP}");
+            bail!(
+                "line {line} is a post-quantum identity; this version cannot encrypt to it; {HELP}"
+            );
         }
         Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
     }
