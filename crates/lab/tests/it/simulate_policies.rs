@@ -119,10 +119,10 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
     for (args, exit, said) in [
         (&["--curve", curve][..], 1, "curve.csv: line 1: is not \"name,"),
         (&["--trace", trace], 1, "trace.txt: line 2: no number of bytes: \"1 many\""),
-        (&["--curve", "k40"], 1, "cannot read the curve k40; give k20m, or a CSV file of rungs"),
+        (&["--curve", "k40"], 1, "cannot read the curve k40; use k20m or a CSV file"),
         (&["--trace", "nowhere"], 1, "cannot read the trace nowhere"),
         (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
-        (&["--curve", "/dev/zero"], 1, "CSV file of rungs: it is larger than 1 MiB"),
+        (&["--curve", "/dev/zero"], 1, "CSV file: it is larger than 1 MiB"),
         (&["--trace", trace, "--seed", "1"], 2, "cannot be used with"),
         (&["--seconds", "0"], 2, "0 is not in 1..=3600"),
         (&["--json", "/nowhere/policies.json"], 1, "cannot write /nowhere/policies.json"),
