@@ -38,20 +38,31 @@ pub enum Velocity {
 }
 
 impl Velocity {
-    /// The policies by name.
+    /// The policies by name, in the order of reports: the study's first.
     pub const NAMES: [&str; 5] = ["lecpaes-literal", "lecpaes", "fixed", "race-to-idle", "paced"];
 
-    /// The policy of that name. `fixed` stays on the fastest rung of `ladder`, and `paced` has
-    /// `deadline` seconds.
+    /// How each is made of a ladder and a deadline in seconds, its name, and a line of help; the one
+    /// to try first is the first. `fixed` stays on the fastest rung.
+    pub const CHOICES: &[(fn(&Ladder, f64) -> Self, &str, &str)] = &[
+        (
+            |_, deadline| Self::Paced { deadline },
+            "paced",
+            "The slowest setting that clears the window in time",
+        ),
+        (|_, _| Self::Lecpaes, "lecpaes", "The study's thresholds for window occupancy"),
+        (
+            |_, _| Self::LecpaesLiteral,
+            "lecpaes-literal",
+            "The same, taken literally: messages in progress are not counted",
+        ),
+        (|_, _| Self::RaceToIdle, "race-to-idle", "Full speed while there is work"),
+        (|ladder, _| Self::Fixed(ladder.top()), "fixed", "Full speed, always"),
+    ];
+
+    /// The policy of that name among [`Velocity::CHOICES`].
     pub fn named(name: &str, ladder: &Ladder, deadline: f64) -> Option<Self> {
-        Some(match name {
-            "lecpaes-literal" => Self::LecpaesLiteral,
-            "lecpaes" => Self::Lecpaes,
-            "fixed" => Self::Fixed(ladder.top()),
-            "race-to-idle" => Self::RaceToIdle,
-            "paced" => Self::Paced { deadline },
-            _ => return None,
-        })
+        let (make, ..) = Self::CHOICES.iter().find(|(_, named, _)| *named == name)?;
+        Some(make(ladder, deadline))
     }
 
     /// Its name.
@@ -233,6 +244,11 @@ mod tests {
     #[test]
     fn names_lead_there_and_back() {
         let k20m = k20m();
+        let mut choices: Vec<_> = Velocity::CHOICES.iter().map(|(_, name, _)| *name).collect();
+        choices.sort_unstable();
+        let mut names = Velocity::NAMES;
+        names.sort_unstable();
+        assert_eq!(choices, names);
         for name in Velocity::NAMES {
             assert_eq!(Velocity::named(name, &k20m, 0.05).unwrap().name(), name);
         }

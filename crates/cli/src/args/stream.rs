@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use wattlock_host::values::{Choices, one_of, parse_size_above_zero};
 use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
+use wattlock_stream::{Ladder, Velocity};
 
 use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
 
@@ -97,8 +98,9 @@ pub struct Stream {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
     /// Choose the number of threads, or the clock, by how full the window is
-    #[arg(long, value_parser = one_of(POLICIES), value_name = "POLICY", default_value = "paced")]
-    pub policy: &'static str,
+    #[arg(long, value_parser = one_of(Velocity::CHOICES))]
+    #[arg(value_name = "POLICY", default_value = "paced")]
+    pub policy: fn(&Ladder, f64) -> Velocity,
     /// Let the policy set the CPU clock, not the thread count; restore it at the end
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
@@ -121,19 +123,6 @@ const FRAMINGS: &Choices<Framing> = &[
     (Framing::Raw, "raw", "No framing: bytes are sealed as they arrive"),
     (Framing::Lines, "ndjson", "One message per line; the content is not parsed"),
     (Framing::Length, "length", "A 4-byte big-endian length before each message"),
-];
-
-/// The velocity policies, each by the name that the library has for it.
-const POLICIES: &Choices<&str> = &[
-    ("paced", "paced", "The slowest setting that clears the window in time"),
-    ("lecpaes", "lecpaes", "The study's thresholds for window occupancy"),
-    (
-        "lecpaes-literal",
-        "lecpaes-literal",
-        "The same, taken literally: messages in progress are not counted",
-    ),
-    ("race-to-idle", "race-to-idle", "Full speed while there is work"),
-    ("fixed", "fixed", "Full speed, always"),
 ];
 
 const INPUT: &str = "Input";

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use anyhow::Context;
 use wattlock_energy::{Governor, Kilohertz, cpufreq};
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
 use wattlock_host::clocks;
@@ -37,8 +36,7 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
     }
     // The deadline of `paced` follows from the window, and no other policy has one.
     if let Velocity::Paced { deadline } = settings.velocity {
-        let velocity = Velocity::named(args.policy, &settings.ladder, deadline);
-        settings.velocity = velocity.context("--policy has a name that is none")?;
+        settings.velocity = (args.policy)(&settings.ladder, deadline);
     }
     Ok((settings, told))
 }

@@ -80,11 +80,12 @@ impl Study {
     }
 
     /// The policies; `fixed` stays at the default rung.
-    pub fn velocities(&self) -> [Velocity; 5] {
-        Velocity::NAMES.map(|name| match Velocity::named(name, &self.curve.ladder, self.deadline) {
+    pub fn velocities(&self) -> Vec<Velocity> {
+        let named = |name| match Velocity::named(name, &self.curve.ladder, self.deadline) {
             Some(Velocity::Fixed(_)) | None => Velocity::Fixed(self.curve.default),
             Some(velocity) => velocity,
-        })
+        };
+        Velocity::NAMES.into_iter().map(named).collect()
     }
 
     /// Runs one of the kinds of streams.

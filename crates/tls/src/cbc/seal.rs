@@ -82,10 +82,10 @@ pub(crate) fn seal_records(
 /// The same on a kernel of the caller's.
 ///
 /// # Errors
-/// As [`seal_records`].
+/// As `seal_records`.
 ///
 /// # Panics
-/// As [`seal_records`].
+/// As `seal_records`.
 pub fn seal_records_with(
     kernel: SealKernel,
     key: &AesKey,
