@@ -3,8 +3,8 @@
 use crate::candidate::Candidate;
 use crate::found::{Found, Status};
 use crate::meter::Extent;
+use crate::sources::{battery, external, hwmon, perf, powercap};
 use crate::window::Coverage;
-use crate::{battery, external, hwmon, perf, powercap};
 
 /// What is made of the candidates.
 pub(crate) struct Chosen<M> {

@@ -12,9 +12,9 @@ use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use crate::error::Error;
 use crate::found::{Found, Status};
 use crate::knob::Knob;
-use crate::nvml::Gpu;
 use crate::root::Root;
 use crate::setting::Setting;
+use crate::sources::nvml::Gpu;
 
 /// A clock rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,22 +1,29 @@
 //! Where energy can be read on this machine, in the order in which it is believed, and why not.
 
+pub(crate) mod battery;
+pub(crate) mod external;
+pub(crate) mod hwmon;
+pub(crate) mod nvml;
+pub(crate) mod perf;
+pub(crate) mod powercap;
+
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use external::External;
 
 use crate::candidate::Candidate;
 use crate::caveat::Caveat;
 use crate::choice::{Chosen, choose};
 use crate::class::Class;
 use crate::error::Error;
-use crate::external::{self, External};
 use crate::found::{Found, Status};
 use crate::meter::Meter;
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
 use crate::root::Root;
 use crate::window::{Coverage, Moves, Window};
-use crate::{battery, hwmon, nvml, perf, powercap};
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
