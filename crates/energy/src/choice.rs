@@ -3,7 +3,7 @@
 use crate::candidate::Candidate;
 use crate::found::{Found, Status};
 use crate::meter::Extent;
-use crate::sources::{battery, external, hwmon, perf, powercap};
+use crate::source::{SOCKETS, Source, Sum};
 use crate::window::Coverage;
 
 /// What is made of the candidates.
@@ -14,21 +14,6 @@ pub(crate) struct Chosen<M> {
     /// What the sum leaves out.
     pub coverage: Coverage,
 }
-
-/// Sources that are one sum, in the order in which they are believed: what the mains deliver, then
-/// the platform, then packages and memory, then what boards and batteries tell.
-const GROUPS: [Group; 8] = [
-    Group { source: external::SOURCE, extents: &[Extent::Wall], name: "the external meter" },
-    Group { source: perf::SOURCE, extents: &[Extent::Platform], name: "psys" },
-    Group { source: powercap::SOURCE, extents: &[Extent::Platform], name: "psys" },
-    Group { source: perf::SOURCE, extents: SOCKETS, name: "perf's counters" },
-    Group { source: powercap::SOURCE, extents: SOCKETS, name: "the packages' counters" },
-    Group { source: hwmon::SOURCE, extents: &[Extent::Platform], name: "the board's sensor" },
-    Group { source: hwmon::SOURCE, extents: SOCKETS, name: "the packages' sensors" },
-    Group { source: battery::SOURCE, extents: &[Extent::Battery], name: "the battery" },
-];
-
-const SOCKETS: &[Extent] = &[Extent::Package, Extent::Memory];
 
 /// Candidates of one source that together are a sum.
 struct Group {
@@ -57,11 +42,12 @@ impl Group {
     }
 }
 
-/// Chooses the first group that is complete, or else the first that has anything, and every
-/// accelerator.
-pub(crate) fn choose<M>(candidates: Vec<Candidate<M>>) -> Chosen<M> {
-    let complete = GROUPS.iter().find(|group| group.complete(&candidates));
-    let group = complete.or_else(|| GROUPS.iter().find(|group| group.usable(&candidates)));
+/// Chooses the sum that is believed most of those that are complete, or else of those that have
+/// anything, and every accelerator.
+pub(crate) fn choose<M>(sources: &[Source], candidates: Vec<Candidate<M>>) -> Chosen<M> {
+    let groups = groups(sources);
+    let complete = groups.iter().find(|group| group.complete(&candidates));
+    let group = complete.or_else(|| groups.iter().find(|group| group.usable(&candidates)));
     // What sees the whole machine sees its accelerators.
     let apart = group.is_none_or(|group| group.extents == SOCKETS);
     let mut chosen = Chosen { found: Vec::new(), meters: Vec::new(), coverage: Coverage::Whole };
@@ -98,6 +84,15 @@ pub(crate) fn choose<M>(candidates: Vec<Candidate<M>>) -> Chosen<M> {
     chosen
 }
 
+/// The sums of all sources, in the order in which they are believed.
+fn groups(sources: &[Source]) -> Vec<Group> {
+    let sums = sources.iter().flat_map(|source| source.sums.iter().map(|sum| (source.name, sum)));
+    let mut sums: Vec<_> = sums.collect();
+    sums.sort_by_key(|(_, sum)| sum.belief);
+    let group = |(source, sum): (_, &Sum)| Group { source, extents: sum.extents, name: sum.name };
+    sums.into_iter().map(group).collect()
+}
+
 fn role(extent: Option<Extent>, apart: bool, group: Option<&Group>) -> String {
     match (extent, group) {
         (Some(Extent::Wall), _) => "all that the mains deliver".into(),
@@ -108,65 +103,5 @@ fn role(extent: Option<Extent>, apart: bool, group: Option<&Group>) -> String {
         }
         (Some(Extent::Accelerator), _) => "a domain of its own".into(),
         _ => "a part of the sum".into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fake::FakeMeter;
-    use crate::meter::Meter;
-    use crate::obstacle::Obstacle;
-
-    fn candidate(source: &'static str, extent: Extent, works: bool) -> Candidate {
-        let meter: Box<dyn Meter> = Box::new(FakeMeter::new("fake", []));
-        let meter = works.then_some(meter).ok_or_else(|| Obstacle::unavailable("broken"));
-        Candidate { source, domain: source.into(), path: None, extent: Some(extent), meter }
-    }
-
-    /// Which are used, which of these are in the sum, and what is missing.
-    fn tried(machine: &[(&'static str, Extent, bool)]) -> (Vec<usize>, Vec<bool>, Coverage) {
-        let candidates = machine.iter().map(|(s, e, works)| candidate(s, *e, *works));
-        let chosen = choose(candidates.collect());
-        let used = chosen.found.iter().enumerate();
-        let used = used.filter(|(_, found)| found.status == Status::Used).map(|(at, _)| at);
-        (used.collect(), chosen.meters.iter().map(|(_, sum)| *sum).collect(), chosen.coverage)
-    }
-
-    #[test]
-    fn the_order_of_belief() {
-        use Coverage::{Nothing, Whole, Without, WithoutAccelerators};
-        use Extent::{Accelerator, Battery, Memory, Package, Platform, Wall};
-        let all = [
-            ("external", Wall, true),
-            ("powercap", Platform, true),
-            ("powercap", Package, true),
-            ("powercap", Memory, true),
-            ("hwmon", Platform, true),
-            ("battery", Battery, true),
-        ];
-        // Taking the best away leaves the next best.
-        assert_eq!(tried(&all), (vec![0], vec![true], Whole));
-        assert_eq!(tried(&all[1..]), (vec![0], vec![true], Whole));
-        assert_eq!(tried(&all[2..]), (vec![0, 1], vec![true, true], Whole));
-        assert_eq!(tried(&all[4..]), (vec![0], vec![true], Whole));
-        assert_eq!(tried(&all[5..]), (vec![0], vec![true], Whole));
-        // What is not whole gives way to what is, and is better than nothing.
-        let broken = [("powercap", Package, true), ("powercap", Memory, false), all[5]];
-        assert_eq!(tried(&broken), (vec![2], vec![true], Whole));
-        assert_eq!(tried(&broken[..2]), (vec![0], vec![true], Without(vec!["powercap".into()])));
-        // perf's counters are powercap's: never both.
-        let twice = [("powercap", Package, true), ("perf", Package, true)];
-        assert_eq!(tried(&twice), (vec![1], vec![true], Whole));
-        assert_eq!(tried(&[("powercap", Memory, true)]).2, Nothing);
-        // A GPU is added to packages, and not to what sees it anyway.
-        let gpu = ("nvml", Accelerator, true);
-        assert_eq!(tried(&[all[2], gpu]), (vec![0, 1], vec![true, true], Whole));
-        assert_eq!(tried(&[all[1], gpu]), (vec![0, 1], vec![true, false], Whole));
-        assert_eq!(tried(&[gpu]), (vec![0], vec![true], Nothing));
-        let mute = ("nvml", Accelerator, false);
-        assert_eq!(tried(&[all[2], mute]), (vec![0], vec![true], WithoutAccelerators));
-        assert_eq!(tried(&[all[0], mute]), (vec![0], vec![true], Whole));
-        assert_eq!(tried(&[]), (vec![], vec![], Nothing));
     }
 }

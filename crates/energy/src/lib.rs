@@ -53,6 +53,7 @@ pub mod repeat;
 pub mod restore;
 mod root;
 mod setting;
+mod source;
 mod sources;
 mod state;
 mod window;

@@ -19,10 +19,11 @@ use crate::choice::{Chosen, choose};
 use crate::class::Class;
 use crate::error::Error;
 use crate::found::{Found, Status};
-use crate::meter::Meter;
+use crate::meter::{Extent, Meter};
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
 use crate::probe::{probe, spin};
 use crate::root::Root;
+use crate::source::{Belief, Discover, SOCKETS, Source, Sum};
 use crate::window::{Coverage, Moves, Window};
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
@@ -44,28 +45,16 @@ impl Sources {
     /// The same with a meter that is beside the machine.
     pub fn open_with(root: &Root, external: Option<&External>) -> Self {
         let other_root = *root != Root::default();
-        let mut candidates = match external {
-            Some(external) => vec![external::discover(external)],
-            None => vec![external::absent()],
-        };
-        candidates.extend(looked(perf::SOURCE, root, |root| {
-            or_absent(perf::discover(root), perf::absent)
-        }));
-        candidates.extend(looked(powercap::SOURCE, root, powercap::discover));
-        candidates.extend(looked(hwmon::SOURCE, root, |root| {
-            or_absent(hwmon::discover(root), hwmon::absent)
-        }));
-        candidates.extend(looked(battery::SOURCE, root, |root| {
-            or_absent(battery::discover(root), battery::absent)
-        }));
-        candidates.extend(nvml::discover(root));
+        let candidates = SOURCES.iter().flat_map(|source| source.candidates(root, external));
+        // All are found before any is read.
+        let candidates: Vec<_> = candidates.collect();
         let mut candidates: Vec<_> =
             candidates.into_iter().map(|candidate| candidate.map(MeterThread::new)).collect();
         // What this machine does moves no counter of another.
         if !other_root {
             probe(&mut candidates, root, spin);
         }
-        let Chosen { mut found, meters, coverage } = choose(candidates);
+        let Chosen { mut found, meters, coverage } = choose(SOURCES, candidates);
         found.push(model(!meters.is_empty() && coverage != Coverage::Nothing));
         Self { found, meters, coverage, other_root }
     }
@@ -173,17 +162,23 @@ impl Sources {
     }
 }
 
-/// A source that is not here is told of, too.
-fn or_absent(found: Vec<Candidate>, absent: fn() -> Candidate) -> Vec<Candidate> {
-    if found.is_empty() { vec![absent()] } else { found }
+impl Source {
+    /// Its meters, or why there is none.
+    fn candidates(&self, root: &Root, external: Option<&External>) -> Vec<Candidate> {
+        let found = match self.discover {
+            Discover::External(discover) => external.map(discover).unwrap_or_default(),
+            Discover::Files(discover) => looked(self.name, root, discover),
+            Discover::Library(discover) => discover(root),
+        };
+        match self.absent {
+            Some(absent) if found.is_empty() => vec![absent()],
+            _ => found,
+        }
+    }
 }
 
 /// What one source has, unless its files do not answer.
-fn looked(
-    source: &'static str,
-    root: &Root,
-    look: impl FnOnce(&Root) -> Vec<Candidate> + Send + 'static,
-) -> Vec<Candidate> {
+fn looked(source: &'static str, root: &Root, look: fn(&Root) -> Vec<Candidate>) -> Vec<Candidate> {
     let (answer, answered) = mpsc::channel();
     let there = root.clone();
     let asking = move || {
@@ -212,6 +207,68 @@ fn model(counted: bool) -> Found {
         fix: (!counted).then(|| "a sensor; a model cannot tell one cipher from another".into()),
     }
 }
+
+/// The kinds of meters, in the order in which they are looked for and listed.
+const SOURCES: &[Source] = &[
+    Source {
+        name: external::SOURCE,
+        discover: Discover::External(external::discover),
+        absent: Some(external::absent),
+        sums: &[Sum {
+            belief: Belief::Mains,
+            extents: &[Extent::Wall],
+            name: "the external meter",
+        }],
+    },
+    Source {
+        name: perf::SOURCE,
+        discover: Discover::Files(perf::discover),
+        absent: Some(perf::absent),
+        sums: &[
+            Sum { belief: Belief::PlatformCounter, extents: &[Extent::Platform], name: "psys" },
+            Sum { belief: Belief::PackageCounters, extents: SOCKETS, name: "perf's counters" },
+        ],
+    },
+    Source {
+        name: powercap::SOURCE,
+        discover: Discover::Files(powercap::discover),
+        absent: None,
+        sums: &[
+            Sum { belief: Belief::PlatformCounter, extents: &[Extent::Platform], name: "psys" },
+            Sum {
+                belief: Belief::PackageCounters,
+                extents: SOCKETS,
+                name: "the packages' counters",
+            },
+        ],
+    },
+    Source {
+        name: hwmon::SOURCE,
+        discover: Discover::Files(hwmon::discover),
+        absent: Some(hwmon::absent),
+        sums: &[
+            Sum {
+                belief: Belief::BoardSensor,
+                extents: &[Extent::Platform],
+                name: "the board's sensor",
+            },
+            Sum { belief: Belief::PackageSensors, extents: SOCKETS, name: "the packages' sensors" },
+        ],
+    },
+    Source {
+        name: battery::SOURCE,
+        discover: Discover::Files(battery::discover),
+        absent: Some(battery::absent),
+        sums: &[Sum { belief: Belief::Battery, extents: &[Extent::Battery], name: "the battery" }],
+    },
+    Source {
+        name: nvml::SOURCE,
+        discover: Discover::Library(nvml::discover),
+        absent: None,
+        sums: &[],
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -224,6 +281,7 @@ mod tests {
     use crate::amount::{Microjoules, Watts};
     use crate::fake::FakeMeter;
     use crate::meter::{Extent, Kind, Reading};
+    use crate::obstacle::Obstacle;
 
     #[test]
     fn a_meter_is_read_often_enough() {
@@ -288,5 +346,57 @@ mod tests {
             let counted = Watts(50.0).during(self.start.elapsed());
             crate::meter::Sample::take(|| Ok(Reading::Energy(Microjoules(counted.0 % 8_000_000))))
         }
+    }
+
+    fn candidate(source: &'static str, extent: Extent, works: bool) -> Candidate {
+        let meter: Box<dyn Meter> = Box::new(FakeMeter::new("fake", []));
+        let meter = works.then_some(meter).ok_or_else(|| Obstacle::unavailable("broken"));
+        Candidate { source, domain: source.into(), path: None, extent: Some(extent), meter }
+    }
+
+    /// Which are used, which of these are in the sum, and what is missing.
+    fn tried(machine: &[(&'static str, Extent, bool)]) -> (Vec<usize>, Vec<bool>, Coverage) {
+        let candidates = machine.iter().map(|(s, e, works)| candidate(s, *e, *works));
+        let chosen = choose(SOURCES, candidates.collect());
+        let used = chosen.found.iter().enumerate();
+        let used = used.filter(|(_, found)| found.status == Status::Used).map(|(at, _)| at);
+        (used.collect(), chosen.meters.iter().map(|(_, sum)| *sum).collect(), chosen.coverage)
+    }
+
+    #[test]
+    fn the_order_of_belief() {
+        use Coverage::{Nothing, Whole, Without, WithoutAccelerators};
+        use Extent::{Accelerator, Battery, Memory, Package, Platform, Wall};
+        let all = [
+            ("external", Wall, true),
+            ("powercap", Platform, true),
+            ("powercap", Package, true),
+            ("powercap", Memory, true),
+            ("hwmon", Platform, true),
+            ("battery", Battery, true),
+        ];
+        // Taking the best away leaves the next best.
+        assert_eq!(tried(&all), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[1..]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[2..]), (vec![0, 1], vec![true, true], Whole));
+        assert_eq!(tried(&all[4..]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&all[5..]), (vec![0], vec![true], Whole));
+        // What is not whole gives way to what is, and is better than nothing.
+        let broken = [("powercap", Package, true), ("powercap", Memory, false), all[5]];
+        assert_eq!(tried(&broken), (vec![2], vec![true], Whole));
+        assert_eq!(tried(&broken[..2]), (vec![0], vec![true], Without(vec!["powercap".into()])));
+        // perf's counters are powercap's: never both.
+        let twice = [("powercap", Package, true), ("perf", Package, true)];
+        assert_eq!(tried(&twice), (vec![1], vec![true], Whole));
+        assert_eq!(tried(&[("powercap", Memory, true)]).2, Nothing);
+        // A GPU is added to packages, and not to what sees it anyway.
+        let gpu = ("nvml", Accelerator, true);
+        assert_eq!(tried(&[all[2], gpu]), (vec![0, 1], vec![true, true], Whole));
+        assert_eq!(tried(&[all[1], gpu]), (vec![0, 1], vec![true, false], Whole));
+        assert_eq!(tried(&[gpu]), (vec![0], vec![true], Nothing));
+        let mute = ("nvml", Accelerator, false);
+        assert_eq!(tried(&[all[2], mute]), (vec![0], vec![true], WithoutAccelerators));
+        assert_eq!(tried(&[all[0], mute]), (vec![0], vec![true], Whole));
+        assert_eq!(tried(&[]), (vec![], vec![], Nothing));
     }
 }

@@ -60,10 +60,10 @@ pub(crate) fn absent() -> Candidate {
 }
 
 /// Listens to it for as long as its first readings take.
-pub(crate) fn discover(external: &External) -> Candidate {
+pub(crate) fn discover(external: &External) -> Vec<Candidate> {
     let meter = open(external).map(|wall| Box::new(wall) as Box<dyn Meter>);
     let extent = Some(Extent::Wall);
-    Candidate { source: SOURCE, domain: DOMAIN.into(), path: None, extent, meter }
+    vec![Candidate { source: SOURCE, domain: DOMAIN.into(), path: None, extent, meter }]
 }
 
 /// Shows what the thread heard last.

@@ -10,7 +10,7 @@ use crate::caveat::Caveat;
 use crate::choice::choose;
 use crate::class::Class;
 use crate::found::Status;
-use crate::sources::Sources;
+use crate::sources::{SOURCES, Sources};
 use crate::window::{Account, Coverage, Moves};
 
 /// A machine that is a directory; its counters are files of 8 bytes, by event and CPU.
@@ -107,7 +107,7 @@ fn one_socket() -> Machine {
 
 /// Measures with the machine's only meter from before `between` to after it.
 fn measure(machine: &Machine, between: impl FnOnce()) -> Energy {
-    let mut meters = choose(machine.candidates()).meters;
+    let mut meters = choose(SOURCES, machine.candidates()).meters;
     let account = Account::open(meters[0].0.as_mut(), true, Moves::WithThisMachine);
     between();
     account.close().energy
@@ -126,7 +126,7 @@ fn two_sockets_are_named_by_their_topology() {
     let domains = ["package-0", "package-1", "dram of package-0", "dram of package-1"];
     let held = ["cores of package-0", "cores of package-1"];
     assert_eq!(machine.domains(), [&domains[..], &held].concat());
-    let chosen = choose(machine.candidates());
+    let chosen = choose(SOURCES, machine.candidates());
     let used = chosen.found.iter().filter(|found| found.status == Status::Used).count();
     assert_eq!((used, chosen.meters.len(), chosen.coverage), (4, 4, Coverage::Whole));
     let shown = chosen.meters.into_iter().map(|(mut meter, _)| meter.sample().value.unwrap());
@@ -153,7 +153,7 @@ fn psys_is_there_once_and_stands_alone() {
         .counts(2, 18, 0.0)
         .counts(5, 0, 0.0);
     assert_eq!(machine.domains(), ["package-0", "package-1", "psys"]);
-    let chosen = choose(machine.candidates());
+    let chosen = choose(SOURCES, machine.candidates());
     assert_eq!(chosen.meters.len(), 1);
     assert_eq!(chosen.meters[0].0.info().extent, Extent::Platform);
 }
