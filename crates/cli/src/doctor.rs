@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use wattlock_energy::{External, Found, Root, Sources, Status};
+use wattlock_engine::crypto::{CpuFeature, cpu_features};
 use wattlock_file::Shown;
 use wattlock_host::energy::{other, root};
 use wattlock_host::exit::{Ended, print};
@@ -47,7 +48,7 @@ struct Feature {
     name: &'static str,
     here: bool,
     /// What it is for.
-    used_by: &'static str,
+    used_by: String,
 }
 
 /// `wattlock doctor`.
@@ -88,7 +89,7 @@ impl Document {
         let mut table = Columns::new("<").indented();
         for Feature { name, here, used_by } in &self.cpu_features {
             let status = if *here { "here" } else { "not here" };
-            table.row([*name, status, *used_by]);
+            table.row([name, status, used_by.as_str()]);
         }
         text += &format!("\nCPU features\n{table}");
         let mut table = Columns::new("<").indented();
@@ -126,37 +127,10 @@ fn rows(title: &str, sources: &[Source]) -> String {
     text
 }
 
-/// The instruction sets that kernels are written in.
+/// The features of the CPU that kernels need.
 fn features() -> Vec<Feature> {
-    macro_rules! features {
-        ($($name:tt $used_by:literal,)*) => {
-            vec![$(Feature { name: $name, here: detected!($name), used_by: $used_by },)*]
-        };
-    }
-    #[cfg(target_arch = "x86_64")]
-    macro_rules! detected {
-        ($name:tt) => {
-            std::arch::is_x86_feature_detected!($name)
-        };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    macro_rules! detected {
-        ($name:tt) => {
-            false
-        };
-    }
-    features! {
-        "aes" "AES rounds of 16 bytes: aes-ni",
-        "pclmulqdq" "GHASH of AWS-LC's AES-GCM",
-        "avx2" "ChaCha20-Poly1305 of AWS-LC",
-        "vaes" "AES rounds of 64 bytes: aes-vaes512",
-        "vpclmulqdq" "GHASH of AWS-LC's AES-GCM, 64 bytes at once",
-        "avx512f" "aes-vaes512, keccak-avx512",
-        "avx512bw" "counters of aes-vaes512",
-        "avx512vl" "SHA-3 of one message: keccak-avx512",
-        "sha" "nothing of Wattlock yet: SHA-256",
-        "gfni" "nothing of Wattlock yet",
-    }
+    let feature = |CpuFeature { name, here, used_by }| Feature { name, here, used_by };
+    cpu_features().into_iter().map(feature).collect()
 }
 
 /// Whether programs that use OpenSSL can use Wattlock.

@@ -17,13 +17,13 @@ mod aes_vaes512_rounds;
 pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;
-pub(crate) mod cpu;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512;
 pub(crate) mod keccak_soft;
 mod lanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod memory_avx512;
+pub(crate) mod proof;
 mod round_keys;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod sha_avx512;
@@ -34,6 +34,47 @@ mod vector512;
 
 pub(crate) use lanes::cbc_encrypt_records;
 pub(crate) use round_keys::RoundKeys;
+
+/// What this CPU can do, as proof tokens: whoever holds one may call the kernels that ask for it. Only
+/// this module can make one. `wattlock doctor` lists the features and the kernels that need them.
+pub(crate) mod cpu {
+    super::proof::proofs! {
+        /// Proof that the CPU has AES-NI and SSE4.1.
+        struct AesNi(()): ["aes", "sse4.1"], "AES-NI and SSE4.1",
+            for ["aes-ni", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512"];
+        /// Proof that the CPU has VAES on 512-bit registers, and AES-NI as well.
+        struct Vaes512(AesNi): ["vaes", "avx512f", "avx512bw", "avx512vl"],
+            "VAES, AVX512F, AVX512BW and AVX512VL",
+            for ["aes-vaes512", "cbc-sha-avx512"];
+        /// Proof that the CPU has SHA-NI, the instructions for SHA-1 and SHA-256, and AES-NI as well.
+        struct ShaNi(AesNi): ["sha", "ssse3"], "SHA-NI, SSSE3 and AES-NI",
+            for ["cbc-sha-ni", "cbc-sha-avx512"];
+        /// Proof that the CPU has the parts of AVX-512 that the kernels of Keccak and SHA use.
+        struct Avx512(()): ["avx512f", "avx512dq", "avx512bw", "avx512vl"],
+            "AVX512F, AVX512DQ, AVX512BW and AVX512VL",
+            for ["keccak-avx512", "sha-avx512"];
+        others {
+            "pclmulqdq": "GHASH of AWS-LC's AES-GCM",
+            "vpclmulqdq": "GHASH of AWS-LC's AES-GCM, 64 bytes at once",
+            "avx2": "ChaCha20-Poly1305 of AWS-LC",
+            "gfni": "nothing of Wattlock yet",
+        }
+    }
+
+    impl Vaes512 {
+        /// VAES is never without AES-NI.
+        pub fn aes_ni(self) -> AesNi {
+            self.0
+        }
+    }
+
+    impl ShaNi {
+        /// SHA-NI without AES-NI is not asked for.
+        pub fn aes_ni(self) -> AesNi {
+            self.0
+        }
+    }
+}
 
 /// Bytes of a block of AES.
 pub(crate) const BLOCK_LEN: usize = 16;

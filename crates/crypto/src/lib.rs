@@ -32,5 +32,6 @@ pub use algorithm::{Algorithm, Mode};
 pub use error::Error;
 pub use hmac::{HmacAlgorithm, HmacKey, HmacRecord};
 pub use keccak::KeccakKernel;
+pub use kernel::proof::{CpuFeature, cpu_features};
 pub use secret::Secret;
 pub use sha::ShaKernel;

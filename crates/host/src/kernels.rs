@@ -1,7 +1,8 @@
 //! The kernels of this build, and which of them run on this CPU.
 
 use serde::Serialize;
-use wattlock_engine::crypto::{self, AesKernel, KeccakKernel};
+use wattlock_engine::crypto::stitched::StitchedKernel;
+use wattlock_engine::crypto::{self, AesKernel, KeccakKernel, ShaKernel};
 
 /// One kernel, and whether this CPU has what it takes.
 #[derive(Serialize)]
@@ -29,6 +30,12 @@ pub fn kernels() -> Vec<Kernel> {
         .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(drop)));
     let keccak = KeccakKernel::NAMES
         .map(|name| kernel(name, KeccakKernel::best().name(), KeccakKernel::named(name).map(drop)));
+    let sha = ShaKernel::NAMES
+        .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(drop)));
+    let best = StitchedKernel::best().map_or("", StitchedKernel::name);
+    let stitched =
+        StitchedKernel::NAMES.map(|name| kernel(name, best, StitchedKernel::named(name).map(drop)));
     let always = |name| Kernel { name, runs_here: true, chosen: true, why_not: None };
-    aes.into_iter().chain(keccak).chain([always("aws-lc"), always("portable")]).collect()
+    let all = aes.into_iter().chain(keccak).chain(sha).chain(stitched);
+    all.chain([always("aws-lc"), always("portable")]).collect()
 }

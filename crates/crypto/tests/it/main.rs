@@ -3,6 +3,7 @@
 mod aes_vectors;
 mod agreement;
 mod constant_time;
+mod features;
 mod hash_vectors;
 mod hmac;
 mod stitched;

@@ -1,0 +1,106 @@
+//! How proof tokens are made, and which features of the CPU the kernels use.
+
+/// A feature of the CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuFeature {
+    /// Its name in Rust.
+    pub name: &'static str,
+    /// True if this CPU has it, and the system saves its registers.
+    pub here: bool,
+    /// The kernels that need it, by name, or what else uses it.
+    pub used_by: String,
+}
+
+/// The features that kernels need, or that AWS-LC uses, each once.
+pub fn cpu_features() -> Vec<CpuFeature> {
+    let mut features: Vec<CpuFeature> = Vec::new();
+    for (name, here, users) in super::cpu::features() {
+        match features.iter_mut().find(|feature| feature.name == name) {
+            Some(feature) => feature.used_by += &format!(", {users}"),
+            None => features.push(CpuFeature { name, here, used_by: users }),
+        }
+    }
+    features
+}
+
+/// A token that proves what another builds on.
+pub(super) trait Proof: Sized {
+    /// The token, where the CPU has the instructions.
+    fn found() -> Option<Self>;
+}
+
+/// Nothing is needed.
+impl Proof for () {
+    fn found() -> Option<Self> {
+        Some(())
+    }
+}
+
+/// Makes a token of each line, with `detect`, and `features`, which lists what the CPU is asked for.
+macro_rules! proofs {
+    (
+        $(
+            $(#[$doc:meta])*
+            struct $proof:ident($base:ty): [$($feature:tt),+], $needs:literal,
+                for [$($kernel:literal),+];
+        )+
+        others { $($other:tt: $user:literal,)* }
+    ) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub struct $proof($base);
+
+            impl $proof {
+                /// What the CPU has to have, for errors.
+                pub(crate) const NEEDS: &str = $needs;
+
+                /// The token, where the CPU has the instructions and the system saves the registers.
+                pub fn detect() -> Option<Self> {
+                    let found = $($crate::kernel::proof::detected!($feature))&&+;
+                    <$base as $crate::kernel::proof::Proof>::found().filter(|_| found).map(Self)
+                }
+            }
+
+            impl $crate::kernel::proof::Proof for $proof {
+                fn found() -> Option<Self> {
+                    Self::detect()
+                }
+            }
+        )+
+
+        /// The features that are asked for, as often as they are: here or not, and for what.
+        pub(super) fn features() -> Vec<(&'static str, bool, String)> {
+            let mut features = Vec::new();
+            $({
+                let kernels = [$($kernel),+].join(", ");
+                $(features.push((
+                    $feature,
+                    $crate::kernel::proof::detected!($feature),
+                    kernels.clone(),
+                ));)+
+            })+
+            $(features.push((
+                $other,
+                $crate::kernel::proof::detected!($other),
+                $user.to_owned(),
+            ));)*
+            features
+        }
+    };
+}
+pub(super) use proofs;
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! detected {
+    ($feature:tt) => {
+        std::arch::is_x86_feature_detected!($feature)
+    };
+}
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! detected {
+    ($feature:tt) => {
+        false
+    };
+}
+pub(super) use detected;
