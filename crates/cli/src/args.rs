@@ -20,7 +20,7 @@ pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
 pub use stream::Stream;
 pub use wattlock_host::flags::{Places, threads};
 
-/// Protect files with authenticated encryption, on all cores, as fast as memory allows.
+/// Encrypt files, streams and HTTPS traffic on all cores, and measure the energy of programs.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, after_help = EXIT_CODES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 100)]

@@ -110,7 +110,7 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
     row("header", format!("{} bytes", inspection.header_len));
     match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
         (Some(plain), Some(payload), Some(chunks)) => {
-            row("plaintext", format!("{plain} bytes ({})", human(plain as f64)));
+            row("plaintext", format!("{plain} bytes ({}) by its length", human(plain as f64)));
             row(
                 "payload",
                 format!("{payload} bytes in {chunks} chunk{}", if chunks == 1 { "" } else { "s" }),
@@ -120,11 +120,11 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
     }
     row("cipher", inspection.format.aead().name().into());
     if inspection.metadata.is_some() {
-        row("header is", "authentic".into());
+        row("header", "authentic".into());
     }
     match &inspection.metadata {
         _ if !inspection.has_metadata => row("metadata", "none".into()),
-        None => row("metadata", "sealed; -i opens them".into()),
+        None => row("metadata", "sealed; -i or -p shows it".into()),
         Some(metadata) => {
             if let Some(name) = &metadata.name {
                 row("name", Shown(Path::new(name)).to_string());

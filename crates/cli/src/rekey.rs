@@ -28,6 +28,13 @@ pub fn run(args: &args::Rekey) -> Ended {
         None if args.new_passphrase => Some(keys::ask(true)?),
         None => None,
     };
+    let names_none =
+        args.recipients.recipients.is_empty() && args.recipients.recipients_files.is_empty();
+    if names_none && new.is_none() {
+        return Err(usage(
+            "no new recipient: use -r or -R, or --new-passphrase (-i and -p only open the container)",
+        ));
+    }
     let wrapping = Wrapping::new(keys::recipients(&args.recipients, &[], new, false)?);
     let how = Rekey { identities: &identities, wrapping: &wrapping, overwrite: args.force };
     let mut exit_code = 0;

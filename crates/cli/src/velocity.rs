@@ -79,7 +79,7 @@ pub fn text(ladders: &[Rungs]) -> String {
     }
     let rungs: String = ladders.iter().map(Rungs::text).collect();
     format!(
-        "\n  velocity: rungs, and the share of a stream's window from which on each is set\n{rungs}"
+        "\n  streams: how full the window is when each clock, or number of workers, is set\n{rungs}"
     )
 }
 

@@ -94,7 +94,9 @@ impl Caveat {
             Self::UtilisationOnly => {
                 "the model knows time and utilisation only: it cannot rank ciphers"
             }
-            Self::TdpAssumed => "the CPU's design power is not known; give it for a closer model",
+            Self::TdpAssumed => {
+                "the CPU's design power is not known; --tdp WATTS gives a closer model"
+            }
             Self::OtherRoot => {
                 "this was not read from this machine but from files given in its place"
             }

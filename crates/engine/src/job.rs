@@ -101,7 +101,7 @@ pub trait Transform: Sync {
     }
 }
 
-/// What of a [`Transform`] a cipher can do.
+/// The part of a [`Transform`] that a cipher does, after the CPU has prepared the chunks.
 pub struct Rest<'a> {
     /// The cipher.
     pub cipher: Cipher<'a>,

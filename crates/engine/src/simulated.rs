@@ -115,7 +115,7 @@ impl FromStr for Simulated {
     }
 }
 
-/// A setting of a [`Simulated`] device that is none.
+/// A setting that a [`Simulated`] device does not have, or a value that it does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no setting of a simulated device: rate=BYTES_PER_SECOND|cpu, latency_us=N, slots=N, \

@@ -347,13 +347,13 @@ impl Error {
                 "the other files are not affected; rename this one, or protect it by itself with -o"
             }
             Self::Header { .. } | Self::HeaderTooLong | Self::HeaderCut => {
-                "the file is damaged or not complete; take it from its source again"
+                "the file is damaged or not complete; get another copy of it"
             }
             Self::Damaged(Damage::Altered) => {
                 "check the key, cipher and IV: another of them looks the same as damage"
             }
             Self::HeaderAuthentication | Self::Damaged(_) => {
-                "the file is damaged or was tampered with; take it from its source again"
+                "the file is damaged, cut or was tampered with; get another copy of it"
             }
             Self::WrongKey { .. } => {
                 "give the right identity with -i, or -p if it has a passphrase"

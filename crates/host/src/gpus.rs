@@ -18,7 +18,7 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
         Ok(listed.iter().filter(|device| (device.kind == opencl::Kind::Cpu) == cpus).count())
     };
     let gpus = match of_opencl(false) {
-        Ok(0) => Err("its drivers find no GPU, only the CPU, which is used by name: opencl".into()),
+        Ok(0) => Err("it works, but finds no GPU, only the CPU, which --device opencl uses".into()),
         other => other,
     };
     let runtimes = [

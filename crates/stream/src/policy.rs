@@ -47,13 +47,17 @@ impl Velocity {
         (
             |_, deadline| Self::Paced { deadline },
             "paced",
-            "The slowest setting that clears the window in time",
+            "The fewest threads, or the lowest clock, that keep the window from filling",
         ),
-        (|_, _| Self::Lecpaes, "lecpaes", "The study's thresholds for window occupancy"),
+        (
+            |_, _| Self::Lecpaes,
+            "lecpaes",
+            "The thresholds of the LECPAES study, by how full the window is",
+        ),
         (
             |_, _| Self::LecpaesLiteral,
             "lecpaes-literal",
-            "The same, taken literally: messages in progress are not counted",
+            "The same; messages in progress do not count",
         ),
         (|_, _| Self::RaceToIdle, "race-to-idle", "Full speed while there is work"),
         (|ladder, _| Self::Fixed(ladder.top()), "fixed", "Full speed, always"),

@@ -16,7 +16,7 @@ use super::{DEVICES, ENERGY};
 #[derive(Debug, Args)]
 #[command(after_help = MEASURE_HELP)]
 pub struct Measure {
-    /// Exit with code 4 unless energy is measured; if possible, before running CMD
+    /// Exit with code 4 if energy cannot be measured; CMD does not run if that is known before
     #[arg(long, value_enum, value_name = "CLASS")]
     pub require: Option<Required>,
     /// Repeat N times and report the median

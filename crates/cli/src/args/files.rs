@@ -110,7 +110,7 @@ pub struct Inspect {
     pub json: bool,
 }
 
-/// Change the recipients of containers; the payload is not changed.
+/// Change the recipients of containers; the payload is neither changed nor checked.
 ///
 /// The recipients given replace all existing ones. Anyone who kept a copy of the old container
 /// or its data key can still decrypt what they have.
@@ -229,17 +229,18 @@ impl Passphrase {
 /// What makes many files one run.
 #[derive(Debug, Args)]
 pub struct Batch {
-    /// Process directories, one container per file; keep the tree under --out-dir
+    /// Take all files in directories; keep the tree under --out-dir
     #[arg(long)]
     pub recursive: bool,
-    /// Remove each original once its output is written, synced to disk and read back
+    /// Remove each input once its output is written, synced to disk and read back
     #[arg(long)]
     pub replace: bool,
     /// Resume: verify existing outputs and keep the good ones
     ///
-    /// protect keeps a container only if the identities given with -i, or the passphrase,
+    /// `protect` keeps a container only if the identities given with -i, or the passphrase,
     /// prove that it is encrypted to these recipients and no others. It reports any other
-    /// as an error, and replaces it only with --force.
+    /// as an error, and replaces it only with --force. `unprotect` compares a file with its
+    /// container.
     #[arg(long)]
     pub resume: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use wattlock_host::values::{Choices, one_of};
 
-/// Use Wattlock's ciphers in OpenSSL 3.0 and newer, and check their use.
+/// Use Wattlock's ciphers in OpenSSL 3.0 or newer (tested with 3.0 and 4.0), and check their use.
 #[derive(Debug, Subcommand)]
 pub enum Provider {
     Config(ProviderConfig),

@@ -63,7 +63,7 @@ pub struct Stream {
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
-    /// Write to FILE instead of standard output
+    /// Write to FILE; if it exists, to FILE.000001 and so on; with --open, fail
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
     pub output: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
-    /// Send to tcp:HOST:PORT or unix:PATH; with --open, one connection per sealed one
+    /// Send to tcp:HOST:PORT or unix:PATH; with --open, open one for each connection in the stream
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with

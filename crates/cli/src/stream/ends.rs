@@ -90,8 +90,9 @@ impl Findings {
                 }
                 if unfinished > 0 {
                     self.report_always(&format!(
-                        "{who}: {unfinished} connections had not ended there, or go on in a file \
-                         that was not given; what was whole of them was released"
+                        "{who}: {unfinished} connection{} incomplete here, and may go on in another file; \
+                         complete messages were written",
+                        if unfinished == 1 { " is" } else { "s are" }
                     ));
                 }
                 if cut > 0 {

@@ -71,7 +71,7 @@ fn what_was_not_measured_has_no_figures() {
     assert!(!said.contains("µs"), "{said}");
     let rows = said.lines().filter(|line| line.trim_end().ends_with("  not calibrated"));
     assert_eq!(rows.count(), OPERATIONS);
-    assert!(said.contains("\n  velocity: rungs, and the share of"), "{said}");
+    assert!(said.contains("\n  streams: how full the window is when"), "{said}");
     let device = cache.device(&["devices", "--json"]);
     assert_eq!(device["why_not_calibrated"], "nothing was measured yet");
     for key in ["cpu", "cpu_id"] {
