@@ -136,7 +136,7 @@ fn energy_is_counted() {
     // Another unit in the middle is no number of anything.
     let sum = after("7 W");
     assert_eq!(sum.interval(), None);
-    assert!(sum.gaps()[0].contains("watts another time"), "{:?}", sum.gaps());
+    assert!(sum.gaps()[0].contains("both joules and watts"), "{:?}", sum.gaps());
 }
 
 #[test]
