@@ -26,7 +26,8 @@
 //!     },
 //!     chunk_len: 5,
 //!     data: Data::InPlace { slots: &mut slots[..21 * 2] },
-//!, deadline: None };
+//!     deadline: None,
+//! };
 //! let report = Engine::new(2).run(job)?;
 //! assert_eq!(report.bytes(), 42);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
