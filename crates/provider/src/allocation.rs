@@ -82,12 +82,15 @@ impl Allocation {
         }
     }
 
+    /// The accelerator, if a request of `request` bytes is its.
+    fn accelerator_for(&self, request: usize) -> Option<&Accelerator> {
+        let accelerator = self.accelerator.as_ref();
+        accelerator.filter(|accelerator| accelerator.allocate(request) == Lane::Accelerator)
+    }
+
     /// True if a request of `request` bytes runs on the caller's thread.
     pub(crate) fn is_callers(&self, request: usize) -> bool {
-        match &self.accelerator {
-            Some(accelerator) => accelerator.allocate(request) == Lane::Cpu,
-            None => true,
-        }
+        self.accelerator_for(request).is_none()
     }
 
     /// Counts a request that its caller did.
@@ -109,34 +112,22 @@ impl Allocation {
         let chunk_len = chunk_len.max(1);
         let job =
             |slots| Job { cipher, chunk_len, data: Data::InPlace { slots }, deadline: DEADLINE };
-        match &self.accelerator {
-            Some(accelerator) if accelerator.allocate(request) == Lane::Accelerator => {
-                accelerator.run(request, job(slots))
-            }
-            accelerator => {
-                job(&mut []).apply(0, true, slots)?;
-                if accelerator.is_some() {
-                    count_lane(Lane::Cpu, request);
-                }
-                Ok(())
-            }
+        if let Some(accelerator) = self.accelerator_for(request) {
+            return accelerator.run(request, job(slots));
         }
+        job(&mut []).apply(0, true, slots)?;
+        self.did(request);
+        Ok(())
     }
 
     /// The same for records of a write.
     pub(crate) fn run_records(&self, request: usize, job: Job<'_>) -> Result<(), Error> {
-        match &self.accelerator {
-            Some(accelerator) if accelerator.allocate(request) == Lane::Accelerator => {
-                accelerator.run(request, Job { deadline: DEADLINE, ..job })
-            }
-            accelerator => {
-                job.run_here()?;
-                if accelerator.is_some() {
-                    count_lane(Lane::Cpu, request);
-                }
-                Ok(())
-            }
+        if let Some(accelerator) = self.accelerator_for(request) {
+            return accelerator.run(request, Job { deadline: DEADLINE, ..job });
         }
+        job.run_here()?;
+        self.did(request);
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Chunks in memory with something else between them.
 
+use zeroize::Zeroizing;
+
 use super::{AadRoom, Cipher, Data, Job, Operation};
 use crate::error::Error;
 
@@ -58,8 +60,8 @@ impl Records<'_> {
     }
 
     /// The chunks side by side, for a device that takes nothing else.
-    pub(crate) fn gather(&mut self, job: &Job<'_>) -> Result<Vec<u8>, Error> {
-        let mut bodies = Vec::with_capacity(self.len(job));
+    pub(crate) fn gather(&mut self, job: &Job<'_>) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let mut bodies = Zeroizing::new(Vec::with_capacity(self.len(job)));
         self.for_each_body(job, |_, body, plaintext, extra| {
             let from = bodies.len();
             bodies.extend_from_slice(body);

@@ -1,8 +1,6 @@
 //! What a device does of a request, where it cannot do all of it: the caller does the rest, before or
 //! after.
 
-use zeroize::Zeroizing;
-
 use crate::crypto::TAG_LEN;
 use crate::crypto::gcm::LateAad;
 use crate::device::Device;
@@ -79,7 +77,7 @@ impl<'a> Part<'a> {
             }
             Memory::Records(records) => Records { places: &mut *records.places, ..*records },
         };
-        let mut bodies = Zeroizing::new(records.gather(&reduced)?);
+        let mut bodies = records.gather(&reduced)?;
         let done = all(&mut bodies)?;
         records.scatter(&reduced, &bodies);
         Ok(done)
