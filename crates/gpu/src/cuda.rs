@@ -15,6 +15,7 @@ mod memory;
 mod module;
 mod rates;
 mod resident;
+mod runtime;
 mod slot;
 mod stream;
 
@@ -24,3 +25,4 @@ pub use driver::{Driver, Info};
 pub use error::{Error, Version};
 pub use rates::{CopyRates, InstructionRate};
 pub use resident::Resident;
+pub(crate) use runtime::RUNTIME;

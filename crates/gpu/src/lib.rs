@@ -14,6 +14,7 @@ mod lock;
 pub mod opencl;
 mod piece_output;
 mod pipeline;
+mod runtime;
 mod sample;
 mod self_test;
 #[cfg(test)]
@@ -23,6 +24,11 @@ mod timeouts;
 mod window;
 
 pub use driver_thread::left_behind;
+pub use runtime::{Named, Offer, Opened, Opening, Runtime};
+
+/// All ways to reach devices. The first that has a device which can be used is used unless another
+/// is named.
+pub static RUNTIMES: [Runtime; 2] = [cuda::RUNTIME, opencl::RUNTIME];
 
 /// Ends this process at once, without what libraries do at its end: for a process of which
 /// [`left_behind`] is true, where a driver would wait for its device. Buffers of standard output

@@ -8,6 +8,7 @@ mod device;
 mod error;
 mod handle;
 mod list;
+mod runtime;
 mod slot;
 mod worker;
 
@@ -15,4 +16,5 @@ pub use crate::kernels::Tables;
 pub use device::{OpenCl, Options};
 pub use error::Error;
 pub use list::{Kind, Listed, choose, devices};
+pub(crate) use runtime::RUNTIME;
 pub use slot::Phases;

@@ -3,20 +3,12 @@
 
 use std::time::Duration;
 
-use wattlock_engine::{Device, Engine, Goal, Policy, Processor, Store, sefps_ratio};
-use wattlock_gpu::cuda::{self, Cuda};
-use wattlock_gpu::opencl::{self, Kind, OpenCl};
+use wattlock_engine::{Engine, Goal, Policy, Processor, Store, sefps_ratio};
+use wattlock_gpu::{Named, Offer, Opened, Opening, RUNTIMES};
 
 use crate::exit::{unavailable, usage};
 use crate::flags;
 use crate::gpus;
-
-/// A device that was opened, and the numbers of Eq. 1 of SEFPS.
-struct Opened {
-    device: Box<dyn Device>,
-    multiprocessors: usize,
-    clock_mhz: f64,
-}
 
 /// Which devices are to work, and how they share it.
 #[derive(Clone, Debug, Default)]
@@ -80,14 +72,14 @@ impl Selection {
     }
 
     fn open(&self, threads: usize, required: bool) -> anyhow::Result<Engine> {
-        let options = Options { verify: !self.unchecked, timeout: timeout()? };
+        let how = Opening { verify: !self.unchecked, timeout: timeout()?, small_jobs: false };
         let opened: anyhow::Result<Vec<_>> =
-            self.accelerators().map(|name| open(name, options)).collect();
+            self.accelerators().map(|name| open(name, how)).collect();
         let mut opened = opened?;
         let cpu_alone = matches!(self.rule, Rule::Usual | Rule::Serial | Rule::Parallel);
         let any = self.names.is_empty() && !cpu_alone;
         if any || required && opened.is_empty() {
-            opened.extend(open_all(options));
+            opened.extend(open_all(how));
         }
         if required && opened.is_empty() {
             return Err(unavailable(format!("no GPU can be used here{}", gpus::about())));
@@ -129,13 +121,6 @@ impl Selection {
 
 /// The CPU's name among devices.
 const CPU: &str = wattlock_engine::Cpu::NAME;
-
-/// How a GPU is opened.
-#[derive(Clone, Copy)]
-struct Options {
-    verify: bool,
-    timeout: Option<Duration>,
-}
 
 /// The variable that limits how long a GPU may be silent.
 const TIMEOUT_VARIABLE: &str = "WATTLOCK_DEVICE_TIMEOUT";
@@ -184,110 +169,50 @@ pub struct Seen {
 
 /// All devices that drivers offer; none is opened.
 pub fn seen() -> Vec<Seen> {
-    let cuda = Cuda::list().unwrap_or_default().into_iter().map(|info| Seen {
-        device: format!("cuda:{}", info.index),
-        what: format!("{}, {}", info.name, info.uuid),
-        is_cpu: false,
-    });
-    let opencl = opencl::devices().unwrap_or_default().into_iter().map(|listed| {
-        let is_cpu = listed.kind == Kind::Cpu;
-        let by_name = if is_cpu { "; the CPU by OpenCL, used only by name" } else { "" };
-        Seen {
-            device: listed.id(),
-            what: format!("{}, {} {}{by_name}", listed.name, listed.platform, listed.driver),
-            is_cpu,
-        }
-    });
-    cuda.chain(opencl).collect()
+    let seen = |offer: Offer| Seen { device: offer.id, what: offer.what, is_cpu: offer.is_cpu };
+    offers().map(seen).collect()
 }
 
 /// True if the device of that name is the CPU again, by OpenCL.
 pub fn is_a_cpu(name: &str) -> bool {
-    seen().iter().any(|seen| seen.device == name && seen.is_cpu)
+    offers().any(|offer| offer.id == name && offer.is_cpu)
 }
 
-/// The UUID of the GPU of that name, if the CUDA driver has it.
+/// The UUID of the GPU of that name, if its driver has it.
 pub fn uuid(name: &str) -> Option<String> {
-    let listed = Cuda::list().unwrap_or_default();
-    listed.into_iter().find(|info| format!("cuda:{}", info.index) == name).map(|info| info.uuid)
+    offers().find(|offer| offer.id == name)?.uuid
+}
+
+fn offers() -> impl Iterator<Item = Offer> {
+    RUNTIMES.iter().flat_map(|runtime| runtime.list().unwrap_or_default())
 }
 
 /// The accelerator of that name.
-fn open(name: &str, options: Options) -> anyhow::Result<Opened> {
-    let (kind, which) = name.split_once(':').map_or((name, None), |(kind, n)| (kind, Some(n)));
-    match kind {
-        "cuda" if which.is_none_or(|which| which.parse::<usize>().is_ok()) => {
-            open_cuda(name, options).map_err(|why| refused(name, &why))
-        }
-        "opencl" => {
-            let chosen = choose_opencl(which).map_err(|why| refused(name, &why))?;
-            if chosen.kind == Kind::Cpu {
-                say!("{} is the CPU, by {}: slower than without it", name, chosen.platform);
-            }
-            open_opencl(&chosen, options).map_err(|why| refused(name, &why))
-        }
-        _ => Err(usage(format!(
-            "--device {name}: devices are cpu, cuda, opencl, cuda:N and opencl:N; see wattlock devices"
-        ))),
+fn open(name: &str, how: Opening) -> anyhow::Result<Opened> {
+    let Some(named) = Named::parse(name) else {
+        return Err(usage(format!(
+            "--device {name}: devices are {CPU}, {}; see wattlock devices",
+            Named::forms()
+        )));
+    };
+    let refused = |why| unavailable(format!("--device {name}: {why}{}", gpus::about()));
+    let offer = named.choose_even_cpu().map_err(refused)?;
+    if offer.is_cpu {
+        say!("{name} is the CPU, by {}: slower than without it", offer.driver);
     }
+    offer.open(how).map_err(refused)
 }
 
-/// The OpenCL device of that name, or the first that is worth its while. Who names OpenCL and has
-/// nothing else means the CPU.
-pub fn choose_opencl(which: Option<&str>) -> Result<opencl::Listed, opencl::Error> {
-    let mut listed = opencl::devices()?;
-    match opencl::choose(&listed, which) {
-        Err(opencl::Error::NoDevice(_)) if which.is_none() => Ok(listed.swap_remove(0)),
-        chosen => chosen.cloned(),
-    }
-}
-
-fn refused(name: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
-    unavailable(format!("--device {name}: {why}{}", gpus::about()))
-}
-
-fn open_cuda(name: &str, options: Options) -> Result<Opened, cuda::Error> {
-    let Options { verify, timeout } = options;
-    let options = cuda::Options { verify, timeout, ..cuda::Options::default() };
-    let device = Cuda::open(name, options)?;
-    let info = device.info();
-    let (multiprocessors, clock_mhz) = (info.multiprocessors, info.clock_khz as f64 / 1e3);
-    Ok(Opened { device: Box::new(device), multiprocessors, clock_mhz })
-}
-
-fn open_opencl(listed: &opencl::Listed, options: Options) -> Result<Opened, opencl::Error> {
-    let Options { verify, timeout } = options;
-    let options = opencl::Options { verify, timeout, ..opencl::Options::default() };
-    let device = OpenCl::open(listed, options)?;
-    Ok(Opened {
-        device: Box::new(device),
-        multiprocessors: listed.compute_units as usize,
-        clock_mhz: f64::from(listed.clock_mhz),
-    })
-}
-
-/// Every GPU that can be used: by CUDA, or by OpenCL where CUDA has none. One that is refused is
-/// said, and left out.
-fn open_all(options: Options) -> Vec<Opened> {
-    let mut opened = Vec::new();
-    for info in Cuda::list().unwrap_or_default() {
-        let name = format!("cuda:{}", info.index);
-        match open_cuda(&name, options) {
-            Ok(one) => opened.push(one),
-            Err(why) => say!("{name} is left out: {why}"),
-        }
-    }
-    if !opened.is_empty() {
-        return opened;
-    }
-    for listed in opencl::devices().unwrap_or_default() {
-        if listed.kind == Kind::Cpu {
-            continue;
-        }
-        match open_opencl(&listed, options) {
-            Ok(one) => opened.push(one),
-            Err(why) => say!("{} is left out: {why}", listed.id()),
-        }
-    }
-    opened
+/// Every GPU that can be used, of the first runtime that has one. One that is refused is said, and
+/// left out.
+fn open_all(how: Opening) -> Vec<Opened> {
+    let all = RUNTIMES.iter().map(|runtime| {
+        let gpus = runtime.list().unwrap_or_default().into_iter().filter(|offer| !offer.is_cpu);
+        let open = |offer: Offer| {
+            let name = offer.id.clone();
+            offer.open(how).inspect_err(|why| say!("{name} is left out: {why}")).ok()
+        };
+        gpus.filter_map(open).collect::<Vec<_>>()
+    });
+    all.into_iter().find(|opened| !opened.is_empty()).unwrap_or_default()
 }

@@ -45,7 +45,8 @@ pub struct Run {
 /// Which devices work.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Devices {
-    /// Use these devices, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    /// Use these devices, separated by commas, such as cpu,cuda:0; see `wattlock devices`
+    /// [default: cpu]
     ///
     /// If a GPU does not answer in time, the CPU takes over. WATTLOCK_DEVICE_TIMEOUT=SECONDS in the
     /// environment sets the limit.

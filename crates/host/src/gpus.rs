@@ -4,49 +4,42 @@ use std::fs;
 use std::path::PathBuf;
 
 use wattlock_energy::{Found, Root, Status};
-use wattlock_gpu::cuda::Cuda;
-use wattlock_gpu::opencl;
+use wattlock_gpu::{RUNTIMES, Runtime};
 
 use crate::energy::quiet_root;
 
 /// The ways to reach GPUs, and what is there. Below another root only the libraries are looked for:
 /// what they say would be of this machine.
 pub fn runtimes(root: &Root) -> Vec<Found> {
-    let cuda = Cuda::list().map(|gpus| gpus.len()).map_err(|why| why.to_string());
-    let of_opencl = |cpus: bool| {
-        let listed = opencl::devices().map_err(|why| why.to_string())?;
-        Ok(listed.iter().filter(|device| (device.kind == opencl::Kind::Cpu) == cpus).count())
-    };
-    let gpus = match of_opencl(false) {
-        Ok(0) => Err("it works, but finds no GPU, only the CPU, which --device opencl uses".into()),
-        other => other,
-    };
-    let runtimes = [
-        ("cuda", "CUDA driver API", "libcuda.so.1", "install NVIDIA's driver", cuda),
-        (
-            "opencl",
-            "OpenCL loader",
-            "libOpenCL.so.1",
-            "install ocl-icd-libopencl1 and the driver of a GPU; pocl-opencl-icd runs on the CPU",
-            gpus,
-        ),
-    ];
-    let found = runtimes.map(|(source, domain, library, fix, here)| {
+    let found = |runtime: &Runtime| {
+        let Runtime { name, title, library, .. } = *runtime;
         let path = library_below(root, library);
-        let fix = Some(fix.to_owned());
-        let (status, why, fix) = match (&path, here) {
-            (None, _) => (Status::Unavailable, format!("{library} is not here"), fix),
-            (Some(_), _) if *root != Root::default() => {
-                (Status::Ignored, format!("{library} is there, and not asked"), None)
+        let fix = Some(runtime.fix.to_owned());
+        let (status, why, fix) = if path.is_none() {
+            (Status::Unavailable, format!("{library} is not here"), fix)
+        } else if *root != Root::default() {
+            (Status::Ignored, format!("{library} is there, and not asked"), None)
+        } else {
+            match gpus_of(runtime) {
+                Ok(count) => (Status::Used, format!("{count} found; see wattlock devices"), None),
+                Err(why) => (Status::Unavailable, why, fix),
             }
-            (Some(_), Ok(count)) => {
-                (Status::Used, format!("{count} found; see wattlock devices"), None)
-            }
-            (Some(_), Err(why)) => (Status::Unavailable, why, fix),
         };
-        Found { source, domain: domain.into(), path, status, why, fix }
-    });
-    found.into()
+        Found { source: name, domain: title.into(), path, status, why, fix }
+    };
+    RUNTIMES.iter().map(found).collect()
+}
+
+/// How many GPUs it finds, or why none.
+fn gpus_of(runtime: &Runtime) -> Result<usize, String> {
+    let listed = runtime.list().map_err(|why| why.to_string())?;
+    match listed.iter().filter(|offer| !offer.is_cpu).count() {
+        0 => Err(format!(
+            "it works, but finds no GPU, only the CPU, which --device {} uses",
+            runtime.name
+        )),
+        count => Ok(count),
+    }
 }
 
 /// What can be said about GPUs to whoever asked for one, a line for each way to reach them.

@@ -63,14 +63,6 @@ pub fn parse_page(text: &str) -> Result<u64, String> {
     }
 }
 
-/// An accelerator of the provider, as its settings name it.
-pub fn parse_accelerator(text: &str) -> Result<String, String> {
-    match text.split_once(':').map_or(text, |(kind, _)| kind) {
-        "simulated" | "opencl" | "cuda" => Ok(text.to_owned()),
-        _ => Err("an accelerator is simulated, opencl, opencl:N, cuda or cuda:N".into()),
-    }
-}
-
 /// A power of at least a milliwatt and at most a megawatt.
 pub(crate) fn parse_watts(text: &str) -> Result<f64, String> {
     let watts: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of watts"))?;

@@ -8,55 +8,45 @@ use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wattlock_engine::{Device, Fault, Simulated};
-use wattlock_gpu::cuda::{self, Cuda};
-use wattlock_gpu::opencl::{self, Kind, OpenCl};
+use wattlock_gpu::{Named, Opened, Opening};
 
 use crate::error::Error;
 use crate::statistics;
 
 /// The accelerator that the settings name.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(crate) enum Wanted {
     /// A model.
     Simulated(Simulated),
-    /// The device of that number, or with that in its name; the first that is no CPU.
-    OpenCl(Option<String>),
-    /// `cuda` or `cuda:` and a number.
-    Cuda(String),
+    /// A device with a driver, which does ciphers of the engine's and nothing else.
+    Real(Named),
 }
 
 impl Wanted {
     /// Reads the setting `accelerator`; `None` for none.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>, Error> {
-        let (kind, which) = match text.split_once(':') {
-            Some((kind, which)) => (kind, Some(which.trim()).filter(|which| !which.is_empty())),
-            None => (text, None),
-        };
-        match (kind, which) {
-            ("none", None) => Ok(None),
-            (Simulated::NAME, model) => {
-                let model = model.unwrap_or_default().parse().map_err(|_| Error::Accelerator)?;
-                Ok(Some(Self::Simulated(model)))
-            }
-            ("opencl", which) => Ok(Some(Self::OpenCl(which.map(str::to_owned)))),
-            ("cuda", None) => Ok(Some(Self::Cuda("cuda:0".to_owned()))),
-            ("cuda", Some(number)) if number.parse::<usize>().is_ok() => {
-                Ok(Some(Self::Cuda(format!("cuda:{number}"))))
-            }
-            _ => Err(Error::Accelerator),
+        if text == "none" {
+            return Ok(None);
         }
+        // A colon with nothing behind it is none.
+        let text = text.trim_end().trim_end_matches(':');
+        let (kind, model) = text.split_once(':').unwrap_or((text, ""));
+        Ok(Some(if kind == Simulated::NAME {
+            Self::Simulated(model.trim().parse().map_err(|_| Error::Accelerator)?)
+        } else {
+            Self::Real(Named::parse(text).ok_or(Error::Accelerator)?)
+        }))
     }
 
     /// What it is called before it is open.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Simulated(_) => Simulated::NAME,
-            Self::OpenCl(_) => "opencl",
-            Self::Cuda(_) => "cuda",
+            Self::Real(named) => named.runtime.name,
         }
     }
 
-    /// True for a device with a driver, which does ciphers of the engine's and nothing else.
+    /// True for a device with a driver.
     pub(crate) fn is_real(&self) -> bool {
         !matches!(self, Self::Simulated(_))
     }
@@ -67,34 +57,25 @@ impl Wanted {
         &self,
         see: impl FnOnce(&dyn Device) -> Result<(), Fault>,
     ) -> Result<Box<dyn Device>, Fault> {
-        if let Self::Simulated(model) = self {
-            return model.open();
-        }
+        let named = match self {
+            Self::Simulated(model) => return model.open(),
+            Self::Real(named) => named,
+        };
         own_drivers()?;
         take_no_signals();
-        let (device, name) = match self {
-            Self::OpenCl(which) => open_opencl(which.as_deref()),
-            Self::Cuda(name) => open_cuda(name),
-            Self::Simulated(_) => return Err(Fault("it is a model".into())),
-        }?;
+        let offer = named.choose()?;
+        if offer.starts_programs && !can_compile() {
+            return Err(Fault(NO_COMPILER.to_owned()));
+        }
+        let by = if offer.is_cpu { " on the CPU" } else { "" };
+        let id = offer.id.clone();
+        // Who finds it busy waits in the engine's queue.
+        let how = Opening { verify: true, timeout: None, small_jobs: true };
+        let Opened { device, product, .. } = offer.open(how)?;
         see(&*device)?;
-        statistics::note_device(&name);
+        statistics::note_device(&format!("{id}{by}: {product}"));
         Ok(device)
     }
-}
-
-fn open_opencl(which: Option<&str>) -> Result<(Box<dyn Device>, String), Fault> {
-    let fault = |error: opencl::Error| Fault(error.to_string());
-    let listed = opencl::devices().map_err(fault)?;
-    let chosen = opencl::choose(&listed, which).map_err(fault)?;
-    if chosen.platform.contains(POCL) && !can_compile() {
-        return Err(Fault(NO_COMPILER.to_owned()));
-    }
-    // It works on one request at a time, and who finds it busy waits in the scheduler's queue.
-    let options = opencl::Options { slots: 1, ..opencl::Options::default() };
-    let device = OpenCl::open(chosen, options).map_err(fault)?;
-    let kind = if chosen.kind == Kind::Cpu { "opencl on the CPU" } else { "opencl" };
-    Ok((Box::new(device), format!("{kind}: {}", chosen.name)))
 }
 
 /// PoCL starts a linker, and ends the process if that fails: where there is none, as in nginx, which
@@ -113,13 +94,6 @@ fn waits_for_children() -> bool {
     // SAFETY: a place for an action; nothing is set.
     unsafe { libc::sigaction(libc::SIGCHLD, std::ptr::null(), &raw mut action) };
     action.sa_sigaction != libc::SIG_DFL
-}
-
-fn open_cuda(name: &str) -> Result<(Box<dyn Device>, String), Fault> {
-    let device = Cuda::open(name, cuda::Options::default());
-    let device = device.map_err(|error| Fault(error.to_string()))?;
-    let name = format!("{name}: {}", device.info().name);
-    Ok((Box::new(device), name))
 }
 
 /// The process that has, or had, a driver.
@@ -144,9 +118,6 @@ fn take_no_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()) };
 }
 
-/// What PoCL calls itself.
-const POCL: &str = "Portable Computing Language";
-
 const NO_COMPILER: &str = "PoCL cannot compile in this process: it needs PATH with ld in it, and in a server that waits for \
      children POCL_CACHE_DIR with what another process has compiled";
 
@@ -160,23 +131,35 @@ mod tests {
 
     #[test]
     fn a_setting_names_one_device() {
-        let wanted = |text| Wanted::parse(text).unwrap();
-        assert_eq!(wanted("none"), None);
-        assert_eq!(wanted("simulated"), Some(Wanted::Simulated(Simulated::default())));
-        assert_eq!(wanted("opencl"), Some(Wanted::OpenCl(None)));
-        assert_eq!(wanted("opencl:"), Some(Wanted::OpenCl(None)));
-        assert_eq!(wanted("opencl:pthread"), Some(Wanted::OpenCl(Some("pthread".into()))));
-        assert_eq!(wanted("cuda"), Some(Wanted::Cuda("cuda:0".into())));
-        assert_eq!(wanted("cuda:3"), Some(Wanted::Cuda("cuda:3".into())));
+        assert!(Wanted::parse("none").unwrap().is_none());
+        for (text, expected) in [
+            ("simulated", Simulated::default()),
+            ("simulated:", Simulated::default()),
+            ("simulated:rate=1e9", "rate=1e9".parse().unwrap()),
+        ] {
+            let wanted = Wanted::parse(text).unwrap().unwrap();
+            assert!(matches!(wanted, Wanted::Simulated(model) if model == expected), "{text}");
+        }
+        for (text, expected) in [
+            ("opencl", "opencl"),
+            ("opencl:", "opencl"),
+            ("opencl: pthread ", "opencl:pthread"),
+            ("cuda", "cuda"),
+            ("cuda:3", "cuda:3"),
+        ] {
+            let wanted = Wanted::parse(text).unwrap().unwrap();
+            let Wanted::Real(named) = wanted else { panic!("{text} is a model") };
+            assert_eq!(named.to_string(), expected);
+        }
         for text in ["", "gpu", "cuda:x", "cuda:-1", "none:1", "simulated:speed=1", "opencl,0"] {
-            assert_eq!(Wanted::parse(text), Err(Error::Accelerator), "{text}");
+            assert_eq!(Wanted::parse(text).err(), Some(Error::Accelerator), "{text}");
         }
     }
 
     #[test]
     fn a_child_of_a_process_with_a_driver_gets_none() {
         let before = OWNER.swap(process::id() + 1, Ordering::Relaxed);
-        let refused = Wanted::Cuda("cuda:0".into()).open(|_| Ok(())).err().unwrap();
+        let refused = Wanted::parse("cuda").unwrap().unwrap().open(|_| Ok(())).err().unwrap();
         assert!(refused.0.contains("before this process was forked"), "{refused}");
         OWNER.store(before, Ordering::Relaxed);
     }

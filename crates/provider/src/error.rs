@@ -83,7 +83,7 @@ reasons! {
     /// The setting `statistics` names neither a service nor a table.
     Statistics = 22, "the setting statistics must be a service name of 1 to 200 bytes, or /proc/PID/fd/N of a table";
     /// The setting `accelerator` names none.
-    Accelerator = 23, "the setting accelerator is neither none nor opencl[:DEVICE], cuda[:NUMBER] or simulated[:NAME=VALUE,...]";
+    Accelerator = 23, "the setting accelerator is neither none, nor a device such as cuda:0, nor simulated[:NAME=VALUE,...]";
     /// The setting `threshold` is no number.
     Threshold = 24, "the setting threshold is neither auto nor a number of bytes";
     /// The setting `migration` names no rule.

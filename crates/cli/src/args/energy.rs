@@ -68,8 +68,8 @@ pub struct Devices {
 #[derive(Debug, Args)]
 #[command(after_help = CACHE)]
 pub struct Calibrate {
-    /// Also measure these devices, separated by commas: cuda, opencl, cuda:N, opencl:N [default: all
-    /// GPUs]
+    /// Also measure these devices, separated by commas, such as opencl,cuda:1; see `wattlock devices`
+    /// [default: all GPUs]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
     /// Measure for 2 s only, and no energy

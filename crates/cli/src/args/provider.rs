@@ -30,8 +30,8 @@ pub struct ProviderConfig {
     /// Count operations under NAME, for `wattlock provider stats`
     #[arg(long, value_name = "NAME")]
     pub statistics: Option<String>,
-    /// Give requests above the threshold to this accelerator: `opencl` or `cuda`, with `:N` for the
-    /// device, or a model, such as `simulated:rate=6e9,latency_us=29` [default: none]
+    /// Give requests above the threshold to this accelerator: a device that `wattlock devices` shows,
+    /// such as `cuda:0`, or a model, such as `simulated:rate=6e9,latency_us=29` [default: none]
     #[arg(long, value_name = "NAME[:SETTINGS]")]
     pub accelerator: Option<String>,
     /// Offload requests larger than this; `auto` measures the threshold [default: auto]

@@ -56,7 +56,7 @@ fn a_device_that_is_not_here_is_said() {
     for (args, code, says) in [
         (["--device", "cuda"], 4, "libcuda.so.1"),
         (["--device", "opencl:99"], 4, "OpenCL"),
-        (["--device", "banana"], 2, "devices are cpu, cuda, opencl"),
+        (["--device", "banana"], 2, "devices are cpu, cuda, cuda:N, opencl"),
     ] {
         let mut command = wattlock();
         command.args(["protect", "-r", &place.recipient]).args(args).arg(&plain);

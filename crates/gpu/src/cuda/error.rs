@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use wattlock_engine::Fault;
+
 use super::api::Code;
 
 /// Why a GPU cannot be used, or can no more.
@@ -108,6 +110,12 @@ pub enum Error {
     /// The device has no kernel for that.
     #[error("there is no CUDA kernel for {0}")]
     Unsupported(&'static str),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
 }
 
 impl Error {

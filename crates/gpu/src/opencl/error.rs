@@ -1,6 +1,7 @@
 //! What can go wrong with OpenCL.
 
 use opencl3::error_codes::ClError;
+use wattlock_engine::Fault;
 
 /// Why there is no OpenCL device, or no more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +69,12 @@ pub enum Error {
         /// The code.
         code: i32,
     },
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
 }
 
 impl Error {

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use wattlock_engine::Simulated;
+use wattlock_gpu::Named;
 use wattlock_host::flags::{Clocks, Devices, Meters};
-use wattlock_host::values::{parse_accelerator, parse_page, parse_size};
+use wattlock_host::values::{parse_page, parse_size};
 
 use super::Spread;
 
@@ -224,7 +226,7 @@ pub struct BenchHttps {
     /// Also measure DIR/bin/nginx, linked to the newest OpenSSL (`make openssl` builds both)
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub openssl_newest: Option<PathBuf>,
-    /// Let the provider use this accelerator: simulated, opencl, opencl:N, cuda or cuda:N
+    /// Let the provider use this accelerator: simulated, or a device that `wattlock devices` shows
     #[arg(long, value_name = "DEVICE", default_value = "simulated", value_parser = parse_accelerator)]
     pub accelerator: String,
     #[command(flatten)]
@@ -257,4 +259,13 @@ pub enum Suite {
     /// TLS 1.3, AES-256-GCM
     #[value(name = "TLS_AES_256_GCM_SHA384")]
     Tls13,
+}
+
+/// An accelerator of the provider, as its settings name it.
+fn parse_accelerator(text: &str) -> Result<String, String> {
+    let is_model = text.split(':').next() == Some(Simulated::NAME);
+    if is_model || Named::parse(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    Err(format!("an accelerator is {}, {}", Simulated::NAME, Named::forms()))
 }

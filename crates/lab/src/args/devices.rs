@@ -9,7 +9,8 @@ use wattlock_host::values::{Choices, one_of};
 /// Which devices work, and how they share it.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Spread {
-    /// Use these devices, separated by commas: cpu, cuda, opencl, cuda:N, opencl:N [default: cpu]
+    /// Use these devices, separated by commas, such as cpu,cuda:0; see `wattlock devices`
+    /// [default: cpu]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
     /// Split the work by this policy [default: parallel; gpu or hybrid with a GPU in --device]

@@ -7,7 +7,6 @@ use wattlock_engine::Cipher;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_gpu::cuda::{self, Cuda, Resident};
 use wattlock_gpu::opencl::{self, Kind, OpenCl};
-use wattlock_host::accelerators;
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
@@ -45,7 +44,11 @@ pub fn find(named: Option<&str>) -> Result<Gpu, String> {
 }
 
 fn by_opencl(which: Option<&str>) -> Result<Gpu, String> {
-    let chosen = accelerators::choose_opencl(which).map_err(|why| why.to_string())?;
+    let mut listed = opencl::devices().map_err(|why| why.to_string())?;
+    let chosen = match opencl::choose(&listed, which) {
+        Err(_) if which.is_none() => listed.swap_remove(0),
+        chosen => chosen.map_err(|why| why.to_string())?.clone(),
+    };
     let device = OpenCl::open(&chosen, opencl::Options::default());
     let device = device.map_err(|why| why.to_string())?;
     let is_a_cpu = chosen.kind == Kind::Cpu;

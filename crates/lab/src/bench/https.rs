@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use wattlock_energy::Window;
+use wattlock_engine::Fault;
+use wattlock_gpu::Named;
 use wattlock_host::exit::{Ended, unavailable};
-use wattlock_host::{accelerators, signals};
+use wattlock_host::signals;
 use wattlock_provider::configuration as provider;
 use wattlock_report::results::Sample;
 use wattlock_report::results::{Results, Row};
@@ -369,25 +371,17 @@ impl Bench<'_> {
 
 /// The provider's setting for an accelerator and its name, if this machine has it.
 fn accelerator(asked: &str) -> anyhow::Result<(String, Hardware)> {
-    let (kind, which) = asked.split_once(':').map_or((asked, None), |(kind, n)| (kind, Some(n)));
-    let missing = |why: &dyn std::fmt::Display| {
-        unavailable(format!("--accelerator {asked}: {why}; see wattlock devices"))
+    // `parse_accelerator` lets only these and models pass.
+    let Some(named) = Named::parse(asked) else {
+        return Ok((asked.to_owned(), Hardware::Simulated));
     };
-    match kind {
-        "opencl" => {
-            let chosen = accelerators::choose_opencl(which).map_err(|why| missing(&why))?;
-            let hardware = match chosen.kind {
-                wattlock_gpu::opencl::Kind::Cpu => Hardware::OpenClOnTheCpu,
-                _ => Hardware::OpenCl,
-            };
-            Ok((chosen.id(), hardware))
-        }
-        "cuda" => {
-            wattlock_gpu::cuda::Cuda::list().map_err(|why| missing(&why))?;
-            Ok((asked.to_owned(), Hardware::Cuda))
-        }
-        _ => Ok((asked.to_owned(), Hardware::Simulated)),
-    }
+    let missing =
+        |why: Fault| unavailable(format!("--accelerator {asked}: {why}; see wattlock devices"));
+    named.runtime.list().map_err(missing)?;
+    let offer = named.choose_even_cpu().map_err(missing)?;
+    let name = named.runtime.name;
+    let hardware = if offer.is_cpu { Hardware::OnTheCpu(name) } else { Hardware::Real(name) };
+    Ok((offer.id, hardware))
 }
 
 /// For a driver to compile, in a server that waits for nothing.
@@ -476,8 +470,8 @@ mod tests {
             let tool = contender.tool(&results);
             assert_eq!(tool.contains("simulated"), contender.hardware().is_some(), "{tool}");
         }
-        for hardware in &Hardware::ALL[1..] {
-            for contender in Contender::all(*hardware) {
+        for hardware in Hardware::all().skip(1) {
+            for contender in Contender::all(hardware) {
                 let tool = contender.tool(&results);
                 assert!(!tool.contains("simulated"));
                 assert!(tool.len() <= 32, "the column of the table");

@@ -52,7 +52,7 @@ fn a_device_that_is_not_here_is_said() {
         ("cuda", 4, "libcuda.so.1"),
         ("cuda:0", 4, "libcuda.so.1"),
         ("opencl:99", 4, "OpenCL"),
-        ("banana", 2, "devices are cpu, cuda, opencl"),
+        ("banana", 2, "devices are cpu, cuda, cuda:N, opencl, opencl:N"),
         ("cuda:banana", 2, "cuda:N"),
     ] {
         let mut command = lab();

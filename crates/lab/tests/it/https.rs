@@ -202,7 +202,7 @@ fn an_accelerator_that_is_not_there_is_said_before_anything_runs() {
     let unknown = bench("gpu");
     assert_exit(&unknown, 2);
     assert!(
-        stderr(&unknown).contains("an accelerator is simulated, opencl"),
+        stderr(&unknown).contains("an accelerator is simulated, cuda, cuda:N, opencl"),
         "{}",
         stderr(&unknown)
     );

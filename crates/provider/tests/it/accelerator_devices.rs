@@ -47,7 +47,7 @@ fn the_bytes_are_right_with_any_fault_of_an_opencl_device() {
     let after = own(&table);
     let since = |of: &dyn Fn(&Statistics) -> u64| of(&after) - of(&before);
     let device = after.device.as_deref().unwrap();
-    assert!(device.starts_with("opencl on the CPU: pthread"), "{device}");
+    assert!(device.starts_with("opencl:0 on the CPU: pthread"), "{device}");
     let lane = |lane| since(&|one| one.lane(lane).calls);
     let times = |event| since(&|one| one.times(event));
     assert!(lane(Lane::Accelerator) > 0);
@@ -206,7 +206,7 @@ fn a_process_may_end_while_its_device_is_opened() {
         assert_eq!(counted.times(Event::Fault), 0);
         // It has waited for the driver.
         let device = counted.device.unwrap();
-        assert!(device.starts_with("opencl on the CPU: pthread"), "{device}");
+        assert!(device.starts_with("opencl:0 on the CPU: pthread"), "{device}");
     }
 }
 

@@ -2,11 +2,13 @@
 //! the newest OpenSSL.
 
 use std::fs;
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 use wattlock_engine::Lane;
+use wattlock_gpu::{RUNTIMES, Runtime};
 use wattlock_host::exit::unavailable;
 use wattlock_provider::configuration::{Configuration, TUNABLES};
 use wattlock_provider::statistics::{SharedTable, Statistics};
@@ -45,14 +47,17 @@ pub enum Contender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hardware {
     Simulated,
-    OpenCl,
-    /// A driver that makes a device of the CPU: PoCL.
-    OpenClOnTheCpu,
-    Cuda,
+    /// A device, by the name of what reaches it.
+    Real(&'static str),
+    /// A driver that makes a device of the CPU, as PoCL does, by the name of what reaches it.
+    OnTheCpu(&'static str),
 }
 
 impl Hardware {
-    pub const ALL: [Self; 4] = [Self::Simulated, Self::OpenCl, Self::OpenClOnTheCpu, Self::Cuda];
+    pub fn all() -> impl Iterator<Item = Self> {
+        let of = |runtime: &Runtime| [Self::Real(runtime.name), Self::OnTheCpu(runtime.name)];
+        iter::once(Self::Simulated).chain(RUNTIMES.iter().flat_map(of))
+    }
 }
 
 impl Contender {
@@ -84,13 +89,11 @@ impl Contender {
             Self::Single => "wattlock single records".into(),
             Self::Reconstruction => "wattlock reconstruction".into(),
             Self::Accelerator(Hardware::Simulated) => "wattlock simulated accelerator".into(),
-            Self::Accelerator(Hardware::OpenCl) => "wattlock opencl accelerator".into(),
-            Self::Accelerator(Hardware::OpenClOnTheCpu) => "wattlock opencl on the CPU".into(),
-            Self::Accelerator(Hardware::Cuda) => "wattlock cuda accelerator".into(),
+            Self::Accelerator(Hardware::Real(name)) => format!("wattlock {name} accelerator"),
+            Self::Accelerator(Hardware::OnTheCpu(name)) => format!("wattlock {name} on the CPU"),
             Self::Eeca(Hardware::Simulated) => "wattlock EECA, simulated".into(),
-            Self::Eeca(Hardware::OpenCl) => "wattlock EECA, opencl".into(),
-            Self::Eeca(Hardware::OpenClOnTheCpu) => "wattlock EECA, opencl on the CPU".into(),
-            Self::Eeca(Hardware::Cuda) => "wattlock EECA, cuda".into(),
+            Self::Eeca(Hardware::Real(name)) => format!("wattlock EECA, {name}"),
+            Self::Eeca(Hardware::OnTheCpu(name)) => format!("wattlock EECA, {name} on the CPU"),
             Self::Newest => format!("openssl {}", newest()),
             Self::NewestLargeBuffers => format!("openssl {}, 124k buffers", newest()),
             Self::NewestReconstruction => format!("wattlock reconstruction, {}", newest()),
@@ -185,7 +188,7 @@ impl Running {
             let table = SharedTable::new().context("cannot make a memory file")?;
             let file = place.directory.join(format!("{name}.cnf"));
             configure(&file, module, &table, &contender.settings(suite, accelerator))?;
-            if contender.hardware() == Some(Hardware::OpenClOnTheCpu) {
+            if matches!(contender.hardware(), Some(Hardware::OnTheCpu(_))) {
                 let kernels = place.directory.join(format!("{name}-kernels"));
                 compile_into(&kernels, &file)?;
                 environment.push((KERNELS, kernels.display().to_string()));

@@ -105,7 +105,7 @@ fn accelerated(
     kilobytes: u64,
     contender: fn(Hardware) -> Contender,
 ) -> Option<&Row> {
-    Hardware::ALL.into_iter().find_map(|hardware| pages(results, kilobytes, contender(hardware)))
+    Hardware::all().find_map(|hardware| pages(results, kilobytes, contender(hardware)))
 }
 
 /// The row of a page, by the study's client where it was measured.
