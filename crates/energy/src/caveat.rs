@@ -70,9 +70,7 @@ impl Caveat {
             Self::WholeMachine => {
                 "the counters see everything that runs; measure on an otherwise idle machine"
             }
-            Self::BelowResolution => {
-                "the run is too short for the counter; measure one of 2 s or longer"
-            }
+            Self::BelowResolution => "the run is too short for the meter; measure a longer one",
             Self::DomainMissing => {
                 "a domain could not be read, and a sum does not include it; see wattlock doctor"
             }

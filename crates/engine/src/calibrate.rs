@@ -73,7 +73,7 @@ impl Calibration<'_> {
             Some(_) => subjects.iter().filter(|subject| subject.can_be_counted()).count(),
             None => 0,
         };
-        let expected = self.budget + self.window * counted as u32;
+        let expected = self.budget + (lead(self.window) + self.window) * counted as u32;
         self.time(&mut subjects, &mut buffer, |spent| {
             progress(Step { spent, expected, counting: None });
         })?;
@@ -84,7 +84,7 @@ impl Calibration<'_> {
             let joules = match &mut self.sources {
                 Some(sources) if subject.can_be_counted() => {
                     progress(Step { spent, expected, counting: Some(subject.case()) });
-                    spent += self.window;
+                    spent += lead(self.window) + self.window;
                     count(self.engine, subject, sources, self.window, &mut buffer)?
                         .map(|joules| joules.with_idle(idle))
                 }
@@ -133,6 +133,7 @@ impl Calibration<'_> {
 
 /// The power of the idle machine, if it can be measured.
 fn at_rest(sources: &mut Sources, window: Duration) -> Result<Option<Watts>, Error> {
+    thread::sleep(lead(window));
     let ((), counted) = sources.measure(|| thread::sleep(window))?;
     let power = Power::new(&counted.sum(), counted.wall);
     Ok(power.map(|power| power.watts()))
@@ -146,15 +147,23 @@ fn count(
     window: Duration,
     buffer: &mut [u8],
 ) -> Result<Option<Joules>, Error> {
-    let (bytes, counted) = sources.measure(|| {
+    let mut work = |window| {
         let started = Instant::now();
         let mut bytes = 0;
         while started.elapsed() < window {
             bytes += subject.once(engine, buffer)?;
         }
         Ok::<_, Error>(bytes)
-    })?;
+    };
+    work(lead(window))?;
+    let (bytes, counted) = sources.measure(|| work(window))?;
     Ok(Joules::new(counted.sum(), bytes?))
+}
+
+/// How long the load runs before its window: four readings of the slowest meter, so that nothing of
+/// the load before is counted.
+fn lead(window: Duration) -> Duration {
+    window / 10
 }
 
 fn profile(subject: &Subject, joules: Option<Joules>, now: u64) -> Option<Profile> {

@@ -73,6 +73,42 @@ fn time_and_energy_choose_different_devices() {
     assert_eq!(names("energy"), ["cpu"]);
 }
 
+/// A meter of a machine whose CPU takes 90 kW at work, whose GPU takes 5 W, and which takes 1 W at
+/// rest. The GPU works if there were launches lately, and the CPU if the program used a fifth of one:
+/// a device that stands still for one or two readings has not stopped.
+const METER: &str = r#"--meter=
+    before=0 used=0 gpu=0 cpu=0
+    while sleep 0.1; do
+        read -r launches < launches
+        read -r stat < /proc/$PPID/stat
+        set -- ${stat##*)}
+        now=$((${12} + ${13}))
+        [ "$launches" = "$before" ] || gpu=3
+        [ $((now - used)) -lt 2 ] || cpu=3
+        if [ $gpu -gt 0 ]; then
+            echo "5 W ± 0"
+        elif [ $cpu -gt 0 ]; then
+            echo "90000 W ± 0"
+        else
+            echo "1 W ± 0"
+        fi
+        before=$launches used=$now gpu=$((gpu - 1)) cpu=$((cpu - 1))
+    done"#;
+
+#[test]
+#[ignore = "for make test-all"]
+fn a_meter_makes_time_and_energy_choose_different_devices() {
+    let Some(machine) = Machine::new().map(Measured) else { return };
+    fs::write(machine.0.path("launches"), "0\n").unwrap();
+    let seal = ["calibrate", "--device=cuda", "--only=aes-256-gcm seal", METER];
+    let ran = machine.0.run(&seal);
+    assert_exit(&ran, 0);
+    let names = |goal| machine.devices(goal).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let measured = fs::read_to_string(machine.0.path("cache/profiles.json")).unwrap();
+    assert_eq!(names("energy"), ["cuda:0"], "{measured}");
+    assert!(names("time").contains(&"cpu".to_owned()));
+}
+
 #[test]
 #[ignore = "for make test-all"]
 fn what_a_meter_samples_is_kept_in_profiles() {
