@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::error::{ContextKind, ErrorKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
 use wattlock_file::{self as file, Shown};
 
@@ -48,13 +49,13 @@ pub fn unavailable(what: impl Into<String>) -> anyhow::Error {
 
 /// Ends the program over flags that make no sense; or over `--help`, which is no error.
 pub fn refuse(error: &clap::Error) -> ! {
-    let argument = error.get(clap::error::ContextKind::InvalidArg).map(ToString::to_string);
+    let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
     if argument.is_some_and(|argument| argument.contains("--passphrase")) {
         // What follows may be the passphrase itself.
         tell!("error: -p takes no value; the other options for a passphrase require one");
         std::process::exit(USAGE.into());
     }
-    if error.to_string().contains("AGE-SECRET-KEY-") {
+    if error.to_string().to_uppercase().contains("AGE-SECRET-KEY-") {
         tell!(
             "error: an argument is a private key, which no option takes; see {} --help",
             crate::program::name()
@@ -62,26 +63,72 @@ pub fn refuse(error: &clap::Error) -> ! {
         std::process::exit(USAGE.into());
     }
     if error.use_stderr() {
-        // What was mistyped may be the key of `wattlock-lab cipher`.
-        tell!("{}", redact(error.to_string().trim_end()));
+        tell!("{}", shown(error));
         std::process::exit(USAGE.into());
     }
     error.exit()
 }
 
+/// What clap says, without what may be a key.
+fn shown(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_end();
+    let part = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    match error.kind() {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let flag = part(ContextKind::InvalidArg).to_lowercase();
+            let takes_a_secret =
+                flag.contains("<hex>") || SECRET_WORDS.iter().any(|secret| flag.contains(secret));
+            if !takes_a_secret {
+                return redact_value(text);
+            }
+            let value = part(ContextKind::InvalidValue);
+            redact(&text.replace(&format!("'{value}'"), &format!("'{HIDDEN}'")))
+        }
+        // What stands where no argument can stand may be a part of the key of `wattlock-lab cipher`.
+        _ => redact(text),
+    }
+}
+
 /// The text without words of hexadecimal digits, which may be keys or parts of them.
 pub fn redact(text: &str) -> String {
+    without(text, |digits| {
+        digits.len() >= if is_decimal(digits) { 8 } else { 4 } && is_hexadecimal(digits)
+    })
+}
+
+/// The value of a flag that takes no secret, without what looks like a key in the wrong place:
+/// numbers and short words are shown.
+pub fn redact_value(text: &str) -> String {
+    without(text, |digits| {
+        digits.len() >= if is_decimal(digits) { KEY_DIGITS } else { 16 } && is_hexadecimal(digits)
+    })
+}
+
+/// Hexadecimal digits of the shortest key of AES: a word with as many in a row is never shown.
+const KEY_DIGITS: usize = 32;
+
+/// The text without the words that are suspicious, a `0x` before them not counted.
+fn without(text: &str, suspicious: impl Fn(&str) -> bool) -> String {
     let mut redacted = String::new();
     for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let end = word.char_indices().last().filter(|(_, c)| !c.is_alphanumeric());
-        let (digits, separator) = word.split_at(end.map_or(word.len(), |(at, _)| at));
-        let hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
-        let decimal = digits.chars().all(|c| c.is_ascii_digit());
-        let suspicious = hexadecimal && digits.len() >= if decimal { 8 } else { 4 };
-        redacted += if suspicious { HIDDEN } else { digits };
+        let (word, separator) = word.split_at(end.map_or(word.len(), |(at, _)| at));
+        let digits = word.strip_prefix("0x").or(word.strip_prefix("0X")).unwrap_or(word);
+        let holds_a_key =
+            word.split(|c: char| !c.is_ascii_hexdigit()).any(|digits| digits.len() >= KEY_DIGITS);
+        redacted += if holds_a_key || suspicious(digits) { HIDDEN } else { word };
         redacted += separator;
     }
     redacted
+}
+
+fn is_decimal(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_hexadecimal(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// A command line that may be shown: without what could be a key, and without what follows a word
@@ -234,6 +281,14 @@ mod tests {
             redact_command(&words.map(str::to_owned)),
             ["sh", "--password", HIDDEN, HIDDEN, "TOKEN=(not shown)", "-n", "5"]
         );
+        assert_eq!(redact("0x00112233 and 0xdeadbeef"), "(not shown) and (not shown)");
+        let key = "0123456789".repeat(4);
+        for text in [&key, &format!("0x{key}"), &format!("k{key}z"), "00112233445566aa"] {
+            assert_eq!(redact_value(text), HIDDEN);
+        }
+        for text in ["20000000000000000000", "face of 12 beads", "\"deadbeef\" is not a number"] {
+            assert_eq!(redact_value(text), text);
+        }
         let harmless = "2000 is not in 1..=256, see --help for the ciphers";
         assert_eq!(redact(harmless), harmless);
     }

@@ -1,5 +1,7 @@
 //! How values are read: sizes, watts, clocks, ranges, and names of a closed set.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The values that a flag can have: what each is in a library, its name, and a line of help.
@@ -46,8 +48,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         Some((at, 'T' | 't')) => (&text[..at], 40),
         _ => (text, 0),
     };
-    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is not a number of bytes"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+    let too_large = || format!("{text} is too large");
+    let number: u64 = digits.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => too_large(),
+        _ => format!("{text:?} is not a number of bytes"),
+    })?;
+    number.checked_mul(1 << shift).ok_or_else(too_large)
 }
 
 /// As [`parse_size`], but not 0.

@@ -33,7 +33,9 @@ pub fn run(args: &args::Cipher) -> Ended {
     }
     let algorithm = Algorithm::named(name).ok_or_else(|| {
         let unknown = format!("unknown algorithm {name:?}");
-        usage(exit::redact(&format!("{unknown}; `wattlock-lab cipher --list` shows them all")))
+        usage(exit::redact_value(&format!(
+            "{unknown}; `wattlock-lab cipher --list` shows them all"
+        )))
     })?;
     let bytes = |what: &str, given: &Option<String>| match given {
         Some(text) => hex(what, text).map(Some),
@@ -111,7 +113,7 @@ pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::K
         None => Ok(aes::Kernel::best()),
         Some(name) => aes::Kernel::named(name).map_err(|error| {
             let known = algorithm.kernels().join(", ");
-            usage(exit::redact(&format!("{error}; {algorithm} has the kernels {known}")))
+            usage(exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}")))
         }),
     }
 }

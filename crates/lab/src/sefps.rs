@@ -142,7 +142,7 @@ impl Asked<'_> {
         let algorithm = match Algorithm::named(name) {
             Some(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
             _ => {
-                return Err(usage(exit::redact(&format!(
+                return Err(usage(exit::redact_value(&format!(
                     "--cipher {name}: unknown; use aes-128, aes-192 or aes-256 with -ecb or -ctr"
                 ))));
             }
@@ -177,7 +177,8 @@ impl Asked<'_> {
         let path = self.keyed.key_file.as_deref().ok_or_else(|| {
             usage("no key: use --key-file; `openssl rand 32` makes a 32-byte key")
         })?;
-        let failed = || format!("cannot read the key file {}", Shown(path));
+        let failed =
+            || format!("cannot read the key file {}", exit::redact_value(&Shown(path).to_string()));
         let limit = LONGEST_KEY as u64 + 1;
         // Room enough that the key is never moved and left behind.
         let mut key = Zeroizing::new(Vec::with_capacity(2 * LONGEST_KEY));

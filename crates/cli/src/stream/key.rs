@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
 use wattlock_file::{Shown, Wrapping, unwrap_data_key, wrap_data_key};
-use wattlock_host::exit::usage;
+use wattlock_host::exit::{redact_value, usage};
 use wattlock_stream::frame::{Error as FrameError, MAX_KEY_HEADER_LEN};
 use wattlock_stream::gateway::Unlock;
 use zeroize::Zeroizing;
@@ -67,19 +67,20 @@ const FROM_FILE: u32 = wattlock_file::MAX_RECIPIENTS as u32;
 
 /// 32 bytes, or 64 hexadecimal digits.
 fn read(path: &Path) -> anyhow::Result<Secret<32>> {
+    // It may be the key itself, in the wrong place.
+    let shown = redact_value(&Shown(path).to_string());
     let mut bytes = Zeroizing::new(Vec::with_capacity(128));
     File::open(path)
         .and_then(|file| file.take(100).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read the key file {}", Shown(path)))?;
+        .with_context(|| format!("cannot read the key file {shown}"))?;
     if let Ok(raw) = <&[u8; 32]>::try_from(&bytes[..]) {
         return Ok(Secret::init_with(|key| key.copy_from_slice(raw)));
     }
     let text = bytes.trim_ascii();
     let wrong = || {
         usage(format!(
-            "the key file {} holds neither 32 bytes nor 64 hexadecimal digits; make one with: \
-             head -c 32 /dev/urandom",
-            Shown(path)
+            "the key file {shown} holds neither 32 bytes nor 64 hexadecimal digits; make one with: \
+             head -c 32 /dev/urandom"
         ))
     };
     if text.len() != 64 {

@@ -18,6 +18,7 @@ mod key_files;
 mod keys;
 mod long_names;
 mod measure;
+mod messages;
 mod meters;
 mod names_and_modes;
 mod product;

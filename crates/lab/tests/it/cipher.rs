@@ -240,6 +240,14 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         assert_exit(&refused, 2);
         assert!(!stderr(&refused).contains("8899aabb"), "{args:?}: {}", stderr(&refused));
     }
+    // A number and a short word are.
+    for (flag, value) in
+        [("--threads", "20000000000000000000"), ("--alg", "12345678"), ("--pad", "face")]
+    {
+        let refused = cipher(&["--key", key, flag, value], b"");
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains(value), "{}", stderr(&refused));
+    }
     let args = ["--alg", "aes-128-cbc", "--key", key, "--iv", iv];
     let refused = cipher(&args, b"17 bytes, not 16.");
     assert_exit(&refused, 2);
