@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, ValueHint};
 use wattlock_engine::Goal;
 
-use crate::values::{Choices, name_of, one_of, parse_watts};
+use crate::values::{Choices, from_to, name_of, one_of, parse_watts};
 
 /// Inputs and outputs.
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub struct Run {
     #[command(flatten)]
     pub devices: Devices,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     /// Print a summary as JSON; to standard error if standard output holds data
     #[arg(long)]

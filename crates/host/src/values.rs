@@ -1,6 +1,8 @@
 //! How values are read: sizes, watts, clocks, ranges, and names of a closed set.
 
+use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -23,6 +25,17 @@ fn named<T: Clone>(choices: &Choices<T>, text: &str) -> Option<T> {
 /// The name of a value among `choices`.
 pub(crate) fn name_of<T: PartialEq>(choices: &Choices<T>, value: &T) -> Option<&'static str> {
     choices.iter().find(|(one, ..)| one == value).map(|(_, name, _)| *name)
+}
+
+/// Reads a whole number, which an error names with both ends.
+pub fn from_to<T>(least: T, most: T) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + PartialOrd + Display + FromStr + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("give a whole number from {least} to {most}"))
+    }
 }
 
 /// "A..B" with either end left out; the end is not included.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum, ValueHint};
 use wattlock_host::flags::Meters;
-use wattlock_host::values::{parse_seconds, parse_size_above_zero};
+use wattlock_host::values::{from_to, parse_seconds, parse_size_above_zero};
 
 use super::{DEVICES, ENERGY};
 
@@ -21,7 +21,7 @@ pub struct Measure {
     pub require: Option<Required>,
     /// Repeat N times and report the median
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = from_to(1, u16::MAX))]
     pub repeat: u16,
     /// Bytes processed by one run (suffix K, M, G or T), to report joules per byte
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use wattlock_file::{Format, SealedName};
 use wattlock_host::flags::{Places, Run};
-use wattlock_host::values::{Choices, one_of, parse_range};
+use wattlock_host::values::{Choices, from_to, one_of, parse_range};
 
 use super::{EXIT_CODES, KEYS};
 
@@ -163,7 +163,7 @@ pub struct Recipients {
     pub recipients_files: Vec<String>,
     /// Cost of deriving a key from a passphrase: 2^N
     #[arg(long, value_name = "N", default_value_t = 18, help_heading = KEYS)]
-    #[arg(value_parser = clap::value_parser!(u8).range(10..=22))]
+    #[arg(value_parser = from_to(10_u8, 22))]
     pub work_factor: u8,
 }
 
@@ -182,11 +182,11 @@ pub struct Identities {
 pub struct Limits {
     /// Refuse more than N recipients [default: 1024; 128 from the network]
     #[arg(long, value_name = "N", help_heading = KEYS)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(value_parser = from_to(1_u32, 100_000))]
     pub max_recipients: Option<u32>,
     /// Refuse passphrase work factors above N; N takes 2^N KiB of memory
     #[arg(long, value_name = "N", default_value_t = Self::MAX_WORK_FACTOR, help_heading = KEYS)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=30))]
+    #[arg(value_parser = from_to(1_u8, 30))]
     pub max_work_factor: u8,
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use wattlock_host::values::{Choices, one_of, parse_size_above_zero};
+use wattlock_host::values::{Choices, from_to, one_of, parse_size_above_zero};
 use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 use wattlock_stream::{Ladder, Velocity};
@@ -52,13 +52,13 @@ pub struct Stream {
     pub listen: Option<Address>,
     /// Maximum number of connections; more are refused
     #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
-    #[arg(requires = "listen", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(requires = "listen", value_parser = from_to(1_u32, 65_536))]
     pub max_connections: u32,
     /// Close connections that are idle for N seconds, or take longer for one message
     ///
     /// With 0, idle connections stay open, and a message may take 300 s.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = INPUT)]
-    #[arg(requires = "listen")]
+    #[arg(requires = "listen", value_parser = from_to(0, u32::MAX))]
     pub idle_timeout: u32,
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
@@ -75,7 +75,7 @@ pub struct Stream {
     #[arg(requires = "output", conflicts_with = "open")]
     pub rotate_size: Option<u64>,
     /// Write FILE.000001 and so on; start the next file after N seconds
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
     /// Send to tcp:HOST:PORT or unix:PATH; with --open, open one for each connection in the stream
@@ -83,19 +83,19 @@ pub struct Stream {
     pub connect: Option<Address>,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
     /// --listen, else 30]
-    #[arg(long, value_name = "SECONDS", help_heading = OUTPUT)]
+    #[arg(long, value_name = "SECONDS", value_parser = from_to(0, u32::MAX), help_heading = OUTPUT)]
     pub retry: Option<u32>,
     /// With --open --connect: drop the queue of a backend that accepts nothing for N seconds
     ///
     /// This happens only while other connections wait for that backend.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = from_to(1, u32::MAX))]
     pub peer_timeout: u32,
     /// Maximum bytes in flight; senders block when it is full
     #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = parse_size_above_zero)]
     pub window: u64,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     /// Choose the number of threads, or the clock, by how full the window is
     #[arg(long, value_parser = one_of(Velocity::CHOICES))]
@@ -106,6 +106,7 @@ pub struct Stream {
     pub set_clocks: bool,
     /// On SIGTERM or SIGINT, take up to N seconds to deliver what senders have written
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = from_to(0, u32::MAX))]
     pub drain: u32,
     /// Serve metrics for Prometheus at HOST:PORT
     #[arg(long, value_name = "ADDRESS", help_heading = REPORT)]

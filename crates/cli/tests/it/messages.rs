@@ -36,3 +36,24 @@ fn a_number_is_repeated_and_a_key_is_not() {
     assert_exit(&refused, 2);
     assert!(!stderr(&refused).to_lowercase().contains("key-1qqq"), "{}", stderr(&refused));
 }
+
+#[test]
+fn a_number_out_of_range_is_told_its_range() {
+    let place = Place::new();
+    for (args, range) in [
+        (&["protect", "--threads", "300"][..], "from 1 to 256"),
+        (&["protect", "--threads", "many"], "from 1 to 256"),
+        (&["protect", "--work-factor", "9"], "from 10 to 22"),
+        (&["unprotect", "--max-recipients", "0"], "from 1 to 100000"),
+        (&["measure", "--repeat", "0", "--", "true"], "from 1 to 65535"),
+        (&["stream", "--idle-timeout", "5000000000"], "from 0 to 4294967295"),
+        (&["stream", "--retry=-1"], "from 0 to 4294967295"),
+        (&["stream", "--rotate-time", "0"], "from 1 to 4294967295"),
+    ] {
+        let refused = run(&place, args);
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains(&format!("give a whole number {range}")), "{args:?}: {said}");
+        assert!(said.contains(args[1].split('=').next().unwrap()), "{args:?}: {said}");
+    }
+}

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use wattlock_engine::Simulated;
 use wattlock_gpu::Named;
 use wattlock_host::flags::{Clocks, Devices, Meters};
-use wattlock_host::values::{parse_page, parse_size};
+use wattlock_host::values::{from_to, parse_page, parse_size};
 
 use super::Spread;
 
@@ -31,10 +31,10 @@ pub struct BenchCiphers {
     pub only: Option<String>,
     /// Measure each contender N times
     #[arg(long, value_name = "N", default_value_t = 15)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
     /// Use at most N threads in multi-threaded cases [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     #[command(flatten)]
     pub clocks: Clocks,
@@ -65,15 +65,15 @@ pub enum Study {
 pub struct BenchBlocks {
     /// Message lengths in MB (10^6 bytes), separated by commas
     #[arg(long, value_name = "MB", value_delimiter = ',', default_value = "4,16,32")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=4096), conflicts_with = "quick")]
+    #[arg(value_parser = from_to(1_u16, 4096), conflicts_with = "quick")]
     pub sizes: Vec<u16>,
     /// Thread counts, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(value_parser = from_to(1_u16, 256))]
     pub threads: Vec<u16>,
     /// Measure each contender N times
     #[arg(long, value_name = "N", default_value_t = 5)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
     #[command(flatten)]
     pub clocks: Clocks,
@@ -144,12 +144,12 @@ pub struct BenchFiles {
 pub struct BenchStream {
     /// Number of users, each with a key and one message
     #[arg(long, value_name = "N", default_value_t = 12_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = from_to(1_u32, 1_000_000))]
     pub users: u32,
     /// Producer latencies in microseconds, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = from_to(1_u32, 1_000_000))]
     pub latency: Vec<u32>,
     /// Run these algorithms, separated by commas
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
@@ -162,7 +162,7 @@ pub struct BenchStream {
     #[arg(long)]
     pub check_all: bool,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     #[command(flatten)]
     pub clocks: Clocks,
@@ -215,10 +215,10 @@ pub struct BenchHttps {
     #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     pub suites: Vec<Suite>,
     /// Measure each contender for N seconds per round [default: 2; with --quick 1]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=600))]
+    #[arg(long, value_name = "SECONDS", value_parser = from_to(1_u16, 600))]
     pub seconds: Option<u16>,
     /// Run N rounds [default: 3; with --quick 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
     pub rounds: Option<u16>,
     /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use wattlock_host::values::parse_size;
+use wattlock_host::values::{from_to, parse_size};
 
 use super::KEYS;
 use super::Spread;
@@ -41,7 +41,7 @@ pub struct Cipher {
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     /// Give each thread this many bytes at a time: whole blocks, at most 8M [default: by cache size]
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
@@ -91,7 +91,7 @@ pub struct Hash {
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
 }
 

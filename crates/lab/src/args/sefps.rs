@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use wattlock_host::flags::{EXIT_CODES, Places};
+use wattlock_host::values::from_to;
 
 use super::Spread;
 
@@ -79,7 +80,7 @@ pub struct SefpsRun {
     #[command(flatten)]
     pub spread: Spread,
     /// CPU threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
     /// Print a summary as JSON; to standard error if standard output holds data
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
-use wattlock_host::values::parse_size;
+use wattlock_host::values::{from_to, parse_size};
 
 use crate::simulation::Algorithm;
 use crate::simulation::Experiment;
@@ -30,12 +30,12 @@ pub struct SimulateLecpaes {
     pub seed: u64,
     /// Number of users, each with one message of 35 to 150 KiB
     #[arg(long, value_name = "N", default_value_t = 12_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(value_parser = from_to(1_u32, 1_000_000))]
     pub users: u32,
     /// Times between two messages in microseconds, separated by commas
     #[arg(long, value_name = "US", value_delimiter = ',')]
     #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    #[arg(value_parser = from_to(0_u64, 1_000_000))]
     pub latency: Vec<u64>,
     /// Window size in bytes (suffix K, M or G)
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
@@ -71,7 +71,7 @@ pub struct SimulatePolicies {
     pub streams: String,
     /// Length of each stream in seconds
     #[arg(long, value_name = "S", default_value_t = 60)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(value_parser = from_to(1_u32, 3600))]
     pub seconds: u32,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]

@@ -247,6 +247,8 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         let refused = cipher(&["--key", key, flag, value], b"");
         assert_exit(&refused, 2);
         assert!(stderr(&refused).contains(value), "{}", stderr(&refused));
+        let range = "give a whole number from 1 to 256";
+        assert_eq!(stderr(&refused).contains(range), flag == "--threads", "{}", stderr(&refused));
     }
     let args = ["--alg", "aes-128-cbc", "--key", key, "--iv", iv];
     let refused = cipher(&args, b"17 bytes, not 16.");
