@@ -26,6 +26,9 @@ pub enum Error {
     /// The input starts with no known version line.
     #[error("this is not a container that Wattlock knows")]
     NotAContainer,
+    /// The input is what `wattlock stream` makes.
+    #[error("this is a sealed stream, and not a container")]
+    SealedStream,
     /// The input starts like a container, of a version that came later or never.
     #[error("this container is of a version that is not known here")]
     UnknownVersion,
@@ -256,6 +259,8 @@ impl Error {
             | Self::WrongPassphrase
             | Self::Damaged(_)
             | Self::Mismatch(_) => Kind::Authentication,
+            // Whoever changes the first bytes of a container makes one of these.
+            Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.
             Self::Incomplete { .. } => Kind::Authentication,
             Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) | Self::NoName(_) => {
@@ -263,8 +268,6 @@ impl Error {
             }
             Self::NoDevice => Kind::Unavailable,
             Self::Io { .. }
-            | Self::NotAContainer
-            | Self::UnknownVersion
             | Self::NotRemoved { .. }
             | Self::HardLinked { .. }
             | Self::SpecialMode { .. }
@@ -311,6 +314,7 @@ impl Error {
             Self::NotAContainer => {
                 "give a file that wattlock or age made; if it should be one, it is damaged"
             }
+            Self::SealedStream => "open it with `wattlock stream --open -i IDENTITY <FILE`",
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
             Self::NotRemoved { .. } => "remove the original yourself",

@@ -33,7 +33,7 @@ impl Header {
     /// Reads a header and leaves `reader` at the first byte of the payload.
     ///
     /// # Errors
-    /// [`Error::NotAContainer`], [`Error::HeaderCut`], [`Error::HeaderTooLong`] and
+    /// [`Error::NotAContainer`], [`Error::SealedStream`], [`Error::HeaderCut`], [`Error::HeaderTooLong`] and
     /// [`Error::Header`]. The MAC is not checked yet: that takes the file key.
     pub fn read(reader: &mut impl BufRead) -> Result<Self, Error> {
         let mut lines = Lines { reader, read: Vec::new(), number: 0 };
@@ -210,18 +210,39 @@ fn version<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Format, Error> {
         }
         let possible =
             Format::ALL.iter().any(|f| f.version_line().as_bytes().starts_with(&lines.read));
+        if !possible {
+            let is_version = NAMES.iter().any(|name| lines.read.starts_with(name));
+            return Err(if is_version {
+                Error::UnknownVersion
+            } else if is_stream(lines)? {
+                Error::SealedStream
+            } else {
+                Error::NotAContainer
+            });
+        }
         let mut byte = [0];
-        let read = lines.reader.read(&mut byte).map_err(unreadable)?;
-        match (possible, read) {
-            (true, 1) => lines.read.push(byte[0]),
-            (true, _) if !lines.read.is_empty() => return Err(Error::HeaderCut),
-            _ if NAMES.iter().any(|name| lines.read.starts_with(name)) => {
-                return Err(Error::UnknownVersion);
-            }
-            _ => return Err(Error::NotAContainer),
+        match lines.reader.read(&mut byte).map_err(unreadable)? {
+            1 => lines.read.push(byte[0]),
+            _ if lines.read.is_empty() => return Err(Error::NotAContainer),
+            _ => return Err(Error::HeaderCut),
         }
     }
 }
+
+/// True if the input starts like a sealed stream, after what was read of it.
+fn is_stream<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<bool, Error> {
+    while STREAM.starts_with(&lines.read) && lines.read.len() < STREAM.len() {
+        let mut byte = [0];
+        if lines.reader.read(&mut byte).map_err(unreadable)? == 0 {
+            return Ok(false);
+        }
+        lines.read.push(byte[0]);
+    }
+    Ok(lines.read.starts_with(STREAM))
+}
+
+/// What every sealed stream starts with.
+const STREAM: &[u8] = b"wattlock-stream/";
 
 /// What the version line of every version starts with.
 const NAMES: [&[u8]; 2] = [b"wattlock/", b"age-encryption.org/"];

@@ -56,7 +56,8 @@ impl Task {
     pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
         let input = Input::Path(self.input.clone());
         if self.output == self.input && how.sealed_name.is_none() {
-            return Err(Error::NoName(self.input.clone()));
+            // What is no container needs no name.
+            return Err(Sealed::read(&input).err().unwrap_or(Error::NoName(self.input.clone())));
         }
         if resume {
             let container = Container::open(&input, how.identities)?;

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::fs::{fstat, stat};
 use wattlock_file::Shown;
-use wattlock_host::exit::{AUTHENTICATION, FAILURE, usage};
+use wattlock_host::exit::{self, AUTHENTICATION, FAILURE, usage};
 use wattlock_host::invocation::is_stream;
+use wattlock_stream::frame::Error as FrameError;
 use wattlock_stream::gateway::{
     BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
     Segments, Stdout,
@@ -20,6 +21,7 @@ use wattlock_stream::gateway::{
 use crate::args;
 use crate::lock::lock;
 use crate::stream::descriptors;
+use crate::stream::key::KeyHeader;
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -81,8 +83,12 @@ impl Findings {
             }
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 if let Some(error) = failure {
-                    self.note(if error.is_authentication() { AUTHENTICATION } else { FAILURE });
-                    self.report_always(&format!("{who}: {error}"));
+                    self.note(code_of(&error));
+                    let advice = match &error {
+                        FrameError::Container => "; open it with `wattlock unprotect`",
+                        _ => "",
+                    };
+                    self.report_always(&format!("{who}: {error}{advice}"));
                 }
                 if stopped {
                     self.note(FAILURE);
@@ -129,6 +135,18 @@ impl Findings {
             MOST_TOLD => say!("too many messages; no more are shown in this minute"),
             _ => {}
         }
+    }
+}
+
+/// The exit code of an error of a stream: where its key header is at fault, that of a container's
+/// header.
+fn code_of(error: &FrameError) -> u8 {
+    match error {
+        FrameError::Key(why) => {
+            why.downcast_ref::<KeyHeader>().map_or(AUTHENTICATION, |why| exit::code_of(&why.0))
+        }
+        error if error.is_authentication() => AUTHENTICATION,
+        _ => FAILURE,
     }
 }
 
@@ -200,7 +218,7 @@ pub fn outlet(
             Ok(Box::new(files))
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(usage(format!("{shown} exists already; --force replaces it")))
+            Err(anyhow::anyhow!("{shown} exists already; --force replaces it"))
         }
         Err(error) => Err(error).with_context(failed),
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
-use wattlock_file::{Shown, Wrapping, unwrap_data_key, wrap_data_key};
+use wattlock_file::{self as file, Shown, Wrapping, unwrap_data_key, wrap_data_key};
 use wattlock_host::exit::{redact_value, usage};
 use wattlock_stream::frame::{Error as FrameError, MAX_KEY_HEADER_LEN};
 use wattlock_stream::gateway::Unlock;
@@ -43,9 +43,38 @@ pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
     let identities = keys::some_identities(&args.identities, passphrase, stdin_is_data, limits)?;
     Ok(Box::new(move |header| match header {
         [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
-        _ => unwrap_data_key(header, &identities).map_err(|error| FrameError::Key(error.into())),
+        _ => unwrap_data_key(header, &identities)
+            .map_err(|error| FrameError::Key(KeyHeader(error).into())),
     }))
 }
+
+/// What is wrong with the header that wraps a stream's key, which has the form of a container's.
+#[derive(Debug)]
+pub struct KeyHeader(pub file::Error);
+
+impl std::fmt::Display for KeyHeader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            file::Error::WrongKey { recipients } => {
+                write!(f, "no given key opens this stream (it is for: {recipients})")
+            }
+            file::Error::TooManyRecipients { found, limit } => write!(
+                f,
+                "the stream is for {found} recipients, and the limit is {limit}: raise it with \
+                 --max-recipients {found}"
+            ),
+            file::Error::NotAContainer
+            | file::Error::SealedStream
+            | file::Error::UnknownVersion
+            | file::Error::HeaderCut => {
+                f.write_str("the header with the stream's key is malformed")
+            }
+            other => other.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for KeyHeader {}
 
 /// The most recipients of a stream: each may cost an attempt to unwrap the key, and a header may come
 /// from anybody who can connect.

@@ -9,6 +9,9 @@ pub enum Error {
     /// The first bytes are not those of a sealed stream.
     #[error("this is not a sealed stream")]
     NotAStream,
+    /// The input is a container of a file.
+    #[error("this is a container of a file, and not a sealed stream")]
+    Container,
     /// A version to come.
     #[error("this is a sealed stream of a version that is not known here")]
     UnknownVersion,

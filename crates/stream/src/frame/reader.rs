@@ -233,13 +233,22 @@ impl Within {
     }
 }
 
+/// What containers of files start with.
+const CONTAINERS: [&[u8]; 3] =
+    [b"wattlock/", b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----"];
+
 /// Length of the header that starts with `bytes`, or of the part that holds this length.
 fn header_len(bytes: &[u8], limit: usize) -> Result<usize, Error> {
     let seen = &bytes[..bytes.len().min(MAGIC.len())];
     if !MAGIC.starts_with(seen) {
         let name = b"wattlock-stream/";
         let known = bytes.len() >= name.len() && bytes.starts_with(name);
-        return Err(if known { Error::UnknownVersion } else { Error::NotAStream });
+        let container = CONTAINERS.iter().any(|start| bytes.starts_with(start));
+        return Err(match (known, container) {
+            (true, _) => Error::UnknownVersion,
+            (_, true) => Error::Container,
+            _ => Error::NotAStream,
+        });
     }
     let fixed = MAGIC.len() + 4;
     let Some(len) = bytes.get(MAGIC.len()..).and_then(|rest| rest.first_chunk::<4>()) else {
