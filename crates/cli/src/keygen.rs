@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use age::secrecy::ExposeSecret;
 use anyhow::Context;
 use wattlock_file::{Attributes, Error, Shown, Staged};
-use wattlock_host::exit::{Ended, print, usage};
+use wattlock_host::exit::{Ended, print};
 use zeroize::Zeroizing;
 
 use crate::args;
@@ -46,7 +46,7 @@ pub fn run(args: &args::Keygen) -> Ended {
 fn never_overwritten(error: Error) -> anyhow::Error {
     match error {
         Error::Exists(path) => {
-            usage(format!("{} exists already; an identity is never overwritten", Shown(&path)))
+            anyhow::anyhow!("{} exists already; an identity is never overwritten", Shown(&path))
         }
         other => other.into(),
     }

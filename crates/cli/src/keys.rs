@@ -12,7 +12,7 @@ use age::{Callbacks, scrypt};
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wattlock_file::{Identities, Shown};
-use wattlock_host::exit::usage;
+use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
@@ -33,9 +33,8 @@ pub fn identities(
         if file == "-" && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
-        list.extend(read_identities(file, limits.max_work_factor).map_err(|error| {
-            error.context(format!("the identity file {} cannot be used", shown(file)))
-        })?);
+        let found = read_identities(file, limits.max_work_factor);
+        list.extend(found.map_err(|error| unusable_identity(file, &error))?);
     }
     if let Some(passphrase) = passphrase {
         let mut identity = scrypt::Identity::new(passphrase);
@@ -59,6 +58,20 @@ fn read_identities(
             Ok(identities)
         }
     }
+}
+
+/// Why the identity file `file` cannot be used, with the exit code of `error`.
+fn unusable_identity(file: &str, error: &anyhow::Error) -> anyhow::Error {
+    // A name of a file that is there is a name.
+    if is_public(file) && !Path::new(file).exists() {
+        return usage(format!(
+            "-i was given a public key (a recipient) and takes a file with a secret identity, such \
+             as `wattlock keygen -o FILE` makes: {}",
+            shortened(file)
+        ));
+    }
+    let why = plain(&format!("{error:#}"));
+    like(error, format!("the identity file {} cannot be used: {why}", shown(file)))
 }
 
 /// As [`identities`], where opening is impossible without one.
@@ -180,6 +193,29 @@ fn is_secret(text: &str) -> bool {
     ["AGE-SECRET-KEY-", "age-secret-key-", "AGE-PLUGIN-", "-----BEGIN"]
         .iter()
         .any(|start| text.contains(start))
+}
+
+/// True for what starts like a public key.
+fn is_public(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with(AGE) || text.starts_with(SSH)
+}
+
+/// What the public keys of age start with, plugins' too.
+const AGE: &str = "age1";
+
+/// What the public keys of SSH start with, of the types that can be recipients and others.
+const SSH: &str = "ssh-";
+
+/// A recipient as a message repeats it: its two ends, if it is long.
+fn shortened(recipient: &str) -> String {
+    let count = recipient.chars().count();
+    if count <= 72 {
+        return recipient.to_owned();
+    }
+    let start: String = recipient.chars().take(16).collect();
+    let end: String = recipient.chars().skip(count - 6).collect();
+    format!("{start}…{end}")
 }
 
 /// A file's name as it may be shown; not if it is a key in the wrong place.

@@ -37,6 +37,11 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Coded(USAGE, what.into()))
 }
 
+/// An error that says `what`, and ends the program like `error`, which it stands for.
+pub fn like(error: &anyhow::Error, what: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Coded(code(error), what.into()))
+}
+
 /// An error that ends the program with [`AUTHENTICATION`].
 pub fn authentication(what: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(Coded(AUTHENTICATION, what.into()))
@@ -91,7 +96,7 @@ fn shown(error: &clap::Error) -> String {
 }
 
 /// The text without words of hexadecimal digits, which may be keys or parts of them.
-pub fn redact(text: &str) -> String {
+fn redact(text: &str) -> String {
     without(text, |digits| {
         digits.len() >= if is_decimal(digits) { 8 } else { 4 } && is_hexadecimal(digits)
     })
@@ -264,7 +269,16 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
         return code_of(error).into();
     }
     say!("{error:#}");
-    error.downcast_ref::<Coded>().map_or(FAILURE, |coded| coded.0).into()
+    code(error).into()
+}
+
+/// The exit code of an error of a command.
+fn code(error: &anyhow::Error) -> u8 {
+    match (error.downcast_ref::<Coded>(), error.downcast_ref::<file::Error>()) {
+        (Some(coded), _) => coded.0,
+        (None, Some(error)) => code_of(error),
+        _ => FAILURE,
+    }
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ pub const DEVICES: &str = "Devices";
 
 /// The exit codes, for the end of a help text.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or tampered \
-                          input, 4 a required measurement or device is not available, 128 + n ended by \
+                          or foreign input, 4 a required measurement or device is not available, 128 + n ended by \
                           signal n.";
 
 /// The colours of help texts.

@@ -6,11 +6,11 @@ use std::io::{BufReader, Read};
 
 use age::armor::ArmoredReader;
 use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
-use anyhow::{Context, bail};
-use wattlock_host::exit::usage;
+use anyhow::bail;
+use wattlock_host::exit::{authentication, usage};
 use zeroize::Zeroizing;
 
-use super::{Terminal, shown};
+use super::{Terminal, is_public, shown};
 
 /// The content of an identity file.
 pub enum Content {
@@ -37,7 +37,7 @@ impl Content {
         }
         match ssh::Identity::from_buffer(&bytes[..], Some(path.to_owned())) {
             Ok(ssh::Identity::Unsupported(kind)) => {
-                bail!("SSH keys of this kind are not supported: {kind:?}")
+                Err(usage(format!("SSH keys of this kind are not supported: {kind:?}")))
             }
             Ok(identity) => Ok(Self::Ssh(identity)),
             Err(_) => Ok(Self::Lines(Lines::new(&bytes))),
@@ -68,17 +68,17 @@ impl Lines {
         let identities = self.file()?.with_callbacks(Terminal).into_identities()?;
         match (identities.is_empty(), self.post_quantum.is_empty()) {
             (false, _) => Ok(identities),
-            (true, true) => bail!("it holds no identity"),
-            (true, false) => bail!("it holds post-quantum identities only; {HELP}"),
+            (true, true) => Err(usage("it holds no identity")),
+            (true, false) => Err(usage(format!("it holds post-quantum identities only; {HELP}"))),
         }
     }
 
     /// The recipients of these identities, all of them.
     pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
         if let Some(line) = self.post_quantum.first() {
-            bail!(
+            return Err(usage(format!(
                 "line {line} is a post-quantum identity; this version cannot encrypt to it; {HELP}"
-            );
+            )));
         }
         Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
     }
@@ -98,8 +98,22 @@ impl Lines {
     }
 
     fn file(&self) -> anyhow::Result<IdentityFile<age::NoCallbacks>> {
-        IdentityFile::from_buffer(BufReader::new(&self.text[..]))
-            .context("it holds neither age nor SSH identities")
+        IdentityFile::from_buffer(BufReader::new(&self.text[..])).map_err(|error| {
+            usage(match self.public_key() {
+                Some(number) => format!(
+                    "line {number} is a public key (a recipient), and a secret identity is needed, \
+                     such as `wattlock keygen -o FILE` makes"
+                ),
+                None => format!("it holds neither age nor SSH identities: {error}"),
+            })
+        })
+    }
+
+    /// The number of the first line that is a public key.
+    fn public_key(&self) -> Option<usize> {
+        let mut lines = self.text.split(|&byte| byte == b'\n');
+        let is_public = |line| std::str::from_utf8(line).is_ok_and(is_public);
+        lines.position(is_public).map(|index| index + 1)
     }
 }
 
@@ -115,7 +129,7 @@ fn decrypt(
     max_work_factor: u8,
 ) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     if !decryptor.is_scrypt() {
-        bail!("it is encrypted, but not with a passphrase; decrypt it first");
+        return Err(usage("it is encrypted, but not with a passphrase; decrypt it first"));
     }
     let prompt = format!("Passphrase of the identity file {}", shown(path));
     let passphrase =
@@ -123,7 +137,9 @@ fn decrypt(
     let mut identity = scrypt::Identity::new(passphrase);
     identity.set_max_work_factor(max_work_factor);
     let reader = match decryptor.decrypt(std::iter::once(&identity as &dyn age::Identity)) {
-        Err(age::DecryptError::DecryptionFailed) => bail!("its passphrase is wrong"),
+        Err(age::DecryptError::DecryptionFailed) => {
+            return Err(authentication("its passphrase is wrong"));
+        }
         Err(age::DecryptError::ExcessiveWork { required, .. }) => bail!(
             "the work factor {required} of its passphrase is above the limit; raise it with \
              --max-work-factor {required}"
@@ -145,7 +161,7 @@ fn bounded(reader: impl Read) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::new());
     reader.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_LEN {
-        bail!("it is longer than 16 MiB");
+        return Err(usage("it is longer than 16 MiB"));
     }
     Ok(bytes)
 }

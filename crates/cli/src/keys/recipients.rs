@@ -1,13 +1,15 @@
 //! Recipients, from where the flags say they are.
 
+use std::path::Path;
+
 use age::cli_common::{ReadError, StdinGuard, read_recipients};
 use age::secrecy::SecretString;
 use age::{scrypt, ssh};
 use wattlock_file::Recipients;
-use wattlock_host::exit::usage;
+use wattlock_host::exit::{like, usage};
 
 use super::identity_file::{Content, read_bounded};
-use super::{is_secret, plain, shown};
+use super::{AGE, SSH, is_secret, plain, shortened, shown, unusable_identity};
 use crate::args;
 
 /// The recipients that the flags name, of which a passphrase is one.
@@ -27,27 +29,26 @@ pub fn recipients(
             ));
         }
         let parsed = parse(std::slice::from_ref(recipient)).map_err(|why| {
-            usage(format!("the recipient {:?} cannot be used: {why}", shortened(recipient)))
+            let kinds = "-r takes age1…, ssh-ed25519 … or ssh-rsa …, or a plugin's";
+            let recipient = shortened(recipient);
+            usage(format!("the recipient {recipient:?} cannot be used: {why}\n  {kinds}"))
         })?;
         list.extend(parsed);
         named.push(recipient.clone());
     }
     for file in &given.recipients_files {
         refuse_shared_stdin(file, stdin_is_data)?;
-        let failed = |why: String| {
-            usage(format!("the recipients file {} cannot be used: {why}", shown(file)))
+        let failed = |error: anyhow::Error| {
+            like(&error, format!("the recipients file {} cannot be used: {error}", shown(file)))
         };
         let lines = lines(file).map_err(failed)?;
-        list.extend(parse(&lines).map_err(failed)?);
+        list.extend(parse(&lines).map_err(|why| failed(usage(why)))?);
         named.extend(lines);
     }
     for file in identities {
         refuse_shared_stdin(file, stdin_is_data)?;
-        let found = recipients_of_identities(file, &named).map_err(|error| {
-            let why = plain(&format!("{error:#}"));
-            usage(format!("the identity file {} cannot be used: {why}", shown(file)))
-        })?;
-        list.extend(found);
+        let found = recipients_of_identities(file, &named);
+        list.extend(found.map_err(|error| unusable_identity(file, &error))?);
     }
     if let Some(passphrase) = passphrase {
         let mut recipient = scrypt::Recipient::new(passphrase);
@@ -68,9 +69,7 @@ type Found = Vec<Box<dyn age::Recipient + Send>>;
 fn parse(lines: &[String]) -> Result<Found, String> {
     read_recipients(lines.to_vec(), Vec::new(), Vec::new(), None, &mut StdinGuard::new(true))
         .map_err(|error| match error {
-            ReadError::InvalidRecipient(_) => {
-                "a recipient is age1…, ssh-ed25519 … or ssh-rsa …".to_owned()
-            }
+            ReadError::InvalidRecipient(line) => why_not(&line),
             ReadError::UnsupportedKey(..) => match lines {
                 [line] => match unsupported_ssh_key(line) {
                     Some(kind) => format!("SSH keys of type {kind} are not supported"),
@@ -82,15 +81,32 @@ fn parse(lines: &[String]) -> Result<Found, String> {
         })
 }
 
+/// What is wrong with text that is no recipient.
+fn why_not(text: &str) -> String {
+    let what = if text.trim().is_empty() {
+        "it is empty"
+    } else if is_secret(text) {
+        "it is a secret key, and a public key is needed, which `wattlock keygen -y FILE` shows"
+    } else if text.starts_with(AGE) {
+        "it starts like an age recipient, and a character is missing, added or mistyped"
+    } else if text.starts_with(SSH) {
+        "it starts like an SSH key, and a part is missing or mistyped; copy the whole line of the \
+         .pub file"
+    } else if Path::new(text).is_file() {
+        "it is the name of a file; -R takes a file of public keys, and -i a file with your own \
+         identity"
+    } else {
+        "it is no public key"
+    };
+    what.to_owned()
+}
+
 /// The lines of a recipients file that name a recipient. SSH keys of types that cannot be encrypted
 /// for are skipped with a warning, since a list of people's keys may hold them.
-fn lines(file: &str) -> Result<Vec<String>, String> {
+fn lines(file: &str) -> anyhow::Result<Vec<String>> {
     let text = read_bounded(file).map_err(|error| {
-        if is_secret(file) {
-            "there is no such file".to_owned()
-        } else {
-            plain(&format!("{error:#}"))
-        }
+        let why = if is_secret(file) { "there is no such file".into() } else { plain(&error) };
+        like(&error, why)
     })?;
     let mut kept = Vec::new();
     for (index, line) in String::from_utf8_lossy(&text).lines().enumerate() {
@@ -107,11 +123,11 @@ fn lines(file: &str) -> Result<Vec<String>, String> {
             continue;
         }
         let line = line.to_owned();
-        parse(std::slice::from_ref(&line)).map_err(|why| format!("line {number}: {why}"))?;
+        parse(std::slice::from_ref(&line)).map_err(|why| usage(format!("line {number}: {why}")))?;
         kept.push(line);
     }
     if kept.is_empty() {
-        return Err("it holds no recipient".into());
+        return Err(usage("it holds no recipient"));
     }
     Ok(kept)
 }
@@ -129,13 +145,13 @@ fn recipients_of_identities(file: &str, named: &[String]) -> anyhow::Result<Foun
     match Content::read(file, args::Limits::default().max_work_factor)? {
         Content::Ssh(identity) => match ssh::Recipient::try_from(identity) {
             Ok(recipient) => Ok(vec![Box::new(recipient)]),
-            Err(_) => anyhow::bail!("its public key cannot be used as a recipient"),
+            Err(_) => Err(usage("its public key cannot be used as a recipient")),
         },
         Content::Lines(lines) => {
             let recipients = lines.recipients()?;
             match lines.native_recipients() {
                 Ok(own) if own.iter().all(|own| named.contains(own)) => Ok(Vec::new()),
-                _ if recipients.is_empty() => anyhow::bail!("it holds no identity"),
+                _ if recipients.is_empty() => Err(usage("it holds no identity")),
                 _ => Ok(recipients),
             }
         }
@@ -148,15 +164,4 @@ fn refuse_shared_stdin(file: &str, stdin_is_data: bool) -> anyhow::Result<()> {
     } else {
         Ok(())
     }
-}
-
-/// A recipient as a message repeats it: its two ends, if it is long.
-fn shortened(recipient: &str) -> String {
-    let count = recipient.chars().count();
-    if count <= 72 {
-        return recipient.to_owned();
-    }
-    let start: String = recipient.chars().take(16).collect();
-    let end: String = recipient.chars().skip(count - 6).collect();
-    format!("{start}…{end}")
 }

@@ -206,7 +206,7 @@ fn a_damaged_container_in_a_tree_comes_out() {
     fs::write(place.path("d/b.wlk"), b"").unwrap();
     let tree = [OsStr::new("--recursive"), place.path("d").as_os_str()].map(OsStr::to_owned);
     let verified = place.open("verify", &tree);
-    assert_exit(&verified, 1);
+    assert_exit(&verified, 3);
     assert!(stderr(&verified).contains("b.wlk"));
     fs::create_dir(place.path("nothing")).unwrap();
     let nothing =

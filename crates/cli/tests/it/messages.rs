@@ -1,9 +1,10 @@
 //! What errors say: what the user gave, what is wrong with it, and what to do.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::fs;
 use std::process::Output;
 
-use crate::support::{Place, assert_exit, stderr, wattlock};
+use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
 
 /// `wattlock ARGS…` in `place`.
 fn run(place: &Place, args: &[&str]) -> Output {
@@ -56,4 +57,165 @@ fn a_number_out_of_range_is_told_its_range() {
         assert!(said.contains(&format!("give a whole number {range}")), "{args:?}: {said}");
         assert!(said.contains(args[1].split('=').next().unwrap()), "{args:?}: {said}");
     }
+}
+
+/// The same cause ends every command with the same code; the table is in `docs/start.md`.
+#[test]
+fn equal_causes_have_equal_exit_codes() {
+    let place = Place::new();
+    let to = place.recipient.clone();
+    for name in ["f", "exists"] {
+        place.write(name, b"no container, no stream and no key\n");
+    }
+    place.write("key", &[7; 32]);
+    let (key, to) = (["-i", "key.txt"], ["-r", to.as_str()]);
+    assert_exit(&run(&place, &[&["protect", "-of.wlk", "f"], &to[..]].concat()), 0);
+    let from = |input: &str, args: &[&str]| {
+        let input = fs::read(place.path(input)).unwrap();
+        with_input(wattlock().args(args).current_dir(place.path("")), &input)
+    };
+    let stream = from("f", &["stream", "--key-file=key"]);
+    assert_exit(&stream, 0);
+    place.write("f.wls", &stream.stdout);
+    let check = |code: i32, said: &str, ended: Output| {
+        assert_exit(&ended, code);
+        assert!(stderr(&ended).contains(said), "{said}: {}", stderr(&ended));
+    };
+    // What cannot be read fails.
+    let missing = "No such file";
+    for command in ["protect", "unprotect", "verify", "inspect"] {
+        check(1, missing, run(&place, &[command, "-i", "nope", "f.wlk"]));
+        check(1, missing, run(&place, &[command, "--passphrase-file=nope", "f.wlk"]));
+    }
+    for command in ["unprotect", "verify", "inspect"] {
+        check(1, missing, run(&place, &[&[command][..], &key, &["nope"]].concat()));
+    }
+    check(1, missing, run(&place, &["protect", "-R", "nope", "f"]));
+    check(1, missing, run(&place, &[&["protect"][..], &to, &["nope"]].concat()));
+    check(1, missing, from("f.wls", &["stream", "--open", "-i", "nope"]));
+    check(1, missing, from("f.wls", &["stream", "--open", "--key-file=nope"]));
+    check(1, missing, from("f", &["stream", "-R", "nope"]));
+    // What can be read and holds no key is the wrong file.
+    check(2, "", run(&place, &["protect", "-i", "f", "-o-", "f"]));
+    check(2, "", run(&place, &["protect", "-R", "f", "-o-", "f"]));
+    for command in ["unprotect", "verify", "inspect"] {
+        check(2, "neither age nor SSH", run(&place, &[command, "-i", "f", "f.wlk"]));
+    }
+    check(2, "neither 32 bytes", from("f.wls", &["stream", "--open", "--key-file=f"]));
+    // An output that exists.
+    let exists = "exists already";
+    check(1, exists, run(&place, &[&["protect", "-oexists", "f"][..], &to].concat()));
+    check(1, exists, run(&place, &[&["unprotect", "-oexists", "f.wlk"][..], &key].concat()));
+    check(1, exists, run(&place, &["keygen", "-oexists"]));
+    check(1, exists, from("f.wls", &["stream", "--open", "--key-file=key", "-oexists"]));
+    // An input that is none of Wattlock's.
+    for command in ["unprotect", "verify", "inspect"] {
+        let args = [&[command][..], &key, &["f"]].concat();
+        check(3, "not a container", run(&place, &args));
+    }
+    let args = [&["rekey"][..], &key, &to, &["f"]].concat();
+    check(3, "not a container", run(&place, &args));
+    check(3, "not a sealed stream", from("f", &["stream", "--open", "--key-file=key"]));
+}
+
+#[test]
+fn a_stream_and_a_container_name_the_command_that_opens_them() {
+    let place = Place::new();
+    let stream = with_input(wattlock().args(["stream", "-r", &place.recipient]), b"text");
+    assert_exit(&stream, 0);
+    let stream = place.write("d/stream", &stream.stdout);
+    for command in ["unprotect", "verify", "inspect"] {
+        let mut args = vec![stream.as_os_str()];
+        if command == "unprotect" {
+            args.push("-o-".as_ref());
+        }
+        let refused = place.open(command, &args);
+        assert_exit(&refused, 3);
+        let said = stderr(&refused);
+        assert!(said.contains("a sealed stream, and not a container"), "{said}");
+        assert!(said.contains("wattlock stream --open -i IDENTITY <FILE"), "{said}");
+    }
+    let plain = place.write("d/plain", b"text");
+    for format in ["wattlock", "age"] {
+        let made = place.protect(&["--format", format, "-o-", plain.to_str().unwrap()]);
+        assert_exit(&made, 0);
+        let mut command = wattlock();
+        let key = place.path("key.txt");
+        let refused = with_input(command.args(["stream", "--open", "-i"]).arg(key), &made.stdout);
+        assert_exit(&refused, 3);
+        let said = stderr(&refused);
+        assert!(said.contains("a container of a file, and not a sealed stream"), "{said}");
+        assert!(said.contains("`wattlock unprotect`"), "{said}");
+    }
+}
+
+#[test]
+fn a_wrong_key_of_a_stream_is_said_of_a_stream() {
+    let place = Place::new();
+    place.keygen("other.txt");
+    let made = with_input(wattlock().args(["stream", "-r", &place.recipient]), b"text");
+    let open = |more: &[&str]| {
+        let mut command = wattlock();
+        command.args(["stream", "--open", "-i", "other.txt"]).args(more);
+        with_input(command.current_dir(place.path("")), &made.stdout)
+    };
+    let refused = open(&[]);
+    assert_exit(&refused, 3);
+    let said = stderr(&refused);
+    assert!(said.contains("no given key opens this stream (it is for: X25519"), "{said}");
+    assert!(!said.contains("container"), "{said}");
+}
+
+#[test]
+fn a_public_key_in_the_place_of_an_identity() {
+    let place = Place::new();
+    let sealed = place.container("f", b"text");
+    let sealed = sealed.to_str().unwrap();
+    place.write("public", format!("# mine\n{}\n", place.recipient).as_bytes());
+    place.write("id.pub", b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGxh me@here\n");
+    for identity in [place.recipient.as_str(), "public", "id.pub"] {
+        for args in [
+            &["unprotect", "-i", identity, "-o-", sealed][..],
+            &["protect", "-i", identity, "-o-", "public"],
+            &["inspect", "-i", identity, sealed],
+        ] {
+            let refused = run(&place, args);
+            assert_exit(&refused, 2);
+            let said = stderr(&refused);
+            assert!(said.contains("public key (a recipient)"), "{args:?}: {said}");
+            assert!(said.contains("secret identity"), "{args:?}: {said}");
+        }
+    }
+    // The reverse: a secret identity in the place of a recipient.
+    let secret = fs::read_to_string(place.path("key.txt")).unwrap();
+    let secret = secret.lines().last().unwrap();
+    for args in [["-r", secret], ["-R", "key.txt"]] {
+        let refused = run(&place, &[&["protect"][..], &args, &["-o-", "public"]].concat());
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains("wattlock keygen -y FILE"), "{said}");
+        assert!(!said.contains(secret), "{said}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_recipient() {
+    let place = Place::new();
+    let short = &place.recipient[..place.recipient.len() - 1];
+    for (recipient, why) in [
+        (short, "it starts like an age recipient, and a character is missing"),
+        ("ssh-ed25519 AAAA", "it starts like an SSH key"),
+        ("", "it is empty"),
+        ("key.txt", "it is the name of a file; -R takes a file of public keys"),
+        ("alice", "it is no public key"),
+    ] {
+        let refused = run(&place, &["protect", "-r", recipient, "-o-", "key.txt"]);
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains(why), "{recipient}: {said}");
+        assert!(said.contains("-r takes age1…, ssh-ed25519 … or ssh-rsa …"), "{said}");
+    }
+    place.write("list", b"# friends\nalice\n");
+    let refused = run(&place, &["protect", "-R", "list", "-o-", "key.txt"]);
+    assert!(stderr(&refused).contains("line 2: it is no public key"), "{}", stderr(&refused));
 }

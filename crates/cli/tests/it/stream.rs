@@ -271,7 +271,7 @@ fn an_output_that_exists_is_not_replaced_unless_asked() {
         command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg("-o").arg(&path);
         command
     };
-    assert_exit(&with_input(&mut open(), &stream_of), 2);
+    assert_exit(&with_input(&mut open(), &stream_of), 1);
     assert_exit(&with_input(stream(&place).arg("-o").arg(&path), b"new"), 0);
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     assert_exit(&with_input(open().arg("-f"), &stream_of), 0);
