@@ -136,6 +136,16 @@ impl Container {
         Ok(Some(range.start.min(len)..range.end.min(len)))
     }
 
+    /// Bytes that are read to open `window`: the header, and the chunks that hold it.
+    pub fn bytes_read_for(&self, window: &Range<u64>) -> Result<u64, Error> {
+        let (layout, plain_len) = (self.payload.layout, self.plain_len()?.unwrap_or(window.end));
+        let chunks = layout.chunks_of(window, plain_len);
+        let slot_len = layout.slot_len() as u64;
+        let end = (chunks.end * slot_len).min(layout.sealed_len(plain_len));
+        let front = self.header.len() + self.header.format().prefix_len() as u64;
+        Ok(front + end - chunks.start * slot_len)
+    }
+
     /// Opens the payload into `sink`.
     pub fn run(
         &mut self,

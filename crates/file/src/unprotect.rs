@@ -132,8 +132,12 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
             (container.run(how.engine, window.clone(), sink, output, how.progress)?, None)
         }
     };
-    let bytes_out = window.map_or(moved.plain_bytes, |window| window.end - window.start);
-    Ok(done(&container, bytes_out, output, moved.report))
+    let Some(window) = window else {
+        return Ok(done(&container, moved.plain_bytes, output, moved.report));
+    };
+    let bytes_in = container.bytes_read_for(&window)?;
+    let done = done(&container, window.end - window.start, output, moved.report);
+    Ok(Done { bytes_in, ..done })
 }
 
 /// A container and a file that hold the same bytes.

@@ -188,7 +188,11 @@ impl Line {
 impl Document<'_> {
     fn print(&self) {
         let seconds = self.wall_ns as f64 / 1e9;
-        let bytes = self.in_bytes.max(self.out_bytes);
+        // What was released: of a range, little of the container is read and less comes out.
+        let bytes = match self.command {
+            "unprotect" => self.out_bytes,
+            _ => self.in_bytes.max(self.out_bytes),
+        };
         let what = match self.files {
             [Line { input, output: Some(output), error: None, .. }] if self.command != "verify" => {
                 format!("{} → {}", Shown(Path::new(input)), Shown(Path::new(output)))

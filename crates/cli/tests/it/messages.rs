@@ -199,6 +199,57 @@ fn a_public_key_in_the_place_of_an_identity() {
 }
 
 #[test]
+fn a_meter_that_does_not_answer_is_said_to() {
+    let place = Place::new();
+    let meters = [
+        ("http://127.0.0.1:1/", "it did not answer", "tried to ask http://127.0.0.1:1;"),
+        ("no-such-meter 7", "it failed", "tried the command `no-such-meter …` with sh"),
+    ];
+    for (meter, why, tried) in meters {
+        let refused = run(&place, &["measure", "--meter", meter, "--", "true"]);
+        assert_exit(&refused, 4);
+        let said = stderr(&refused);
+        assert!(said.contains(why) && said.contains(tried), "{said}");
+        assert!(!said.contains("231.5 W"), "{said}");
+    }
+    let refused = run(&place, &["measure", "--meter", "echo 5", "--", "true"]);
+    assert!(stderr(&refused).contains("231.5 W"), "{}", stderr(&refused));
+}
+
+/// Part of a file, in JSON and on a terminal.
+#[test]
+fn a_range_is_summed_up_by_what_came_out() {
+    let place = Place::new();
+    let len = 5 << 20;
+    let sealed = place.container("f", &vec![7; len]);
+    let sealed = sealed.to_str().unwrap();
+    let opened = ["unprotect", "-i", "key.txt", "-fo", "part", "--range", "100000..100300"];
+    let summary = run(&place, &[&opened[..], &["--json", sealed]].concat());
+    assert_exit(&summary, 0);
+    let summary: serde_json::Value = serde_json::from_slice(&summary.stdout).unwrap();
+    for counted in [&summary, &summary["files"][0]] {
+        assert_eq!(counted["out_bytes"], 300);
+        // The header and one chunk.
+        let read = counted["in_bytes"].as_u64().unwrap();
+        assert!((16 << 10..20 << 10).contains(&read), "{read}");
+    }
+    // To the end: all but the first chunk.
+    let whole = run(&place, &["unprotect", "-i", "key.txt", "-o-", "--range", "16384..", sealed]);
+    assert_eq!(whole.stdout.len(), len - 16384);
+    if !crate::support::installed("script") {
+        wattlock_testing::skip("script", "it is not installed");
+        return;
+    }
+    let program = env!("CARGO_BIN_EXE_wattlock");
+    let command = format!("'{program}' {} '{sealed}'", opened.join(" "));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(place.path(""));
+    let screen = script.stdin(std::process::Stdio::null()).output().unwrap();
+    let screen = crate::support::stdout(&screen);
+    assert!(screen.contains("done, 300 B in "), "{screen}");
+}
+
+#[test]
 fn what_is_wrong_with_a_recipient() {
     let place = Place::new();
     let short = &place.recipient[..place.recipient.len() - 1];
