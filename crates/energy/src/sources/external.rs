@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::feed::Feed;
+use self::feed::{Failure, Feed};
 use self::line::Line;
 use crate::accumulator::Counter;
 use crate::amount::Microjoules;
@@ -113,16 +113,19 @@ impl Drop for Listening {
 fn open(external: &External) -> Result<Wall, Obstacle> {
     let feed = Arc::new(Feed::default());
     let ear = Arc::clone(&feed);
+    let tried;
     let listen: Box<dyn FnOnce() + Send> = match external {
         External::Command(command) if command.trim().is_empty() => {
             return Err(Obstacle::unavailable("no command is given"));
         }
         External::Command(command) => {
             let command = command.clone();
+            tried = command::tried(&command);
             Box::new(move || command::listen(&command, &ear))
         }
         External::Url(url) => {
             let source = url::Source::parse(url)?;
+            tried = source.tried();
             Box::new(move || source.listen(&ear))
         }
     };
@@ -130,11 +133,17 @@ fn open(external: &External) -> Result<Wall, Obstacle> {
     let thread = thread::Builder::new().name("external meter".into()).spawn(listen);
     thread.map_err(|error| Obstacle::unavailable(format!("cannot listen to it: {error}")))?;
     let feed = &listening.0;
-    let wrong = |why: String| Obstacle::unavailable(why).fix(FIX);
+    let wrong = |failure: Failure| {
+        Obstacle::unavailable(failure.why()).fix(match failure {
+            Failure::Form(_) => FIX.to_owned(),
+            Failure::Silence(_) => tried.clone(),
+        })
+    };
     let first = feed.wait_for(1, FIRST_READING).map_err(wrong)?;
     let Some(first) = first.last() else {
         let seconds = FIRST_READING.as_secs();
-        return Err(wrong(format!("it gave no reading within {seconds} s")));
+        let why = format!("it did not answer: no reading within {seconds} s");
+        return Err(wrong(Failure::Silence(why)));
     };
     let two = feed.wait_for(2, SECOND_READING).map_err(wrong)?;
     let refresh = match two[..] {

@@ -165,6 +165,17 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
     }
     let found = machine.found("echo hello");
     assert!(found.fix.unwrap().contains("docs/spec/meter.md"));
+    // One that says nothing is not told how to say it.
+    for (silent, tried) in [
+        ("exit 3", "tried the command `exit …` with sh"),
+        ("PASSWORD=secret exit 3", "tried the command with sh"),
+        ("http://user:secret@127.0.0.1:1/secret?secret", "tried to ask http://127.0.0.1:1;"),
+    ] {
+        let found = machine.found(silent);
+        let fix = found.fix.unwrap();
+        assert!(fix.contains(tried) && !fix.contains("secret"), "{fix}");
+        assert!(!fix.contains("231.5 W") && !found.why.contains("secret"), "{fix}: {}", found.why);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::PAUSE;
-use super::feed::Feed;
+use super::feed::{Failure, Feed};
 use super::line::{parse, quoted};
 
 /// Listens to it until the feed is stopped.
@@ -25,8 +25,15 @@ pub(super) fn listen(command: &str, feed: &Feed) {
     }
 }
 
+/// What was tried, for a person: the program alone, since what follows may hold a password.
+pub(super) fn tried(command: &str) -> String {
+    let program = command.split_whitespace().next().filter(|program| !program.contains('='));
+    let program = program.map_or_else(String::new, |program| format!(" `{} …`", quoted(program)));
+    format!("tried the command{program} with sh; run it by itself and see what it says")
+}
+
 /// Runs it once.
-fn run(command: &str, feed: &Feed) -> Result<(), String> {
+fn run(command: &str, feed: &Feed) -> Result<(), Failure> {
     let mut failed = None;
     let child = feed.start(|| match spawn(command) {
         Ok(child) => {
@@ -34,7 +41,7 @@ fn run(command: &str, feed: &Feed) -> Result<(), String> {
             Some((child, group))
         }
         Err(error) => {
-            failed = Some(format!("cannot run sh: {error}"));
+            failed = Some(Failure::Silence(format!("cannot run sh: {error}")));
             None
         }
     });
@@ -42,7 +49,7 @@ fn run(command: &str, feed: &Feed) -> Result<(), String> {
     // As long as this is open, the command may live.
     let _alive = child.stdin.take();
     let (Some(output), Some(errors)) = (child.stdout.take(), child.stderr.take()) else {
-        return Err("sh has no output".into());
+        return Err(Failure::Silence("sh has no output".into()));
     };
     let errors = beginning(errors);
     let heard = hear(output, feed);
@@ -73,17 +80,19 @@ fn judge(
     ended: bool,
     status: io::Result<ExitStatus>,
     said: &str,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let said = match said.trim() {
         "" => String::new(),
         said => format!(": \"{}\"", quoted(said)),
     };
     match status {
-        _ if !ended => Err(format!("it closed its output and did not end{said}")),
-        Ok(status) if !status.success() => Err(format!("it failed, {status}{said}")),
-        Ok(_) if readings == 0 => Err(format!("it ended without a reading{said}")),
+        _ if !ended => Err(Failure::Silence(format!("it closed its output and did not end{said}"))),
+        Ok(status) if !status.success() => {
+            Err(Failure::Silence(format!("it failed, {status}{said}")))
+        }
+        Ok(_) if readings == 0 => Err(Failure::Form(format!("it ended without a reading{said}"))),
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("it was lost: {error}")),
+        Err(error) => Err(Failure::Silence(format!("it was lost: {error}"))),
     }
 }
 
@@ -91,18 +100,21 @@ fn judge(
 ///
 /// # Errors
 /// Why it is not worth listening to any longer.
-fn hear(output: ChildStdout, feed: &Feed) -> Result<usize, String> {
+fn hear(output: ChildStdout, feed: &Feed) -> Result<usize, Failure> {
     let mut output = BufReader::new(output);
     let mut readings = 0;
     loop {
         let mut line = Vec::new();
         let mut bounded = output.by_ref().take(LONGEST_LINE + 1);
         let read = bounded.read_until(b'\n', &mut line);
-        match read.map_err(|error| format!("cannot read what it says: {error}"))? {
+        let unreadable = |error| Failure::Silence(format!("cannot read what it says: {error}"));
+        match read.map_err(unreadable)? {
             0 => return Ok(readings),
             length if length as u64 > LONGEST_LINE => {
                 let beginning = quoted(&String::from_utf8_lossy(&line));
-                return Err(format!("a line is longer than {LONGEST_LINE} bytes: \"{beginning}\""));
+                return Err(Failure::Form(format!(
+                    "a line is longer than {LONGEST_LINE} bytes: \"{beginning}\""
+                )));
             }
             _ => {}
         }
@@ -112,9 +124,9 @@ fn hear(output: ChildStdout, feed: &Feed) -> Result<usize, String> {
                 readings += 1;
                 feed.put(line);
             }
-            Err(why) if readings == 0 => return Err(why),
+            Err(why) if readings == 0 => return Err(Failure::Form(why)),
             // A meter that gave readings before may do so again.
-            Err(why) => feed.fail(why),
+            Err(why) => feed.fail(Failure::Form(why)),
         }
     }
 }

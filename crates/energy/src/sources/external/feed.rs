@@ -8,6 +8,24 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::line::Line;
 use crate::meter::Reading;
 
+/// Why there is no reading.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// It did not answer, or not with an answer.
+    Silence(String),
+    /// It answered with something that is no reading.
+    Form(String),
+}
+
+impl Failure {
+    /// What is said of it.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Silence(why) | Self::Form(why) => why,
+        }
+    }
+}
+
 /// The readings, and whether to go on.
 #[derive(Default)]
 pub(super) struct Feed {
@@ -23,7 +41,7 @@ struct State {
     /// A count lower than the one before it, until a sample has reported it.
     went_back: Option<(Instant, Line)>,
     /// Why there is no reading, since the latest.
-    failure: Option<String>,
+    failure: Option<Failure>,
     stopped: bool,
     /// The group of the command that runs.
     group: Option<Pid>,
@@ -54,7 +72,7 @@ impl Feed {
     }
 
     /// Something went wrong, and there is no reading until the next.
-    pub fn fail(&self, why: String) {
+    pub fn fail(&self, why: Failure) {
         self.state().failure = Some(why);
         self.changed.notify_all();
     }
@@ -68,7 +86,7 @@ impl Feed {
         let mut state = self.state();
         let latest = state.went_back.take().or(state.latest);
         match (&state.failure, latest) {
-            (Some(why), _) => Err(why.clone()),
+            (Some(failure), _) => Err(failure.why().to_owned()),
             (None, Some(latest)) => Ok(latest),
             (None, None) => Err("the meter gave no reading".into()),
         }
@@ -82,7 +100,7 @@ impl Feed {
         &self,
         arrivals: usize,
         at_most: Duration,
-    ) -> Result<Vec<(Instant, Line)>, String> {
+    ) -> Result<Vec<(Instant, Line)>, Failure> {
         let waits = |state: &mut State| state.first.len() < arrivals && state.failure.is_none();
         let waited = self.changed.wait_timeout_while(self.state(), at_most, waits);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::PAUSE;
-use super::feed::Feed;
+use super::feed::{Failure, Feed};
 use super::line::{Line, parse, quoted};
 use crate::obstacle::Obstacle;
 
@@ -62,10 +62,21 @@ impl Source {
         }
     }
 
-    fn ask(&self) -> Result<Line, String> {
-        // The URL may hold a password, so it is not repeated.
-        let wrong =
-            |error: ureq::Error| format!("it did not answer: {}", quoted(&error.to_string()));
+    /// What was tried, for a person: the host alone, since the rest may hold a password.
+    pub fn tried(&self) -> String {
+        let place = self.url.split_once("://").map_or(self.url.as_str(), |(_, place)| place);
+        let host = place.split(['/', '?']).next().unwrap_or_default();
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        format!("tried to ask http://{}; check that the meter is on, and its address", quoted(host))
+    }
+
+    fn ask(&self) -> Result<Line, Failure> {
+        let wrong = |error: ureq::Error| {
+            Failure::Silence(match error {
+                ureq::Error::StatusCode(code) => format!("it answered with the status {code}"),
+                error => format!("it did not answer: {}", quoted(&error.to_string())),
+            })
+        };
         let mut response = self.agent.get(&self.url).call().map_err(wrong)?;
         let body = response.body_mut().with_config().limit(LONGEST_BODY).read_to_vec();
         let body = body.map_err(wrong)?;
@@ -73,6 +84,7 @@ impl Source {
             Some(value) => value.find(&body),
             None => latest(&String::from_utf8_lossy(&body)),
         }
+        .map_err(Failure::Form)
     }
 }
 
