@@ -42,6 +42,7 @@ struct Done {
 
 /// `wattlock measure`.
 pub fn run(args: &args::Measure) -> Ended {
+    check_command(args)?;
     Metrics::can_write(args.meters.prometheus.as_deref())?;
     if args.repeat > 1 {
         check_input(args.repeat)?;
@@ -86,6 +87,21 @@ pub fn run(args: &args::Measure) -> Ended {
         return Ok(UNAVAILABLE.into());
     }
     Ok(code.into())
+}
+
+/// Refuses a number in the place of the command, which `--idle-baseline 10` puts there.
+///
+/// A program with such a name runs by its path, or after `--idle-baseline=SECONDS`.
+fn check_command(args: &args::Measure) -> anyhow::Result<()> {
+    let first = args.command[0].to_string_lossy();
+    let number = first.trim_end_matches('s').parse::<f64>();
+    if args.idle_baseline == Some(args::Measure::IDLE_SECONDS) && number.is_ok() {
+        return Err(usage(format!(
+            "{first} stands where the command is expected; the seconds of --idle-baseline follow \
+             an equals sign: --idle-baseline={first} -- COMMAND"
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses a standard input that the first run would leave nothing of for the others.

@@ -26,7 +26,7 @@ pub struct Measure {
     /// Bytes processed by one run (suffix K, M, G or T), to report joules per byte
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     pub bytes: Option<u64>,
-    /// Measure idle power for N seconds before and after; also report net energy
+    /// Measure idle power for 3 s, or for SECONDS after `=`, before and after; also report net energy
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "3", value_parser = parse_seconds)]
     pub idle_baseline: Option<f64>,
@@ -39,6 +39,11 @@ pub struct Measure {
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+impl Measure {
+    /// Seconds of `--idle-baseline` without a value.
+    pub const IDLE_SECONDS: f64 = 3.0;
 }
 
 /// What a number has to be worth.
