@@ -126,10 +126,13 @@ impl Doubt {
     /// What can be done about it, in a line.
     pub fn advice(self) -> &'static str {
         match self {
-            Self::NoProfiles => "not all devices were measured: run `wattlock calibrate`",
+            Self::NoProfiles => {
+                "not all devices were measured yet, so none is preferred, and all may take part: \
+                 run `wattlock calibrate`"
+            }
             Self::NoJoules => {
-                "joules were not counted, so this is the plan with the least time: calibrate with \
-                 access to the counters"
+                "no joules were counted here yet, so the least time was chosen: run `wattlock \
+                 calibrate` where a meter can be read, which `wattlock doctor` shows"
             }
             Self::NoLength => "an input of unknown length is not split by a ratio: give a file",
         }

@@ -64,10 +64,15 @@ impl Devices {
         if !self.names.is_empty() {
             words.push(format!("--device={}", self.names.join(",")));
         }
-        if let Some(goal) = self.goal.and_then(|goal| name_of(GOALS, &goal)) {
+        if let Some(goal) = self.goal_name() {
             words.push(format!("--goal={goal}"));
         }
         words
+    }
+
+    /// The goal's name, if there is one.
+    pub(crate) fn goal_name(&self) -> Option<&'static str> {
+        self.goal.and_then(|goal| name_of(GOALS, &goal))
     }
 }
 

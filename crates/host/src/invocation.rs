@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use wattlock_engine::Engine;
+use wattlock_engine::{Engine, Store};
 use wattlock_file::{Input, Outcome, Progress, Shown, Target};
 
 use crate::accelerators::Selection;
@@ -76,7 +76,10 @@ impl Invocation {
         }
         let threads = flags::threads(run.threads);
         let engine = Selection::from(&run.devices).engine(threads)?;
-        Ok(Self::with_engine(engine, run.json, run.quiet))
+        let invocation = Self::with_engine(engine, run.json, run.quiet);
+        let Some(goal) = run.devices.goal_name() else { return Ok(invocation) };
+        let is_measured = Store::of_user().is_ok_and(|store| store.load().is_ok());
+        Ok(Self { summary: invocation.summary.with_goal(goal, is_measured), ..invocation })
     }
 
     /// The same with an engine that was made for it.

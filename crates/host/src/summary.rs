@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
+use wattlock_engine::Doubt;
 use wattlock_file::{Done, Error, Outcome, Shown, Skip};
 
 use crate::exit::{self, Ended};
@@ -19,6 +20,8 @@ pub struct Summary {
     threads: usize,
     json: bool,
     quiet: bool,
+    /// The name of what was to be least, and whether anything was measured that says how.
+    goal: Option<(&'static str, bool)>,
     lines: Mutex<Vec<Line>>,
 }
 
@@ -39,6 +42,9 @@ struct Line {
     exit_code: u8,
     #[serde(skip)]
     devices: Vec<Device>,
+    /// Why its devices may not be those of the goal.
+    #[serde(skip)]
+    doubt: Option<Doubt>,
 }
 
 /// What a device did, over all files.
@@ -77,7 +83,13 @@ impl Summary {
     /// Starts the clock.
     pub fn new(threads: usize, json: bool, quiet: bool) -> Self {
         let (started, lines) = (Instant::now(), Mutex::default());
-        Self { started, threads, json, quiet, lines }
+        Self { started, threads, json, quiet, goal: None, lines }
+    }
+
+    /// The same for a run whose devices are chosen by a goal of that name; `is_measured` if there
+    /// are profiles to choose by.
+    pub(crate) fn with_goal(self, name: &'static str, is_measured: bool) -> Self {
+        Self { goal: Some((name, is_measured)), ..self }
     }
 
     /// Notes how a file ended; an error is said at once.
@@ -92,6 +104,7 @@ impl Summary {
             error: None,
             exit_code: 0,
             devices: Vec::new(),
+            doubt: None,
         };
         match ended {
             Ok(Outcome::Made(done)) => line.fill("done", &done),
@@ -151,6 +164,14 @@ impl Summary {
                 exit::say_fault(&device.name, fault);
             }
         }
+        if let Some((goal, is_measured)) = self.goal.filter(|_| !self.quiet) {
+            // A short input is not compared either, but there is nothing to choose.
+            let found = || lines.iter().find_map(|line| line.doubt);
+            let doubt = if is_measured { found() } else { Some(Doubt::NoProfiles) };
+            if let Some(doubt) = doubt {
+                say!("--goal {goal}: {}", doubt.advice());
+            }
+        }
         // Printed even without a terminal: a backup without its links may surprise its owner.
         let passed_over = |why| skipped.iter().filter(|(_, skip)| *skip == why).count();
         for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
@@ -171,6 +192,7 @@ impl Line {
         if let Some(output) = &done.output {
             self.output = Some(output.display().to_string());
         }
+        self.doubt = done.report.chosen.doubt;
         self.devices = done
             .report
             .devices()

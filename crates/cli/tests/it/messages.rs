@@ -216,6 +216,59 @@ fn a_meter_that_does_not_answer_is_said_to() {
     assert!(stderr(&refused).contains("231.5 W"), "{}", stderr(&refused));
 }
 
+#[test]
+fn a_goal_without_figures_says_what_is_done_instead() {
+    let place = Place::new();
+    place.write("f", b"text");
+    // Long enough that there is something to choose.
+    place.write("g", &[7; 3 << 20]);
+    let cache = place.path("cache");
+    let protect = |args: &[&str]| {
+        let mut command = wattlock();
+        command.args(["protect", "-f", "-i", "key.txt", "f", "g", "--out-dir=out"]).args(args);
+        command.args(["--device=cpu"]).env("WATTLOCK_CACHE", &cache);
+        let ran = command.current_dir(place.path("")).output().unwrap();
+        stderr(&ran)
+    };
+    let mut calibrate = wattlock();
+    calibrate.args(["calibrate", "--quick", "--device=cpu", "--only=aes-256-gcm seal"]);
+    calibrate.env("WATTLOCK_CACHE", &cache);
+    for goal in ["time", "energy", "edp"] {
+        let said = protect(&["--goal", goal]);
+        assert!(said.contains(&format!("--goal {goal}: not all devices were measured")), "{said}");
+        assert!(said.contains("all may take part: run `wattlock calibrate`"), "{said}");
+        assert_eq!(said.matches("--goal").count(), 1, "{said}");
+        assert_eq!(protect(&["-q", "--goal", goal]), "");
+    }
+    assert_eq!(protect(&[]), "");
+    assert_exit(&calibrate.output().unwrap(), 0);
+    assert_eq!(protect(&["--goal=time"]), "");
+    // No energy is measured by a quick calibration.
+    let said = protect(&["--goal=energy"]);
+    assert!(said.contains("--goal energy: no joules were counted here yet"), "{said}");
+    assert!(said.contains("the least time was chosen"), "{said}");
+}
+
+#[test]
+fn the_seconds_of_an_idle_baseline_stand_after_an_equals_sign() {
+    let place = Place::new();
+    for args in [&["10", "--", "true"][..], &["0.5", "true"], &["10s", "--", "true"], &["10"]] {
+        let refused = run(&place, &[&["measure", "--idle-baseline"][..], args].concat());
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains(&format!("--idle-baseline={} --", args[0])), "{said}");
+    }
+    let refused = run(&place, &["measure", "--idle-baseline=x", "--", "true"]);
+    assert!(stderr(&refused).contains("\"x\" is not a number of seconds"), "{}", stderr(&refused));
+    // A program may have any name.
+    let ran = run(&place, &["measure", "--idle-baseline=0.1", "--", "10"]);
+    assert_exit(&ran, 127);
+    let help = run(&place, &["measure", "--help"]);
+    let help = crate::support::stdout(&help);
+    assert!(help.contains("--idle-baseline[=<SECONDS>]"), "{help}");
+    assert!(help.contains("for 3 s, or for SECONDS after `=`"), "{help}");
+}
+
 /// Part of a file, in JSON and on a terminal.
 #[test]
 fn a_range_is_summed_up_by_what_came_out() {
