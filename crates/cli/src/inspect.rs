@@ -10,6 +10,7 @@ use wattlock_file::{Identities, Input, Inspection, Shown, inspect};
 use wattlock_host::exit::{Ended, code_of, print, say_file_error};
 use wattlock_host::summary::human;
 use wattlock_report::columns::Columns;
+use wattlock_report::date::rfc3339;
 
 use crate::args;
 use crate::keys;
@@ -110,7 +111,9 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
     row("header", format!("{} bytes", inspection.header_len));
     match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
         (Some(plain), Some(payload), Some(chunks)) => {
-            row("plaintext", format!("{plain} bytes ({}) by its length", human(plain as f64)));
+            let size = human(plain as f64);
+            let how = "worked out from the container's length, not verified";
+            row("plaintext", format!("{plain} bytes ({size}), {how}"));
             row(
                 "payload",
                 format!("{payload} bytes in {chunks} chunk{}", if chunks == 1 { "" } else { "s" }),
@@ -133,7 +136,7 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
                 row("mode", format!("{mode:04o}"));
             }
             if let Some(modified) = metadata.modified {
-                row("modified", format!("{} (Unix seconds)", unix_seconds(modified)));
+                row("modified", rfc3339(unix_seconds(modified)));
             }
         }
     }

@@ -11,9 +11,27 @@ pub fn utc(unix_s: u64) -> String {
     )
 }
 
+/// The second in UTC as RFC 3339 has it, of seconds since 1970.
+pub fn rfc3339(unix_s: i64) -> String {
+    let time = Timestamp::from_second(unix_s);
+    time.map_or_else(|_| format!("{unix_s} s after 1970"), |time| time.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_of_the_calendar() {
+        for (unix_s, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (981_173_106, "2001-02-03T04:05:06Z"),
+            (i64::MAX, "9223372036854775807 s after 1970"),
+        ] {
+            assert_eq!(rfc3339(unix_s), text);
+        }
+    }
 
     #[test]
     fn minutes_of_the_calendar() {

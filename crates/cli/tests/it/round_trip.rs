@@ -85,7 +85,13 @@ fn name_mode_and_time_come_back() {
     assert_eq!(status.permissions().mode() & 0o7777, 0o640);
     assert_eq!(status.modified().unwrap(), modified);
     let shown = place.open("inspect", &[&renamed]);
-    assert!(stdout(&shown).contains("report.txt") && stdout(&shown).contains("0640"));
+    let said = stdout(&shown);
+    assert!(said.contains("report.txt") && said.contains("0640"), "{said}");
+    assert!(said.contains("2001-02-03T04:05:06Z\n") && !said.contains("981173106"), "{said}");
+    let len = "4 bytes (4 B), worked out from the container's length, not verified";
+    assert!(said.contains(len), "{said}");
+    let json = place.open("inspect", &[OsStr::new("--json"), renamed.as_os_str()]);
+    assert!(stdout(&json).contains("\"modified_unix_s\": 981173106"), "{}", stdout(&json));
     // Without a key, none of it shows.
     let shown = wattlock().arg("inspect").arg(&renamed).output().unwrap();
     assert!(!stdout(&shown).contains("report") && !stdout(&shown).contains("0640"));
