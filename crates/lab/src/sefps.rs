@@ -65,6 +65,9 @@ impl Asked<'_> {
     /// Does it.
     fn answer(&self) -> Ended {
         say!("{WARNING}");
+        if self.run.json {
+            exit::check_stdout()?;
+        }
         signals::clean_up_when_ended()?;
         let (key, mode) = self.key_and_mode()?;
         let road = road(self.places)?;

@@ -10,10 +10,12 @@ use wattlock_testing::{Place, assert_exit, assert_output_refused, stdout, with_c
 use crate::lab;
 
 /// Ways of the program to write data to standard output, with standard input from `d/f`.
-const WRITERS: [&[&str]; 3] = [
+const WRITERS: [&[&str]; 4] = [
     &["cipher", "--alg=aes-128-ctr", "--key", RAW_KEY, "--iv", RAW_KEY],
     &["hash"],
     &["sefps", "protect", "--cipher=aes-128-ecb", "--key-file=key"],
+    // The summary is data, and the container is not made before there is a place for it.
+    &["sefps", "protect", "--cipher=aes-128-ecb", "--key-file=key", "-f", "--json", "d/f"],
 ];
 
 const RAW_KEY: &str = "00112233445566778899aabbccddeeff";
