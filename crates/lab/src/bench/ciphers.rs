@@ -4,6 +4,9 @@
 mod contenders;
 mod report;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::Direction;
@@ -57,7 +60,11 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         bail!("nothing was measured: {}", results.skipped.join("; "));
     }
     if results.rows.is_empty() {
-        return Err(usage("no case matches --only; a run without --only shows all names"));
+        let only = args.only.as_deref().unwrap_or_default();
+        let names = Vec::from_iter(bench.left_out.into_inner()).join("\n  ");
+        return Err(usage(format!(
+            "--only {only:?} is in no name of a case; there are\n  {names}"
+        )));
     }
     report::clock(bench.effort, &mut results);
     report::ratios(&mut results);
@@ -93,6 +100,8 @@ const TREES: [(&str, TreeHash); 2] =
 struct Bench {
     effort: Effort,
     only: Option<String>,
+    /// The names of cases that were not asked for.
+    left_out: RefCell<BTreeSet<String>>,
     calls: Vec<usize>,
     large: usize,
     threads: Vec<usize>,
@@ -111,6 +120,7 @@ impl Bench {
         Self {
             effort: Effort { rounds, sample_ns: if args.quick { 500_000 } else { 2_000_000 } },
             only: args.only.clone(),
+            left_out: RefCell::default(),
             calls: if args.quick { vec![16 << 10] } else { CALLS.to_vec() },
             large: if args.quick { 4 << 20 } else { 64 << 20 },
             threads,
@@ -158,6 +168,7 @@ impl Bench {
         contenders: impl FnOnce() -> Vec<Contender<'static>>,
     ) {
         if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            self.left_out.borrow_mut().insert(name.to_owned());
             return;
         }
         tell!("{name}, {call_bytes} bytes");

@@ -1,7 +1,7 @@
 //! The benches run, check their results' form, and never show a rate that was not measured.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use wattlock_testing::{assert_exit, stdout};
+use wattlock_testing::{assert_exit, stderr, stdout};
 
 use crate::lab;
 
@@ -29,6 +29,17 @@ fn ciphers_are_compared_with_their_peers() {
     if !peers.contains_key("openssl") {
         wattlock_testing::skip("openssl", &skipped);
         assert!(skipped.contains("openssl"));
+    }
+}
+
+#[test]
+fn a_case_that_is_none_is_answered_with_those_that_are() {
+    let refused = lab().args(["bench", "ciphers", "--quick", "--only", "zzz"]).output().unwrap();
+    assert_exit(&refused, 2);
+    let said = stderr(&refused);
+    assert!(said.contains("--only \"zzz\" is in no name of a case"), "{said}");
+    for name in ["aes-256-ctr", "sha3-256, 8 messages", "aes-128-gcm seal", "rc4"] {
+        assert!(said.lines().any(|line| line == format!("  {name}")), "{name}: {said}");
     }
 }
 
