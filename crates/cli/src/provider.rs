@@ -60,8 +60,19 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
         let found = settings.iter().find(|(other, _)| *other == name);
         found.map(|(_, value)| value.clone())
     };
-    wattlock_provider::check_settings(setting).map_err(|error| usage(error.to_string()))?;
+    let refused = |error: wattlock_provider::Error| usage(of_flag(&error.to_string(), &settings));
+    wattlock_provider::check_settings(setting).map_err(refused)?;
     Ok(settings)
+}
+
+/// What the provider says of a setting, said of the flag that gave it.
+fn of_flag(why: &str, settings: &[(&str, String)]) -> String {
+    let named = why.strip_prefix("the setting ").and_then(|rest| rest.split_once(' '));
+    let given = |(name, rest)| {
+        let (_, value) = settings.iter().find(|(setting, _)| *setting == name)?;
+        Some(format!("--{name} {value:?} {rest}"))
+    };
+    named.and_then(given).unwrap_or_else(|| why.to_owned())
 }
 
 /// `wattlock provider stats`.

@@ -99,10 +99,10 @@ fn the_provider_gets_its_settings() {
         assert!(!stdout(&none).contains(&format!("{name} =")), "{}", stdout(&none));
     }
     for (args, reason) in [
-        (["--accelerator", "abacus"], "the setting accelerator is"),
-        (["--accelerator", "simulated:speed=1"], "the setting accelerator is"),
-        (["--threshold", "much"], "the setting threshold is neither"),
-        (["--threshold", "8k"], "the setting threshold is neither"),
+        (["--accelerator", "abacus"], "--accelerator \"abacus\" is neither"),
+        (["--accelerator", "simulated:speed=1"], "--accelerator \"simulated:speed=1\" is"),
+        (["--threshold", "much"], "--threshold \"much\" is neither"),
+        (["--threshold", "8k"], "--threshold \"8k\" is neither"),
         (["--multiblock", "1"], "possible values: on, off"),
     ] {
         let refused = config(&args);
