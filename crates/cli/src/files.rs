@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wattlock_file::{
-    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Target, Task, UsedNames,
-    Wrapping, expect_all,
+    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Skip, Target, Task,
+    UsedNames, Wrapping, expect_all,
 };
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, not_to_a_terminal};
@@ -170,6 +170,23 @@ pub fn verify(args: &args::Verify) -> Ended {
     })
 }
 
+/// What is said where the inputs hold nothing for this command.
+fn none_found(command: &str, skipped: &[(PathBuf, Skip)]) -> String {
+    let containers = skipped.iter().filter(|(_, why)| *why == Skip::Container).count();
+    match (command, containers) {
+        ("protect", 0) => "found no file to protect: the given folders hold none".to_owned(),
+        ("protect", _) => {
+            "found no file to protect: the given folders hold containers only, which are left as \
+             they are"
+                .to_owned()
+        }
+        _ => format!(
+            "found no container to {command}: the given folders hold none; name a folder that \
+             does, or the containers themselves"
+        ),
+    }
+}
+
 /// What the flags amount to.
 ///
 /// # Errors
@@ -217,7 +234,7 @@ fn many(
     let nothing = found.tasks.is_empty() && invocation.summary.is_empty();
     let ended = invocation.summary.finish(command, &found.skipped, false)?;
     if nothing {
-        tell!("wattlock: nothing to {command}");
+        say!("{}", none_found(command, &found.skipped));
         // Who verifies or restores expects something to be there.
         return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
     }

@@ -177,7 +177,7 @@ impl Summary {
         for why in [Skip::Link, Skip::Special, Skip::NotAContainer, Skip::Temporary] {
             let count = passed_over(why);
             if count > 0 && !self.quiet {
-                say!("skipped {count}, each {}", reason(why));
+                say!("{}", told(why, count));
             }
         }
         Ok(ExitCode::from(document.exit_code))
@@ -267,6 +267,32 @@ fn reason(skip: Skip) -> &'static str {
         Skip::NotAContainer => "not a container",
         Skip::Temporary => "the unfinished output of another run",
     }
+}
+
+/// As many files were skipped: what they are, and what to do.
+fn told(skip: Skip, count: usize) -> String {
+    let (one, many, advice) = match skip {
+        Skip::Link => {
+            ("symbolic link", "symbolic links", "to include them, name the files that they lead to")
+        }
+        Skip::Special => (
+            "entry that is neither a file nor a folder",
+            "entries that are neither files nor folders",
+            "only files are worked on",
+        ),
+        Skip::Container => ("container", "containers", "it is protected already"),
+        Skip::NotAContainer => (
+            "file that is not a container",
+            "files that are not containers",
+            "only what `wattlock protect` or age made can be opened",
+        ),
+        Skip::Temporary => (
+            "unfinished output of another run",
+            "unfinished outputs of other runs",
+            "it goes when that run ends",
+        ),
+    };
+    format!("skipped {count} {}: {advice}", if count == 1 { one } else { many })
 }
 
 /// User and system time of the whole process so far.

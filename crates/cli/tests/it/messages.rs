@@ -269,6 +269,58 @@ fn the_seconds_of_an_idle_baseline_stand_after_an_equals_sign() {
     assert!(help.contains("for 3 s, or for SECONDS after `=`"), "{help}");
 }
 
+#[test]
+fn what_was_skipped_and_that_nothing_was_left_is_said_plainly() {
+    let place = Place::new();
+    for name in ["empty", "plain"] {
+        fs::create_dir(place.path(name)).unwrap();
+    }
+    place.write("plain/a", b"text");
+    place.write("plain/b", b"text");
+    std::os::unix::fs::symlink("a", place.path("plain/link")).unwrap();
+    let said = |code, args: &[&str]| {
+        let ended =
+            run(&place, &[&args[..1], &["-i", "key.txt", "--recursive"], &args[1..]].concat());
+        assert_exit(&ended, code);
+        stderr(&ended)
+    };
+    assert_eq!(
+        said(0, &["protect", "empty"]),
+        "wattlock: found no file to protect: the given folders hold none\n"
+    );
+    for command in ["unprotect", "verify"] {
+        let none = format!(
+            "wattlock: skipped 1 symbolic link: to include them, name the files that they lead to\n\
+             wattlock: skipped 2 files that are not containers: only what `wattlock protect` or age \
+             made can be opened\n\
+             wattlock: found no container to {command}: the given folders hold none; name a folder \
+             that does, or the containers themselves\n"
+        );
+        assert_eq!(said(1, &[command, "plain"]), none);
+    }
+    fs::remove_file(place.path("plain/link")).unwrap();
+    said(0, &["protect", "--replace", "plain"]);
+    let all = said(0, &["protect", "plain"]);
+    assert!(all.contains("hold containers only, which are left as they are"), "{all}");
+}
+
+#[test]
+fn a_setting_of_the_provider_is_named_by_its_flag() {
+    let place = Place::new();
+    place.write("provider.so", b"");
+    for (flag, value, rest) in [
+        ("--threshold", "x", "is neither auto nor a number of bytes"),
+        ("--accelerator", "gpu", "is neither none nor opencl[:DEVICE]"),
+    ] {
+        let config = ["provider", "config", "--provider=provider.so", flag, value];
+        let refused = run(&place, &config);
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains(&format!("{flag} \"{value}\" {rest}")), "{said}");
+        assert!(!said.contains("setting"), "{said}");
+    }
+}
+
 /// Part of a file, in JSON and on a terminal.
 #[test]
 fn a_range_is_summed_up_by_what_came_out() {
