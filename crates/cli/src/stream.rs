@@ -18,7 +18,7 @@ use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
-use wattlock_stream::gateway::{Address, Counters, Lane, Opening, Rotation, Sealing, Split};
+use wattlock_stream::gateway::{Address, Counters, Inlet, Opening, Rotation, Sealing, Split};
 
 use crate::args;
 use ends::Findings;
@@ -32,11 +32,11 @@ pub enum Way {
 }
 
 impl Way {
-    /// A lane for an input that `who` names.
-    pub fn lane(&self, who: String) -> Box<dyn Lane> {
+    /// An inlet for an input that `who` names.
+    pub fn inlet(&self, who: String) -> Box<dyn Inlet> {
         match self {
-            Self::Seal(sealing) => sealing.lane(),
-            Self::Open(opening) => opening.lane(who),
+            Self::Seal(sealing) => sealing.inlet(),
+            Self::Open(opening) => opening.inlet(who),
         }
     }
 

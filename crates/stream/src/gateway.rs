@@ -1,8 +1,8 @@
 //! Connections in, a sealed stream out; and the inverse.
 //!
-//! A [`Lane`] is one input: it cuts what came into whole units and puts them into the window of a
-//! [`Live`](crate::Live). [`Sealing`] makes lanes that seal, all into one stream, and [`Opening`]
-//! makes lanes that open, each a stream of its own. [`Listener`] serves thousands of connections on
+//! An [`Inlet`] is one input: it cuts what came into whole units and puts them into the window of a
+//! [`Live`](crate::Live). [`Sealing`] makes inlets that seal, all into one stream, and [`Opening`]
+//! makes inlets that open, each a stream of its own. [`Listener`] serves thousands of connections on
 //! one thread, and [`pump`] serves one input that blocks. MessageKind leaves the window goes to an
 //! [`Outlet`]: standard output, files in turn, a peer.
 //!
@@ -48,7 +48,7 @@ pub use socket::Address;
 pub use split::Split;
 
 /// One input on its way into the window.
-pub trait Lane: Send {
+pub trait Inlet: Send {
     /// What stands at the start of `bytes`, all that came and was not taken yet. `ended` says that
     /// no more will come.
     ///
@@ -76,19 +76,19 @@ pub trait Lane: Send {
     /// Bytes that the end needs in the window; 0 for none.
     fn end_needs(&self) -> u64;
 
-    /// Ends the lane, with the room that [`Lane::end_needs`]; `left` bytes belong to no unit.
+    /// Ends the inlet, with the room that [`Inlet::end_needs`]; `left` bytes belong to no unit.
     ///
     /// # Errors
     /// That it may not end here.
     fn end(&mut self, end: End, left: usize, room: Option<Room<Message>>) -> Result<(), Error>;
 }
 
-/// What a lane found.
+/// What an inlet found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Nothing whole yet; as far as is known, the next unit has this many bytes.
     More(usize),
-    /// This many bytes, which are for the lane alone.
+    /// This many bytes, which are for the inlet alone.
     Aside(usize),
     /// A unit for the window.
     Unit {

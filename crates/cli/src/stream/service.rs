@@ -89,13 +89,13 @@ impl Service<'_> {
             let stop = Stop::new().context("cannot watch standard input")?;
             let stopped = stop.clone();
             let counters = Arc::clone(self.way.counters());
-            let mut lane = self.way.lane("standard input".into());
+            let mut inlet = self.way.inlet("standard input".into());
             let descriptor = std::io::stdin().as_fd().try_clone_to_owned();
             let mut stdin = File::from(descriptor.context("standard input is closed")?);
             std::thread::Builder::new()
                 .name("stdin".into())
                 .spawn(move || {
-                    let ended = pump(&mut stdin, &mut *lane, &window, &stopped, &counters);
+                    let ended = pump(&mut stdin, &mut *inlet, &window, &stopped, &counters);
                     // The receiver is gone once the program ends.
                     let _ = sender.send(ended);
                 })
@@ -126,9 +126,9 @@ impl Service<'_> {
         let ticking = self.tick(joules);
         match input {
             Input::Listener(listener) => {
-                let lane = |who| self.way.lane(who);
+                let inlet = |who| self.way.inlet(who);
                 tokio::select! {
-                    () = listener.accept(lane) => Over::Failed,
+                    () = listener.accept(inlet) => Over::Failed,
                     () = ticking => Over::Failed,
                 }
             }
@@ -280,7 +280,7 @@ impl Input {
     async fn stop(&mut self, deadline: Instant, way: &Way) {
         match self {
             Self::Listener(listener) => {
-                listener.stop(deadline.into(), |who| way.lane(who)).await;
+                listener.stop(deadline.into(), |who| way.inlet(who)).await;
             }
             Self::Stdin(ended, stop) if !ended.is_terminated() => {
                 stop.now(deadline);

@@ -12,15 +12,15 @@ use super::budget::{Lease, READ, SMALL};
 use super::intake::Intake;
 use super::served::{HeldBack, Phase, Served};
 use super::socket::Socket;
-use super::{Counters, Error, Lane, Next, Notice};
+use super::{Counters, Error, Inlet, Next, Notice};
 use crate::frame::End;
 
 /// Serves one connection to its end.
-pub(super) async fn serve(served: Arc<Served>, socket: Socket, lane: Box<dyn Lane>, who: String) {
+pub(super) async fn serve(served: Arc<Served>, socket: Socket, inlet: Box<dyn Inlet>, who: String) {
     let mut connection = Connection {
         served: &served,
         socket: &socket,
-        lane: Some(lane),
+        inlet: Some(inlet),
         intake: Intake::default(),
         lease: Lease::Small,
         phase: served.phase.subscribe(),
@@ -53,7 +53,7 @@ struct Connection<'a> {
     served: &'a Served,
     socket: &'a Socket,
     /// Away while it looks for keys.
-    lane: Option<Box<dyn Lane>>,
+    inlet: Option<Box<dyn Inlet>>,
     intake: Intake,
     lease: Lease,
     phase: watch::Receiver<Phase>,
@@ -114,9 +114,9 @@ impl Connection<'_> {
     /// Hands on all that is whole. Returns how many bytes the next unit needs.
     async fn take(&mut self, ended: bool) -> Result<usize, Error> {
         loop {
-            let Some(lane) = &mut self.lane else { return Err(Error::Ended) };
+            let Some(inlet) = &mut self.inlet else { return Err(Error::Ended) };
             let held = self.intake.held();
-            match lane.next(held, ended)? {
+            match inlet.next(held, ended)? {
                 Next::More(needed) => return Ok(needed),
                 Next::Aside(len) => {
                     let unit = held[..len].to_vec();
@@ -140,7 +140,7 @@ impl Connection<'_> {
                             return Err(error.into());
                         }
                     };
-                    lane.put(&held[..len], room)?;
+                    inlet.put(&held[..len], room)?;
                     self.intake.take(len);
                 }
             }
@@ -148,16 +148,16 @@ impl Connection<'_> {
         }
     }
 
-    /// Lets the lane look for keys, on another thread.
+    /// Lets the inlet look for keys, on another thread.
     async fn aside(&mut self, unit: Vec<u8>) -> Result<(), Error> {
         let Ok(_turn) = self.served.unlocks.acquire().await else { return Err(Error::Ended) };
-        let Some(mut lane) = self.lane.take() else { return Err(Error::Ended) };
+        let Some(mut inlet) = self.inlet.take() else { return Err(Error::Ended) };
         let looked = tokio::task::spawn_blocking(move || {
-            let taken = lane.aside(&unit);
-            (lane, taken)
+            let taken = inlet.aside(&unit);
+            (inlet, taken)
         });
-        let (lane, taken) = looked.await.map_err(|_| Error::Ended)?;
-        self.lane = Some(lane);
+        let (inlet, taken) = looked.await.map_err(|_| Error::Ended)?;
+        self.inlet = Some(inlet);
         taken
     }
 
@@ -238,7 +238,7 @@ impl Connection<'_> {
     fn deadline(&self) -> (Option<Instant>, Error) {
         let limits = &self.served.limits;
         let held = self.intake.held().len();
-        let is_header = self.lane.as_ref().is_some_and(|lane| lane.expects_header());
+        let is_header = self.inlet.as_ref().is_some_and(|inlet| inlet.expects_header());
         let (limit, late): (_, fn(Duration) -> Error) = match (held, is_header) {
             (0, _) => (limits.idle, Error::Silent),
             (_, true) => (HEADER, Error::SlowHeader),
@@ -254,7 +254,7 @@ impl Connection<'_> {
         Error::Unread(bytes)
     }
 
-    /// Ends the lane.
+    /// Ends the inlet.
     async fn end(&mut self, read: &Result<End, Error>) -> Result<(), Error> {
         let left = self.intake.held().len();
         let end = match read {
@@ -269,8 +269,8 @@ impl Connection<'_> {
         }
         self.intake = Intake::default();
         self.lease = Lease::Small;
-        let Some(lane) = &mut self.lane else { return Err(Error::Ended) };
-        let needs = lane.end_needs();
+        let Some(inlet) = &mut self.inlet else { return Err(Error::Ended) };
+        let needs = inlet.end_needs();
         let room = if needs == 0 {
             None
         } else if matches!(read, Err(Error::Unread(_))) {
@@ -284,7 +284,7 @@ impl Connection<'_> {
                 () = halted(&mut self.phase) => None,
             }
         };
-        lane.end(end, left, room)
+        inlet.end(end, left, room)
     }
 }
 

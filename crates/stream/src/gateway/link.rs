@@ -38,7 +38,7 @@ pub(super) struct Link {
     pending: VecDeque<Pending>,
     pending_bytes: usize,
     first_sent: usize,
-    /// The last part of each open lane that was sent.
+    /// The last part of each open inlet that was sent.
     sent: BTreeMap<u64, Previous>,
     /// Messages that are pending.
     kept: u64,
@@ -66,17 +66,17 @@ impl Pending {
 #[derive(Clone, Copy, Debug)]
 enum PendingKind {
     Header { stream: u64 },
-    Open { lane: u64, part: Previous },
-    Data { lane: u64 },
+    Open { inlet: u64, part: Previous },
+    Data { inlet: u64 },
     Rekey,
-    End { lane: u64, end: End },
+    End { inlet: u64, end: End },
     Close { last: bool },
 }
 
 /// Moves frames of a broken stream to a new one.
 struct FrameMigration {
     writer: Writer,
-    /// The numbers of lanes in the new stream.
+    /// The numbers of inlets in the new stream.
     numbers: BTreeMap<u64, u64>,
     /// The stream that follows the new one and needs no change.
     until: u64,
@@ -230,12 +230,12 @@ impl Link {
         self.append(Pending { kind, bytes: header.into(), seal: None });
         let mut numbers = BTreeMap::new();
         let mut opens = Vec::new();
-        for (lane, number, frame) in opened {
-            numbers.insert(lane, number);
-            opens.push((lane, writer.part(number), frame));
+        for (inlet, number, frame) in opened {
+            numbers.insert(inlet, number);
+            opens.push((inlet, writer.part(number), frame));
         }
-        for (lane, part, frame) in opens {
-            self.append_frame(PendingKind::Open { lane, part }, frame)?;
+        for (inlet, part, frame) in opens {
+            self.append_frame(PendingKind::Open { inlet, part }, frame)?;
         }
         self.resealing = Some(FrameMigration { writer, numbers, until });
         broken.into_iter().try_for_each(|pending| match self.resealing {
@@ -257,9 +257,9 @@ impl Link {
                     self.append(pending);
                 }
             }
-            PendingKind::Open { lane, .. } => drop(self.number(lane)?),
-            PendingKind::Data { lane } => {
-                let number = self.number(lane)?;
+            PendingKind::Open { inlet, .. } => drop(self.number(inlet)?),
+            PendingKind::Data { inlet } => {
+                let number = self.number(inlet)?;
                 let buffer = open_again(pending)?;
                 let Some(resealing) = &mut self.resealing else { return Ok(()) };
                 let (rekey, data) = resealing.writer.data(number, buffer);
@@ -269,11 +269,11 @@ impl Link {
                 self.append_frame(kind, data)?;
             }
             PendingKind::Rekey | PendingKind::End { end: End::Continued, .. } => {}
-            PendingKind::End { lane, end } => {
-                let number = self.number(lane)?;
+            PendingKind::End { inlet, end } => {
+                let number = self.number(inlet)?;
                 let Some(resealing) = &mut self.resealing else { return Ok(()) };
                 let (frame, _) = resealing.writer.end(number, end);
-                resealing.numbers.remove(&lane);
+                resealing.numbers.remove(&inlet);
                 self.append_frame(kind, frame)?;
             }
             PendingKind::Close { last: false } => {}
@@ -282,19 +282,19 @@ impl Link {
         Ok(())
     }
 
-    /// The number of a lane in the stream that replaces the broken one, which it enters if it has
+    /// The number of an inlet in the stream that replaces the broken one, which it enters if it has
     /// not.
-    fn number(&mut self, lane: u64) -> Result<u64, Failed> {
+    fn number(&mut self, inlet: u64) -> Result<u64, Failed> {
         let framing = self.sealing.framing();
-        let previous = self.sent.get(&lane).copied();
+        let previous = self.sent.get(&inlet).copied();
         let Some(resealing) = &mut self.resealing else { return Ok(0) };
-        if let Some(number) = resealing.numbers.get(&lane) {
+        if let Some(number) = resealing.numbers.get(&inlet) {
             return Ok(*number);
         }
         let (number, frame) = resealing.writer.open(framing, previous)?;
-        resealing.numbers.insert(lane, number);
+        resealing.numbers.insert(inlet, number);
         let part = resealing.writer.part(number);
-        self.append_frame(PendingKind::Open { lane, part }, frame)?;
+        self.append_frame(PendingKind::Open { inlet, part }, frame)?;
         Ok(number)
     }
 
@@ -303,9 +303,9 @@ impl Link {
         let Some(FrameMigration { mut writer, numbers, .. }) = self.resealing.take() else {
             return Ok(());
         };
-        for (lane, number) in numbers {
+        for (inlet, number) in numbers {
             let (frame, _) = writer.end(number, End::Continued);
-            self.append_frame(PendingKind::End { lane, end: End::Continued }, frame)?;
+            self.append_frame(PendingKind::End { inlet, end: End::Continued }, frame)?;
         }
         self.append_frame(PendingKind::Close { last }, writer.close())
     }
@@ -343,8 +343,8 @@ impl Sink for Link {
         }
         let last = matches!(after, NextStep::Nothing);
         let kind = match what {
-            MessageKind::Data { lane } => PendingKind::Data { lane },
-            MessageKind::End { lane, end } => PendingKind::End { lane, end },
+            MessageKind::Data { inlet } => PendingKind::Data { inlet },
+            MessageKind::End { inlet, end } => PendingKind::End { inlet, end },
             MessageKind::Close => PendingKind::Close { last },
         };
         let Message { cipher, buffer, payload, .. } = &mut done.message;
@@ -380,9 +380,9 @@ enum Failed {
 /// Notes a frame that was sent to its end.
 fn note_sent(kind: PendingKind, sent: &mut BTreeMap<u64, Previous>, unconfirmed: &mut u64) {
     match kind {
-        PendingKind::Open { lane, part } => drop(sent.insert(lane, part)),
+        PendingKind::Open { inlet, part } => drop(sent.insert(inlet, part)),
         PendingKind::End { end: End::Continued, .. } => {}
-        PendingKind::End { lane, .. } => drop(sent.remove(&lane)),
+        PendingKind::End { inlet, .. } => drop(sent.remove(&inlet)),
         PendingKind::Data { .. } => *unconfirmed += 1,
         PendingKind::Header { .. } | PendingKind::Rekey | PendingKind::Close { .. } => {}
     }
@@ -391,9 +391,9 @@ fn note_sent(kind: PendingKind, sent: &mut BTreeMap<u64, Previous>, unconfirmed:
 fn pending_of(piece: Piece) -> Option<Pending> {
     let (kind, bytes) = match piece {
         Piece::Header { stream, bytes } => (PendingKind::Header { stream }, bytes),
-        Piece::Open { lane, part, bytes } => (PendingKind::Open { lane, part }, bytes),
+        Piece::Open { inlet, part, bytes } => (PendingKind::Open { inlet, part }, bytes),
         Piece::Rekey { bytes } => (PendingKind::Rekey, bytes),
-        Piece::End { lane, end, bytes } => (PendingKind::End { lane, end }, bytes),
+        Piece::End { inlet, end, bytes } => (PendingKind::End { inlet, end }, bytes),
         Piece::Close { bytes } => (PendingKind::Close { last: false }, bytes),
         Piece::Turn => return None,
     };

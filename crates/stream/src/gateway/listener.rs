@@ -13,7 +13,7 @@ use super::budget::Budget;
 use super::connection;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
-use super::{Address, Counters, Lane, Notice};
+use super::{Address, Counters, Inlet, Notice};
 use crate::message::Message;
 use crate::window::Window;
 
@@ -60,12 +60,12 @@ impl Listener {
         &self.address
     }
 
-    /// Accepts connections for ever, and gives each a lane. To be dropped when that is enough.
-    pub async fn accept(&mut self, mut lane: impl FnMut(String) -> Box<dyn Lane>) {
+    /// Accepts connections for ever, and gives each an inlet. To be dropped when that is enough.
+    pub async fn accept(&mut self, mut inlet: impl FnMut(String) -> Box<dyn Inlet>) {
         while let Some(door) = &self.door {
             match door.accept().await {
                 Ok((socket, peer)) => {
-                    self.serve(socket, peer.map(|peer| peer.to_string()), &mut lane);
+                    self.serve(socket, peer.map(|peer| peer.to_string()), &mut inlet);
                 }
                 // Files or memory are short, or the peer is gone already.
                 Err(_) => {
@@ -80,7 +80,7 @@ impl Listener {
         &mut self,
         socket: Socket,
         peer: Option<String>,
-        lane: &mut impl FnMut(String) -> Box<dyn Lane>,
+        inlet: &mut impl FnMut(String) -> Box<dyn Inlet>,
     ) {
         // Only connections that are served are remembered.
         while self.tasks.try_join_next().is_some() {}
@@ -93,17 +93,21 @@ impl Listener {
         Counters::add(&counters.connections, 1);
         Counters::add(&counters.open, 1);
         let who = peer.unwrap_or_else(|| format!("connection {}", self.accepted));
-        let lane = lane(who.clone());
-        self.tasks.spawn(connection::serve(Arc::clone(&self.served), socket, lane, who));
+        let inlet = inlet(who.clone());
+        self.tasks.spawn(connection::serve(Arc::clone(&self.served), socket, inlet, who));
     }
 
-    /// Accepts nothing more, reads every connection until it is quiet, and waits until every lane
+    /// Accepts nothing more, reads every connection until it is quiet, and waits until every inlet
     /// has ended. What is not read by `deadline` is counted.
-    pub async fn stop(&mut self, deadline: Instant, mut lane: impl FnMut(String) -> Box<dyn Lane>) {
+    pub async fn stop(
+        &mut self,
+        deadline: Instant,
+        mut inlet: impl FnMut(String) -> Box<dyn Inlet>,
+    ) {
         if let Some(door) = self.door.take() {
             // Those that the system had accepted may have sent something.
             for (socket, peer) in door.close() {
-                self.serve(socket, peer.map(|peer| peer.to_string()), &mut lane);
+                self.serve(socket, peer.map(|peer| peer.to_string()), &mut inlet);
             }
         }
         self.served.phase.send_if_modified(|phase| {

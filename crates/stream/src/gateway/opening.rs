@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use wattlock_engine::crypto::Secret;
 
-use super::{Counters, Error, Lane, MessageOutput, Next, Notice};
+use super::{Counters, Error, Inlet, MessageOutput, Next, Notice};
 use crate::frame::{self, End, Event, Ledger, Reader, Unit};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
@@ -19,7 +19,7 @@ use crate::window::Room;
 /// Unwraps the stream key of a key header.
 pub type Unlock = dyn Fn(&[u8]) -> Result<Secret<32>, frame::Error> + Send + Sync;
 
-/// Makes lanes, each of which opens one input of sealed streams.
+/// Makes inlets, each of which opens one input of sealed streams.
 pub struct Opening {
     unlock: Box<Unlock>,
     limit: usize,
@@ -92,8 +92,8 @@ impl Opening {
         *lock(&self.pool) = Some(Arc::clone(pool));
     }
 
-    /// A lane for an input, which `who` names.
-    pub fn lane(self: &Arc<Self>, who: String) -> Box<dyn Lane> {
+    /// An inlet for an input, which `who` names.
+    pub fn inlet(self: &Arc<Self>, who: String) -> Box<dyn Inlet> {
         let number = {
             let mut sources = lock(&self.sources);
             *sources += 1;
@@ -117,7 +117,7 @@ impl Opening {
         let reader = Reader::new(self.limit).with_header_limit(self.header_limit);
         let pool = lock(&self.pool).clone();
         let source = Arc::new(Mutex::new(source));
-        Box::new(OpeningLane { opening: Arc::clone(self), reader, source, pool })
+        Box::new(OpeningInlet { opening: Arc::clone(self), reader, source, pool })
     }
 }
 
@@ -141,14 +141,14 @@ impl Source {
     }
 }
 
-struct OpeningLane {
+struct OpeningInlet {
     opening: Arc<Opening>,
     reader: Reader,
     source: Arc<Mutex<Source>>,
     pool: Option<Arc<Pool>>,
 }
 
-impl OpeningLane {
+impl OpeningInlet {
     /// Notes why the source failed, to report it at its end.
     fn failed(&self, error: frame::Error) -> Error {
         lock(&self.source).failure.get_or_insert(error);
@@ -156,7 +156,7 @@ impl OpeningLane {
     }
 }
 
-impl Lane for OpeningLane {
+impl Inlet for OpeningInlet {
     fn next(&mut self, bytes: &[u8], _: bool) -> Result<Next, Error> {
         if lock(&self.source).failure.is_some() {
             return Err(Error::Ended);

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, fstat};
 use super::connection::{QUIET, STALLED};
 use super::intake::Intake;
 use super::served::HeldBack;
-use super::{Counters, Error, Lane, Next};
+use super::{Counters, Error, Inlet, Next};
 use crate::frame::End;
 use crate::message::Message;
 use crate::window::Window;
@@ -92,20 +92,20 @@ fn is_readable(input: &impl AsFd, event: &OwnedFd, limit: Option<&Timespec>) -> 
 const STOPPED: u8 = 1;
 const HALTED: u8 = 2;
 
-/// Reads `input` to its end, or until `stop`, and ends its lane. Blocks wherever there is no room.
+/// Reads `input` to its end, or until `stop`, and ends its inlet. Blocks wherever there is no room.
 /// Counts what it leaves in a pipe or socket, where it is lost.
 ///
 /// # Errors
 /// Why it did not get to its end. What was whole before that is in the window.
 pub fn pump(
     input: &mut (impl Read + AsFd),
-    lane: &mut dyn Lane,
+    inlet: &mut dyn Inlet,
     window: &Arc<Window<Message>>,
     stop: &Stop,
     counters: &Counters,
 ) -> Result<(), Error> {
     let mut intake = Intake::default();
-    let read = read(input, lane, window, stop, &mut intake);
+    let read = read(input, inlet, window, stop, &mut intake);
     let (end, left) = (read.as_ref().map_or(End::Cut, |end| *end), intake.held().len());
     let is_lost = stop.has_come_to(STOPPED) && is_transient(input);
     match &read {
@@ -121,9 +121,9 @@ pub fn pump(
         Ok(End::Cut) => Counters::add(&counters.incomplete_bytes, left as u64),
         _ => {}
     }
-    let needs = lane.end_needs();
+    let needs = inlet.end_needs();
     let room = if needs > 0 { window.reserve_blocking(needs).ok() } else { None };
-    let ended = lane.end(end, left, room);
+    let ended = inlet.end(end, left, room);
     match read {
         Ok(End::Cut) => ended.and(Err(Error::Cut)),
         Ok(_) => ended,
@@ -133,7 +133,7 @@ pub fn pump(
 
 fn read(
     input: &mut (impl Read + AsFd),
-    lane: &mut dyn Lane,
+    inlet: &mut dyn Inlet,
     window: &Arc<Window<Message>>,
     stop: &Stop,
     intake: &mut Intake,
@@ -144,15 +144,15 @@ fn read(
     loop {
         let needed = loop {
             let held = intake.held();
-            match lane.next(held, ended)? {
+            match inlet.next(held, ended)? {
                 Next::More(needed) => break needed,
                 Next::Aside(len) => {
-                    lane.aside(&held[..len])?;
+                    inlet.aside(&held[..len])?;
                     intake.take(len);
                 }
                 Next::Unit { len, needs } => {
                     let room = window.reserve_blocking(needs)?;
-                    lane.put(&held[..len], room)?;
+                    inlet.put(&held[..len], room)?;
                     intake.take(len);
                 }
             }

@@ -9,7 +9,7 @@ use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
 use super::split::{Split, Whole};
-use super::{Counters, Error, Lane, Next};
+use super::{Counters, Error, Inlet, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
 use crate::lock::lock;
 use crate::message::Message;
@@ -25,7 +25,7 @@ pub struct Rotation {
     pub seconds: Option<u64>,
 }
 
-/// Makes lanes, whose frames go into one stream in the order in which they were put.
+/// Makes inlets, whose frames go into one stream in the order in which they were put.
 pub struct Sealing {
     state: Mutex<State>,
     pub(super) queue: Arc<Queue>,
@@ -43,7 +43,7 @@ struct State {
     stream: Option<Stream>,
     /// Streams that have begun.
     streams: u64,
-    lanes: BTreeMap<u64, Place>,
+    inlets: BTreeMap<u64, Place>,
     /// What goes out in front of the next message.
     before: Vec<Piece>,
     ended: bool,
@@ -55,7 +55,7 @@ struct Stream {
     since: Instant,
 }
 
-/// Where a lane is.
+/// Where an inlet is.
 #[derive(Clone, Copy)]
 enum Place {
     /// Not in this stream.
@@ -68,12 +68,12 @@ enum Place {
 pub(super) enum Piece {
     /// The header of a stream, which is numbered from 1.
     Header { stream: u64, bytes: Vec<u8> },
-    /// A lane enters the stream as this part of its connection.
-    Open { lane: u64, part: Previous, bytes: Vec<u8> },
-    /// A lane goes on under its next key.
+    /// An inlet enters the stream as this part of its connection.
+    Open { inlet: u64, part: Previous, bytes: Vec<u8> },
+    /// An inlet goes on under its next key.
     Rekey { bytes: Vec<u8> },
-    /// A lane leaves the stream.
-    End { lane: u64, end: End, bytes: Vec<u8> },
+    /// An inlet leaves the stream.
+    End { inlet: u64, end: End, bytes: Vec<u8> },
     /// The stream ends.
     Close { bytes: Vec<u8> },
     /// The stream is over, and another may follow.
@@ -93,10 +93,10 @@ pub(super) struct Queued {
 /// What a message in the window is.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum MessageKind {
-    /// Whole messages of a lane.
-    Data { lane: u64 },
-    /// The end of a lane.
-    End { lane: u64, end: End },
+    /// Whole messages of an inlet.
+    Data { inlet: u64 },
+    /// The end of an inlet.
+    End { inlet: u64, end: End },
     /// The end of a stream.
     Close,
 }
@@ -116,7 +116,7 @@ pub(super) enum NextStep {
 pub(super) struct Restart {
     pub writer: Writer,
     pub header: Vec<u8>,
-    /// The lanes that are open, with their numbers in the new stream and the frames that say so.
+    /// The inlets that are open, with their numbers in the new stream and the frames that say so.
     pub opened: Vec<(u64, u64, Frame)>,
     /// The stream that begins with the next message.
     pub until: u64,
@@ -138,7 +138,7 @@ impl Sealing {
             rotation,
             stream: None,
             streams: 0,
-            lanes: BTreeMap::new(),
+            inlets: BTreeMap::new(),
             before: Vec::new(),
             ended: false,
         };
@@ -162,12 +162,12 @@ impl Sealing {
         *lock(&self.pool) = Some(Arc::clone(pool));
     }
 
-    /// A lane for one more connection.
-    pub fn lane(self: &Arc<Self>) -> Box<dyn Lane> {
+    /// An inlet for one more connection.
+    pub fn inlet(self: &Arc<Self>) -> Box<dyn Inlet> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        lock(&self.state).lanes.insert(number, Place::Outside(None));
+        lock(&self.state).inlets.insert(number, Place::Outside(None));
         let pool = lock(&self.pool).clone();
-        Box::new(SealingLane { sealing: Arc::clone(self), number, pool, scanned: 0, messages: 0 })
+        Box::new(SealingInlet { sealing: Arc::clone(self), number, pool, scanned: 0, messages: 0 })
     }
 
     /// True if the stream has gone on for as long as it may.
@@ -189,7 +189,7 @@ impl Sealing {
         Ok(())
     }
 
-    /// Ends everything. Lanes that are open end as [`End::Stopped`].
+    /// Ends everything. Inlets that are open end as [`End::Stopped`].
     ///
     /// # Errors
     /// [`Error::Frame`], and [`Error::Ended`] the second time.
@@ -198,10 +198,10 @@ impl Sealing {
         if state.ended {
             return Err(Error::Ended);
         }
-        let open: Vec<u64> = state.lanes.keys().copied().collect();
-        for lane in open {
-            if let Some(end) = state.end(lane, End::Stopped, self.split)? {
-                state.put_end(lane, End::Stopped, end)?;
+        let open: Vec<u64> = state.inlets.keys().copied().collect();
+        for inlet in open {
+            if let Some(end) = state.end(inlet, End::Stopped, self.split)? {
+                state.put_end(inlet, End::Stopped, end)?;
             }
         }
         // An empty stream is one that can be opened, too.
@@ -218,7 +218,7 @@ impl Sealing {
 
     /// Replaces a stream that its receiver may not have whole: what is put from now on goes into
     /// the stream after the returned one, to which what is in the window has to be moved. `sent` are
-    /// the last parts of lanes that were sent.
+    /// the last parts of inlets that were sent.
     pub(super) fn restart(
         &self,
         sent: &BTreeMap<u64, Previous>,
@@ -229,13 +229,13 @@ impl Sealing {
             Writer::new(&state.stream_key, &state.key_header, state.ratchet)?;
         state.stream = None;
         let mut opened = Vec::new();
-        for (lane, place) in &mut state.lanes {
+        for (inlet, place) in &mut state.inlets {
             if matches!(place, Place::Outside(None)) {
                 continue;
             }
-            let (number, frame) = writer.open(self.split.framing, sent.get(lane).copied())?;
+            let (number, frame) = writer.open(self.split.framing, sent.get(inlet).copied())?;
             *place = Place::Outside(Some(writer.part(number)));
-            opened.push((*lane, number, frame));
+            opened.push((*inlet, number, frame));
         }
         Ok(Restart { writer, header, opened, until: state.streams + 1 })
     }
@@ -283,9 +283,9 @@ impl State {
         self.stream.as_mut().ok_or(Error::Ended)
     }
 
-    /// The number of a lane in the stream, which it enters if it has not.
-    fn enter(&mut self, lane: u64, split: Split) -> Result<u64, Error> {
-        let place = *self.lanes.get(&lane).ok_or(Error::Ended)?;
+    /// The number of an inlet in the stream, which it enters if it has not.
+    fn enter(&mut self, inlet: u64, split: Split) -> Result<u64, Error> {
+        let place = *self.inlets.get(&inlet).ok_or(Error::Ended)?;
         let previous = match place {
             Place::Inside(number) => return Ok(number),
             Place::Outside(previous) => previous,
@@ -293,33 +293,33 @@ impl State {
         let writer = &mut self.stream()?.writer;
         let (number, open) = writer.open(split.framing, previous)?;
         let part = writer.part(number);
-        self.lanes.insert(lane, Place::Inside(number));
+        self.inlets.insert(inlet, Place::Inside(number));
         let bytes = self.seal(open)?;
-        self.before.push(Piece::Open { lane, part, bytes });
+        self.before.push(Piece::Open { inlet, part, bytes });
         Ok(number)
     }
 
-    /// The frame that ends a lane; none if it never began. One that began in an earlier stream ends
+    /// The frame that ends an inlet; none if it never began. One that began in an earlier stream ends
     /// in this one.
-    fn end(&mut self, lane: u64, end: End, split: Split) -> Result<Option<Frame>, Error> {
-        if matches!(self.lanes.get(&lane), None | Some(Place::Outside(None))) {
-            self.lanes.remove(&lane);
+    fn end(&mut self, inlet: u64, end: End, split: Split) -> Result<Option<Frame>, Error> {
+        if matches!(self.inlets.get(&inlet), None | Some(Place::Outside(None))) {
+            self.inlets.remove(&inlet);
             return Ok(None);
         }
-        let number = self.enter(lane, split)?;
-        self.lanes.remove(&lane);
+        let number = self.enter(inlet, split)?;
+        self.inlets.remove(&inlet);
         Ok(Some(self.stream()?.writer.end(number, end).0))
     }
 
-    /// Lets all lanes leave the stream, to go on in the next, and gives the frame that closes it.
+    /// Lets all inlets leave the stream, to go on in the next, and gives the frame that closes it.
     fn leave(&mut self) -> Result<Option<Frame>, Error> {
         let Some(mut stream) = self.stream.take() else { return Ok(None) };
-        for (lane, place) in &mut self.lanes {
+        for (inlet, place) in &mut self.inlets {
             if let Place::Inside(number) = *place {
                 let (mut frame, previous) = stream.writer.end(number, End::Continued);
                 frame.seal()?;
-                let (lane, bytes) = (*lane, frame.bytes().to_vec());
-                self.before.push(Piece::End { lane, end: End::Continued, bytes });
+                let (inlet, bytes) = (*inlet, frame.bytes().to_vec());
+                self.before.push(Piece::End { inlet, end: End::Continued, bytes });
                 *place = Place::Outside(Some(previous));
             }
         }
@@ -335,10 +335,10 @@ impl State {
         Ok(frame.bytes().to_vec())
     }
 
-    /// Puts the end of a lane in front of the next message.
-    fn put_end(&mut self, lane: u64, end: End, frame: Frame) -> Result<(), Error> {
+    /// Puts the end of an inlet in front of the next message.
+    fn put_end(&mut self, inlet: u64, end: End, frame: Frame) -> Result<(), Error> {
         let bytes = self.seal(frame)?;
-        self.before.push(Piece::End { lane, end, bytes });
+        self.before.push(Piece::End { inlet, end, bytes });
         Ok(())
     }
 
@@ -355,7 +355,7 @@ impl State {
     }
 }
 
-struct SealingLane {
+struct SealingInlet {
     sealing: Arc<Sealing>,
     number: u64,
     pool: Option<Arc<Pool>>,
@@ -365,7 +365,7 @@ struct SealingLane {
     messages: u64,
 }
 
-impl Lane for SealingLane {
+impl Inlet for SealingInlet {
     fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
         let found = self.sealing.split.whole(bytes, self.scanned.min(bytes.len()), ended)?;
         let Whole { len, messages, needed } = found;
@@ -402,7 +402,7 @@ impl Lane for SealingLane {
             let bytes = state.seal(rekey)?;
             state.before.push(Piece::Rekey { bytes });
         }
-        let what = MessageKind::Data { lane: self.number };
+        let what = MessageKind::Data { inlet: self.number };
         sealing.put(&mut state, data, what, NextStep::More, room);
         drop(state);
         Counters::add(&sealing.counters.messages, self.messages);
@@ -422,12 +422,12 @@ impl Lane for SealingLane {
         let room = room.ok_or(Error::Ended)?;
         // One that sent nothing is a connection, too.
         state.enter(self.number, self.sealing.split)?;
-        let lane = self.number;
-        if let Some(frame) = state.end(lane, end, self.sealing.split)? {
+        let inlet = self.number;
+        if let Some(frame) = state.end(inlet, end, self.sealing.split)? {
             self.sealing.put(
                 &mut state,
                 frame,
-                MessageKind::End { lane, end },
+                MessageKind::End { inlet, end },
                 NextStep::More,
                 room,
             );
