@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use crate::device::{Device, Fault};
 use crate::error::Error;
 use crate::job::{Job, Memory};
-use crate::policy::{Lane, Lines, Load, Migration, Threshold};
+use crate::policy::{Lane, LaneTimes, Load, Migration, Threshold};
 use crate::report::Report;
 use crate::run::run_moved;
 use exchange::{Exchange, exchange};
@@ -66,7 +66,7 @@ mod statistics;
 pub struct Lanes {
     settings: Settings,
     threshold: AtomicU64,
-    lines: OnceLock<Lines>,
+    lines: OnceLock<LaneTimes>,
     open: Arc<dyn Fn() -> Result<Box<dyn Device>, Fault> + Send + Sync>,
     counters: Counters,
     site: Site,
@@ -115,12 +115,12 @@ pub struct Outcome {
     /// True if it was to be the accelerator's, and went to a CPU from the queue.
     pub migrated: bool,
     /// Why the CPU did what was the accelerator's, if that was not by choice.
-    pub covered: Option<Covered>,
+    pub covered: Option<CoverReason>,
 }
 
 /// Why the CPU did a request that was the accelerator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Covered {
+pub enum CoverReason {
     /// The accelerator erred.
     Fault,
     /// The accelerator, or its queue, took too long.
@@ -162,7 +162,7 @@ impl Lanes {
 
     /// Sets what both lanes were measured to take, once: until then a free CPU counts as sooner than
     /// any queue.
-    pub fn set_lines(&self, lines: Lines) {
+    pub fn set_lines(&self, lines: LaneTimes) {
         let _ = self.lines.set(lines);
     }
 
@@ -186,10 +186,10 @@ impl Lanes {
         };
         let site = self.site.here(&self.settings);
         let Some(device) = self.device(site) else {
-            return self.cover(&job, &mut memory, Covered::Absent);
+            return self.cover(&job, &mut memory, CoverReason::Absent);
         };
         let Some(part) = Part::of(&job, &memory, &*device) else {
-            return self.cover(&job, &mut memory, Covered::Unsupported);
+            return self.cover(&job, &mut memory, CoverReason::Unsupported);
         };
         let (place, covered) = self.admitted(site, plain, deadline);
         match (place.lane, covered) {
@@ -258,10 +258,10 @@ impl Lanes {
         &self,
         job: &Job<'_>,
         memory: &mut Memory<'_>,
-        covered: Covered,
+        covered: CoverReason,
     ) -> Result<Outcome, Error> {
         match covered {
-            Covered::Unsupported => self.counters.unsupported.add(1),
+            CoverReason::Unsupported => self.counters.unsupported.add(1),
             _ => self.counters.fallbacks.add(1),
         };
         let outcome = self.inline(job, memory, None)?;
@@ -283,7 +283,7 @@ impl Lanes {
         site: &'s Site,
         bytes: u64,
         deadline: Duration,
-    ) -> (Place<'s>, Option<Covered>) {
+    ) -> (Place<'s>, Option<CoverReason>) {
         let place = |lane| Place { lanes: self, site, lane, bytes };
         let arrived = Instant::now();
         let mut state = site.lock();
@@ -291,7 +291,7 @@ impl Lanes {
         self.settle(site, &mut state);
         loop {
             if let Some(placed) = state.queues.placed(ticket) {
-                return (place(placed.lane), placed.abandoned.then_some(Covered::Absent));
+                return (place(placed.lane), placed.abandoned.then_some(CoverReason::Absent));
             }
             let patience = deadline.checked_sub(arrived.elapsed());
             let Some(patience) = patience else {
@@ -300,7 +300,7 @@ impl Lanes {
                 if late {
                     self.counters.timeouts.add(1);
                 }
-                return (place(Lane::Cpu), late.then_some(Covered::Timeout));
+                return (place(Lane::Cpu), late.then_some(CoverReason::Timeout));
             };
             state = site.wait(state, patience);
         }
@@ -331,12 +331,12 @@ impl Lanes {
         }
         self.counters.cpu_requests.add(1);
         let covered = match &found {
-            Exchange { declined: true, .. } => Covered::Unsupported,
-            Exchange { late: true, .. } => Covered::Timeout,
-            _ => Covered::Fault,
+            Exchange { declined: true, .. } => CoverReason::Unsupported,
+            Exchange { late: true, .. } => CoverReason::Timeout,
+            _ => CoverReason::Fault,
         };
         match covered {
-            Covered::Unsupported => self.counters.unsupported.add(1),
+            CoverReason::Unsupported => self.counters.unsupported.add(1),
             _ => self.counters.fallbacks.add(1),
         };
         Ok(Outcome { lane: Lane::Cpu, covered: Some(covered), ..outcome })

@@ -71,10 +71,10 @@ pub use fit::{Fit, fit};
 pub use job::{
     Aad, Cipher, Data, Job, Loaded, Nonces, Operation, Records, Rest, Stores, Transfer, Transform,
 };
-pub use lanes::{Covered, Lanes, Outcome, PathStatistics, Settings, Statistics, device_line};
+pub use lanes::{CoverReason, Lanes, Outcome, PathStatistics, Settings, Statistics, device_line};
 pub use policy::{
-    Accelerator, Backlog, Chosen, Cost, Devices, Doubt, Goal, Lane, Lines, Load, Migration, Move,
-    Plan, Policy, Power, Race, Terms, Threshold, Waiting, sefps_ratio,
+    Accelerator, Backlog, Chosen, ChunkTimes, Cost, Devices, Doubt, Goal, Lane, LaneTimes, Load,
+    Migration, Move, Plan, Policy, Power, Terms, Threshold, Waiting, sefps_ratio,
 };
 pub use processor::Processor;
 pub use profile::{Joules, Profile, Profiles, Residency};

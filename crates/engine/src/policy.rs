@@ -3,8 +3,8 @@
 
 pub use auto::Goal;
 pub use cost::{Cost, Power};
-pub use hybrid::{Race, Terms, sefps_ratio};
-pub use threshold::{Backlog, Lane, Lines, Migration, Move, Threshold, Waiting};
+pub use hybrid::{ChunkTimes, Terms, sefps_ratio};
+pub use threshold::{Backlog, Lane, LaneTimes, Migration, Move, Threshold, Waiting};
 
 mod auto;
 mod cost;

@@ -53,7 +53,7 @@ fn agrees(device: &dyn Device, cipher: Cipher<'_>) -> Result<(), Fault> {
     };
     let failed = |error: Error| Fault(error.to_string());
     job.apply(0, true, &mut expected).map_err(failed)?;
-    let terms = Terms { full: 5, least: 1, slots: 2, may_decline: false, race: None };
+    let terms = Terms { full: 5, least: 1, slots: 2, may_decline: false, times: None };
     let name = device.name().to_owned();
     let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default(), line: None }];
     let run = Run::new(&job, Some(&mut given), CHUNKS, Some(0), seats);

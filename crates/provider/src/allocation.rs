@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use wattlock_crypto::NONCE_LEN;
 use wattlock_crypto::gcm::GcmKey;
 use wattlock_engine::{
-    Cipher, Covered, Data, Engine, Fit, Job, Lane, Lines, Migration, Outcome, Settings, Threshold,
-    device_line, fit,
+    Cipher, CoverReason, Data, Engine, Fit, Job, Lane, LaneTimes, Migration, Outcome, Settings,
+    Threshold, device_line, fit,
 };
 
 use crate::device::Wanted;
@@ -197,7 +197,7 @@ impl Accelerator {
     fn measure(&self, accelerator: Option<Fit>) {
         let lines = cpu_line().zip(accelerator);
         if let Some((cpu, accelerator)) = lines {
-            self.engine.lanes().set_lines(Lines { cpu, accelerator });
+            self.engine.lanes().set_lines(LaneTimes { cpu, accelerator });
         }
         if !self.is_auto {
             return;
@@ -213,10 +213,10 @@ impl Accelerator {
         count_lane(outcome.lane, request);
         if let Some(covered) = outcome.covered {
             let event = match covered {
-                Covered::Fault => Event::Fault,
-                Covered::Timeout => Event::Timeout,
-                Covered::Absent => Event::Absent,
-                Covered::Unsupported => Event::Unsupported,
+                CoverReason::Fault => Event::Fault,
+                CoverReason::Timeout => Event::Timeout,
+                CoverReason::Absent => Event::Absent,
+                CoverReason::Unsupported => Event::Unsupported,
             };
             count_event(event, 1);
         }

@@ -40,7 +40,7 @@ pub(super) fn exchange(
 ) -> Result<Exchange, Error> {
     let chunks = slots.len().div_ceil(job.slot_len().max(1)).max(1);
     let full = chunks as u64;
-    let terms = Terms { full, least: full, slots: 1, may_decline: false, race: None };
+    let terms = Terms { full, least: full, slots: 1, may_decline: false, times: None };
     let name = device.name().to_owned();
     let seats = vec![Seat { name, terms, workers: 1, progress: Progress::default(), line: None }];
     let started = Instant::now();

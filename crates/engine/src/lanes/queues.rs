@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::policy::{Backlog, Lane, Lines, Migration, Threshold, Waiting};
+use crate::policy::{Backlog, Lane, LaneTimes, Migration, Threshold, Waiting};
 
 /// The lanes of one process.
 pub(super) struct Queues {
@@ -26,7 +26,7 @@ pub(super) struct Placed {
 pub(super) struct Rule<'a> {
     pub migration: Migration,
     pub threshold: Threshold,
-    pub lines: Option<&'a Lines>,
+    pub lines: Option<&'a LaneTimes>,
 }
 
 /// How many requests changed queues.

@@ -43,12 +43,12 @@ pub struct Terms {
     /// True if the CPU does the rest, so that the accelerator may leave it.
     pub may_decline: bool,
     /// How fast both are, if that was measured.
-    pub race: Option<Race>,
+    pub times: Option<ChunkTimes>,
 }
 
 /// How long an accelerator and the CPU take for a chunk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Race {
+pub struct ChunkTimes {
     /// What the accelerator takes before its first chunk.
     pub startup: Duration,
     /// What it takes for each after that, in seconds.
@@ -70,13 +70,13 @@ impl Terms {
         let smallest = if load.in_order { LEAST } else { SMALLEST };
         let suits = load.bytes.map_or(smallest, |bytes| bytes / (8 * slots));
         let chunks = |bytes: u64| (bytes / load.slot_len as u64).max(1);
-        let race = accelerator.cost.as_ref().zip(cpu).map(|(accelerator, cpu)| Race {
+        let times = accelerator.cost.as_ref().zip(cpu).map(|(accelerator, cpu)| ChunkTimes {
             startup: accelerator.startup,
             accelerator_s: load.chunk_len as f64 / accelerator.bytes_per_second,
             cpu_s: load.chunk_len as f64 / cpu.bytes_per_second,
         });
         let full = chunks(suits.clamp(smallest, largest));
-        Self { full, least: chunks(LEAST).min(full), slots, may_decline, race }
+        Self { full, least: chunks(LEAST).min(full), slots, may_decline, times }
     }
 
     /// Chunks of the next piece when `left` are left (`None`: unknown) and the accelerator has
@@ -88,7 +88,7 @@ impl Terms {
     /// smaller than the smallest piece.
     pub fn wanted(&self, left: Option<u64>, in_flight: u64) -> Option<u64> {
         let Some(left) = left else { return Some(self.full) };
-        let least = self.race.map_or(0, |race| race.hiding_startup(self.slots));
+        let least = self.times.map_or(0, |times| times.hiding_startup(self.slots));
         let least = least.clamp(self.least, self.full);
         let wanted = (left / (2 * self.slots)).clamp(least, self.full).min(left);
         if wanted == 0 {
@@ -97,13 +97,13 @@ impl Terms {
         if !self.may_decline {
             return Some(wanted);
         }
-        let Some(race) = self.race else { return (wanted >= self.least).then_some(wanted) };
-        let wanted = wanted.min(race.fair(left, in_flight).max(self.least));
-        (wanted <= race.in_time(left, in_flight)).then_some(wanted)
+        let Some(times) = self.times else { return (wanted >= self.least).then_some(wanted) };
+        let wanted = wanted.min(times.fair(left, in_flight).max(self.least));
+        (wanted <= times.in_time(left, in_flight)).then_some(wanted)
     }
 }
 
-impl Race {
+impl ChunkTimes {
     /// The least chunks of a piece for which an accelerator with `slots` pieces in flight never
     /// idles.
     fn hiding_startup(&self, slots: u64) -> u64 {
@@ -273,12 +273,12 @@ mod tests {
             (5000, 0.1, 1000, 0, None),
         ];
         for (startup, accelerator_ms, left, in_flight, wanted) in table {
-            let race = Race {
+            let times = ChunkTimes {
                 startup: Duration::from_millis(startup),
                 accelerator_s: accelerator_ms / 1e3,
                 cpu_s: 1e-3,
             };
-            let terms = Terms { race: Some(race), ..terms(Some(1 << 20), false, 4) };
+            let terms = Terms { times: Some(times), ..terms(Some(1 << 20), false, 4) };
             let said = format!("{startup} {accelerator_ms} {left} {in_flight}");
             assert_eq!(terms.wanted(Some(left), in_flight), wanted, "{said}");
         }

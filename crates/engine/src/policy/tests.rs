@@ -137,7 +137,7 @@ fn the_plan_of_what_was_measured() {
     for (goal, bytes, policy, doubt) in table {
         let plan = Policy::Auto { goal }.plan(&load(Some(bytes), SLOT), &devices);
         assert_eq!(plan.chosen, Chosen { policy, doubt }, "{goal:?} {bytes}");
-        assert_eq!(plan.terms.iter().any(|terms| terms.race.is_some()), policy == Policy::Hybrid);
+        assert_eq!(plan.terms.iter().any(|terms| terms.times.is_some()), policy == Policy::Hybrid);
     }
 }
 

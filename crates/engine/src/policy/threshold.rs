@@ -68,7 +68,7 @@ impl Threshold {
     /// [`Threshold::crossing`] of the measured profiles of the CPU and of the accelerator of that
     /// name; `None` if one of them was not measured.
     pub fn measured(profiles: &Profiles, accelerator: &str, case: Case) -> Option<Self> {
-        let lines = Lines::measured(profiles, accelerator, case)?;
+        let lines = LaneTimes::measured(profiles, accelerator, case)?;
         Some(Self::crossing(&lines.cpu, &lines.accelerator))
     }
 }
@@ -125,14 +125,14 @@ impl Backlog<'_> {
 
 /// What both lanes take for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lines {
+pub struct LaneTimes {
     /// One CPU worker.
     pub cpu: Fit,
     /// The accelerator, alone on its way.
     pub accelerator: Fit,
 }
 
-impl Lines {
+impl LaneTimes {
     /// Those of the measured profiles; `None` if one was not measured.
     pub fn measured(profiles: &Profiles, accelerator: &str, case: Case) -> Option<Self> {
         let line = |device: &str| {
@@ -173,7 +173,7 @@ impl Migration {
     pub fn next(
         self,
         threshold: Threshold,
-        lines: Option<&Lines>,
+        lines: Option<&LaneTimes>,
         cpu: &Backlog<'_>,
         accelerator: &Backlog<'_>,
     ) -> Option<Move> {
@@ -198,7 +198,7 @@ impl Migration {
 
 /// The place in the accelerator's queue of the request that gains most on a free CPU; the last of
 /// those that gain the same, for it has the most before it.
-fn most_gain(lines: Option<&Lines>, accelerator: &Backlog<'_>) -> Option<usize> {
+fn most_gain(lines: Option<&LaneTimes>, accelerator: &Backlog<'_>) -> Option<usize> {
     let Some(lines) = lines else { return accelerator.waiting.len().checked_sub(1) };
     let mut ahead = accelerator.in_flight_bytes;
     let mut best: Option<(usize, Duration)> = None;

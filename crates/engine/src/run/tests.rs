@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::crypto::{AesKernel, AesKey};
 use crate::job::Cipher;
-use crate::policy::Race;
+use crate::policy::ChunkTimes;
 
 const CHUNK: usize = 16;
 
@@ -14,7 +14,7 @@ fn seat(terms: Terms) -> Seat {
 }
 
 fn terms(full: u64, may_decline: bool) -> Terms {
-    Terms { full, least: 2, slots: 2, may_decline, race: None }
+    Terms { full, least: 2, slots: 2, may_decline, times: None }
 }
 
 /// Lets `work` take from a run over `chunks` chunks, whose CPU takes three at a time.
@@ -84,8 +84,8 @@ fn each_side_keeps_to_its_share_until_the_other_leaves() {
 
 #[test]
 fn what_is_in_flight_counts_against_an_accelerator() {
-    let race = Race { startup: Duration::ZERO, accelerator_s: 1.0, cpu_s: 0.1 };
-    with_run(100, None, Terms { race: Some(race), ..terms(20, true) }, |run| {
+    let times = ChunkTimes { startup: Duration::ZERO, accelerator_s: 1.0, cpu_s: 0.1 };
+    with_run(100, None, Terms { times: Some(times), ..terms(20, true) }, |run| {
         let (_, chunks, first) = take(run, None).unwrap();
         assert_eq!(chunks, 9, "as many as it does while the CPU does ninety");
         assert!(take(run, None).is_none(), "the CPU does the others sooner");

@@ -11,7 +11,7 @@ use super::*;
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     cpu_workers: usize,
-    lines: Lines,
+    lines: LaneTimes,
     slots: usize,
 }
 
@@ -173,7 +173,7 @@ fn paper() -> Machine {
         bytes_per_second,
         spread: 0.0,
     };
-    let lines = Lines { cpu: fit(60, 6.04e9 / 16.0), accelerator: fit(28_800, 6.07e9) };
+    let lines = LaneTimes { cpu: fit(60, 6.04e9 / 16.0), accelerator: fit(28_800, 6.07e9) };
     Machine { cpu_workers: 16, lines, slots: 16 }
 }
 
@@ -251,7 +251,7 @@ fn machines() -> impl Strategy<Value = Machine> {
             };
             let startup = Duration::from_secs_f64(10f64.powf(startup));
             let lines =
-                Lines { cpu: fit(Duration::ZERO, cpu), accelerator: fit(startup, accelerator) };
+                LaneTimes { cpu: fit(Duration::ZERO, cpu), accelerator: fit(startup, accelerator) };
             Machine { cpu_workers, lines, slots }
         },
     )

@@ -131,7 +131,7 @@ fn only_who_gains_goes_to_a_free_cpu() {
         let waiting = queue(waiting);
         let lanes = Backlog { waiting: &waiting, in_flight: 1, in_flight_bytes, capacity: 1 };
         let cpu = backlog(&[], 0, 1);
-        let lines = Lines { cpu: one_gb, accelerator };
+        let lines = LaneTimes { cpu: one_gb, accelerator };
         let found = Migration::Sooner.next(Threshold::PAPER, Some(&lines), &cpu, &lanes);
         assert_eq!(found.map(|m| m.index), expected, "{waiting:?} behind {in_flight_bytes}");
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Aad, Cipher, Covered, Data, Device, Engine, Error, Fault, Job, Lane, Migration, Nonces,
+    Aad, Cipher, CoverReason, Data, Device, Engine, Error, Fault, Job, Lane, Migration, Nonces,
     Operation, Run, Settings, Simulated, Stop, Tally, Threshold, Transform,
 };
 use wattlock_testing::wait_until;
@@ -55,8 +55,8 @@ fn after_failures_in_a_row_it_is_left_alone() {
     let request = Request { kind: 1, records: 2, record_len: 1024 };
     let found: Vec<_> = (0..8).map(|_| right(&engine, &keys, &request)).collect();
     let covered: Vec<_> = found.iter().map(|outcome| outcome.covered).collect();
-    let fault = Some(Covered::Fault);
-    let absent = Some(Covered::Absent);
+    let fault = Some(CoverReason::Fault);
+    let absent = Some(CoverReason::Absent);
     assert_eq!(covered, [None, None, fault, fault, fault, absent, absent, absent]);
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (3, 1, 6));
@@ -79,8 +79,8 @@ fn after_its_rest_it_is_opened_anew() {
     let keys = Keys::new();
     let request = Request { kind: 3, records: 1, record_len: 5000 };
     let covered: Vec<_> = (0..6).map(|_| right(&engine, &keys, &request).covered).collect();
-    let fault = Some(Covered::Fault);
-    assert_eq!(covered, [fault, fault, fault, Some(Covered::Absent), None, None]);
+    let fault = Some(CoverReason::Fault);
+    assert_eq!(covered, [fault, fault, fault, Some(CoverReason::Absent), None, None]);
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.faults, statistics.rests, statistics.fallbacks), (4, 2, 4));
     assert_eq!(statistics.last_fault.as_deref(), Some("the device fell off the bus"));
@@ -97,8 +97,8 @@ fn an_accelerator_that_stalls_is_covered() {
     let limit = Duration::from_millis(1);
     let run = |_| right_within(limit, &engine, &keys, &request).covered;
     let covered: Vec<_> = (0..4).map(run).collect();
-    let timeout = Some(Covered::Timeout);
-    let absent = Some(Covered::Absent);
+    let timeout = Some(CoverReason::Timeout);
+    let absent = Some(CoverReason::Absent);
     assert_eq!(covered, [timeout, timeout, absent, absent]);
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.timeouts, statistics.faults, statistics.rests), (2, 0, 1));
@@ -145,7 +145,7 @@ fn a_device_that_dies_in_the_middle_of_a_request() {
     let keys = Keys::new();
     let request = Request { kind: 1, records: 9, record_len: 1024 };
     let outcome = right(&engine, &keys, &request);
-    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Fault)));
+    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(CoverReason::Fault)));
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.accelerator.bytes, statistics.cpu.bytes), (2048, 7168));
     assert_eq!((statistics.accelerator.requests, statistics.cpu.requests), (0, 1));
@@ -162,7 +162,7 @@ fn a_device_that_forgets_the_rest() {
     });
     let keys = Keys::new();
     let outcome = right(&engine, &keys, &Request { kind: 1, records: 9, record_len: 1024 });
-    assert_eq!(outcome.covered, Some(Covered::Fault));
+    assert_eq!(outcome.covered, Some(CoverReason::Fault));
     assert_eq!(
         engine.lanes().statistics().last_fault.as_deref(),
         Some("it stopped after 2048 bytes")
@@ -175,7 +175,7 @@ fn a_device_that_takes_nothing_is_not_for_such_work_and_does_not_rest() {
     let keys = Keys::new();
     for _ in 0..5 {
         let outcome = right(&engine, &keys, &Request { kind: 0, records: 9, record_len: 1024 });
-        assert_eq!(outcome.covered, Some(Covered::Unsupported));
+        assert_eq!(outcome.covered, Some(CoverReason::Unsupported));
     }
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.unsupported, statistics.faults, statistics.rests), (5, 0, 0));
@@ -196,12 +196,12 @@ fn no_request_waits_for_a_device_that_opens_in_the_background() {
     let keys = Keys::new();
     let request = Request { kind: 1, records: 2, record_len: 1024 };
     let covered = || right(&engine, &keys, &request).covered;
-    assert_eq!(covered(), Some(Covered::Absent));
+    assert_eq!(covered(), Some(CoverReason::Absent));
     asked.recv_timeout(Duration::from_secs(60)).expect("it is being opened");
     // It is being opened, and would never be while a request waited for it.
-    assert_eq!(covered(), Some(Covered::Absent));
+    assert_eq!(covered(), Some(CoverReason::Absent));
     drop(open);
-    wait_until("it is used", || covered() != Some(Covered::Absent));
+    wait_until("it is used", || covered() != Some(CoverReason::Absent));
     assert_eq!(engine.lanes().statistics().faults, 0);
     assert!(engine.lanes().statistics().device.is_some());
 }
@@ -216,7 +216,7 @@ fn a_thread_that_panics_while_it_opens_is_a_fault() {
     while engine.lanes().statistics().rests == 0 {
         assert!(Instant::now() < deadline, "it does not rest");
         let request = Request { kind: 1, records: 2, record_len: 1024 };
-        assert_eq!(right(&engine, &keys, &request).covered, Some(Covered::Absent));
+        assert_eq!(right(&engine, &keys, &request).covered, Some(CoverReason::Absent));
     }
     let said = engine.lanes().statistics().last_fault.unwrap();
     assert!(said.contains("panicked"), "{said}");
@@ -227,7 +227,7 @@ fn work_that_a_device_cannot_do_goes_to_the_cpu() {
     let engine = own(|_, _| Err(Stop::Fault(Fault("not asked".into()))));
     let keys = Keys::new();
     let outcome = right(&engine, &keys, &Request { kind: 3, records: 1, record_len: 1000 });
-    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Unsupported)));
+    assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(CoverReason::Unsupported)));
     let statistics = engine.lanes().statistics();
     assert_eq!((statistics.unsupported, statistics.fallbacks, statistics.faults), (1, 0, 0));
 }
@@ -280,8 +280,8 @@ fn requests_that_wait_for_a_failing_accelerator_go_on_at_once() {
         let second = scope.spawn(move || right(engine, keys, &request));
         until(engine, |statistics| statistics.waiting_for_accelerator == 1);
         let_go.send(()).unwrap();
-        assert_eq!(first.join().unwrap().covered, Some(Covered::Fault));
-        assert_eq!(second.join().unwrap().covered, Some(Covered::Absent));
+        assert_eq!(first.join().unwrap().covered, Some(CoverReason::Fault));
+        assert_eq!(second.join().unwrap().covered, Some(CoverReason::Absent));
     });
     adds_up(&engine.lanes().statistics(), 2, 2 * 2 * 1040);
 }
@@ -317,6 +317,6 @@ fn without_an_accelerator() {
     engine.lanes().set_threshold(Threshold(0));
     let request = Request { kind: 0, records: 2, record_len: 1024 };
     let outcome = right(&engine, &Keys::new(), &request);
-    assert_eq!(outcome.covered, Some(Covered::Absent));
+    assert_eq!(outcome.covered, Some(CoverReason::Absent));
     assert_eq!(engine.lanes().statistics().last_fault.as_deref(), Some("there is no accelerator"));
 }

@@ -3,8 +3,8 @@
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey};
 use wattlock_engine::fake::Fake;
 use wattlock_engine::{
-    Aad, Cipher, Covered, Data, Engine, Job, Lane, Migration, Nonces, Operation, Outcome, Records,
-    Rest, Transform,
+    Aad, Cipher, CoverReason, Data, Engine, Job, Lane, Migration, Nonces, Operation, Outcome,
+    Records, Rest, Transform,
 };
 
 use super::{HOUR, pattern, settings};
@@ -38,7 +38,7 @@ fn additional_data_gets_into_tags_that_were_made_without() {
         assert_eq!((outcome.lane, outcome.covered), (Lane::Accelerator, None));
         assert_eq!(outcome.bytes, (3000 + last + 4 * 16) as u64);
         let outcome = seal(&with(|_| false), &key, &input, &mut by_cpu);
-        assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Unsupported)));
+        assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(CoverReason::Unsupported)));
         assert!(by_device == by_cpu, "a last record of {last} bytes");
         assert!(by_device.chunks(1029).all(|place| place[..13] == [0xee; 13]));
     }
@@ -59,7 +59,7 @@ fn what_was_sealed_with_additional_data_is_opened_by_the_cpu() {
         engine.run_in_time(Job { cipher, chunk_len: 100, data, deadline: Some(HOUR) }).unwrap()
     };
     assert_eq!(run(Operation::Seal).lane, Lane::Accelerator);
-    assert_eq!(run(Operation::Open).covered, Some(Covered::Unsupported));
+    assert_eq!(run(Operation::Open).covered, Some(CoverReason::Unsupported));
     assert!(slots.chunks(116).all(|slot| slot[..100] == [5; 100]));
 }
 

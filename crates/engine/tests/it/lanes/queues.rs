@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use wattlock_engine::{
-    Cipher, Covered, Data, Engine, Fit, Job, Lane, Lines, Migration, Outcome, Settings, Simulated,
-    Transform,
+    Cipher, CoverReason, Data, Engine, Fit, Job, Lane, LaneTimes, Migration, Outcome, Settings,
+    Simulated, Transform,
 };
 
 use super::{HOUR, Keys, Request, engine, one_slot, quick, right, right_within, settings, until};
@@ -73,7 +73,7 @@ fn a_request_that_waits_migrates_to_a_cpu() {
 fn a_request_that_would_be_later_on_the_cpu_waits() {
     let line = |bytes_per_second| Fit { startup: Duration::ZERO, bytes_per_second, spread: 0.0 };
     let engine = &one_slot(Migration::Sooner, 1);
-    engine.lanes().set_lines(Lines { cpu: line(1e3), accelerator: line(1e9) });
+    engine.lanes().set_lines(LaneTimes { cpu: line(1e3), accelerator: line(1e9) });
     let (held, has_begun, let_go) = Held::new();
     let keys = &Keys::new();
     thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn waiting_in_the_queue_has_a_timeout() {
         let request = Request { kind: 0, records: 2, record_len: 1024 };
         let limit = Duration::from_millis(5);
         let outcome = right_within(limit, engine, &Keys::new(), &request);
-        assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(Covered::Timeout)));
+        assert_eq!((outcome.lane, outcome.covered), (Lane::Cpu, Some(CoverReason::Timeout)));
         let_go.send(()).unwrap();
         first.join().unwrap();
     });
