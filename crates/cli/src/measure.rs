@@ -13,7 +13,7 @@ use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use wait4::Wait4;
-use wattlock_energy::{Idle, Sources, Window};
+use wattlock_energy::{Idle, Metered, Sources};
 use wattlock_file::Shown;
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, FAILURE, UNAVAILABLE, usage};
@@ -30,7 +30,7 @@ struct Run {
     cpu: Duration,
     /// CPU time of the measuring itself, while the command ran.
     own_cpu: Duration,
-    window: Window,
+    window: Metered,
 }
 
 /// How the command ended, when, and with what CPU time.
@@ -139,7 +139,7 @@ fn check_input(runs: u16) -> anyhow::Result<()> {
 }
 
 /// Measures the idle machine, until a signal hurries the report.
-fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Window> {
+fn rest(sources: &mut Sources, seconds: f64, ward: &Ward) -> anyhow::Result<Metered> {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     let wait = || {
         while !ward.is_hurried() {

@@ -3,8 +3,8 @@
 use crate::candidate::Candidate;
 use crate::found::{Found, Status};
 use crate::meter::Extent;
+use crate::metered::Coverage;
 use crate::source::{SOCKETS, Source, Sum};
-use crate::window::Coverage;
 
 /// What is made of the candidates.
 pub(crate) struct Chosen<M> {

@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use crate::amount::Energy;
 use crate::caveat::Caveat;
-use crate::window::{Domain, Window};
+use crate::metered::{Domain, Metered};
 
 /// Two looks at a machine at rest: before the work, and after it.
 #[derive(Clone, Debug)]
 pub struct Idle {
-    before: Window,
-    after: Window,
+    before: Metered,
+    after: Metered,
 }
 
 impl Idle {
     /// Of two windows in which nothing was done.
-    pub fn new(before: Window, after: Window) -> Self {
+    pub fn new(before: Metered, after: Metered) -> Self {
         Self { before, after }
     }
 
     /// What is left of a window without what the machine would have taken at rest.
     #[must_use]
-    pub fn net(&self, window: &Window) -> Window {
+    pub fn net(&self, window: &Metered) -> Metered {
         window.map(|domain| match self.during(window.wall, domain) {
             Some(idle) => domain.energy.clone().above(idle),
             None => Energy::unavailable(Caveat::DomainMissing),
@@ -31,7 +31,7 @@ impl Idle {
     /// What the domain would have taken at rest in `wall`: the mean of both looks, and that they
     /// differ is added to its uncertainty.
     fn during(&self, wall: Duration, domain: &Domain) -> Option<Energy> {
-        let of = |window: &Window| {
+        let of = |window: &Metered| {
             let mut same = window
                 .domains
                 .iter()
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
     use crate::amount::Microjoules;
     use crate::class::Class;
-    use crate::window::Coverage;
+    use crate::metered::Coverage;
 
-    fn window(seconds: u64, joules: f64) -> Window {
+    fn window(seconds: u64, joules: f64) -> Metered {
         let energy = Energy::measured(
             "package-0",
             Microjoules::from_joules(joules),
@@ -65,7 +65,7 @@ mod tests {
         let extent = crate::meter::Extent::Package;
         let domain =
             Domain { name: "package-0".into(), source: "fake", energy, in_sum: true, extent };
-        Window {
+        Metered {
             wall: Duration::from_secs(seconds),
             domains: vec![domain],
             coverage: Coverage::Whole,

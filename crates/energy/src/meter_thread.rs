@@ -15,7 +15,7 @@ use crate::caveat::Caveat;
 use crate::class::Class;
 use crate::error::Error;
 use crate::meter::{Info, Meter};
-use crate::window::{Account, Domain, Moves};
+use crate::metered::{Account, Domain, Moves};
 
 /// A meter on its thread.
 pub(crate) struct MeterThread {

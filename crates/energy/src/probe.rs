@@ -10,9 +10,9 @@ use crate::caveat::Caveat;
 use crate::class::Class;
 use crate::meter::{Extent, Kind};
 use crate::meter_thread::{MeterThread, PATIENCE};
+use crate::metered::{Domain, Moves};
 use crate::obstacle::Obstacle;
 use crate::root::Root;
-use crate::window::{Domain, Moves};
 
 /// Keeps one CPU busy for as long as `time`.
 pub(crate) fn spin(time: Duration) {

@@ -21,10 +21,10 @@ use crate::error::Error;
 use crate::found::{Found, Status};
 use crate::meter::{Extent, Meter};
 use crate::meter_thread::{MeterThread, OpenAccount, PATIENCE};
+use crate::metered::{Coverage, Metered, Moves};
 use crate::probe::{probe, spin};
 use crate::root::Root;
 use crate::source::{Belief, Discover, SOCKETS, Source, Sum};
-use crate::window::{Coverage, Moves, Window};
 
 /// The sources of energy of a machine. Where nothing counts, [`crate::modelled`] is what is left.
 pub struct Sources {
@@ -119,7 +119,7 @@ impl Sources {
     ///
     /// # Errors
     /// That a thread which watches could not be started; then nothing was run.
-    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Window), Error> {
+    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Metered), Error> {
         self.measure_until(work, &|| false)
     }
 
@@ -131,7 +131,7 @@ impl Sources {
         &mut self,
         work: impl FnOnce() -> T,
         hurries: &dyn Fn() -> bool,
-    ) -> Result<(T, Window), Error> {
+    ) -> Result<(T, Metered), Error> {
         let moves = self.moves();
         let started = Instant::now();
         let watches = self.meters.iter_mut().map(|(meter, _)| meter.open(moves, false));
@@ -154,7 +154,7 @@ impl Sources {
         });
         let domains = closed.collect();
         let coverage = self.coverage.clone();
-        Ok((done, Window { wall: started.elapsed(), domains, coverage }))
+        Ok((done, Metered { wall: started.elapsed(), domains, coverage }))
     }
 
     fn moves(&self) -> Moves {

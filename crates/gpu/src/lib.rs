@@ -9,6 +9,7 @@ mod agreement;
 mod check;
 pub mod cuda;
 mod driver_thread;
+mod host_memory;
 mod kernels;
 mod lock;
 pub mod opencl;
@@ -21,7 +22,6 @@ mod self_test;
 mod shim;
 mod task;
 mod timeouts;
-mod window;
 
 pub use driver_thread::left_behind;
 pub use runtime::{Named, Offer, Opened, Opening, Runtime};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, json};
-use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Root, Window};
+use wattlock_energy::{Caveat, Class, Energy, Figure, Idle, Metered, Root};
 use wattlock_file::Shown;
 use wattlock_host::energy::{model, other};
 use wattlock_host::exit::redact_command;
@@ -32,7 +32,7 @@ struct Accounted<'a> {
     run: &'a Run,
     sum: Energy,
     /// Without what the machine takes at rest, where that was looked at.
-    net: Option<Window>,
+    net: Option<Metered>,
     /// Gross and net, where the sum is not known.
     model: Option<(Energy, Energy)>,
 }
@@ -236,11 +236,11 @@ impl Accounted<'_> {
 
     fn entry(&self, bytes: Option<u64>) -> measure::Run {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let by_name = |window: &Window| -> BTreeMap<String, Energy> {
+        let by_name = |window: &Metered| -> BTreeMap<String, Energy> {
             let domains = window.domains.iter();
             domains.map(|domain| (domain.name.clone(), domain.energy.clone())).collect()
         };
-        let net_sum = self.net.as_ref().map(Window::sum);
+        let net_sum = self.net.as_ref().map(Metered::sum);
         let mut figures = Map::new();
         for priced in self.priced() {
             for (_, key, scale, figure) in priced.figures(self.run.wall, bytes) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Class, Energy, Figure, Load, Sources, Tdp, Window, modelled};
+use wattlock_energy::{Class, Energy, Figure, Load, Metered, Sources, Tdp, modelled};
 use wattlock_host::energy;
 use wattlock_host::summary::process_cpu_time;
 
@@ -109,7 +109,7 @@ fn count(shared: &Shared) {
 
 impl Counted {
     /// Adds a window; one in which nothing could be counted leaves the totals as they are.
-    fn add(&mut self, window: &Window) {
+    fn add(&mut self, window: &Metered) {
         let sum = window.sum();
         if sum.class() == Class::Unavailable {
             self.uncounted += window.wall;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Status, Window};
+use wattlock_energy::{Caveat, Class, Energy, Metered, Root, Sources, Status};
 
 /// A machine that is a directory.
 struct Machine(tempfile::TempDir);
@@ -46,12 +46,12 @@ impl Machine {
         found.map(|found| (found.domain.clone(), found.status, found.why.clone())).collect()
     }
 
-    fn measure(&self, work: impl FnOnce()) -> Window {
+    fn measure(&self, work: impl FnOnce()) -> Metered {
         self.sources().measure(work).unwrap().1
     }
 
     /// Measures some work; also how long that took.
-    fn work(&self) -> (Window, Duration) {
+    fn work(&self) -> (Metered, Duration) {
         let mut took = Duration::ZERO;
         let window = self.measure(|| {
             let start = Instant::now();
@@ -64,7 +64,7 @@ impl Machine {
 
 /// The energy of a steady power is time times power. The first and the last sample are taken within
 /// the window, and outside of the work.
-fn is_steady(energy: &Energy, watts: f64, window: &Window, work: Duration) -> bool {
+fn is_steady(energy: &Energy, watts: f64, window: &Metered, work: Duration) -> bool {
     let truth = watts * window.wall.as_secs_f64();
     let best = energy.best().unwrap().joules();
     let (lo, hi) = energy.interval().unwrap();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use wattlock_energy::{Caveat, Class, External, Found, Root, Sources, Status, Window};
+use wattlock_energy::{Caveat, Class, External, Found, Metered, Root, Sources, Status};
 use wattlock_testing::{wait_for, wait_until};
 
 /// A machine without any other meter.
@@ -47,13 +47,13 @@ impl Machine {
     }
 }
 
-fn measure(sources: &mut Sources, work: impl FnOnce()) -> Window {
+fn measure(sources: &mut Sources, work: impl FnOnce()) -> Metered {
     sources.measure(work).unwrap().1
 }
 
 /// Whether the energy is that of a steady power. The window is a little longer than the time
 /// between its samples.
-fn is_steady(window: &Window, watts: f64) -> bool {
+fn is_steady(window: &Metered, watts: f64) -> bool {
     let energy = window.sum();
     let truth = watts * window.wall.as_secs_f64();
     let best = energy.best().unwrap().joules();

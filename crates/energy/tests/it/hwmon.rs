@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Caveat, Class, Energy, Root, Sources, Window};
+use wattlock_energy::{Caveat, Class, Energy, Metered, Root, Sources};
 use wattlock_testing::Watched;
 
 /// A machine that is a directory.
@@ -42,12 +42,12 @@ impl Machine {
         hwmon.map(|found| (found.domain.clone(), found.status.name())).collect()
     }
 
-    fn measure(&self, work: impl FnOnce()) -> Window {
+    fn measure(&self, work: impl FnOnce()) -> Metered {
         self.sources().measure(work).unwrap().1
     }
 
     /// Measures until a sensor has been read twice more; also how long that took.
-    fn sample(&self, sensor: &str) -> (Window, Duration) {
+    fn sample(&self, sensor: &str) -> (Metered, Duration) {
         let sensor = self.file(sensor);
         let mut took = Duration::ZERO;
         let window = self.measure(|| {
@@ -67,7 +67,7 @@ impl Machine {
 
 /// The energy of a steady power is time times power. The first and the last sample are taken within
 /// the window, and outside of the work.
-fn is_steady(energy: &Energy, watts: f64, window: &Window, work: Duration) -> bool {
+fn is_steady(energy: &Energy, watts: f64, window: &Metered, work: Duration) -> bool {
     let truth = watts * window.wall.as_secs_f64();
     let best = energy.best().unwrap().joules();
     let (lo, hi) = energy.interval().unwrap();

@@ -9,18 +9,18 @@ mod refusals;
 use std::time::{Duration, Instant};
 
 use wattlock_energy::{
-    Caveat, Class, Domain, Gpu, Microjoules, Root, Sources, Status, Watts, Window,
+    Caveat, Class, Domain, Gpu, Metered, Microjoules, Root, Sources, Status, Watts,
 };
 
 use wattlock_testing::wait_until;
 
 use machine::{Machine, UUID};
 
-fn gpu(window: &Window) -> &Domain {
+fn gpu(window: &Metered) -> &Domain {
     window.domains.iter().find(|domain| domain.source == "nvml").unwrap()
 }
 
-fn has(window: &Window, caveat: Caveat) -> bool {
+fn has(window: &Metered, caveat: Caveat) -> bool {
     window.sum().caveats().any(|found| found == caveat)
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use wattlock_energy::{Caveat, Class, Root, Sources, Status, Window};
+use wattlock_energy::{Caveat, Class, Metered, Root, Sources, Status};
 
 const RANGE: u64 = 262_143_328_850;
 
@@ -38,7 +38,7 @@ impl Machine {
     }
 
     /// Adds to counters while they are measured.
-    fn measure(&self, add: &[(&str, u64)]) -> Window {
+    fn measure(&self, add: &[(&str, u64)]) -> Metered {
         let work = || {
             for (zone, delta) in add {
                 let file = self.file(zone).join("energy_uj");
@@ -56,7 +56,7 @@ impl Machine {
     }
 }
 
-fn best(window: &Window) -> Option<u64> {
+fn best(window: &Metered) -> Option<u64> {
     window.sum().best().map(|best| best.0)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Class, Root, Sources, Window};
+use wattlock_energy::{Class, Metered, Root, Sources};
 use wattlock_engine::Cipher;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_gpu::cuda::{Cuda, Error};
@@ -14,7 +14,7 @@ use crate::results::Results;
 pub fn run(device: &Cuda, len: usize, until: Instant, results: &mut Results) -> Result<(), Error> {
     results.say("\nenergy of the GPU, by its counter");
     let mut sources = Sources::open(&Root::default());
-    let gpu = |window: &Window| {
+    let gpu = |window: &Metered| {
         let mut gpus = window.domains.iter().filter(|domain| domain.source == "nvml");
         // If several GPUs are visible, select ours by name; NVML numbers them as the driver does.
         let index = device.info().index;

@@ -13,20 +13,20 @@ use super::memory::PinnedMemory;
 use super::slot::{CudaSlot, MARGIN, Order, Rows, SIDE_SHARE, SUMS_LEN};
 use crate::check::{ChecksumSeed, Found, ROW, Sums};
 use crate::driver_thread::{Answer, DriverThread};
+use crate::host_memory::HostMemory;
 use crate::piece_output::PieceOutput;
 use crate::pipeline::Slot;
 use crate::task::{BLOCK, Batch, Keys, Task};
 use crate::timeouts::Timeouts;
-use crate::window::Window;
 
 /// One slot of a GPU.
 pub(super) struct CudaHandle {
     thread: DriverThread<CudaSlot>,
     health: Arc<Health>,
     timeouts: Timeouts,
-    staging: Window,
-    side_staging: Window,
-    sums: Option<Window>,
+    staging: HostMemory,
+    side_staging: HostMemory,
+    sums: Option<HostMemory>,
     keys: Option<Arc<Keys>>,
     started: Option<Started>,
 }
@@ -154,7 +154,7 @@ impl Slot for CudaHandle {
         let bytes = unsafe { self.staging.bytes() };
         // SAFETY: as above.
         let sides = unsafe { self.side_staging.bytes() };
-        let table = |sums: &Window, at: usize, rows: usize| {
+        let table = |sums: &HostMemory, at: usize, rows: usize| {
             // SAFETY: as above.
             let bytes = unsafe { sums.bytes() };
             let words = bytes[at..][..8 * ROW * rows].as_chunks().0;
@@ -174,9 +174,9 @@ impl Slot for CudaHandle {
 }
 
 /// The bytes of `memory`, which the thread's slot owns as long as it has its thread.
-fn window_of(memory: &mut PinnedMemory) -> Option<Window> {
-    // SAFETY: allocated and initialised until the slot is dropped, and used only by the window.
-    unsafe { Window::new(memory.as_ptr(), memory.len()) }
+fn window_of(memory: &mut PinnedMemory) -> Option<HostMemory> {
+    // SAFETY: allocated and initialised until the slot is dropped, and used only by it.
+    unsafe { HostMemory::new(memory.as_ptr(), memory.len()) }
 }
 
 /// Copied by the CPU while the device fetches the one before.

@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 use super::Error;
 use super::handle::{Argument, Buffer, Context, Event, Kernel, Pinned, Program, Queue, wait};
 use crate::check::{ByteRange, ChecksumSeed, Found, ROW, Sums};
+use crate::host_memory::HostMemory;
 use crate::kernels::{HASH_KEY_WORDS, ROUND_KEY_WORDS, Tables};
 use crate::task::{BLOCK, Batch, Keys, Pass};
-use crate::window::Window;
 
 /// The sizes that a device wants its kernels launched with.
 #[derive(Clone, Copy)]
@@ -124,7 +124,7 @@ impl OpenClSlot {
 
     /// Makes room for `bytes` bytes and `chunks` chunks with IVs, nonces or tags, and lends the
     /// staging memory.
-    pub fn make_room(&mut self, bytes: usize, chunks: usize) -> Result<Window, Error> {
+    pub fn make_room(&mut self, bytes: usize, chunks: usize) -> Result<HostMemory, Error> {
         let mut most_bytes = bytes.next_multiple_of(BLOCK).max(BLOCK);
         let mut most_chunks = chunks.max(1);
         if let Some(memory) = &self.memory {
@@ -153,7 +153,7 @@ impl OpenClSlot {
         let staging = memory.staging.bytes();
         // SAFETY: mapped until the memory is replaced, which only this function does, and then the
         // window is, too.
-        unsafe { Window::new(staging.as_mut_ptr(), staging.len()) }.ok_or(Error::Call {
+        unsafe { HostMemory::new(staging.as_mut_ptr(), staging.len()) }.ok_or(Error::Call {
             call: "clEnqueueMapBuffer",
             name: "no address".into(),
             code: 0,

@@ -9,11 +9,11 @@ use super::list::does_not_answer;
 use super::slot::{Finished, OpenClSlot, Order, Phases};
 use crate::check::{ChecksumSeed, Sums};
 use crate::driver_thread::{Answer, DriverThread, Unanswered};
+use crate::host_memory::HostMemory;
 use crate::piece_output::PieceOutput;
 use crate::pipeline::Slot;
 use crate::task::{BLOCK, Batch, Keys, Task};
 use crate::timeouts::Timeouts;
-use crate::window::Window;
 
 /// One slot of a device, whose slots share a thread: PoCL 3.1 is not to be called by two.
 pub(super) struct OpenClHandle {
@@ -21,7 +21,7 @@ pub(super) struct OpenClHandle {
     index: usize,
     health: Arc<Health>,
     timeouts: Timeouts,
-    staging: Option<Window>,
+    staging: Option<HostMemory>,
     /// Chunks that there is room for.
     chunks: usize,
     keys: Option<Arc<Keys>>,

@@ -9,7 +9,7 @@ use std::process::Command;
 use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
-use wattlock_energy::Window;
+use wattlock_energy::Metered;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::human;
@@ -312,7 +312,7 @@ impl<'a> Bench<'a> {
 }
 
 /// What something cost, and what the meters saw of it.
-type Watched = (Cost, Option<Window>);
+type Watched = (Cost, Option<Metered>);
 
 fn watched(
     lab: &mut Lab<'_>,

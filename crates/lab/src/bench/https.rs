@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use wattlock_energy::Window;
+use wattlock_energy::Metered;
 use wattlock_engine::Fault;
 use wattlock_gpu::Named;
 use wattlock_host::exit::{Ended, unavailable};
@@ -240,7 +240,7 @@ struct Turn {
     requests: u64,
     wall_ns: u64,
     cpu_ns: u64,
-    window: Option<Window>,
+    window: Option<Metered>,
 }
 
 impl Bench<'_> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wattlock_energy::{Energy, Idle, Window};
+use wattlock_energy::{Energy, Idle, Metered};
 use wattlock_host::energy::model;
 use wattlock_report::results::{Joules, Row, Sample};
 
@@ -11,11 +11,11 @@ use crate::args;
 /// Windows in which one contender did the same, and the bytes of plaintext in each.
 #[derive(Default)]
 pub struct Counted {
-    windows: Vec<(Window, u64)>,
+    windows: Vec<(Metered, u64)>,
 }
 
 impl Counted {
-    pub fn push(&mut self, window: Window, bytes: u64) {
+    pub fn push(&mut self, window: Metered, bytes: u64) {
         self.windows.push((window, bytes));
     }
 

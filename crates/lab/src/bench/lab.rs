@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use wattlock_energy::{Energy, Idle, Sources, Window};
+use wattlock_energy::{Energy, Idle, Metered, Sources};
 use wattlock_host::clocks::{Plan, Step};
 use wattlock_host::energy;
 use wattlock_report::results::{Results, Row};
@@ -106,7 +106,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Runs something that is a window of its own.
-    pub fn watch<T>(&mut self, work: impl FnOnce() -> T) -> anyhow::Result<(T, Option<Window>)> {
+    pub fn watch<T>(&mut self, work: impl FnOnce() -> T) -> anyhow::Result<(T, Option<Metered>)> {
         if !self.counts {
             return Ok((work(), None));
         }
@@ -161,7 +161,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Gives the rows from `first` on their joules: what was counted, or what models say.
-    fn price(&mut self, first: usize, step: &Step, rest: Option<(Window, Window)>) {
+    fn price(&mut self, first: usize, step: &Step, rest: Option<(Metered, Metered)>) {
         let idle = rest.map(|(before, after)| Idle::new(before, after));
         for (index, counted) in self.counted.drain(..) {
             let row = &mut self.results.rows[index];
@@ -174,7 +174,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    fn rest(&mut self) -> anyhow::Result<Option<Window>> {
+    fn rest(&mut self) -> anyhow::Result<Option<Metered>> {
         let length = self.windows.length;
         Ok(self.watch(|| std::thread::sleep(length))?.1)
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use wattlock_energy::Window;
+use wattlock_energy::Metered;
 use wattlock_engine::{Direction, Engine, Policy};
 use wattlock_file::{Input, Progress, Target};
 use wattlock_host::accelerators::{Rule, Selection, is_a_cpu};
@@ -121,7 +121,7 @@ struct Cost {
     cpu_ns: u64,
     hash_ns: u64,
     cipher_ns: u64,
-    window: Option<Window>,
+    window: Option<Metered>,
 }
 
 impl Cost {

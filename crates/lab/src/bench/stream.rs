@@ -346,7 +346,7 @@ impl Bench {
 struct Run {
     wall: Duration,
     cpu: Duration,
-    window: Option<wattlock_energy::Window>,
+    window: Option<wattlock_energy::Metered>,
     messages: u64,
     bytes: u64,
     refusals: u64,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wattlock_energy::Window;
+use wattlock_energy::Metered;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Aad, Cipher as RunCipher, Data, Engine, Job, Nonces, Operation, Policy};
 use wattlock_host::summary::process_cpu_time;
@@ -42,7 +42,7 @@ struct Turn {
     cpu: Duration,
     messages: u64,
     stats: Option<Stats>,
-    window: Option<Window>,
+    window: Option<Metered>,
 }
 
 impl Saturation {

@@ -13,12 +13,12 @@
 
 mod flow;
 mod lanes;
+mod part;
 mod plan;
 mod stages;
 #[cfg(test)]
 mod tests;
 mod variant;
-mod window;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -31,9 +31,9 @@ use wattlock_file::{Attributes, Done, Error, Input, Opened, Progress, Staged, Ta
 
 use crate::study::aes;
 
+pub use part::container_len;
 pub use plan::tasks;
 pub use variant::Variant;
-pub use window::container_len;
 
 /// The name on the command line and in JSON.
 pub const NAME: &str = "sefps";

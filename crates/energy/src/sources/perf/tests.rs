@@ -10,8 +10,8 @@ use crate::caveat::Caveat;
 use crate::choice::choose;
 use crate::class::Class;
 use crate::found::Status;
+use crate::metered::{Account, Coverage, Moves};
 use crate::sources::{SOURCES, Sources};
-use crate::window::{Account, Coverage, Moves};
 
 /// A machine that is a directory; its counters are files of 8 bytes, by event and CPU.
 struct Machine(tempfile::TempDir);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use wattlock_energy::{Found, Root, Sources, Status, Window};
+use wattlock_energy::{Found, Metered, Root, Sources, Status};
 use wattlock_testing::{rust_library, wait_until};
 
 pub const UUID: &str = "GPU-01234567-89ab-cdef-0123-456789abcdef";
@@ -127,7 +127,7 @@ impl Machine {
         found[0].clone()
     }
 
-    pub fn measure(&self, work: impl FnOnce()) -> Window {
+    pub fn measure(&self, work: impl FnOnce()) -> Metered {
         self.sources().measure(work).unwrap().1
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use wait4::Wait4;
-use wattlock_energy::Window;
+use wattlock_energy::Metered;
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Cipher, Data, Engine, Job};
 use wattlock_host::summary::process_cpu_time;
@@ -82,7 +82,7 @@ struct Done {
 
 struct Turn {
     done: Done,
-    window: Option<Window>,
+    window: Option<Metered>,
 }
 
 enum Contender {

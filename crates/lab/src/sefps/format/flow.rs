@@ -13,8 +13,8 @@ use wattlock_file::Error;
 use wattlock_file::Opened;
 use wattlock_file::Progress;
 
+use super::part::FilePart;
 use super::stages::{Back, Crypt, Front};
-use super::window::Window;
 use super::{Made, Sefps, Times, Variant, made};
 
 impl Sefps<'_> {
@@ -29,8 +29,8 @@ impl Sefps<'_> {
     ) -> Result<Made, Error> {
         let crypt = Crypt::new(self, direction)?;
         let window_len = self.variant.window_len(self.engine.threads());
-        // Nothing overlaps in a single window, and threads cost more than it takes; and of a large
-        // window for a small file, most is only cleared.
+        // Nothing overlaps in a single part, and threads cost more than it takes; and of a large
+        // part for a small file, most is only cleared.
         let one_window = opened.known_len().filter(|len| *len < window_len as u64);
         let window_len = one_window.map_or(window_len, |len| window_for(len as usize));
         let mut road = Road {
@@ -53,7 +53,7 @@ impl Sefps<'_> {
     }
 }
 
-/// Bytes of a window that a file of `len` bytes does not fill.
+/// Bytes of a part that a file of `len` bytes does not fill.
 fn window_for(len: usize) -> usize {
     (len + 1).next_multiple_of(AesKey::BLOCK_LEN)
 }
@@ -76,13 +76,13 @@ struct Hash {
 }
 
 impl Hash {
-    /// Takes the next window, and closes the last.
-    fn take(&mut self, direction: Direction, window: &mut Window) -> Result<(), Error> {
+    /// Takes the next part, and closes the last.
+    fn take(&mut self, direction: Direction, part: &mut FilePart) -> Result<(), Error> {
         let started = Instant::now();
-        self.state.update(window.hashed(direction));
-        if window.last {
+        self.state.update(part.hashed(direction));
+        if part.last {
             let digest = std::mem::take(&mut self.state).finish();
-            window.close(direction, digest)?;
+            part.close(direction, digest)?;
         }
         self.time += started.elapsed();
         Ok(())
@@ -93,23 +93,23 @@ impl Road<'_> {
     /// As in the paper: what is read is hashed before it is encrypted, and decrypted before it is
     /// hashed.
     fn in_turn(&mut self, window_len: usize) -> Result<(), Error> {
-        let mut window = Window::new(window_len);
-        while !window.last {
-            self.front.next(self.source, &mut window)?;
-            self.hash.take(self.direction, &mut window)?;
-            self.back.take(self.sink, &mut window)?;
+        let mut part = FilePart::new(window_len);
+        while !part.last {
+            self.front.next(self.source, &mut part)?;
+            self.hash.take(self.direction, &mut part)?;
+            self.back.take(self.sink, &mut part)?;
         }
         Ok(())
     }
 
-    /// All stages at once, each with a window of its own.
+    /// All stages at once, each with a part of its own.
     fn overlapped(&mut self, window_len: usize) -> Result<(), Error> {
         let Self { direction, front, source, hash, back, sink } = self;
         let (to_hash, to_be_hashed) = channel();
         let (to_back, hashed) = channel();
         let (free, empty) = channel();
         for _ in 0..WINDOWS {
-            let _ = free.send(Window::new(window_len));
+            let _ = free.send(FilePart::new(window_len));
         }
         thread::scope(|scope| {
             let front = scope.spawn(move || read(front, *source, &empty, &to_hash));
@@ -131,13 +131,13 @@ const WINDOWS: usize = 4;
 fn read(
     front: &mut Front<'_>,
     source: &mut (dyn Read + Send),
-    empty: &Receiver<Window>,
-    to_hash: &Sender<Window>,
+    empty: &Receiver<FilePart>,
+    to_hash: &Sender<FilePart>,
 ) -> Result<(), Error> {
-    while let Ok(mut window) = empty.recv() {
-        front.next(source, &mut window)?;
-        let last = window.last;
-        if to_hash.send(window).is_err() || last {
+    while let Ok(mut part) = empty.recv() {
+        front.next(source, &mut part)?;
+        let last = part.last;
+        if to_hash.send(part).is_err() || last {
             break;
         }
     }
@@ -147,12 +147,12 @@ fn read(
 fn middle(
     hash: &mut Hash,
     direction: Direction,
-    to_be_hashed: &Receiver<Window>,
-    to_back: &Sender<Window>,
+    to_be_hashed: &Receiver<FilePart>,
+    to_back: &Sender<FilePart>,
 ) -> Result<(), Error> {
-    while let Ok(mut window) = to_be_hashed.recv() {
-        hash.take(direction, &mut window)?;
-        if to_back.send(window).is_err() {
+    while let Ok(mut part) = to_be_hashed.recv() {
+        hash.take(direction, &mut part)?;
+        if to_back.send(part).is_err() {
             break;
         }
     }
@@ -163,12 +163,12 @@ fn middle(
 fn write(
     back: &mut Back<'_>,
     sink: &mut (dyn Write + Send),
-    hashed: Receiver<Window>,
-    free: &Sender<Window>,
+    hashed: Receiver<FilePart>,
+    free: &Sender<FilePart>,
 ) -> Result<(), Error> {
-    for mut window in hashed {
-        back.take(sink, &mut window)?;
-        let _ = free.send(window);
+    for mut part in hashed {
+        back.take(sink, &mut part)?;
+        let _ = free.send(part);
     }
     Ok(())
 }

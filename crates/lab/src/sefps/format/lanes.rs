@@ -14,8 +14,8 @@ use wattlock_file::Target;
 use wattlock_file::Task;
 use wattlock_file::{Input, Opened};
 
+use super::part::FilePart;
 use super::stages::{Back, Crypt, Front};
-use super::window::Window;
 use super::{Made, Mode, Sefps, Times, Variant, made, publish};
 
 /// Bytes that are read of a file at a time: a multiple of SHA3-256's rate of 136 and of AES's block.
@@ -120,7 +120,7 @@ struct Lane<'a> {
     hash: Sha3_256Lane,
     hash_time: Duration,
     back: Back<'a>,
-    window: Window,
+    part: FilePart,
     /// Why it goes no further.
     failed: Option<Error>,
 }
@@ -137,22 +137,22 @@ impl<'a> Lane<'a> {
             hash: Sha3_256Lane::new(),
             hash_time: Duration::ZERO,
             back: Back::new(crypt, &task.output),
-            window: Window::new(LANE_WINDOW),
+            part: FilePart::new(LANE_WINDOW),
             failed: None,
         })
     }
 
     fn read(&mut self) {
-        self.failed = self.front.next(&mut &self.opened.file, &mut self.window).err();
+        self.failed = self.front.next(&mut &self.opened.file, &mut self.part).err();
     }
 
-    /// The last stage, for a window that was hashed.
+    /// The last stage, for a part that was hashed.
     fn write(&mut self, direction: Direction, kernel: KeccakKernel) -> Result<(), Error> {
-        if self.window.last {
+        if self.part.last {
             let digest = std::mem::take(&mut self.hash).finish(kernel);
-            self.window.close(direction, digest)?;
+            self.part.close(direction, digest)?;
         }
-        self.back.take(&mut self.staged.file(), &mut self.window)
+        self.back.take(&mut self.staged.file(), &mut self.part)
     }
 
     fn finish(self) -> Result<Made, Error> {
@@ -168,7 +168,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Takes every lane a window further, and the ended ones out.
+/// Takes every lane a part further, and the ended ones out.
 fn advance<'a>(
     direction: Direction,
     lanes: &mut Vec<Lane<'a>>,
@@ -178,13 +178,13 @@ fn advance<'a>(
     let started = Instant::now();
     let sound = lanes.iter_mut().filter(|lane| lane.failed.is_none());
     let mut data: Vec<_> =
-        sound.map(|lane| (&mut lane.hash, lane.window.hashed(direction))).collect();
+        sound.map(|lane| (&mut lane.hash, lane.part.hashed(direction))).collect();
     update_many(kernel, &mut data);
     let share = started.elapsed() / data.len().max(1) as u32;
     for lane in lanes.iter_mut().filter(|lane| lane.failed.is_none()) {
         lane.hash_time += share;
         lane.failed = lane.write(direction, kernel).err();
     }
-    let ended = lanes.extract_if(.., |lane| lane.window.last || lane.failed.is_some());
+    let ended = lanes.extract_if(.., |lane| lane.part.last || lane.failed.is_some());
     ended.map(|lane| (lane.task, lane.finish())).collect()
 }

@@ -9,7 +9,7 @@ use wattlock_engine::{Data, Direction, Engine, Job, Policy, Report};
 use wattlock_file::Progress;
 use wattlock_file::{Damage, Error};
 
-use super::window::{MAX_TRAILER_LEN, Window};
+use super::part::{FilePart, MAX_TRAILER_LEN};
 use super::{Mode, Sefps};
 use crate::study::aes::{self, How, Work};
 
@@ -116,49 +116,49 @@ impl<'a> Front<'a> {
         Self { crypt, window_len, name, progress, read: 0, offset: 0, held_back, tally }
     }
 
-    /// Reads the next window of `source`. There is always a last one.
+    /// Reads the next part of `source`. There is always a last one.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Damage::Altered`] for what has not the length of a container.
-    pub fn next(&mut self, source: &mut dyn Read, window: &mut Window) -> Result<(), Error> {
-        window.offset = self.offset;
+    pub fn next(&mut self, source: &mut dyn Read, part: &mut FilePart) -> Result<(), Error> {
+        part.offset = self.offset;
         match self.crypt.direction {
             Direction::Encrypt => {
                 let len = self.window_len;
-                window.last = self.fill(source, window, len)? < len;
-                if window.last {
-                    window.pad();
+                part.last = self.fill(source, part, len)? < len;
+                if part.last {
+                    part.pad();
                 }
             }
             Direction::Decrypt => {
                 let len = self.window_len + MAX_TRAILER_LEN;
-                window.last = self.fill(source, window, len)? < len;
-                if !window.last {
-                    self.held_back = window.bytes.split_off(self.window_len);
-                } else if window.bytes.len() < MAX_TRAILER_LEN
-                    || !window.bytes.len().is_multiple_of(AesKey::BLOCK_LEN)
+                part.last = self.fill(source, part, len)? < len;
+                if !part.last {
+                    self.held_back = part.bytes.split_off(self.window_len);
+                } else if part.bytes.len() < MAX_TRAILER_LEN
+                    || !part.bytes.len().is_multiple_of(AesKey::BLOCK_LEN)
                 {
                     return Err(Damage::Altered.into());
                 }
-                self.crypt.apply(window.offset, &mut window.bytes, &mut self.tally)?;
+                self.crypt.apply(part.offset, &mut part.bytes, &mut self.tally)?;
             }
         }
-        self.offset += window.bytes.len() as u64;
+        self.offset += part.bytes.len() as u64;
         Ok(())
     }
 
-    /// Fills `window` up to `len` bytes, less at the end, with what was held back in front.
+    /// Fills `part` up to `len` bytes, less at the end, with what was held back in front.
     fn fill(
         &mut self,
         source: &mut dyn Read,
-        window: &mut Window,
+        part: &mut FilePart,
         len: usize,
     ) -> Result<usize, Error> {
         let mut filled = self.held_back.len();
-        window.bytes.resize(len, 0);
-        window.bytes[..filled].copy_from_slice(&self.held_back);
+        part.bytes.resize(len, 0);
+        part.bytes[..filled].copy_from_slice(&self.held_back);
         while filled < len {
-            match source.read(&mut window.bytes[filled..]) {
+            match source.read(&mut part.bytes[filled..]) {
                 Ok(0) => break,
                 Ok(read) => {
                     filled += read;
@@ -169,7 +169,7 @@ impl<'a> Front<'a> {
                 Err(error) => return Err(Error::io("read", self.name)(error)),
             }
         }
-        window.bytes.truncate(filled);
+        part.bytes.truncate(filled);
         Ok(filled)
     }
 }
@@ -189,16 +189,16 @@ impl<'a> Back<'a> {
         Self { crypt, name, written: 0, tally: Tally::default() }
     }
 
-    /// Takes a window that was hashed, and closed if it is the last.
+    /// Takes a part that was hashed, and closed if it is the last.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn take(&mut self, sink: &mut dyn Write, window: &mut Window) -> Result<(), Error> {
+    pub fn take(&mut self, sink: &mut dyn Write, part: &mut FilePart) -> Result<(), Error> {
         if self.crypt.direction == Direction::Encrypt {
-            self.crypt.apply(window.offset, &mut window.bytes, &mut self.tally)?;
+            self.crypt.apply(part.offset, &mut part.bytes, &mut self.tally)?;
         }
-        sink.write_all(&window.bytes).map_err(Error::io("write", self.name))?;
-        self.written += window.bytes.len() as u64;
+        sink.write_all(&part.bytes).map_err(Error::io("write", self.name))?;
+        self.written += part.bytes.len() as u64;
         Ok(())
     }
 }

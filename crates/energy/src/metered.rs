@@ -11,7 +11,7 @@ use crate::meter::{Extent, Info, Kind, Meter, Reading, Sample};
 
 /// What the meters saw between a beginning and an end.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct Metered {
     /// How long it was.
     pub wall: Duration,
     /// Each domain that was metered.
@@ -49,7 +49,7 @@ pub struct Domain {
     pub(crate) extent: Extent,
 }
 
-impl Window {
+impl Metered {
     /// All domains together. Where some could not be read, the sum of the others, which names those
     /// that are missing; unavailable without a package or the whole platform.
     pub fn sum(&self) -> Energy {
@@ -394,7 +394,7 @@ mod tests {
             domain("package-1", void.clone(), Extent::Package),
         ];
         let mut window =
-            Window { wall: Duration::from_secs(2), domains, coverage: Coverage::Whole };
+            Metered { wall: Duration::from_secs(2), domains, coverage: Coverage::Whole };
         let sum = window.sum();
         assert_eq!((sum.class(), sum.best()), (Class::Measured, Some(Microjoules(20_000_000))));
         assert!(sum.covers().eq(["package-0"]) && sum.missing().eq(["package-1"]));

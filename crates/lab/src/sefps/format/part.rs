@@ -24,7 +24,7 @@ fn zeros(plain_len: u64) -> usize {
 }
 
 /// A part of a file, plaintext before it is encrypted and after it is decrypted.
-pub(super) struct Window {
+pub(super) struct FilePart {
     pub bytes: Zeroizing<Vec<u8>>,
     /// Where it lies in the container.
     pub offset: u64,
@@ -32,14 +32,14 @@ pub(super) struct Window {
     pub last: bool,
 }
 
-impl Window {
+impl FilePart {
     /// An empty one with room for `len` bytes and a trailer, so that it is never moved.
     pub fn new(len: usize) -> Self {
         let bytes = Zeroizing::new(Vec::with_capacity(len + MAX_TRAILER_LEN));
         Self { bytes, offset: 0, last: false }
     }
 
-    /// Puts the zeros and their count behind the data of a file's last window.
+    /// Puts the zeros and their count behind the data of a file's last part.
     pub fn pad(&mut self) {
         let zeros = zeros(self.bytes.len() as u64);
         self.bytes.extend_from_slice(&[0; BLOCK_LEN][..zeros]);
@@ -54,7 +54,7 @@ impl Window {
         }
     }
 
-    /// Ends a file's last window, with the digest of everything: puts it there, or compares it with
+    /// Ends a file's last part, with the digest of everything: puts it there, or compares it with
     /// the one that is there and leaves only the data.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ fn data_len(padded: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn window(bytes: &[u8]) -> Window {
-        Window { bytes: Zeroizing::new(bytes.to_vec()), offset: 0, last: true }
+    fn part(bytes: &[u8]) -> FilePart {
+        FilePart { bytes: Zeroizing::new(bytes.to_vec()), offset: 0, last: true }
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
         // "if a file has 123 bytes, it should be padded 21 bytes totally to make its length (144
         // bytes) a multiple of 16 bytes, i.e., stuffing 5 bytes with 0 and 16 bytes with the length
         // value of 5"
-        let mut padded = window(&[0xaa; 123]);
+        let mut padded = part(&[0xaa; 123]);
         padded.pad();
         assert_eq!(padded.bytes.len(), 144);
         assert_eq!(padded.bytes[123..128], [0; 5]);
@@ -112,12 +112,12 @@ mod tests {
     fn what_is_closed_opens_again() {
         for len in 0..=33 {
             let plain: Vec<u8> = (0..len).collect();
-            let mut sealed = window(&plain);
+            let mut sealed = part(&plain);
             sealed.pad();
             sealed.close(Direction::Encrypt, [7; DIGEST_LEN]).unwrap();
             assert_eq!(sealed.bytes.len() as u64, container_len(len.into()));
             assert!(sealed.bytes.len().is_multiple_of(BLOCK_LEN));
-            let mut opened = window(&sealed.bytes);
+            let mut opened = part(&sealed.bytes);
             assert_eq!(opened.hashed(Direction::Decrypt).len(), sealed.bytes.len() - 32);
             assert_eq!(opened.close(Direction::Decrypt, [8; DIGEST_LEN]), Err(Damage::Altered));
             opened.close(Direction::Decrypt, [7; DIGEST_LEN]).unwrap();

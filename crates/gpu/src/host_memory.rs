@@ -4,20 +4,20 @@ use std::ptr::NonNull;
 
 /// Bytes that a worker fills before it has the device fetch them, and reads once the device has
 /// written them.
-pub(crate) struct Window {
+pub(crate) struct HostMemory {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: only the owner of the window uses the bytes, and only while the device does not.
-unsafe impl Send for Window {}
+// SAFETY: only the owner of this memory uses the bytes, and only while the device does not.
+unsafe impl Send for HostMemory {}
 
-impl Window {
+impl HostMemory {
     /// `None` for a null pointer.
     ///
     /// # Safety
-    /// `len` initialised bytes at `start` live as long as the window, or for ever if their owner is
-    /// leaked, and only the window and the device, when asked to, use them.
+    /// `len` initialised bytes at `start` live as long as this memory, or for ever if their owner is
+    /// leaked, and only this memory and the device, when asked to, use them.
     pub unsafe fn new(start: *mut u8, len: usize) -> Option<Self> {
         Some(Self { start: NonNull::new(start)?, len })
     }
@@ -34,7 +34,7 @@ impl Window {
         assert!(at <= self.len && bytes.len() <= self.len - at, "beyond pinned memory");
         // SAFETY: `at` is within.
         let target = unsafe { self.start.as_ptr().add(at) };
-        // SAFETY: the target is that long, and the window is borrowed mutably.
+        // SAFETY: the target is that long, and this memory is borrowed mutably.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     }
 
