@@ -289,7 +289,7 @@ fn told(skip: Skip, count: usize) -> String {
         Skip::Temporary => (
             "unfinished output of another run",
             "unfinished outputs of other runs",
-            "it goes when that run ends",
+            "that run removes it, or the next one that writes to its folder",
         ),
     };
     format!("skipped {count} {}: {advice}", if count == 1 { one } else { many })

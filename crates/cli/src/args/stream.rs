@@ -142,4 +142,5 @@ A file that was truncated, or left by a killed program, decrypts up to its last 
 message; the exit code is 3. Decrypt consecutive files one by one, or together: cat log.wls.* | ...
 
 Exit codes: 0 all delivered, 1 messages lost or perhaps lost (the summary counts them), or a sealed
-connection was cut, 2 wrong usage, 3 wrong key, or a stream that is cut or tampered with.";
+connection was cut, 2 wrong usage, 3 wrong key, or input that is cut,
+tampered with or no sealed stream.";

@@ -124,7 +124,7 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
         (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
         (&["--curve", "/dev/zero"], 1, "CSV file: it is larger than 1 MiB"),
         (&["--trace", trace, "--seed", "1"], 2, "cannot be used with"),
-        (&["--seconds", "0"], 2, "0 is not in 1..=3600"),
+        (&["--seconds", "0"], 2, "give a whole number from 1 to 3600"),
         (&["--json", "/nowhere/policies.json"], 1, "cannot write /nowhere/policies.json"),
     ] {
         let ran = policies(args);
