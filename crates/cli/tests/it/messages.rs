@@ -310,7 +310,7 @@ fn a_setting_of_the_provider_is_named_by_its_flag() {
     place.write("provider.so", b"");
     for (flag, value, rest) in [
         ("--threshold", "x", "is neither auto nor a number of bytes"),
-        ("--accelerator", "gpu", "is neither none nor opencl[:DEVICE]"),
+        ("--accelerator", "gpu", "is neither none, nor a device such as cuda:0"),
     ] {
         let config = ["provider", "config", "--provider=provider.so", flag, value];
         let refused = run(&place, &config);
