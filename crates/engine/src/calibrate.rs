@@ -204,13 +204,25 @@ mod tests {
         Calibration { engine, cases, budget, sources: None, window }
     }
 
+    /// The profiles of so many devices, cases and numbers of workers, and how far it came. On a busy
+    /// machine the times of a case may be no line, so that it has no profile until another run.
+    fn measured(engine: &Engine, cases: &[Case], count: usize) -> (Profiles, Vec<Step>) {
+        let (mut profiles, mut steps) = (Profiles::default(), Vec::new());
+        for _ in 0..30 {
+            let found = calibration(engine, cases).run(|step| steps.push(step)).unwrap();
+            found.into_iter().for_each(|profile| profiles.add(profile));
+            if profiles.iter().count() >= count {
+                break;
+            }
+        }
+        assert_eq!(profiles.iter().count(), count);
+        (profiles, steps)
+    }
+
     #[test]
     fn every_case_gets_its_profiles() {
         let engine = Engine::new(3);
-        let mut steps = Vec::new();
-        let calibration = calibration(&engine, &Case::ALL);
-        let profiles = calibration.run(|step| steps.push(step)).unwrap();
-        let profiles: Profiles = profiles.into_iter().collect();
+        let (profiles, steps) = measured(&engine, &Case::ALL, 2 * Case::ALL.len());
         for case in Case::ALL {
             for workers in [1, 3] {
                 let found = profiles.find("cpu", case, workers, Residency::Host).unwrap();
@@ -218,7 +230,6 @@ mod tests {
                 assert_eq!(found.kernel, case.kernel());
             }
         }
-        assert_eq!(profiles.iter().count(), 2 * Case::ALL.len());
         assert!(steps.iter().all(|step| step.spent <= step.expected && step.counting.is_none()));
     }
 
@@ -232,7 +243,7 @@ mod tests {
         let engine = engine.with_device(fake("gpu", None)).with_device(fake("dying", Some(2)));
         let cases = ["aes-128-ctr", "aes-128-ecb encrypt", "aes-256-gcm open"];
         let cases = cases.map(|name| Case::named(name).unwrap());
-        let profiles = calibration(&engine, &cases).run(drop).unwrap();
+        let (profiles, _) = measured(&engine, &cases, 4);
         let of = |device| profiles.iter().filter(move |profile| profile.device == device);
         assert_eq!(of("cpu").count(), 3);
         let gpu: Vec<_> = of("gpu").map(|p| (p.case, p.workers, p.kernel.as_str())).collect();
@@ -243,24 +254,24 @@ mod tests {
     #[test]
     fn one_worker_is_all() {
         let cases = [Case::named("aes-128-ctr").unwrap()];
-        let profiles = calibration(&Engine::new(1), &cases).run(drop).unwrap();
+        let (profiles, _) = measured(&Engine::new(1), &cases, 1);
         assert_eq!(profiles.iter().map(|profile| profile.workers).collect::<Vec<_>>(), [1]);
     }
 
     /// Whether there are joules, and whether the idle power is known, when a counter shows these
     /// readings: one to check that it can be read, then two at rest and two at work.
     fn joules(case: &str, readings: [Option<u64>; 5]) -> Option<(String, bool)> {
-        let readings = readings
-            .into_iter()
-            .enumerate()
-            .map(|(second, value)| (Duration::from_secs(second as u64), value.map(Microjoules)));
-        let meter = FakeMeter::new("package-0", readings);
-        let mut sources = Sources::of_meters(vec![Box::new(meter)]);
         let (engine, cases) = (Engine::new(1), [Case::named(case).unwrap()]);
-        let mut calibration = calibration(&engine, &cases);
-        calibration.sources = Some(&mut sources);
-        let profiles = calibration.run(drop).unwrap();
-        let joules = profiles[0].joules.as_ref()?;
+        let profile = (0..30).find_map(|_| {
+            let seconds = (0..).map(Duration::from_secs);
+            let readings = seconds.zip(readings.map(|reading| reading.map(Microjoules)));
+            let meter = FakeMeter::new("package-0", readings);
+            let mut sources = Sources::of_meters(vec![Box::new(meter)]);
+            let mut calibration = calibration(&engine, &cases);
+            calibration.sources = Some(&mut sources);
+            calibration.run(drop).unwrap().pop()
+        });
+        let joules = profile.unwrap().joules?;
         assert!(joules.bytes() > 0);
         Some((joules.energy().to_string(), joules.idle().is_some()))
     }
