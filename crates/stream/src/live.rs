@@ -271,6 +271,11 @@ impl Live {
         self.shared.stats()
     }
 
+    /// True once nothing more is handed on: the sink failed, or a worker did.
+    pub fn has_failed(&self) -> bool {
+        self.shared.delivery.has_failed()
+    }
+
     /// Lets nothing more in; what is in the window is worked on and handed on.
     pub fn close(&self) {
         self.shared.window.close();

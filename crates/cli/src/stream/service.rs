@@ -225,8 +225,8 @@ impl Service<'_> {
                     break;
                 }
             }
-            // Backends may still have something to take.
-            while way.counters().kept.load(Ordering::Relaxed) > 0 {
+            // Backends may still have something to take, unless nothing goes out any more.
+            while way.counters().kept.load(Ordering::Relaxed) > 0 && !live.has_failed() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };

@@ -343,6 +343,21 @@ fn a_disk_that_stays_full_is_a_failure_that_names_the_file() {
     assert!(bytes.starts_with(&output.stdout));
 }
 
+/// What fits into the memory of the output is written only at the end, when nothing more comes in.
+#[test]
+fn a_short_stream_ends_when_its_output_stays_full() {
+    let place = Place::new();
+    let sealed = sealed(&place, &[], b"one\ntwo\n");
+    for (open, input) in [(false, &b"one\ntwo\n"[..]), (true, &sealed)] {
+        let mut command = wattlock();
+        command.args(["stream", "--retry", "1", "-o", "/dev/full", "-i"]);
+        command.arg(place.path("key.txt")).args(open.then_some("--open"));
+        let ended = with_input(&mut command, input);
+        assert_exit(&ended, 1);
+        assert!(stderr(&ended).contains("No space left"), "{}", stderr(&ended));
+    }
+}
+
 #[test]
 fn a_restart_with_the_same_output_goes_on_in_the_next_file() {
     let place = Place::new();
