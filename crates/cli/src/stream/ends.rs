@@ -75,13 +75,16 @@ impl Findings {
             )),
             Notice::GoesOn { output } => self.report(&format!("writing to {output} again")),
             Notice::PeerLost { who, why, units } => self.report_always(&format!(
-                "lost the connection to {who}: {why}; {units} units sent over it may be lost"
+                "lost the connection to {who}: {why}; {} sent over it may be lost",
+                frames(units)
             )),
             Notice::Dropped { who, why, units } => {
                 self.note(FAILURE);
-                self.report_always(&format!("dropped {units} units for {who}: {why}"));
+                self.report_always(&format!("dropped {} for {who}: {why}", frames(units)));
             }
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
+                let is_forged =
+                    failure.as_ref().is_some_and(|error| !matches!(error, FrameError::Cut(_)));
                 if let Some(error) = failure {
                     self.note(code_of(&error));
                     let advice = match &error {
@@ -95,9 +98,11 @@ impl Findings {
                     self.report_always(&format!("{who}: stopped in the middle of a stream"));
                 }
                 if unfinished > 0 {
+                    let elsewhere =
+                        if is_forged { "" } else { " here, and may go on in another file" };
                     self.report_always(&format!(
-                        "{who}: {unfinished} connection{} incomplete here, and may go on in another file; \
-                         complete messages were written",
+                        "{who}: {unfinished} connection{} incomplete{elsewhere}; complete messages \
+                         before that were written",
                         if unfinished == 1 { " is" } else { "s are" }
                     ));
                 }
@@ -148,6 +153,11 @@ fn code_of(error: &FrameError) -> u8 {
         error if error.is_authentication() => AUTHENTICATION,
         _ => FAILURE,
     }
+}
+
+/// Sealed units of a stream, as people are told of them.
+pub fn frames(count: u64) -> String {
+    format!("{count} frame{}", if count == 1 { "" } else { "s" })
 }
 
 /// Lines within a minute.

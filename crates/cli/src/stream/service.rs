@@ -18,7 +18,7 @@ use wattlock_host::exit::FAILURE;
 use wattlock_stream::gateway::{Error, Limits, Listener, Sealing, Stop, pump};
 use wattlock_stream::{Live, Summary};
 
-use super::ends::Findings;
+use super::ends::{Findings, frames};
 use super::joules::Joules;
 use super::status::Line;
 use super::{Way, code, descriptors, metrics};
@@ -63,14 +63,14 @@ impl Service<'_> {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let mut signals = Signals::new()?;
         let joules = Arc::new(Joules::start());
-        let scraped = match self.args.metrics {
-            None => None,
-            Some(address) => {
-                let listener = TcpListener::bind(address).await;
-                Some(listener.with_context(|| format!("cannot serve metrics at {address}"))?)
+        let (scraped, mut input) = match self.open().await {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Its output goes with it, before the program does.
+                let _ = self.live.finish(None);
+                return Err(error);
             }
         };
-        let mut input = self.input().await?;
         let over = {
             let work = self.work(&mut input, &joules);
             tokio::select! {
@@ -80,6 +80,18 @@ impl Service<'_> {
             }
         };
         self.end(over, input, signals).await
+    }
+
+    /// Whoever scrapes it, and what comes in.
+    async fn open(&self) -> anyhow::Result<(Option<TcpListener>, Input)> {
+        let scraped = match self.args.metrics {
+            None => None,
+            Some(address) => {
+                let listener = TcpListener::bind(address).await;
+                Some(listener.with_context(|| format!("cannot serve metrics at {address}"))?)
+            }
+        };
+        Ok((scraped, self.input().await?))
     }
 
     async fn input(&self) -> anyhow::Result<Input> {
@@ -329,7 +341,7 @@ fn conclude(
         findings.note(FAILURE);
     }
     if undelivered > 0 {
-        say!("{undelivered} accepted units were not delivered");
+        say!("not delivered, although accepted: {}", frames(undelivered));
         findings.note(FAILURE);
     }
     let stopped_early = args.open && args.listen.is_none() && !is_read && findings.opened() == 0;
@@ -339,7 +351,7 @@ fn conclude(
     }
     let maybe_lost = load(&counters.maybe_lost);
     if maybe_lost > 0 {
-        say!("{maybe_lost} units may be lost: their connections broke after sending");
+        say!("{} may be lost: a connection broke after sending", frames(maybe_lost));
         findings.note(FAILURE);
     }
     let unread = load(&counters.unread_bytes);

@@ -359,6 +359,64 @@ fn a_short_stream_ends_when_its_output_stays_full() {
 }
 
 #[test]
+fn force_replaces_no_file_that_is_being_written() {
+    let place = Place::new();
+    let (listen, out) = (unix(&place.path("in")), place.path("out"));
+    let gateway = Gateway::start(&place, &["--listen", &listen, "-o", out.to_str().unwrap()]);
+    let mut sender = UnixStream::connect(place.path("in")).unwrap();
+    sender.write_all(b"one").unwrap();
+    let second = with_input(stream(&place).args(["-f", "-o"]).arg(&out), b"another");
+    assert_exit(&second, 1);
+    assert!(stderr(&second).contains("another process is writing to it"), "{}", stderr(&second));
+    sender.write_all(b" and two").unwrap();
+    drop(sender);
+    gateway.wait_for("wattlock_stream_connections_open 0");
+    assert_exit(&gateway.stop(), 0);
+    assert_eq!(opened(&place, &fs::read(&out).unwrap()), b"one and two");
+    // It can be replaced once it is not written any more.
+    assert_exit(&with_input(stream(&place).args(["-f", "-o"]).arg(&out), b"another"), 0);
+    assert_eq!(opened(&place, &fs::read(&out).unwrap()), b"another");
+}
+
+/// A wrong key, no stream, a part of its header, an address that is none.
+#[test]
+fn an_output_of_which_nothing_comes_is_as_it_was() {
+    let place = Place::new();
+    let sealed_to_us = sealed(&place, &[], b"message");
+    let other = ["keygen", "-o", "other.txt"];
+    assert_exit(&wattlock().current_dir(place.path("")).args(other).output().unwrap(), 0);
+    let (file, other, key) = (place.path("out"), place.path("other.txt"), place.path("key.txt"));
+    let open = |key: &Path, input: &[u8], force: bool| {
+        let mut command = wattlock();
+        command.args(["stream", "--open", "-i"]).arg(key).args(force.then_some("-f"));
+        with_input(command.arg("-o").arg(&file), input)
+    };
+    for before in [None, Some(b"precious")] {
+        let is_as_before = || match before {
+            Some(bytes) => fs::read(&file).unwrap() == bytes,
+            None => !file.exists(),
+        };
+        if let Some(bytes) = before {
+            fs::write(&file, bytes).unwrap();
+        }
+        let force = before.is_some();
+        assert_exit(&open(&other, &sealed_to_us, force), 3);
+        assert!(is_as_before());
+        assert_exit(&open(&key, b"root:x:0:0:root:/root:/bin/sh", force), 3);
+        assert!(is_as_before());
+        assert_exit(&open(&key, &sealed_to_us[..40], force), 3);
+        assert!(is_as_before());
+        let mut command = stream(&place);
+        command.args(force.then_some("-f")).args(["--listen", "unix:/no/such/folder/socket", "-o"]);
+        assert_exit(&command.arg(&file).output().unwrap(), 1);
+        assert!(is_as_before());
+    }
+    // A stream without messages is something.
+    assert_exit(&open(&key, &sealed(&place, &[], b""), true), 0);
+    assert_eq!(fs::read(&file).unwrap(), b"");
+}
+
+#[test]
 fn a_restart_with_the_same_output_goes_on_in_the_next_file() {
     let place = Place::new();
     let path = place.path("d/log.wls");

@@ -9,6 +9,9 @@ pub enum Error {
     /// The first bytes are not those of a sealed stream.
     #[error("this is not a sealed stream")]
     NotAStream,
+    /// Bytes behind the end of a stream begin no other.
+    #[error("what follows the end of the stream is not a sealed stream")]
+    Trailing,
     /// The input is a container of a file.
     #[error("this is a container of a file, and not a sealed stream")]
     Container,

@@ -78,7 +78,12 @@ impl Reader {
     pub fn needed(&self, bytes: &[u8]) -> Result<usize, Error> {
         match &self.state {
             State::Within(_) => self.frame_len(bytes),
-            State::Before | State::Locked { .. } => header_len(bytes, self.header_limit),
+            State::Before | State::Locked { .. } => {
+                header_len(bytes, self.header_limit).map_err(|error| match error {
+                    Error::NotAStream if self.closed > 0 => Error::Trailing,
+                    other => other,
+                })
+            }
         }
     }
 
@@ -105,7 +110,7 @@ impl Reader {
                 let (rest, commitment) = rest.split_last_chunk().expect("a whole header");
                 let (key_header, salt) = rest.split_last_chunk().expect("a whole header");
                 if !self.salts.insert(*salt) {
-                    return Err(Error::Malformed("a stream is repeated"));
+                    return Err(Error::Malformed("the same stream occurs twice"));
                 }
                 let commitment = Secret::init_with(|bytes| *bytes = *commitment);
                 let key_header = key_header.to_vec();

@@ -29,6 +29,14 @@ pub trait MessageOutput: Send {
     /// As [`MessageOutput::begin`].
     fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
 
+    /// A source came to its end, with or without connections.
+    ///
+    /// # Errors
+    /// As [`MessageOutput::begin`].
+    fn closed(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
     /// A source broke off in the middle of a stream.
     ///
     /// # Errors
@@ -102,6 +110,11 @@ impl MessageOutput for Merged {
     fn broke_off(&mut self) -> io::Result<()> {
         self.dangling = None;
         self.outlet.turn()
+    }
+
+    fn closed(&mut self) -> io::Result<()> {
+        self.outlet.start()?;
+        self.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -291,7 +291,7 @@ impl Opened {
                 self.exit.end(number, connection, end)
             }
             Event::Rekeyed | Event::Resumed { .. } => Ok(()),
-            Event::Closed => self.exit.flush(),
+            Event::Closed => self.exit.closed(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Outputs that take bytes in order: standard output, and files one after the other.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::retry::{FailureStreak, named};
@@ -15,6 +16,15 @@ pub trait Outlet: Send {
     /// # Errors
     /// That it could not be written: the stream is over.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// What is written, be it nothing, takes the place of what was there. The first write does the
+    /// same.
+    ///
+    /// # Errors
+    /// As [`Outlet::write`].
+    fn start(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Writes what was kept.
     ///
@@ -54,11 +64,36 @@ struct Joined {
     kept: Vec<u8>,
     /// Where the pieces end in what is kept.
     ends: Vec<usize>,
+    /// `None` once something was written, or is known to be all there is.
+    before: Option<Before>,
+}
+
+/// What an output was before anything was written to it, and is again if nothing is.
+enum Before {
+    /// A file, which is emptied before the first write.
+    Old,
+    /// Nothing at this path.
+    Nothing(PathBuf),
 }
 
 impl Joined {
     fn new(file: File, name: String, whole: Option<u64>, retry: Retry) -> Self {
-        Self { file, name, retry, whole, kept: Vec::new(), ends: Vec::new() }
+        Self { file, name, retry, whole, kept: Vec::new(), ends: Vec::new(), before: None }
+    }
+
+    /// The same, where there was `before`.
+    fn over(mut self, before: Before) -> Self {
+        self.before = Some(before);
+        self
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        match self.before.take() {
+            Some(Before::Old) if self.whole.is_some() => {
+                self.file.set_len(0).map_err(|error| named(&self.name, &error))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -85,6 +120,10 @@ impl Joined {
 
     /// Writes pieces that end at `ends`. While the disk is full the file holds whole pieces only.
     fn write_out(&mut self, bytes: &[u8], ends: &[usize]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.start()?;
         let mut episode = FailureStreak::default();
         let mut done = 0;
         while done < bytes.len() {
@@ -114,6 +153,20 @@ impl Joined {
         let cut = self.file.set_len(len).and_then(|()| self.file.seek(SeekFrom::Start(len)));
         cut.map_err(|error| named(&self.name, &error))?;
         Ok(stays)
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        let Some(Before::Nothing(path)) = &self.before else { return };
+        let is_same = |ours: &Metadata, there: &Metadata| {
+            (ours.dev(), ours.ino(), ours.len()) == (there.dev(), there.ino(), 0)
+        };
+        let both = self.file.metadata().ok().zip(std::fs::symlink_metadata(path).ok());
+        if both.is_some_and(|(ours, there)| is_same(&ours, &there)) {
+            // What cannot be removed is an empty file.
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
@@ -194,12 +247,17 @@ impl Files {
     fn open_next(&mut self) -> io::Result<Joined> {
         let mut options = OpenOptions::new();
         options.write(true);
+        let mut is_new = true;
         let is_first = self.file.is_none() && self.segments != Segments::Numbered;
         let first = match (is_first, self.segments) {
             (false, _) => None,
-            (true, Segments::Replace) => {
-                Some(options.clone().create(true).truncate(true).open(&self.path))
-            }
+            (true, Segments::Replace) => match options.clone().create_new(true).open(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    is_new = false;
+                    Some(options.open(&self.path))
+                }
+                opened => Some(opened),
+            },
             (true, _) => Some(options.clone().create_new(true).open(&self.path)),
         };
         let (file, path) = match first {
@@ -219,7 +277,14 @@ impl Files {
         let name = path.to_string_lossy().escape_debug().to_string();
         // Only a regular file can be cut.
         let whole = file.metadata()?.is_file().then_some(0);
-        Ok(Joined::new(file, name, whole, self.retry.clone()))
+        // Where files cannot be locked, nobody is warned.
+        if whole.is_some() && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            let why = "another process is writing to it";
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+        }
+        let before = if is_new { Before::Nothing(path) } else { Before::Old };
+        let file = Joined::new(file, name, whole, self.retry.clone());
+        Ok(file.over(before))
     }
 
     fn open_segment(&mut self, options: &OpenOptions) -> io::Result<(File, PathBuf)> {
@@ -268,6 +333,10 @@ impl Files {
 impl Outlet for Files {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file()?.write(bytes)
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), Joined::start)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -106,7 +106,13 @@ pub fn pump(
 ) -> Result<(), Error> {
     let mut intake = Intake::default();
     let read = read(input, inlet, window, stop, &mut intake);
-    let (end, left) = (read.as_ref().map_or(End::Cut, |end| *end), intake.held().len());
+    let end = match &read {
+        Ok(end) => *end,
+        // Nothing goes out any more: the input is not to blame.
+        Err(Error::Window(crate::error::Error::Closed)) => End::Stopped,
+        Err(_) => End::Cut,
+    };
+    let left = intake.held().len();
     let is_lost = stop.has_come_to(STOPPED) && is_transient(input);
     match &read {
         Err(Error::Window(_) | Error::Ended) if is_lost => {
