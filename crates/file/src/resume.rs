@@ -12,6 +12,7 @@ use crate::protect::{Protect, protect};
 use crate::unprotect::{
     MatchedPair, Target, Unprotect, UsedNames, compare, output_path, unprotect,
 };
+use crate::wattlock_v1;
 
 impl Task {
     /// Protects this task's file. With `resume`, an existing output is checked first with its
@@ -92,6 +93,10 @@ impl Task {
             Err(error @ Error::Io { .. }) => return Err(error),
             _ => return other(Error::Stale),
         };
+        // What is to be sealed without its name must not be kept with it.
+        if wattlock_v1::has_metadata(&sealed.header) && !how.metadata {
+            return other(Error::Stale);
+        }
         if !identities.prove_recipients(&sealed.header, how.wrapping)? {
             return other(Error::Unproven);
         }

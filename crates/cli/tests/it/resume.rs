@@ -303,3 +303,14 @@ fn a_container_without_metadata_is_kept() {
     fs::write(&people.sealed, &made.stdout).unwrap();
     people.kept("-i alice --resume");
 }
+
+/// A name that is not to be sealed is not kept sealed.
+#[test]
+fn a_container_with_metadata_is_not_kept_for_one_without() {
+    let people = People::new(FORMATS[0]);
+    assert_exit(&people.protect("-i alice"), 0);
+    people.refused("-i alice --no-metadata --resume");
+    people.kept("-i alice --resume");
+    assert_exit(&people.protect("-i alice --no-metadata --resume --force"), 0);
+    people.kept("-i alice --no-metadata --resume");
+}
