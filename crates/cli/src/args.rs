@@ -52,6 +52,7 @@ pub enum Command {
 
 /// Print the completions for a shell.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Completions {
     /// Shell to print completions for
     pub shell: clap_complete::Shell,
@@ -59,6 +60,7 @@ pub struct Completions {
 
 /// Print the manual page, or write one per command into a directory.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Man {
     /// Write wattlock.1, wattlock-protect.1, … here
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

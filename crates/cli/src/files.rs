@@ -8,7 +8,7 @@ use wattlock_file::{
     Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Skip, Target, Task,
     UsedNames, Wrapping, expect_all,
 };
-use wattlock_host::exit::{self, Ended, usage};
+use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, not_to_a_terminal};
 use wattlock_host::{progress, signals};
 
@@ -21,6 +21,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
+    keys::check_passphrase_is_alone(&args.passphrase, &args.recipients, &args.identities)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let identities = if args.batch.resume {
         let limits = args::Limits::default();
@@ -193,12 +194,24 @@ fn none_found(command: &str, skipped: &[(PathBuf, Skip)]) -> String {
 /// Flags that do not go together.
 fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let road = invocation::road(places)?;
-    if let Road::One(_, output) = &road
-        && (batch.resume || batch.recursive || (batch.replace && output.is_none()))
-    {
-        return Err(usage("--recursive, --resume and --replace require files, and no -o"));
+    let Road::One(input, output) = &road else { return Ok(road) };
+    let is_stdin = *input == Input::Stdin;
+    let refused = [
+        ("--recursive", batch.recursive),
+        ("--resume", batch.resume),
+        // One file may be replaced by the file that -o names.
+        ("--replace", batch.replace && (is_stdin || output.is_none())),
+    ];
+    match refused.iter().find(|(_, given)| *given) {
+        None => Ok(road),
+        Some((flag, _)) if is_stdin => Err(usage(format!(
+            "{flag} requires FILE arguments; it cannot be used with standard input"
+        ))),
+        Some(("--replace", _)) => Err(usage(
+            "--replace cannot be used with standard output; use -o FILE or --out-dir DIR",
+        )),
+        Some((flag, _)) => Err(usage(format!("{flag} cannot be used with -o; use --out-dir DIR"))),
     }
-    Ok(road)
 }
 
 fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> anyhow::Result<Found> {
@@ -232,11 +245,13 @@ fn many(
     drop(shown);
     ran?;
     let nothing = found.tasks.is_empty() && invocation.summary.is_empty();
+    if nothing && command != "protect" {
+        // Who verifies or decrypts expects something to be there.
+        invocation.summary.fail();
+    }
     let ended = invocation.summary.finish(command, &found.skipped, false)?;
     if nothing {
         say!("{}", none_found(command, &found.skipped));
-        // Who verifies or restores expects something to be there.
-        return Ok(if command == "protect" { ended } else { exit::FAILURE.into() });
     }
     Ok(ended)
 }

@@ -14,6 +14,7 @@ use wattlock_report::date::rfc3339;
 
 use crate::args;
 use crate::keys;
+use crate::rekey::no_directory;
 
 /// One container in JSON.
 #[derive(Serialize)]
@@ -65,6 +66,7 @@ pub fn run(args: &args::Inspect) -> Ended {
             Ok(inspection) if args.json => documents.push(Document::new(&input, inspection)),
             Ok(inspection) => print(&describe(&input, &inspection))?,
             Err(error) => {
+                let error = no_directory(error);
                 say_file_error(input.name(), &error);
                 exit_code = exit_code.max(code_of(&error));
             }
@@ -107,7 +109,8 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
     let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
     let armor = if inspection.armored { ", ASCII armor" } else { "" };
     row("format", format!("{} v1{armor}", inspection.format));
-    row("recipients", inspection.recipients.join(", "));
+    let recipients: Vec<String> = inspection.recipients.iter().map(|kind| in_words(kind)).collect();
+    row("recipients", recipients.join(", "));
     row("header", format!("{} bytes", inspection.header_len));
     match (inspection.plain_len, inspection.payload_len, inspection.chunks) {
         (Some(plain), Some(payload), Some(chunks)) => {
@@ -141,6 +144,18 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
         }
     }
     format!("{}\n{table}", Shown(input.name()))
+}
+
+/// The type of a recipient as messages name it; `kind` is what the format calls it.
+fn in_words(kind: &str) -> String {
+    match kind {
+        "X25519" => format!("age key ({kind})"),
+        "ssh-ed25519" | "ssh-rsa" => format!("SSH key ({kind})"),
+        _ => match kind.strip_prefix("scrypt (").and_then(|rest| rest.strip_suffix(')')) {
+            Some(work) => format!("passphrase (scrypt, {work})"),
+            None => kind.to_owned(),
+        },
+    }
 }
 
 fn unix_seconds(time: SystemTime) -> i64 {

@@ -1,6 +1,7 @@
 //! `wattlock keygen`: a new identity, or the recipient of an old one.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use age::secrecy::ExposeSecret;
@@ -11,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::args;
 use crate::keys;
+use crate::rekey::output_is_directory;
 
 /// `wattlock keygen`.
 pub fn run(args: &args::Keygen) -> Ended {
@@ -45,6 +47,7 @@ pub fn run(args: &args::Keygen) -> Ended {
 /// There is no --force here: what a key protects is lost with it.
 fn never_overwritten(error: Error) -> anyhow::Error {
     match error {
+        Error::OutputIsDirectory(dir) => output_is_directory(&dir, Path::new("key.txt")).into(),
         Error::Exists(path) => {
             anyhow::anyhow!("{} exists already; an identity is never overwritten", Shown(&path))
         }

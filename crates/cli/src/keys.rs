@@ -4,7 +4,7 @@ mod identity_file;
 mod recipients;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use age::secrecy::SecretString;
@@ -16,7 +16,7 @@ use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
-use identity_file::{Content, Lines, read_bounded};
+use identity_file::{Content, Lines, is_ssh_identity, read_bounded};
 
 pub use recipients::recipients;
 
@@ -30,6 +30,7 @@ pub fn identities(
     without_core_files();
     let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
     for file in files {
+        refuse_private_key("-i", file)?;
         if file == "-" && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
@@ -65,13 +66,57 @@ fn unusable_identity(file: &str, error: &anyhow::Error) -> anyhow::Error {
     // A name of a file that is there is a name.
     if is_public(file) && !Path::new(file).exists() {
         return usage(format!(
-            "-i was given a public key (a recipient) and takes a file with a secret identity, such \
-             as `wattlock keygen -o FILE` makes: {}",
+            "-i was given a recipient (public key) and takes a file with an identity (private key), \
+             such as `wattlock keygen -o FILE` makes: {}",
             shortened(file)
         ));
     }
+    unusable(file, "identity", error)
+}
+
+/// Why the file `file` of that kind cannot be used, with the exit code of `error`.
+fn unusable(file: &str, kind: &str, error: &anyhow::Error) -> anyhow::Error {
+    let name = shown(file);
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    if error.downcast_ref().is_some_and(missing) {
+        return like(error, format!("{name}: no such {kind} file"));
+    }
     let why = plain(&format!("{error:#}"));
-    like(error, format!("the identity file {} cannot be used: {why}", shown(file)))
+    // "It" is the file.
+    let what = match why.strip_prefix("it ") {
+        Some(is) => format!("{name} {is}"),
+        None => format!("the {kind} file {name} cannot be used: {why}"),
+    };
+    like(error, what)
+}
+
+/// Refuses a private key that stands where `option` takes the name of a file.
+fn refuse_private_key(option: &str, name: &str) -> anyhow::Result<()> {
+    if !is_secret(name) || Path::new(name).exists() {
+        return Ok(());
+    }
+    Err(usage(match option {
+        "-R" => "-R was given a private key; it takes a file of public keys".to_owned(),
+        _ => {
+            format!("{option} was given a private key; save the key in a file, and give that file")
+        }
+    }))
+}
+
+/// Refuses a passphrase next to other recipients, before it is asked for.
+pub fn check_passphrase_is_alone(
+    passphrase: &args::Passphrase,
+    recipients: &args::Recipients,
+    identities: &[String],
+) -> anyhow::Result<()> {
+    let args::Recipients { recipients, recipients_files, .. } = recipients;
+    let others = recipients.iter().chain(recipients_files).chain(identities).count();
+    if passphrase.is_given() && others > 0 {
+        return Err(usage(
+            "a passphrase cannot be combined with -r, -R or -i; use one or the other",
+        ));
+    }
+    Ok(())
 }
 
 /// As [`identities`], where opening is impossible without one.
@@ -101,17 +146,25 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
         return ask(is_new).map(Some);
     }
     if let Some(path) = &given.file {
-        return first_line(path, "the file of --passphrase-file").map(Some);
+        return first_line(path, "--passphrase-file").map(Some);
     }
     // None of these errors repeats what was given: it may be the passphrase itself.
     if let Some(fd) = &given.fd {
         let fd: u32 = fd.parse().map_err(|_| usage("--passphrase-fd takes a number"))?;
         let path = format!("/dev/fd/{fd}");
-        return first_line(Path::new(&path), "the descriptor of --passphrase-fd").map(Some);
+        if !Path::new(&path).exists() {
+            let fd = if fd < 1000 { format!("descriptor {fd}") } else { "the descriptor".into() };
+            anyhow::bail!("--passphrase-fd: {fd} is not open");
+        }
+        return first_line(Path::new(&path), "--passphrase-fd").map(Some);
     }
     if let Some(name) = &given.env {
-        let value = std::env::var(name).map_err(|_| {
-            usage("the environment variable of --passphrase-env is not set or not UTF-8")
+        let value = std::env::var(name).map_err(|error| {
+            let is = match error {
+                std::env::VarError::NotPresent => "set",
+                std::env::VarError::NotUnicode(_) => "UTF-8",
+            };
+            usage(format!("--passphrase-env: the variable is not {is}"))
         })?;
         return not_empty(value).map(Some);
     }
@@ -168,16 +221,21 @@ impl Callbacks for Terminal {
     }
 }
 
-/// The first line of a file, which `what` names, without its newline.
-pub fn first_line(path: &Path, what: &str) -> anyhow::Result<SecretString> {
-    let mut text = Zeroizing::new(String::new());
-    File::open(path)
-        .and_then(|file| file.take(MAX_PASSPHRASE_LEN + 1).read_to_string(&mut text))
-        .with_context(|| format!("cannot read {what}"))?;
-    let line = text.lines().next().unwrap_or_default();
-    if line.len() as u64 > MAX_PASSPHRASE_LEN {
-        return Err(usage(format!("{what} starts with a line of more than 64 KiB")));
+/// The first line of the file that `option` names, without its newline.
+pub fn first_line(path: &Path, option: &str) -> anyhow::Result<SecretString> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    let read =
+        File::open(path).and_then(|file| file.take(MAX_PASSPHRASE_LEN + 1).read_to_end(&mut bytes));
+    if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        anyhow::bail!("{option}: no such file");
     }
+    read.with_context(|| format!("{option}: cannot read the file"))?;
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if line.len() as u64 > MAX_PASSPHRASE_LEN {
+        return Err(usage(format!("{option}: the first line is longer than 64 KiB")));
+    }
+    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line))
+        .map_err(|_| usage(format!("{option}: the first line is not UTF-8")))?;
     not_empty(line.to_owned())
 }
 
@@ -220,11 +278,7 @@ fn shortened(recipient: &str) -> String {
 
 /// A file's name as it may be shown; not if it is a key in the wrong place.
 fn shown(name: &str) -> String {
-    if is_secret(name) {
-        "that was named by a key itself".into()
-    } else {
-        Shown(Path::new(name)).to_string()
-    }
+    if is_secret(name) { "(not shown)".into() } else { Shown(Path::new(name)).to_string() }
 }
 
 fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
@@ -236,17 +290,23 @@ fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
 
 /// The recipients of the identities in a file, for `keygen -y`.
 pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
-    let failed = || format!("cannot read {}", shown(path));
-    let not_age = || {
-        usage(format!(
-            "{} holds no age identities in clear; an SSH key's recipient is its .pub file",
-            shown(path)
-        ))
-    };
-    let bytes = read_bounded(path).with_context(failed)?;
+    refuse_private_key("-y", path)?;
+    let name = shown(path);
+    let bytes = read_bounded(path).map_err(|error| unusable(path, "identity", &error))?;
     let lines = Lines::new(&bytes);
-    let recipients = lines.native_recipients().map_err(|_| not_age())?;
+    let recipients = lines.native_recipients().map_err(|_| {
+        usage(if lines.public_key().is_some() {
+            format!("{name} holds a public key already")
+        } else if is_ssh_identity(&bytes) {
+            format!("{name} is an SSH key; its recipient is in {name}.pub")
+        } else {
+            format!("{name} holds no age identity")
+        })
+    })?;
     lines.warn(path);
+    if recipients.is_empty() {
+        return Err(usage(format!("{name} holds no age identity")));
+    }
     Ok(recipients)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use wattlock_file::{Input, Rekey, Wrapping, rekey};
+use wattlock_file::{Error, Input, Rekey, Shown, Wrapping, rekey};
 use wattlock_host::exit::{Ended, code_of, say_file_error, usage};
 use wattlock_host::invocation::is_stream;
 use wattlock_host::signals;
@@ -13,6 +13,13 @@ use crate::keys;
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {
+    let recipients = &args.recipients;
+    let names_none = recipients.recipients.is_empty() && recipients.recipients_files.is_empty();
+    if !names_none && (args.new_passphrase || args.new_passphrase_file.is_some()) {
+        return Err(usage(
+            "a new passphrase cannot be combined with -r or -R; use one or the other",
+        ));
+    }
     if args.output.is_some() && args.files.len() > 1 {
         return Err(usage("-o names one output; for several inputs leave it out"));
     }
@@ -24,12 +31,10 @@ pub fn run(args: &args::Rekey) -> Ended {
     let args::Identities { identities, limits } = &args.identities;
     let identities = keys::some_identities(identities, old, false, *limits)?;
     let new = match &args.new_passphrase_file {
-        Some(path) => Some(keys::first_line(path, "the file of --new-passphrase-file")?),
+        Some(path) => Some(keys::first_line(path, "--new-passphrase-file")?),
         None if args.new_passphrase => Some(keys::ask(true)?),
         None => None,
     };
-    let names_none =
-        args.recipients.recipients.is_empty() && args.recipients.recipients_files.is_empty();
     if names_none && new.is_none() {
         return Err(usage(
             "no new recipient: use -r or -R, or --new-passphrase (-i and -p only open the container)",
@@ -43,9 +48,40 @@ pub fn run(args: &args::Rekey) -> Ended {
         let container = file.canonicalize().unwrap_or_else(|_| file.clone());
         let target = args.output.as_deref().unwrap_or(&container);
         if let Err(error) = rekey(&how, &Input::Path(container.clone()), target) {
+            let error = by_given_names(error.renamed(&container, file), file);
             say_file_error(file, &error);
             exit_code = exit_code.max(code_of(&error));
         }
     }
     Ok(ExitCode::from(exit_code))
+}
+
+/// The error, with the help that this command has.
+fn by_given_names(error: Error, container: &Path) -> Error {
+    match error {
+        Error::OutputIsDirectory(dir) => {
+            let name = container.file_name().unwrap_or("container.wlk".as_ref());
+            output_is_directory(&dir, Path::new(name))
+        }
+        other => no_directory(other),
+    }
+}
+
+/// What is said where a directory is given as the output for one file.
+pub fn output_is_directory(dir: &Path, name: &Path) -> Error {
+    Error::usage(format!(
+        "the output {} is a directory; use -o with a file name in it, such as -o {}",
+        Shown(dir),
+        Shown(&dir.join(name))
+    ))
+}
+
+/// What is said where a directory is given to a command that does not walk it.
+pub fn no_directory(error: Error) -> Error {
+    match error {
+        Error::Directory(path) => {
+            Error::usage(format!("{} is a directory; name the containers in it", Shown(&path)))
+        }
+        other => other,
+    }
 }

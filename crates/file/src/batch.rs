@@ -95,14 +95,18 @@ impl Plan<'_> {
     /// not keep the others from being done.
     ///
     /// # Errors
-    /// [`Error::Directory`] for a directory without `recursive`, [`Error::Usage`] for two inputs
-    /// that would have the same output.
+    /// [`Error::Directory`] for a directory without `recursive`, [`Error::NotAFile`] for a device or
+    /// a pipe whose output has no place, [`Error::Usage`] for two inputs that would have the same
+    /// output.
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         for input in self.inputs {
             match fs::metadata(input) {
                 Err(error) => found.fail(input, error),
                 Ok(status) if !status.is_dir() => {
+                    if !status.is_file() && self.direction != Direction::Verify {
+                        return Err(Error::NotAFile(input.clone()));
+                    }
                     self.add(&mut found, input, input.file_name(), status.len())?;
                 }
                 Ok(_) if self.recursive => self.walk(input, &mut found)?,

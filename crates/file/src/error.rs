@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use wattlock_engine as engine;
 
 use crate::limits::MAX_HEADER_LEN;
-use crate::shown::Shown;
+use crate::shown::{Shown, without_error_numbers};
 
 /// Why an operation on a file failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The system refused an operation on a file.
-    #[error("cannot {action} {}: {source}", Shown(path))]
+    #[error("cannot {action} {}: {}", Shown(path), reason(action, source))]
     Io {
         /// What was tried, as a verb: "read", "write", "rename".
         action: &'static str,
@@ -35,8 +35,14 @@ pub enum Error {
     /// A directory, where a file is needed.
     #[error("{} is a directory", Shown(.0))]
     Directory(PathBuf),
+    /// A directory, where the output is to be.
+    #[error("the output {} is a directory; use --out-dir to write into it", Shown(.0))]
+    OutputIsDirectory(PathBuf),
+    /// A device or a pipe, whose output would stand next to it.
+    #[error("{} is a device or a pipe", Shown(.0))]
+    NotAFile(PathBuf),
     /// The original was to be removed, and is still there; the output is complete.
-    #[error("the output is complete, but {} could not be removed: {source}", Shown(path))]
+    #[error("the output is complete, but {} could not be removed: {}", Shown(path), words(source))]
     NotRemoved {
         /// The original.
         path: PathBuf,
@@ -63,7 +69,11 @@ pub enum Error {
         mode: u32,
     },
     /// The new file cannot get an attribute that the original has.
-    #[error("cannot copy the attribute {name} of the original to {}: {source}", Shown(path))]
+    #[error(
+        "cannot copy the attribute {name} of the original to {}: {}",
+        Shown(path),
+        words(source)
+    )]
     AttributeNotCopied {
         /// The new file.
         path: PathBuf,
@@ -137,12 +147,15 @@ pub enum Error {
     /// The input ends inside the header.
     #[error("the container ends inside its header")]
     HeaderCut,
-    /// None of the keys opens any of the stanzas.
-    #[error("no given key opens this container (it is for: {recipients})")]
+    /// None of the identities opens any of the stanzas.
+    #[error("no given identity opens this container; it is encrypted to {recipients}")]
     WrongKey {
-        /// The types of its stanzas.
+        /// The types of its stanzas, in words.
         recipients: String,
     },
+    /// The container has a passphrase, and none was given.
+    #[error("this container needs a passphrase")]
+    NeedsPassphrase,
     /// The passphrase does not open the stanza.
     #[error("the passphrase is wrong")]
     WrongPassphrase,
@@ -256,6 +269,7 @@ impl Error {
             | Self::HeaderAuthentication
             | Self::HeaderCut
             | Self::WrongKey { .. }
+            | Self::NeedsPassphrase
             | Self::WrongPassphrase
             | Self::Damaged(_)
             | Self::Mismatch(_) => Kind::Authentication,
@@ -263,9 +277,12 @@ impl Error {
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.
             Self::Incomplete { .. } => Kind::Authentication,
-            Self::Usage { .. } | Self::OutputIsInput(_) | Self::Directory(_) | Self::NoName(_) => {
-                Kind::Usage
-            }
+            Self::Usage { .. }
+            | Self::OutputIsInput(_)
+            | Self::Directory(_)
+            | Self::OutputIsDirectory(_)
+            | Self::NotAFile(_)
+            | Self::NoName(_) => Kind::Usage,
             Self::NoDevice => Kind::Unavailable,
             Self::Io { .. }
             | Self::NotRemoved { .. }
@@ -300,15 +317,14 @@ impl Error {
             }
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space, or write elsewhere with --out-dir"
+                    "free some space, or choose another output"
                 }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "check the permissions, or write elsewhere with --out-dir"
+                    "check the permissions, or choose another output"
                 }
                 io::ErrorKind::InvalidFilename => {
                     "the name gets too long; write to another one with -o"
                 }
-                io::ErrorKind::NotFound => "check the path",
                 _ => return None,
             },
             Self::NotAContainer => {
@@ -317,6 +333,7 @@ impl Error {
             Self::SealedStream => "open it with `wattlock stream --open -i IDENTITY <FILE`",
             Self::UnknownVersion => "a newer wattlock or age may know it",
             Self::Directory(_) => "name the files in it, or take them all with --recursive",
+            Self::NotAFile(_) => "name its output with -o",
             Self::NotRemoved { .. } => "remove the original yourself",
             Self::HardLinked { .. } => {
                 "the other links would keep the old content; remove them first, or leave out --replace"
@@ -357,13 +374,12 @@ impl Error {
                 "check the key, cipher and IV: another of them looks the same as damage"
             }
             Self::HeaderAuthentication | Self::Damaged(_) => {
-                "the file is damaged, cut or was tampered with; get another copy of it"
+                "the file was truncated, damaged or tampered with; get another copy of it"
             }
-            Self::WrongKey { .. } => {
-                "give the right identity with -i, or -p if it has a passphrase"
-            }
+            Self::WrongKey { .. } => "give the matching identity with -i",
+            Self::NeedsPassphrase => "use -p",
             Self::WrongPassphrase => "try again; capitals and keyboard layout count",
-            Self::Incomplete { .. } => "discard what came out, or take it for what it is",
+            Self::Incomplete { .. } => "discard the output, or use it as an incomplete copy",
             Self::Exists(_) => "choose another output, or overwrite it with --force",
             Self::OutputIsInput(_) => {
                 "choose another output; --replace removes the original once the new file is safe"
@@ -376,6 +392,33 @@ impl Error {
             }
             _ => return None,
         })
+    }
+
+    /// Replaces the path that the error names, if that is `from`, by `to`: the name that the user
+    /// gave.
+    #[must_use]
+    pub fn renamed(mut self, from: &Path, to: &Path) -> Self {
+        let path = match &mut self {
+            Self::Incomplete { released, source } => {
+                let inner = std::mem::replace(&mut **source, Self::NoDevice);
+                let source = Box::new(inner.renamed(from, to));
+                return Self::Incomplete { released: *released, source };
+            }
+            Self::Io { path, .. }
+            | Self::HardLinked { path, .. }
+            | Self::SpecialMode { path, .. }
+            | Self::AttributeNotCopied { path, .. }
+            | Self::Directory(path)
+            | Self::NotAFile(path)
+            | Self::Exists(path)
+            | Self::Changed(path)
+            | Self::Mismatch(path) => path,
+            _ => return self,
+        };
+        if path == from {
+            to.clone_into(path);
+        }
+        self
     }
 
     /// Finds where an engine's failure came from: the container, its input or its output.
@@ -404,6 +447,20 @@ impl Error {
         }
         Self::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Why the system refused `action`, in words.
+fn reason(action: &str, source: &io::Error) -> String {
+    match (action, source.kind()) {
+        ("read", io::ErrorKind::NotFound) => "no such file".to_owned(),
+        ("create", io::ErrorKind::NotFound) => "no such directory".to_owned(),
+        _ => words(source),
+    }
+}
+
+/// What the system said, without the number of the error.
+fn words(source: &io::Error) -> String {
+    without_error_numbers(&source.to_string())
 }
 
 /// Travels inside an [`io::Error`] from a comparing sink to [`Error::from_run`].

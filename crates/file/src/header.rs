@@ -158,13 +158,18 @@ impl Header {
 
     /// The types of the stanzas, each once, for messages.
     pub(crate) fn recipient_types(&self) -> String {
-        let mut types: Vec<&str> = Vec::new();
+        let mut types: Vec<String> = Vec::new();
         for stanza in &self.stanzas {
-            if !types.contains(&stanza.tag.as_str()) {
-                types.push(&stanza.tag);
+            let kind = match stanza.tag.as_str() {
+                "X25519" => "an age key (X25519)".to_owned(),
+                tag @ ("ssh-ed25519" | "ssh-rsa") => format!("an SSH key ({tag})"),
+                tag => format!("a recipient of type {tag}"),
+            };
+            if !types.contains(&kind) {
+                types.push(kind);
             }
         }
-        types.join(", ")
+        types.join(" and ")
     }
 }
 

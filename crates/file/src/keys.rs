@@ -46,10 +46,15 @@ impl Recipients {
             let (wrapped, labels) =
                 recipient.wrap_file_key(&file_key).map_err(|e| Error::Wrap(e.to_string()))?;
             if common.as_ref().is_some_and(|common| *common != labels) {
-                return Err(Error::usage(
-                    "these recipients cannot be combined: a passphrase must be the only one, and a \
-                     post-quantum recipient goes only with its kind",
-                ));
+                let is_passphrase = |stanza: &Stanza| stanza.tag == SCRYPT;
+                let what = if stanzas.iter().chain(&wrapped).any(is_passphrase) {
+                    "a passphrase"
+                } else {
+                    "post-quantum recipients"
+                };
+                return Err(Error::usage(format!(
+                    "{what} cannot be combined with other recipients"
+                )));
             }
             common = Some(labels);
             stanzas.extend(wrapped);
@@ -150,8 +155,8 @@ impl Identities {
     /// Calls `with` with the file key of `header`.
     ///
     /// # Errors
-    /// [`Error::TooManyRecipients`], [`Error::WrongKey`], [`Error::WrongPassphrase`], or
-    /// [`Error::Unwrap`] if an identity fails for another reason.
+    /// [`Error::TooManyRecipients`], [`Error::WrongKey`], [`Error::NeedsPassphrase`],
+    /// [`Error::WrongPassphrase`], or [`Error::Unwrap`] if an identity fails for another reason.
     pub(crate) fn with_file_key<T>(
         &self,
         header: &Header,
@@ -270,6 +275,9 @@ impl Identities {
                 Some(Ok(file_key)) => return Ok(secret(&file_key)),
                 Some(Err(error)) => return Err(unwrap_error(error, passphrase)),
             }
+        }
+        if passphrase {
+            return Err(Error::NeedsPassphrase);
         }
         Err(Error::WrongKey { recipients: header.recipient_types() })
     }

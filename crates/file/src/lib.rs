@@ -50,7 +50,7 @@ pub use limits::MAX_RECIPIENTS;
 pub use metadata::Metadata;
 pub use protect::{Protect, protect};
 pub use rekey::{Rekey, rekey};
-pub use shown::Shown;
+pub use shown::{Shown, without_error_numbers};
 pub use staging::{Attributes, Staged, abandon_all};
 pub use transfer::Progress;
 pub use unprotect::{SealedName, Target, Unprotect, UsedNames, data_key, unprotect};

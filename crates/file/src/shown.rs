@@ -4,6 +4,27 @@ use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+/// What the system says of an error, without " (os error N)": the number says nothing more.
+pub fn without_error_numbers(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(NUMBER) {
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        plain += before;
+        rest = match after[digits..].strip_prefix(')') {
+            Some(rest) if digits > 0 => rest,
+            _ => {
+                plain += NUMBER;
+                after
+            }
+        };
+    }
+    plain + rest
+}
+
+/// What stands before the number of an error.
+const NUMBER: &str = " (os error ";
+
 /// Shows a path on one line: escapes characters that move the cursor or change the writing
 /// direction, and shows bytes that are not UTF-8 as `\\xNN`.
 pub struct Shown<'a>(pub &'a Path);

@@ -74,10 +74,7 @@ impl Staged {
     pub fn create(target: &Path, overwrite: bool) -> Result<Self, Error> {
         match fs::symlink_metadata(target) {
             Ok(status) if status.is_dir() => {
-                return Err(Error::usage(format!(
-                    "the output {} is a directory; use --out-dir to write into it",
-                    Shown(target)
-                )));
+                return Err(Error::OutputIsDirectory(target.to_owned()));
             }
             Ok(status) if !status.is_file() && !status.is_symlink() => {
                 return Err(Error::usage(format!(

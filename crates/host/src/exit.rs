@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::error::{ContextKind, ErrorKind};
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat, makedev};
-use wattlock_file::{self as file, Shown};
+use wattlock_file::{self as file, Shown, without_error_numbers};
 
 /// 1: something failed that is not the input's fault.
 pub const FAILURE: u8 = 1;
@@ -31,6 +31,11 @@ impl std::fmt::Display for Coded {
 }
 
 impl std::error::Error for Coded {}
+
+/// A message as people read it: without the numbers of the system's errors.
+pub fn plain(text: &str) -> String {
+    without_error_numbers(text)
+}
 
 /// An error that ends the program with exit code 2.
 pub fn usage(what: impl Into<String>) -> anyhow::Error {
@@ -55,9 +60,10 @@ pub fn unavailable(what: impl Into<String>) -> anyhow::Error {
 /// Ends the program over flags that make no sense; or over `--help`, which is no error.
 pub fn refuse(error: &clap::Error) -> ! {
     let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-    if argument.is_some_and(|argument| argument.contains("--passphrase")) {
-        // What follows may be the passphrase itself.
-        tell!("error: -p takes no value; the other options for a passphrase require one");
+    if let Some(argument) = argument.filter(|argument| argument.contains("passphrase"))
+        && let Some(text) = about_passphrases(error, &argument)
+    {
+        tell!("error: {text}");
         std::process::exit(USAGE.into());
     }
     if error.to_string().to_uppercase().contains("AGE-SECRET-KEY-") {
@@ -71,8 +77,45 @@ pub fn refuse(error: &clap::Error) -> ! {
         tell!("{}", shown(error));
         std::process::exit(USAGE.into());
     }
-    error.exit()
+    let printed = error.print().and_then(|()| std::io::stdout().flush());
+    if let Err(error) = printed {
+        say!("cannot write to standard output: {error}");
+        std::process::exit(FAILURE.into());
+    }
+    std::process::exit(0)
 }
+
+/// What is wrong with `argument`, an option for a passphrase. What clap says may repeat the
+/// passphrase itself; `None` if it does not.
+fn about_passphrases(error: &clap::Error, argument: &str) -> Option<String> {
+    let name = argument.split([' ', '=']).next().unwrap_or_default();
+    let new = if name.starts_with("--new-") { "new-" } else { "" };
+    let text = match error.kind() {
+        ErrorKind::ArgumentConflict => {
+            let other = error.get(ContextKind::PriorArg).map(ToString::to_string);
+            if other.is_some_and(|other| !other.contains("passphrase")) {
+                return None;
+            }
+            match new {
+                "" => ONE_SOURCE.to_owned(),
+                _ => "use only one of --new-passphrase and --new-passphrase-file".to_owned(),
+            }
+        }
+        ErrorKind::TooManyValues => format!(
+            "--{new}passphrase takes no value: other users would see the passphrase; use \
+             --{new}passphrase-file"
+        ),
+        ErrorKind::UnknownArgument => {
+            format!("unknown option for a passphrase; see {} --help", crate::program::name())
+        }
+        _ => format!("{name} requires one value"),
+    };
+    Some(text)
+}
+
+/// What is said of two sources of a passphrase.
+const ONE_SOURCE: &str =
+    "use only one of -p, --passphrase-file, --passphrase-fd and --passphrase-env";
 
 /// What clap says, without what may be a key.
 fn shown(error: &clap::Error) -> String {
@@ -217,7 +260,18 @@ pub fn code_of(error: &file::Error) -> u8 {
 
 /// Says what went wrong with one file: what, where, and what to do.
 pub fn say_file_error(name: &Path, error: &file::Error) {
-    say!("{}: {error}", Shown(name));
+    let (shown, text) = (Shown(name).to_string(), error.to_string());
+    match error {
+        file::Error::Io { action: "read", path, source }
+            if path == name && source.kind() == std::io::ErrorKind::NotFound =>
+        {
+            say!("{shown}: no such file");
+        }
+        // The message names the file itself.
+        file::Error::Io { path, .. } if path == name => say!("{text}"),
+        _ if text.starts_with(&format!("{shown} ")) => say!("{text}"),
+        _ => say!("{shown}: {text}"),
+    }
     if let Some(advice) = error.advice() {
         tell!("  {advice}");
     }

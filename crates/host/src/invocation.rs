@@ -41,6 +41,12 @@ pub fn road(places: &flags::Places) -> anyhow::Result<Road> {
         [file] if output.is_some() || to_stdout => Some(Input::Path(file.clone())),
         _ => None,
     };
+    if let Some(dir) = &places.out_dir
+        && dir.exists()
+        && !dir.is_dir()
+    {
+        return Err(usage(format!("--out-dir takes a directory, and {} is none", Shown(dir))));
+    }
     let Some(input) = one else {
         if places.output.is_some() {
             return Err(usage("-o names one output; for several inputs use --out-dir"));
@@ -116,7 +122,10 @@ impl Invocation {
             self.progress.expect(path.metadata().map_or(0, |status| status.len()));
         }
         let shown = progress::show(&self.progress, self.quiet);
-        let done = work(target);
+        let done = work(target).map_err(|error| match output {
+            Some(path) => error.renamed(Path::new("standard output"), path),
+            None => error,
+        });
         drop(shown);
         self.finish_one(command, input, done, output.is_none())
     }

@@ -10,6 +10,7 @@ macro_rules! tell {
         use std::io::Write as _;
         // In one piece, so that lines of parallel programs do not mix.
         let text = format!($($text)*) + "\n";
+        let text = $crate::exit::plain(&text);
         let _ = std::io::stderr().write_all(text.as_bytes());
     }};
 }

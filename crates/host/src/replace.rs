@@ -1,7 +1,7 @@
 //! Files that others read meanwhile: all of the new one, or the old one.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,8 +42,19 @@ pub fn write(place: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 fn temporary(place: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let directory = place.parent().filter(|directory| !directory.as_os_str().is_empty());
-    tempfile::Builder::new()
+    let made = tempfile::Builder::new()
         .prefix(".wattlock-")
         .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(directory.unwrap_or_else(|| Path::new(".")))
+        .tempfile_in(directory.unwrap_or_else(|| Path::new(".")));
+    made.map_err(without_temporary_name)
+}
+
+/// The error without the name of the temporary file, which no one asked for.
+fn without_temporary_name(error: std::io::Error) -> std::io::Error {
+    if error.kind() == ErrorKind::NotFound {
+        return std::io::Error::new(ErrorKind::NotFound, "no such directory");
+    }
+    let inner = error.get_ref().and_then(|inner| inner.source());
+    let number = inner.and_then(|inner| inner.downcast_ref::<std::io::Error>()?.raw_os_error());
+    number.map_or(error, std::io::Error::from_raw_os_error)
 }

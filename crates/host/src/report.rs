@@ -16,6 +16,7 @@ use crate::replace;
 /// The page is one self-contained file without scripts. Every figure names its machine and
 /// versions; modelled values are hatched and never ranked.
 #[derive(Debug, Args)]
+#[command(after_help = crate::flags::EXIT_CODES)]
 pub struct Report {
     /// Results of `wattlock measure`, `wattlock-lab bench` or `wattlock-lab simulate` with --json
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -23,6 +24,8 @@ pub struct Summary {
     /// The name of what was to be least, and whether anything was measured that says how.
     goal: Option<(&'static str, bool)>,
     lines: Mutex<Vec<Line>>,
+    /// The exit code where no file failed.
+    least: AtomicU8,
 }
 
 /// One file in the JSON summary.
@@ -83,7 +86,7 @@ impl Summary {
     /// Starts the clock.
     pub fn new(threads: usize, json: bool, quiet: bool) -> Self {
         let (started, lines) = (Instant::now(), Mutex::default());
-        Self { started, threads, json, quiet, goal: None, lines }
+        Self { started, threads, json, quiet, goal: None, lines, least: AtomicU8::new(0) }
     }
 
     /// The same for a run whose devices are chosen by a goal of that name; `is_measured` if there
@@ -118,6 +121,11 @@ impl Summary {
         lock(&self.lines).push(line);
     }
 
+    /// Notes that the run failed, although no file did.
+    pub fn fail(&self) {
+        self.least.store(exit::FAILURE, Ordering::Relaxed);
+    }
+
     /// True if no file was added.
     pub fn is_empty(&self) -> bool {
         lock(&self.lines).is_empty()
@@ -134,7 +142,10 @@ impl Summary {
         let sum = |bytes: fn(&Line) -> u64| lines.iter().map(bytes).sum();
         let document = Document {
             command,
-            exit_code: lines.iter().map(|line| line.exit_code).max().unwrap_or(0),
+            exit_code: lines
+                .iter()
+                .map(|line| line.exit_code)
+                .fold(self.least.load(Ordering::Relaxed), u8::max),
             wall_ns: nanoseconds(self.started.elapsed()),
             cpu_ns: nanoseconds(process_cpu_time()),
             threads: self.threads,

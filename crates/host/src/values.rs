@@ -64,14 +64,16 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     let too_large = || format!("{text} is too large");
     let number: u64 = digits.parse().map_err(|error: ParseIntError| match error.kind() {
         IntErrorKind::PosOverflow => too_large(),
-        _ => format!("{text:?} is not a number of bytes"),
+        _ => format!("{text:?} is not a size: use bytes, or a suffix K, M, G or T (K is 1024)"),
     })?;
     number.checked_mul(1 << shift).ok_or_else(too_large)
 }
 
 /// As [`parse_size`], but not 0.
 pub fn parse_size_above_zero(text: &str) -> Result<u64, String> {
-    parse_size(text).and_then(|size| if size == 0 { Err("0 is too few".into()) } else { Ok(size) })
+    parse_size(text).and_then(|size| {
+        if size == 0 { Err("the size must be at least 1".into()) } else { Ok(size) }
+    })
 }
 
 /// A page that a server on this machine can be asked for.

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use wattlock_host::flags::Meters;
 use wattlock_host::values::{from_to, parse_seconds, parse_size_above_zero};
 
-use super::{DEVICES, ENERGY};
+use super::{DEVICES, ENERGY, EXIT_CODES};
 
 /// Run a command and report its energy, with an uncertainty.
 ///
@@ -58,7 +58,7 @@ pub enum Required {
 /// Shows the throughput and the startup time of a call, for one CPU worker and for all workers.
 /// Anything not yet measured on this machine is listed as not calibrated, without figures.
 #[derive(Debug, Args)]
-#[command(after_help = CACHE)]
+#[command(after_help = format!("{CACHE}\n{EXIT_CODES}"))]
 pub struct Devices {
     /// Print JSON
     #[arg(long)]
@@ -71,7 +71,7 @@ pub struct Devices {
 /// all workers, or 40 s with a meter that gives one reading per second. Run it on an otherwise idle
 /// machine: other programs lower the figures.
 #[derive(Debug, Args)]
-#[command(after_help = CACHE)]
+#[command(after_help = format!("{CACHE}\n{EXIT_CODES}"))]
 pub struct Calibrate {
     /// Also measure these devices, separated by commas, such as opencl,cuda:1; see `wattlock devices`
     /// [default: all GPUs]
@@ -92,6 +92,7 @@ pub struct Calibrate {
 ///
 /// Every source of energy, every clock that can be set, every kernel, and what GPUs and OpenSSL need.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Doctor {
     /// Also check an external meter: a shell command or a URL that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL")]
@@ -109,6 +110,7 @@ pub struct Doctor {
 /// touched. While heat or the firmware limits a clock, the journal is kept and the exit code is
 /// 1: run this command again later.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Restore {
     /// Print the journal and change nothing
     #[arg(long, conflicts_with = "discard")]
@@ -124,12 +126,11 @@ const MEASURE_HELP: &str = "Examples:
   wattlock measure --idle-baseline=10 --meter http://plug/status#/apower=W -- make
 
 Exit codes: that of the command; 126 it cannot be run, 127 it is not there, 128 + n it was ended by
-signal n; 4 a required measurement is not available.
+signal n; else 1 failed, 2 wrong usage, 4 a required measurement is not available.
 
 WATTLOCK_ROOT=DIR in the environment reads the sensors below DIR instead of /, for tests.";
 
 const CACHE: &str =
     "Profiles are kept in $XDG_CACHE_HOME/wattlock/profiles.json, or else below ~/.cache.
 WATTLOCK_CACHE=DIR in the environment keeps them in DIR.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage.";
+";

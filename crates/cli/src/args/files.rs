@@ -18,7 +18,8 @@ use super::{EXIT_CODES, KEYS};
 pub struct Protect {
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Also encrypt to this identity's recipient; --resume verifies outputs with it
+    /// Encrypt to this identity's recipient, for yourself; --resume uses it to verify outputs
+    /// (repeatable)
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
     pub identities: Vec<String>,
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub struct Unprotect {
     pub places: Places,
     #[command(flatten)]
     pub batch: Batch,
-    /// Decrypt only these bytes: "A..B", "A.." or "..B"; read only their chunks
+    /// Decrypt only these bytes (suffix K, M, G or T): "A..B", "A.." or "..B"
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
     /// Give the output the name sealed in the container; its folder stays the same
@@ -82,7 +83,7 @@ pub struct Verify {
     pub identities: Identities,
     #[command(flatten)]
     pub passphrase: Passphrase,
-    /// Containers; standard input if there is none
+    /// Containers; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Take the containers in directories
@@ -94,6 +95,7 @@ pub struct Verify {
 
 /// Show the format, recipients and length of a container; more with a key.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Inspect {
     /// Open the header with this identity, to show what is sealed in it
     #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
@@ -102,7 +104,7 @@ pub struct Inspect {
     pub limits: Limits,
     #[command(flatten)]
     pub passphrase: Passphrase,
-    /// Containers; standard input if there is none
+    /// Containers; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Print JSON
@@ -115,6 +117,7 @@ pub struct Inspect {
 /// The recipients given replace all existing ones. Anyone who kept a copy of the old container
 /// or its data key can still decrypt what they have.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Rekey {
     #[command(flatten)]
     pub identities: Identities,
@@ -143,6 +146,7 @@ pub struct Rekey {
 ///
 /// The file is an age identity: age and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
 pub struct Keygen {
     /// Write the identity to FILE, readable only by you [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -180,7 +184,7 @@ pub struct Identities {
 /// How much work a container may cause before it is known to be for these keys.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Limits {
-    /// Refuse more than N recipients [default: 1024; 128 from the network]
+    /// Refuse more than N recipients [default: 1024]
     #[arg(long, value_name = "N", help_heading = KEYS)]
     #[arg(value_parser = from_to(1_u32, 100_000))]
     pub max_recipients: Option<u32>,

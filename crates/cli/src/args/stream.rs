@@ -1,5 +1,6 @@
 //! Arguments of `wattlock stream`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -8,7 +9,7 @@ use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 use wattlock_stream::{Ladder, Velocity};
 
-use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
+use super::{ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
 
 /// Encrypt a stream of messages from stdin or many connections; --open decrypts it.
 ///
@@ -17,7 +18,8 @@ use super::{ENERGY, KEYS, Limits, Passphrase, Recipients};
 /// repeated, moved or inserted on the way. Memory is bounded: senders block when output is slower
 /// than input.
 #[derive(Debug, Args)]
-#[command(after_help = STREAM_HELP)]
+#[command(after_help = format!("{STREAM_HELP}\n{EXIT_CODES}"))]
+#[command(mut_arg("max_recipients", |arg| arg.help(MAX_RECIPIENTS)))]
 pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
@@ -40,7 +42,7 @@ pub struct Stream {
     #[arg(long, value_parser = one_of(FRAMINGS), default_value = "raw")]
     #[arg(help_heading = INPUT, conflicts_with = "open")]
     pub framing: Framing,
-    /// Maximum message length [default: 16M; with --framing raw 64K]
+    /// Maximum message length (suffix K, M, G or T) [default: 16M; with --framing raw 64K]
     ///
     /// A connection that sends a longer message is closed. With --framing raw, the maximum number of
     /// bytes that are sealed at once.
@@ -70,7 +72,9 @@ pub struct Stream {
     /// Replace an output that exists
     #[arg(short, long, help_heading = OUTPUT, requires = "output")]
     pub force: bool,
-    /// Write FILE.000001 and so on, a new one after N bytes; each decrypts on its own
+    /// Write FILE.000001 and so on, a new one after BYTES (suffix K, M, G or T)
+    ///
+    /// Each file decrypts on its own.
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub rotate_size: Option<u64>,
@@ -91,7 +95,7 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
     #[arg(value_parser = from_to(1, u32::MAX))]
     pub peer_timeout: u32,
-    /// Maximum bytes in flight; senders block when it is full
+    /// Maximum bytes in flight (suffix K, M, G or T); senders block when it is full
     #[arg(long, value_name = "BYTES", default_value = "32M", value_parser = parse_size_above_zero)]
     pub window: u64,
     /// CPU threads [default: all]
@@ -108,9 +112,9 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = from_to(0, u32::MAX))]
     pub drain: u32,
-    /// Serve metrics for Prometheus at HOST:PORT
-    #[arg(long, value_name = "ADDRESS", help_heading = REPORT)]
-    pub metrics: Option<std::net::SocketAddr>,
+    /// Serve metrics for Prometheus at IP:PORT
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_socket, help_heading = REPORT)]
+    pub metrics: Option<SocketAddr>,
     /// Print a summary as JSON on standard error
     #[arg(long, help_heading = REPORT)]
     pub json: bool,
@@ -118,6 +122,13 @@ pub struct Stream {
     #[arg(short, long, help_heading = REPORT)]
     pub quiet: bool,
 }
+
+/// An address without a name, which may have several.
+fn parse_socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("{text:?} is not IP:PORT, such as 127.0.0.1:9100"))
+}
+
+const MAX_RECIPIENTS: &str = "Refuse more than N recipients [default: 1024; 128 with --listen]";
 
 /// How messages are told apart.
 const FRAMINGS: &Choices<Framing> = &[
@@ -141,6 +152,6 @@ where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/uran
 A file that was truncated, or left by a killed program, decrypts up to its last complete
 message; the exit code is 3. Decrypt consecutive files one by one, or together: cat log.wls.* | ...
 
-Exit codes: 0 all delivered, 1 messages lost or perhaps lost (the summary counts them), or a sealed
-connection was cut, 2 wrong usage, 3 wrong key, or input that is cut,
-tampered with or no sealed stream.";
+The exit code is 1 too if messages were lost or perhaps lost (the summary counts them), or a sealed
+connection was cut; and 3 if the input was truncated or is no sealed stream.
+";

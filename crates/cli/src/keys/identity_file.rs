@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 
 use age::armor::ArmoredReader;
+use age::ssh::UnsupportedKey;
 use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
 use anyhow::bail;
 use wattlock_host::exit::{authentication, usage};
@@ -36,9 +37,7 @@ impl Content {
             return Ok(Self::Lines(Lines::new(&decrypt(path, decryptor, max_work_factor)?)));
         }
         match ssh::Identity::from_buffer(&bytes[..], Some(path.to_owned())) {
-            Ok(ssh::Identity::Unsupported(kind)) => {
-                Err(usage(format!("SSH keys of this kind are not supported: {kind:?}")))
-            }
+            Ok(ssh::Identity::Unsupported(kind)) => Err(usage(unsupported(&kind))),
             Ok(identity) => Ok(Self::Ssh(identity)),
             Err(_) => Ok(Self::Lines(Lines::new(&bytes))),
         }
@@ -98,24 +97,42 @@ impl Lines {
     }
 
     fn file(&self) -> anyhow::Result<IdentityFile<age::NoCallbacks>> {
-        IdentityFile::from_buffer(BufReader::new(&self.text[..])).map_err(|error| {
+        IdentityFile::from_buffer(BufReader::new(&self.text[..])).map_err(|_| {
             usage(match self.public_key() {
                 Some(number) => format!(
-                    "line {number} is a public key (a recipient), and a secret identity is needed, \
-                     such as `wattlock keygen -o FILE` makes"
+                    "line {number} is a recipient (public key), and an identity (private key) is \
+                     needed, such as `wattlock keygen -o FILE` makes"
                 ),
-                None => format!("it holds neither age nor SSH identities: {error}"),
+                None => match self.wrong_line() {
+                    Some(number) => format!("line {number} is no identity"),
+                    None => "it holds no age or SSH identity".to_owned(),
+                },
             })
         })
     }
 
+    /// The number of the first line that is no identity, where another one is.
+    fn wrong_line(&self) -> Option<usize> {
+        let lines = || self.text.split(|&byte| byte == b'\n');
+        let is_identity = |line: &[u8]| IDENTITIES.iter().any(|start| line.starts_with(start));
+        lines().any(is_identity).then_some(())?;
+        let is_wrong = |line: &[u8]| {
+            let one = |line| IdentityFile::from_buffer(BufReader::new(line)).is_ok();
+            !line.is_empty() && !line.starts_with(b"#") && !one(line)
+        };
+        lines().position(is_wrong).map(|index| index + 1)
+    }
+
     /// The number of the first line that is a public key.
-    fn public_key(&self) -> Option<usize> {
+    pub fn public_key(&self) -> Option<usize> {
         let mut lines = self.text.split(|&byte| byte == b'\n');
         let is_public = |line| std::str::from_utf8(line).is_ok_and(is_public);
         lines.position(is_public).map(|index| index + 1)
     }
 }
+
+/// What the identities of age and of its plugins start with.
+const IDENTITIES: [&[u8]; 2] = [b"AGE-SECRET-KEY-", b"AGE-PLUGIN-"];
 
 /// What a native post-quantum identity starts with.
 const POST_QUANTUM: &[u8] = b"AGE-SECRET-KEY-PQ-1";
@@ -147,6 +164,29 @@ fn decrypt(
         decrypted => decrypted?,
     };
     bounded(reader)
+}
+
+/// True if this is a private key of SSH, of any type.
+pub fn is_ssh_identity(bytes: &[u8]) -> bool {
+    ssh::Identity::from_buffer(bytes, None).is_ok()
+}
+
+/// Why a private key of SSH cannot be used.
+fn unsupported(kind: &UnsupportedKey) -> String {
+    match kind {
+        UnsupportedKey::Type(name) => format!("SSH keys of type {name} are not supported"),
+        UnsupportedKey::Hardware(name) => {
+            format!("SSH keys on hardware tokens (type {name}) are not supported")
+        }
+        UnsupportedKey::EncryptedSsh(cipher) => {
+            format!("SSH keys encrypted with {cipher} are not supported")
+        }
+        UnsupportedKey::EncryptedPem => {
+            "encrypted SSH keys in the old PEM form are not supported; convert it with \
+             `ssh-keygen -p`"
+                .to_owned()
+        }
+    }
 }
 
 /// All of an identity file; "-" is standard input.

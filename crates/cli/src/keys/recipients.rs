@@ -6,10 +6,12 @@ use age::cli_common::{ReadError, StdinGuard, read_recipients};
 use age::secrecy::SecretString;
 use age::{scrypt, ssh};
 use wattlock_file::Recipients;
-use wattlock_host::exit::{like, usage};
+use wattlock_host::exit::usage;
 
 use super::identity_file::{Content, read_bounded};
-use super::{AGE, SSH, is_secret, plain, shortened, shown, unusable_identity};
+use super::{
+    AGE, SSH, is_secret, plain, refuse_private_key, shortened, shown, unusable, unusable_identity,
+};
 use crate::args;
 
 /// The recipients that the flags name, of which a passphrase is one.
@@ -37,15 +39,15 @@ pub fn recipients(
         named.push(recipient.clone());
     }
     for file in &given.recipients_files {
+        refuse_private_key("-R", file)?;
         refuse_shared_stdin(file, stdin_is_data)?;
-        let failed = |error: anyhow::Error| {
-            like(&error, format!("the recipients file {} cannot be used: {error}", shown(file)))
-        };
-        let lines = lines(file).map_err(failed)?;
-        list.extend(parse(&lines).map_err(|why| failed(usage(why)))?);
+        let failed = |error: &anyhow::Error| unusable(file, "recipients", error);
+        let lines = lines(file).map_err(|error| failed(&error))?;
+        list.extend(parse(&lines).map_err(|why| failed(&usage(why)))?);
         named.extend(lines);
     }
     for file in identities {
+        refuse_private_key("-i", file)?;
         refuse_shared_stdin(file, stdin_is_data)?;
         let found = recipients_of_identities(file, &named);
         list.extend(found.map_err(|error| unusable_identity(file, &error))?);
@@ -57,7 +59,7 @@ pub fn recipients(
     }
     if list.is_empty() {
         return Err(usage(
-            "no recipient: use -r or -R, -i for your own identity, or -p for a passphrase",
+            "no recipient: use -r or -R, -i for the recipient of an identity, or -p",
         ));
     }
     Ok(Recipients::new(list)?)
@@ -86,14 +88,15 @@ fn why_not(text: &str) -> String {
     let what = if text.trim().is_empty() {
         "it is empty"
     } else if is_secret(text) {
-        "it is a secret key, and a public key is needed, which `wattlock keygen -y FILE` shows"
+        "it is an identity (private key), and a recipient (public key) is needed, which `wattlock \
+         keygen -y FILE` shows"
     } else if text.starts_with(AGE) {
         "it starts like an age recipient, and a character is missing, added or mistyped"
     } else if text.starts_with(SSH) {
         "it starts like an SSH key, and a part is missing or mistyped; copy the whole line of the \
          .pub file"
     } else if Path::new(text).is_file() {
-        "it is the name of a file; -R takes a file of public keys, and -i a file with your own \
+        "it is the name of a file; -R takes a file of public keys, and -i a file with an \
          identity"
     } else {
         "it is no public key"
@@ -104,10 +107,7 @@ fn why_not(text: &str) -> String {
 /// The lines of a recipients file that name a recipient. SSH keys of types that cannot be encrypted
 /// for are skipped with a warning, since a list of people's keys may hold them.
 fn lines(file: &str) -> anyhow::Result<Vec<String>> {
-    let text = read_bounded(file).map_err(|error| {
-        let why = if is_secret(file) { "there is no such file".into() } else { plain(&error) };
-        like(&error, why)
-    })?;
+    let text = read_bounded(file)?;
     let mut kept = Vec::new();
     for (index, line) in String::from_utf8_lossy(&text).lines().enumerate() {
         let (line, number) = (line.trim(), index + 1);

@@ -1,7 +1,7 @@
 //! The stream key: from a file, or wrapped for recipients as in a container.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
@@ -20,6 +20,7 @@ pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> 
     if let Some(path) = &args.key_file {
         return Ok((read(path)?, Vec::new()));
     }
+    keys::check_passphrase_is_alone(&args.passphrase, &args.recipients, &args.identities)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let stdin_is_data = args.listen.is_none();
     let recipients =
@@ -56,8 +57,9 @@ impl std::fmt::Display for KeyHeader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             file::Error::WrongKey { recipients } => {
-                write!(f, "no given key opens this stream (it is for: {recipients})")
+                write!(f, "no given identity opens this stream; it is encrypted to {recipients}")
             }
+            file::Error::NeedsPassphrase => f.write_str("this stream needs a passphrase"),
             file::Error::TooManyRecipients { found, limit } => write!(
                 f,
                 "the stream is for {found} recipients, and the limit is {limit}: raise it with \
@@ -99,9 +101,11 @@ fn read(path: &Path) -> anyhow::Result<Secret<32>> {
     // It may be the key itself, in the wrong place.
     let shown = redact_value(&Shown(path).to_string());
     let mut bytes = Zeroizing::new(Vec::with_capacity(128));
-    File::open(path)
-        .and_then(|file| file.take(100).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read the key file {shown}"))?;
+    let read = File::open(path).and_then(|file| file.take(100).read_to_end(&mut bytes));
+    if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        anyhow::bail!("{shown}: no such key file");
+    }
+    read.with_context(|| format!("cannot read the key file {shown}"))?;
     if let Ok(raw) = <&[u8; 32]>::try_from(&bytes[..]) {
         return Ok(Secret::init_with(|key| key.copy_from_slice(raw)));
     }

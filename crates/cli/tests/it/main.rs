@@ -38,3 +38,4 @@ mod stream_outputs;
 mod support;
 mod tampering;
 mod temporary_files;
+mod wrong_arguments;

@@ -82,7 +82,7 @@ fn equal_causes_have_equal_exit_codes() {
         assert!(stderr(&ended).contains(said), "{said}: {}", stderr(&ended));
     };
     // What cannot be read fails.
-    let missing = "No such file";
+    let missing = "no such";
     for command in ["protect", "unprotect", "verify", "inspect"] {
         check(1, missing, run(&place, &[command, "-i", "nope", "f.wlk"]));
         check(1, missing, run(&place, &[command, "--passphrase-file=nope", "f.wlk"]));
@@ -99,7 +99,7 @@ fn equal_causes_have_equal_exit_codes() {
     check(2, "", run(&place, &["protect", "-i", "f", "-o-", "f"]));
     check(2, "", run(&place, &["protect", "-R", "f", "-o-", "f"]));
     for command in ["unprotect", "verify", "inspect"] {
-        check(2, "neither age nor SSH", run(&place, &[command, "-i", "f", "f.wlk"]));
+        check(2, "f holds no age or SSH identity", run(&place, &[command, "-i", "f", "f.wlk"]));
     }
     check(2, "neither 32 bytes", from("f.wls", &["stream", "--open", "--key-file=f"]));
     // An output that exists.
@@ -162,7 +162,12 @@ fn a_wrong_key_of_a_stream_is_said_of_a_stream() {
     let refused = open(&[]);
     assert_exit(&refused, 3);
     let said = stderr(&refused);
-    assert!(said.contains("no given key opens this stream (it is for: X25519"), "{said}");
+    assert!(
+        said.contains(
+            "no given identity opens this stream; it is encrypted to an age key (X25519)"
+        ),
+        "{said}"
+    );
     assert!(!said.contains("container"), "{said}");
 }
 
@@ -182,11 +187,11 @@ fn a_public_key_in_the_place_of_an_identity() {
             let refused = run(&place, args);
             assert_exit(&refused, 2);
             let said = stderr(&refused);
-            assert!(said.contains("public key (a recipient)"), "{args:?}: {said}");
-            assert!(said.contains("secret identity"), "{args:?}: {said}");
+            assert!(said.contains("recipient (public key)"), "{args:?}: {said}");
+            assert!(said.contains("identity (private key)"), "{args:?}: {said}");
         }
     }
-    // The reverse: a secret identity in the place of a recipient.
+    // The reverse: an identity in the place of a recipient.
     let secret = fs::read_to_string(place.path("key.txt")).unwrap();
     let secret = secret.lines().last().unwrap();
     for args in [["-r", secret], ["-R", "key.txt"]] {

@@ -62,7 +62,10 @@ fn check(vector: &Vector, opened: Result<Vec<u8>, Error>, how: &str) {
         error => error,
     };
     let right = match vector.expect() {
-        "no match" => matches!(error, Error::WrongKey { .. } | Error::WrongPassphrase),
+        "no match" => matches!(
+            error,
+            Error::WrongKey { .. } | Error::NeedsPassphrase | Error::WrongPassphrase
+        ),
         "HMAC failure" => matches!(error, Error::HeaderAuthentication),
         "header failure" => matches!(
             error,
