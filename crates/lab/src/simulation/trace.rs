@@ -1,9 +1,9 @@
 //! Streams from a file: when each message came and how long it was.
 
-use super::curve::quoted;
 use super::streams::Arrival;
 
-/// A line of a trace that cannot be used.
+/// A line of a trace that cannot be used. What it holds is not said, for the file may be another than
+/// was meant, such as a key.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct BadTrace {
@@ -29,15 +29,15 @@ pub fn trace(text: &str, window: u64) -> Result<Vec<Arrival>, BadTrace> {
         let bad = |what: String| BadTrace { line: at + 1, what };
         let mut words = line.split_ascii_whitespace();
         let (Some(seconds), Some(bytes), None) = (words.next(), words.next(), words.next()) else {
-            return Err(bad(format!("is not \"seconds bytes\": {}", quoted(line))));
+            return Err(bad("is not \"seconds bytes\"".into()));
         };
         let seconds = seconds.parse().ok().filter(|seconds: &f64| seconds.is_finite());
         let seconds =
-            seconds.ok_or_else(|| bad(format!("no number of seconds: {}", quoted(line))))?;
+            seconds.ok_or_else(|| bad("does not begin with a number of seconds".into()))?;
         let bytes: u32 =
-            bytes.parse().map_err(|_| bad(format!("no number of bytes: {}", quoted(line))))?;
+            bytes.parse().map_err(|_| bad("does not end with a number of bytes".into()))?;
         if bytes == 0 || u64::from(bytes) > window {
-            return Err(bad(format!("a message has 1 to {window} bytes, the window, not {bytes}")));
+            return Err(bad(format!("a message has 1 to {window} bytes, the window")));
         }
         let at = seconds - *begin.get_or_insert(seconds);
         if arrivals.last().map_or(0.0, |before| before.at) > at {
@@ -74,11 +74,11 @@ mod tests {
         for (line, text, what) in [
             (1, "", "at least one message"),
             (3, "# none\n\n#\n", "at least one message"),
-            (2, "0 1\n1\n", "is not \"seconds bytes\": \"1\""),
+            (2, "0 1\n1\n", "is not \"seconds bytes\""),
             (1, "0 1 2\n", "is not \"seconds bytes\""),
-            (1, "now 1\n", "no number of seconds"),
-            (1, "nan 1\n", "no number of seconds"),
-            (1, "0 -1\n", "no number of bytes"),
+            (1, "now 1\n", "a number of seconds"),
+            (1, "nan 1\n", "a number of seconds"),
+            (1, "0 -1\n", "a number of bytes"),
             (1, "0 0\n", "1 to 100 bytes"),
             (1, "0 101\n", "1 to 100 bytes"),
             (3, "5 1\n6 1\n5.9 1\n", "before the message above"),
@@ -90,10 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_holds_is_escaped() {
-        for text in ["\x1b[2J", "\x1b[2J 1", "1 \x1b[2J"] {
+    fn what_a_line_holds_is_not_said() {
+        for text in ["\x1b[2J", "\x1b[2J 1", "1 \x1b[2J", "0 271828"] {
             let error = trace(text, 100).unwrap_err().to_string();
-            assert!(error.contains("\\u{1b}[2J") && !error.contains('\x1b'), "{error:?}");
+            assert!(
+                !["[2J", "\x1b", "271828"].iter().any(|held| error.contains(held)),
+                "{error:?}"
+            );
         }
     }
 }

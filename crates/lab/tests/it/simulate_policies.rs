@@ -118,7 +118,7 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
     let (curve, trace) = (curve.to_str().unwrap(), trace.to_str().unwrap());
     for (args, exit, said) in [
         (&["--curve", curve][..], 1, "curve.csv: line 1: is not \"name,"),
-        (&["--trace", trace], 1, "trace.txt: line 2: no number of bytes: \"1 many\""),
+        (&["--trace", trace], 1, "trace.txt: line 2: does not end with a number of bytes\n"),
         (&["--curve", "k40"], 1, "cannot read the curve k40; use k20m or a CSV file"),
         (&["--trace", "nowhere"], 1, "cannot read the trace nowhere"),
         (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
@@ -135,16 +135,28 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
 }
 
 #[test]
-fn what_a_file_holds_is_not_obeyed_by_a_terminal() {
+fn what_a_file_holds_is_not_repeated() {
     let place = Place::new();
-    let evil = place.path("evil");
-    fs::write(&evil, "0 \x1b[2J\u{202e}\n").unwrap();
-    let ran = policies(&["--trace", evil.to_str().unwrap()]);
-    assert_exit(&ran, 1);
-    let said = stderr(&ran);
-    assert!(
-        said.contains(r#"evil: line 1: no number of bytes: "0 \u{1b}[2J\u{202e}""#),
-        "{said:?}"
-    );
-    assert!(!said.contains('\x1b') && !said.contains('\u{202e}'), "{said:?}");
+    let file = place.path("file");
+    let header = "name,speed,rate_mib_per_s,floor_w,joules_per_mib,settle_ms";
+    for (flag, text, expected) in [
+        (
+            "--trace",
+            "0 \x1b[2J\u{202e}\n".to_owned(),
+            "line 1: does not end with a number of bytes",
+        ),
+        ("--trace", "AGE-SECRET-KEY-1QQ\n".to_owned(), "line 1: is not \"seconds bytes\""),
+        ("--trace", "0 4000000000\n".to_owned(), "line 1: a message has 1 to "),
+        ("--curve", "AGE-SECRET-KEY-1QQ\n".to_owned(), "line 1: is not \"name,"),
+        ("--curve", format!("{header}\na,\x1b[2J,1,1,1,1\n"), "line 2: speed is not a number"),
+    ] {
+        fs::write(&file, text).unwrap();
+        let ran = policies(&[flag, file.to_str().unwrap()]);
+        assert_exit(&ran, 1);
+        let said = stderr(&ran);
+        assert!(said.contains(expected), "{said:?}");
+        for held in ["\x1b", "[2J", "\u{202e}", "AGE-SECRET-KEY", "4000000000"] {
+            assert!(!said.contains(held), "{said:?}");
+        }
+    }
 }
