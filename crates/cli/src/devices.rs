@@ -135,6 +135,9 @@ impl<'a> Report<'a> {
         text += &format!("      {}\n\n", self.when());
         text += &self.rates();
         text += &self.joules();
+        if self.accelerators.iter().all(|accelerator| accelerator.seen.is_cpu) {
+            text += "\nGPU   none found; run `wattlock doctor`\n";
+        }
         for Accelerator { seen, profiles } in &self.accelerators {
             text += &format!("\n{}   {}\n", seen.device, shown(&seen.what));
             if profiles.is_empty() {
@@ -147,9 +150,6 @@ impl<'a> Report<'a> {
                 table.row(cells.into_iter().chain(rate(profile)));
             }
             text += &table.to_string();
-        }
-        if self.accelerators.iter().all(|accelerator| accelerator.seen.is_cpu) {
-            text += "\ngpu   none that can be used: `wattlock doctor` says why\n";
         }
         text + &velocity::text(&self.velocity)
     }

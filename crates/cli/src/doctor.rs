@@ -85,11 +85,13 @@ fn source(found: &Found) -> Source {
 impl Document {
     fn text(&self) -> String {
         let mut text = rows("energy", &self.energy);
-        text += &rows("\nknobs", &self.knobs);
+        text += &rows("\nclocks", &self.knobs);
         let mut table = Columns::new("<").indented();
         for Feature { name, here, used_by } in &self.cpu_features {
-            let status = if *here { "here" } else { "not here" };
-            table.row([name, status, used_by.as_str()]);
+            let status = if *here { "present" } else { "absent" };
+            // The document has always had these words.
+            let used_by = if used_by == "nothing of Wattlock yet" { "not used" } else { used_by };
+            table.row([name, status, used_by]);
         }
         text += &format!("\nCPU features\n{table}");
         let mut table = Columns::new("<").indented();

@@ -50,8 +50,7 @@ pub fn run(args: &args::Measure) -> Ended {
     let root = energy::root();
     let mut sources = energy::sources(&root, &args.meters)?;
     if args.require.is_some() && !sources.can_measure() {
-        say!("energy cannot be measured on this machine; the command was not run");
-        tell!("  `wattlock doctor` shows why, and what helps");
+        say_not_measured(&mut sources, args.meters.meter.is_some());
         return Ok(UNAVAILABLE.into());
     }
     let ward = signals::leave_to_child()?;
@@ -87,6 +86,22 @@ pub fn run(args: &args::Measure) -> Ended {
         return Ok(UNAVAILABLE.into());
     }
     Ok(code.into())
+}
+
+/// Why `--require measured` cannot be kept. What only reports power works without it.
+fn say_not_measured(sources: &mut Sources, external: bool) {
+    if !sources.can_integrate() {
+        say!("energy cannot be measured on this machine; the command was not run");
+        tell!("  `wattlock doctor` shows why, and what helps");
+        return;
+    }
+    let what = if external { "the meter reports" } else { "sensors of this machine report" };
+    say!(
+        "{what} power (class integrated), but --require measured needs a counter of energy; the \
+         command was not run"
+    );
+    let meter = if external { "use a meter that reports joules or kWh, or " } else { "" };
+    tell!("  {meter}leave out --require measured");
 }
 
 /// Refuses a number in the place of the command, which `--idle-baseline 10` puts there.

@@ -60,6 +60,12 @@ impl Rungs {
         let at = |place: usize| (place * last).checked_div(shown).unwrap_or(0);
         let rung = |place| {
             let Rung { name, from_used_ppm } = &self.rungs[at(place)];
+            // What is counted is said before.
+            let name = if self.set_by == "workers" {
+                name.split(' ').next().unwrap_or(name)
+            } else {
+                name
+            };
             format!("{name} from {:.1} %", *from_used_ppm as f64 / 1e4)
         };
         let rungs: Vec<_> = (0..=shown).map(rung).collect();
@@ -68,7 +74,7 @@ impl Rungs {
         } else {
             String::new()
         };
-        format!("  {}, by {}: {}{rest}\n", self.device, self.set_by, rungs.join(", "))
+        format!("  {}, {}: {}{rest}\n", self.device, self.set_by, rungs.join(", "))
     }
 }
 
@@ -78,9 +84,7 @@ pub fn text(ladders: &[Rungs]) -> String {
         return String::new();
     }
     let rungs: String = ladders.iter().map(Rungs::text).collect();
-    format!(
-        "\n  streams: how full the window is when each clock, or number of workers, is set\n{rungs}"
-    )
+    format!("\n  stream policy: window occupancy from which each setting is used\n{rungs}")
 }
 
 /// A number of workers, as people say it.
@@ -99,7 +103,7 @@ mod tests {
         let clocks =
             [324, 614, 640, 666, 705, 758].map(|mhz| (format!("{mhz} MHz"), f64::from(mhz)));
         let rungs = Rungs::new("K20M", "nvml", clocks.into_iter()).unwrap();
-        let expected = "  K20M, by nvml: 324 MHz from 0.0 %, 614 MHz from 42.7 %, 640 MHz from 81.0 %, \
+        let expected = "  K20M, nvml: 324 MHz from 0.0 %, 614 MHz from 42.7 %, 640 MHz from 81.0 %, \
                         666 MHz from 84.4 %, 705 MHz from 87.9 %, 758 MHz from 93.0 %\n";
         assert_eq!(rungs.text(), expected);
     }
@@ -107,11 +111,9 @@ mod tests {
     #[test]
     fn workers_are_rungs_where_no_clock_can_be_set() {
         let nothing = tempfile::tempdir().unwrap();
-        for (workers, expected) in
-            [(1, "1 worker from 0.0 %\n"), (2, "1 worker from 0.0 %, 2 workers from 50.0 %\n")]
-        {
+        for (workers, expected) in [(1, "1 from 0.0 %\n"), (2, "1 from 0.0 %, 2 from 50.0 %\n")] {
             let text = text(&ladders(&Root::new(nothing.path()), workers));
-            assert!(text.contains(&format!("  cpu, by workers: {expected}")), "{text}");
+            assert!(text.contains(&format!("  cpu, workers: {expected}")), "{text}");
         }
     }
 

@@ -16,9 +16,9 @@ pub(crate) struct Candidate<M = Box<dyn Meter>> {
 }
 
 impl Candidate {
-    /// A source that this machine does not have.
-    pub fn absent(source: &'static str, domain: &str, why: &str, fix: &str) -> Self {
-        let meter = Err(Obstacle::unavailable(why).fix(fix));
+    /// A source that this machine does not have, and what would help if anything can.
+    pub fn absent(source: &'static str, domain: &str, why: &str, fix: Option<&str>) -> Self {
+        let meter = Err(Obstacle { fix: fix.map(str::to_owned), ..Obstacle::unavailable(why) });
         Self { source, domain: domain.into(), path: None, extent: None, meter }
     }
 

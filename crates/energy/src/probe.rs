@@ -68,21 +68,24 @@ pub(crate) fn probe(
     let deadline = Instant::now() + PATIENCE;
     for (index, watch, guest) in watched {
         let Ok(meter) = candidates[index].meter.as_mut() else { continue };
+        let counts = matches!(meter.info().kind, Kind::Counter(_));
         let domain = meter.closed(watch, deadline, &|| false);
-        let Some(mut why) = implausible(&domain, guest, start.elapsed()) else { continue };
+        let why = implausible(&domain, counts, guest, start.elapsed());
+        let Some(mut why) = why else { continue };
         if domain.extent != Extent::Wall && crate::guest::is_virtual(root) {
-            why += "; this is a virtual machine, whose host may not pass it on";
+            why += "; the host may not expose it to this virtual machine";
         }
         candidates[index].meter = Err(Obstacle::unavailable(why));
     }
 }
 
 /// Why that cannot be what the domain took in `elapsed`, while a CPU was busy.
-fn implausible(domain: &Domain, guest: bool, elapsed: Duration) -> Option<String> {
+fn implausible(domain: &Domain, counts: bool, guest: bool, elapsed: Duration) -> Option<String> {
     let Some(energy) = domain.energy.best() else {
         let stood = |caveat| matches!(caveat, Caveat::BelowResolution | Caveat::Stuck);
         return Some(if domain.energy.caveats().any(stood) {
-            format!("it stood still for {:.1} s while a CPU was busy", elapsed.as_secs_f64())
+            let stood = if counts { "counter did not change" } else { "sensor showed 0 W" };
+            format!("the {stood} in {:.1} s on a busy CPU", elapsed.as_secs_f64())
         } else {
             match domain.energy.gaps().first() {
                 Some(gap) => gap.clone(),
@@ -137,7 +140,7 @@ mod tests {
     fn a_meter_that_stands_still_or_reads_nonsense_is_not_used() {
         let of = |after| said(Extent::Package, 5, after);
         assert_eq!(of(Some(1_000_005)), None);
-        assert!(of(Some(5)).is_some_and(|why| why.contains("stood still")));
+        assert!(of(Some(5)).is_some_and(|why| why.contains("the counter did not change")));
         // 100 µJ in 20 ms are 5 mW, and 999 kJ in 0.3 s are no machine's.
         assert!(of(Some(105)).is_some_and(|why| why.contains("0.0")));
         assert!(

@@ -188,7 +188,7 @@ fn looked(source: &'static str, root: &Root, look: fn(&Root) -> Vec<Candidate>) 
     let found = started.ok().and_then(|_| answered.recv_timeout(PATIENCE).ok());
     found.unwrap_or_else(|| {
         let why = format!("its files did not answer within {} s", PATIENCE.as_secs());
-        vec![Candidate::absent(source, "unknown", &why, "look for driver errors in dmesg")]
+        vec![Candidate::absent(source, "unknown", &why, Some("look for driver errors in dmesg"))]
     })
 }
 
@@ -196,16 +196,9 @@ fn model(counted: bool) -> Found {
     let (status, why) = if counted {
         (Status::Ignored, "meters are there, and a model is worth less")
     } else {
-        (Status::Used, "nothing counts joules here; an interval from time and utilisation")
+        (Status::Used, "fallback: an interval estimated from time and utilisation")
     };
-    Found {
-        source: "model",
-        domain: "cpu".into(),
-        path: None,
-        status,
-        why: why.into(),
-        fix: (!counted).then(|| "a sensor; a model cannot tell one cipher from another".into()),
-    }
+    Found { source: "model", domain: "cpu".into(), path: None, status, why: why.into(), fix: None }
 }
 
 /// The kinds of meters, in the order in which they are looked for and listed.

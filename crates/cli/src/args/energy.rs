@@ -16,7 +16,7 @@ use super::{DEVICES, ENERGY, EXIT_CODES};
 #[derive(Debug, Args)]
 #[command(after_help = MEASURE_HELP)]
 pub struct Measure {
-    /// Exit with code 4 if energy cannot be measured; CMD does not run if that is known before
+    /// Exit with code 4 unless counters measured the energy; do not run CMD if there are none
     #[arg(long, value_enum, value_name = "CLASS")]
     pub require: Option<Required>,
     /// Repeat N times and report the median
@@ -67,9 +67,9 @@ pub struct Devices {
 
 /// Measure how fast this machine encrypts, and save the result.
 ///
-/// Takes 10 s. Measuring energy adds 2 s per operation except `open`, for one worker and again for
-/// all workers, or 40 s with a meter that gives one reading per second. Run it on an otherwise idle
-/// machine: other programs lower the figures.
+/// Takes 10 s. Where energy can be measured, each operation except "open" takes about 4 s more:
+/// 2 s with one worker and 2 s with all. With a meter that reads once a second, it is about 40 s
+/// each. Run it on an otherwise idle machine: other programs lower the figures.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{CACHE}\n{EXIT_CODES}"))]
 pub struct Calibrate {
@@ -80,10 +80,10 @@ pub struct Calibrate {
     /// Measure for 2 s only, and no energy
     #[arg(long)]
     pub quick: bool,
-    /// Only operations with this in the name: "aes-256", "gcm seal"; keep other results
+    /// Measure only operations with TEXT in the name, such as "gcm seal"; keep other results
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Read an external meter: a shell command or a URL that gives watts or joules
+    /// Read an external meter: a shell command or a URL (http only) that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL", conflicts_with = "quick", help_heading = ENERGY)]
     pub meter: Option<String>,
 }
@@ -94,7 +94,7 @@ pub struct Calibrate {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Doctor {
-    /// Also check an external meter: a shell command or a URL that gives watts or joules
+    /// Also check an external meter: a shell command or a URL (http only) that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL")]
     pub meter: Option<String>,
     /// Print JSON

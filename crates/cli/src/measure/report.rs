@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
                 let wall = one.run.wall.as_secs_f64();
                 table.row([format!("run {}", index + 1), format!("{wall:.3} s, {energy}")]);
             }
-            text += &format!("\n{table}  run {}, the one in the middle:", self.median + 1);
+            text += &format!("\n{table}  run {} (median):", self.median + 1);
         }
         let Some(one) = self.runs.get(self.median) else { return text };
         let mut table = Columns::new("<").indented();
@@ -175,18 +175,18 @@ impl Accounted<'_> {
         for (index, domain) in self.run.window.domains.iter().enumerate() {
             let apart = if domain.in_sum { "" } else { ", not in the sum" };
             let value = described(&domain.energy) + apart;
-            row(&Shown(Path::new(&domain.name)).to_string(), value);
+            row(&shown(&domain.name), value);
             if let Some(net) = self.net.as_ref().and_then(|net| net.domains.get(index)) {
                 row("  net of idle", net.energy.to_string());
             }
         }
-        let covers = self.sum.covers().map(|name| Shown(Path::new(name)).to_string());
+        let covers = self.sum.covers().map(shown);
         let covers: Vec<_> = covers.collect();
         match self.sum.class() {
             Class::Unavailable => row("energy", "unavailable".into()),
             _ => row("energy", format!("{}: {}", described(&self.sum), covers.join(" + "))),
         }
-        let missing = self.sum.missing().map(|name| Shown(Path::new(name)).to_string());
+        let missing = self.sum.missing().map(shown);
         let missing: Vec<_> = missing.collect();
         if !missing.is_empty() {
             row("  missing", missing.join(", "));
@@ -198,8 +198,8 @@ impl Accounted<'_> {
             row("model", gross.to_string());
             row("  net of idle", net.to_string());
         }
-        row("wall", format!("{:.3} s", self.run.wall.as_secs_f64()));
-        row("CPU", format!("{:.3} s", self.run.cpu.as_secs_f64()));
+        row("wall time", format!("{:.3} s", self.run.wall.as_secs_f64()));
+        row("CPU time", format!("{:.3} s", self.run.cpu.as_secs_f64()));
         if let Some(bytes) = bytes {
             let gigabytes = bytes as f64 / 1e9;
             row("CPU per GB", format!("{:.3} s", self.run.cpu.as_secs_f64() / gigabytes));
@@ -211,8 +211,9 @@ impl Accounted<'_> {
         }
         let (wall, cpu) = self.overhead();
         let milliseconds = |time: Duration| 1e3 * time.as_secs_f64();
-        let overhead = format!("{:.1} ms, {:.1} ms of CPU", milliseconds(wall), milliseconds(cpu));
-        row("measuring itself", overhead);
+        let overhead =
+            format!("{:.1} ms wall, {:.1} ms CPU", milliseconds(wall), milliseconds(cpu));
+        row("overhead", overhead);
     }
 
     /// What measuring added: to the time from the first read to the last, and to the CPU's.
@@ -288,6 +289,14 @@ impl Priced {
             figure.map(|figure| (name, key, scale, figure))
         };
         figures.into_iter().filter_map(known).collect()
+    }
+}
+
+/// A domain's name for people, who might take `wall` for the time.
+fn shown(domain: &str) -> String {
+    match domain {
+        "wall" => "wall socket".to_owned(),
+        _ => Shown(Path::new(domain)).to_string(),
     }
 }
 

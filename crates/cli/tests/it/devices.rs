@@ -66,12 +66,15 @@ fn what_was_not_measured_has_no_figures() {
     let said = stdout(&cache.run(&["devices"]));
     assert!(said.contains("not calibrated: nothing was measured yet\n"), "{said}");
     assert!(said.contains("run `wattlock calibrate`\n"), "{said}");
-    let gpu = said.contains("gpu   none that can be used") || said.contains("cuda:0");
+    let gpu = said.contains("GPU   none found; run `wattlock doctor`") || said.contains("cuda:0");
     assert!(gpu || said.contains("opencl:0"), "{said}");
     assert!(!said.contains("µs"), "{said}");
     let rows = said.lines().filter(|line| line.trim_end().ends_with("  not calibrated"));
     assert_eq!(rows.count(), OPERATIONS);
-    assert!(said.contains("\n  streams: how full the window is when"), "{said}");
+    assert!(
+        said.contains("\n  stream policy: window occupancy from which each setting is used\n"),
+        "{said}"
+    );
     let device = cache.device(&["devices", "--json"]);
     assert_eq!(device["why_not_calibrated"], "nothing was measured yet");
     for key in ["cpu", "cpu_id"] {

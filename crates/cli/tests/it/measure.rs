@@ -127,8 +127,9 @@ fn the_text_of_a_measurement() {
     assert!(row("per byte ").contains(" nJ/B ± "), "{said}");
     assert!(row("per joule ").contains(" 1.0"), "{said}");
     assert!(row("energy × wall").contains(" J·s ± "), "{said}");
-    row("wall ");
-    row("CPU ");
+    row("wall time ");
+    row("CPU time ");
+    assert!(row("overhead ").contains(" ms wall, "), "{said}");
     assert!(!said.contains("model"), "{said}");
 }
 
@@ -406,7 +407,7 @@ fn all_repetitions_are_reported_and_end_at_a_failure() {
     assert!(runs.iter().all(|run| run["sum"]["energy_uj"]["best"] == 1_000_000), "{report}");
     assert!(report["median_run"].as_u64().unwrap() < 3);
     let text = machine.measure(&["--repeat=3", "--", "sh", "-c", &work]).output().unwrap();
-    assert!(stderr(&text).contains("run 3 ") && stderr(&text).contains("the one in the middle"));
+    assert!(stderr(&text).contains("run 3 ") && stderr(&text).contains(" (median):"));
     let failed = machine.measure(&["--repeat=3", "--json", "--", "false"]).output().unwrap();
     assert_eq!(failed.status.code(), Some(1));
     assert_eq!(json(&failed)["runs"].as_array().unwrap().len(), 1);

@@ -208,7 +208,11 @@ fn a_meter_that_does_not_answer_is_said_to() {
     let place = Place::new();
     let meters = [
         ("http://127.0.0.1:1/", "it did not answer", "tried to ask http://127.0.0.1:1;"),
-        ("no-such-meter 7", "it failed", "tried the command `no-such-meter …` with sh"),
+        (
+            "no-such-meter 7",
+            "failed with exit code 127",
+            "run the command by itself: `no-such-meter …`",
+        ),
     ];
     for (meter, why, tried) in meters {
         let refused = run(&place, &["measure", "--meter", meter, "--", "true"]);

@@ -76,6 +76,37 @@ fn sum(ran: &Output) -> Value {
 const POWERCAP: &str = "sys/class/powercap";
 
 #[test]
+fn a_meter_of_power_is_no_counter_and_named_apart_from_the_time() {
+    let machine = Machine::new();
+    let meter = ["--meter", "while :; do echo 5 W; sleep 0.05; done"];
+    let measure = |args: &[&str]| machine.measure(&[&meter[..], args].concat()).output().unwrap();
+    let refused = measure(&["--require", "measured", "--", "touch", "ran"]);
+    assert_exit(&refused, 4);
+    let said = stderr(&refused);
+    assert!(said.contains("the meter reports power (class integrated)"), "{said}");
+    assert!(said.contains("the command was not run"), "{said}");
+    let measured = measure(&["--", "sleep", "0.3"]);
+    assert_exit(&measured, 0);
+    let said = stderr(&measured);
+    let rows = |name: &str| said.lines().filter(|line| line.trim().starts_with(name)).count();
+    assert_eq!([rows("wall socket "), rows("wall time "), rows("wall  ")], [1, 1, 0], "{said}");
+}
+
+#[test]
+fn a_url_of_another_scheme_is_refused_and_not_run() {
+    let machine = Machine::new();
+    for (meter, why) in
+        [("ftp://plug/", "ftp:// is not supported"), ("https://plug/", "https is not supported")]
+    {
+        let refused = machine.measure(&["--meter", meter, "--", "true"]).output().unwrap();
+        assert_exit(&refused, 4);
+        let said = stderr(&refused);
+        assert!(said.contains(why), "{said}");
+        assert!(said.contains("use a command: --meter 'curl -sS --max-time 2 URL'"), "{said}");
+    }
+}
+
+#[test]
 fn of_graces_eight_meters_the_modules_are_the_machine() {
     let mut machine = Machine::new();
     let kinds = [("SysIO", 30), ("CPU", 170), ("Grace", 250), ("Module", 900)];

@@ -126,12 +126,7 @@ impl Shows {
 
 /// What is said where there is none.
 pub(crate) fn absent() -> Candidate {
-    Candidate::absent(
-        SOURCE,
-        "battery",
-        "no battery is here",
-        "a battery, or a meter in the wall socket: --meter",
-    )
+    Candidate::absent(SOURCE, "battery", "no battery found", None)
 }
 
 /// Looks for them.

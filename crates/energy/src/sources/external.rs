@@ -38,12 +38,15 @@ pub enum External {
 impl FromStr for External {
     type Err = Infallible;
 
-    /// Takes what begins as a URL for one, and everything else for a command.
+    /// Takes what begins as a URL for one, of any scheme, and everything else for a command.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let text = text.trim();
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        Ok(match scheme.as_deref() {
-            Some("http" | "https") => Self::Url(text.to_owned()),
+        let is_scheme = |scheme: &str| {
+            scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        };
+        Ok(match text.split_once("://") {
+            Some((scheme, _)) if is_scheme(scheme) => Self::Url(text.to_owned()),
             _ => Self::Command(text.to_owned()),
         })
     }
@@ -54,8 +57,8 @@ pub(crate) fn absent() -> Candidate {
     Candidate::absent(
         SOURCE,
         "wall",
-        "no external meter is given",
-        "a meter in the wall socket, and --meter: docs/spec/meter.md",
+        "not given",
+        Some("use --meter COMMAND|URL (docs/spec/meter.md)"),
     )
 }
 
@@ -177,7 +180,7 @@ fn kind(first: Line, second: Option<Line>, refresh: Duration) -> Kind {
 
 const DOMAIN: &str = "wall";
 
-const FIX: &str = "it has to print lines as \"231.5 W\" or \"0.125 kWh\": docs/spec/meter.md";
+const FIX: &str = "docs/spec/meter.md says what a meter prints";
 
 /// Timeout for the first reading.
 const FIRST_READING: Duration = Duration::from_secs(5);
@@ -203,10 +206,10 @@ mod tests {
 
     #[test]
     fn urls_and_commands() {
-        for url in ["http://plug/", "HTTPS://plug/meter#/watts=W", " http://plug "] {
+        for url in ["http://plug/", "HTTPS://plug/meter#/watts=W", " http://plug ", "ftp://plug/"] {
             assert_eq!(url.parse(), Ok(External::Url(url.trim().to_owned())));
         }
-        for command in ["curl http://plug/", "./meter", "ftp://plug/", ""] {
+        for command in ["curl http://plug/", "./meter", "/a://b", "U=http://plug/ meter", ""] {
             assert_eq!(command.parse(), Ok(External::Command(command.to_owned())));
         }
     }

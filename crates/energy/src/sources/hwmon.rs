@@ -54,8 +54,8 @@ pub(crate) fn absent() -> Candidate {
     Candidate::absent(
         SOURCE,
         "board, socket, GPU",
-        "no sensor of power is here",
-        "load the driver of the board's sensors, as sensors-detect finds it",
+        "no power sensor found",
+        Some("load the driver of the board's sensors, as sensors-detect finds it"),
     )
 }
 

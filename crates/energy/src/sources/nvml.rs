@@ -244,8 +244,7 @@ fn nothing(root: &Root, why: &Why) -> Candidate {
     let asleep = matches!(why, Why::NoLibrary | Why::Refused(DriverNotLoaded | NotFound));
     let here = !asleep || is_here(root);
     let obstacle = match why {
-        _ if !here => Obstacle::unavailable("no NVIDIA GPU is here")
-            .fix("an NVIDIA GPU with its driver, if one is to be measured"),
+        _ if !here => Obstacle::unavailable("no NVIDIA GPU found"),
         Why::NoLibrary => Obstacle::unavailable(Error::NoNvml.to_string()).fix(
             "install the NVIDIA driver; in a container, let the host's runtime bring its library: \
              NVIDIA_DRIVER_CAPABILITIES=utility",
@@ -272,7 +271,7 @@ fn mute(device: &Device<'_>) -> Obstacle {
         _ if mig => Obstacle::unavailable("in MIG mode, in which it shows parts no energy")
             .fix("measure where the whole GPU is seen, or switch MIG off: nvidia-smi -mig 0"),
         _ => Obstacle::unavailable("it has neither an energy counter nor a power sensor")
-            .fix("an external meter"),
+            .fix("use an external meter: --meter COMMAND|URL (docs/spec/meter.md)"),
     }
 }
 

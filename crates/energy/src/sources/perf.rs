@@ -98,7 +98,9 @@ pub(crate) fn absent() -> Candidate {
         SOURCE,
         "package, dram, psys",
         "the kernel has no performance events of power",
-        "load the kernel's module: modprobe rapl; in a virtual machine, measure on the host itself",
+        Some(
+            "load the kernel's module: modprobe rapl; in a virtual machine, measure on the host itself",
+        ),
     )
 }
 

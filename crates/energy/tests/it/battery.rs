@@ -189,7 +189,7 @@ fn batteries_of_other_devices_are_ignored() {
         .supply("AC", &[("type", "Mains")]);
     let found = machine.batteries();
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].1, found[0].2.as_str()), (Status::Unavailable, "no battery is here"));
+    assert_eq!((found[0].1, found[0].2.as_str()), (Status::Unavailable, "no battery found"));
     let machine =
         Machine::new().battery("macsmc-battery", "Discharging", &[("scope", "System"), power]);
     assert_eq!(machine.batteries()[0].1, Status::Used);

@@ -147,7 +147,7 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
         ("printf 'time,watts\\n1,5\\n'", "time,watts"),
         ("echo -- -5 W", "no number"),
         ("printf '%s\\n' '-5 W'", "less than nothing"),
-        ("echo NaN W", "no number"),
+        ("echo NaN W", "not a finite number"),
         ("echo 1e300 W", "more than any machine"),
         ("printf '\\033[31mred\\a\\n'", "red"),
         ("head -c 10000000 /dev/zero | tr '\\0' x", "longer than 256 bytes"),
@@ -155,8 +155,8 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
         ("true", "without a reading"),
         ("echo '# nothing'", "without a reading"),
         ("echo no meter here >&2; exit 3", "no meter here"),
-        ("echo 5 W; echo no more >&2; exit 3", "exit status: 3"),
-        ("kill -9 $$", "signal: 9"),
+        ("echo 5 W; echo no more >&2; exit 3", "the meter command failed with exit code 3: "),
+        ("kill -9 $$", "ended by signal 9"),
         ("/nowhere/meter", "nowhere"),
         ("", "no command"),
     ] {
@@ -167,8 +167,8 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
     assert!(found.fix.unwrap().contains("docs/spec/meter.md"));
     // One that says nothing is not told how to say it.
     for (silent, tried) in [
-        ("exit 3", "tried the command `exit …` with sh"),
-        ("PASSWORD=secret exit 3", "tried the command with sh"),
+        ("exit 3", "run the command by itself: `exit …`"),
+        ("PASSWORD=secret exit 3", "run the command by itself"),
         ("http://user:secret@127.0.0.1:1/secret?secret", "tried to ask http://127.0.0.1:1;"),
     ] {
         let found = machine.found(silent);
@@ -397,7 +397,7 @@ fn a_meter_that_reads_zero_is_not_used_for_this_machine() {
     };
     let found = opened("while :; do echo 50 W; sleep 0.05; done");
     assert_eq!(found.status, Status::Used, "{}", found.why);
-    for (watts, why) in [("0", "stood still"), ("0.1", "while a CPU was busy")] {
+    for (watts, why) in [("0", "the sensor showed 0 W in "), ("0.1", "while a CPU was busy")] {
         let found = opened(&format!("while :; do echo {watts} W; sleep 0.05; done"));
         assert_eq!(found.status, Status::Unavailable);
         assert!(found.why.contains(why), "{}", found.why);

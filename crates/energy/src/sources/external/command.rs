@@ -1,7 +1,7 @@
 //! Runs the command of an external meter, again and again if it ends.
 
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -25,11 +25,11 @@ pub(super) fn listen(command: &str, feed: &Feed) {
     }
 }
 
-/// What was tried, for a person: the program alone, since what follows may hold a password.
+/// What to do, for a person: it names the program alone, since what follows may hold a password.
 pub(super) fn tried(command: &str) -> String {
     let program = command.split_whitespace().next().filter(|program| !program.contains('='));
-    let program = program.map_or_else(String::new, |program| format!(" `{} …`", quoted(program)));
-    format!("tried the command{program} with sh; run it by itself and see what it says")
+    let program = program.map_or_else(String::new, |program| format!(": `{} …`", quoted(program)));
+    format!("run the command by itself{program}")
 }
 
 /// Runs it once.
@@ -88,7 +88,11 @@ fn judge(
     match status {
         _ if !ended => Err(Failure::Silence(format!("it closed its output and did not end{said}"))),
         Ok(status) if !status.success() => {
-            Err(Failure::Silence(format!("it failed, {status}{said}")))
+            let ended = match (status.code(), status.signal()) {
+                (None, Some(signal)) => format!("was ended by signal {signal}"),
+                (code, _) => format!("failed with exit code {}", code.unwrap_or(1)),
+            };
+            Err(Failure::Silence(format!("the meter command {ended}{said}")))
         }
         Ok(_) if readings == 0 => Err(Failure::Form(format!("it ended without a reading{said}"))),
         Ok(_) => Ok(()),

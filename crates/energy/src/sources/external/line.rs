@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Line>, String> {
     if text.is_empty() || text.starts_with('#') {
         return Ok(None);
     }
-    read(text).map(Some).map_err(|why| format!("it said \"{}\", {why}", quoted(text)))
+    read(text).map(Some).map_err(|why| format!("\"{}\" {why}", quoted(text)))
 }
 
 fn read(text: &str) -> Result<Line, &'static str> {
@@ -32,7 +32,7 @@ fn read(text: &str) -> Result<Line, &'static str> {
     };
     let mut words = value.split_whitespace();
     let (Some(number), Some(unit), None) = (words.next(), words.next(), words.next()) else {
-        return Err("which is no number and unit");
+        return Err(NO_READING);
     };
     let unit = UNITS.iter().find(|(name, ..)| *name == unit).ok_or(NO_UNIT)?;
     let (_, is_power, factor) = *unit;
@@ -43,7 +43,7 @@ fn read(text: &str) -> Result<Line, &'static str> {
 
 fn power(watts: f64, doubt: Option<Doubt>) -> Result<Line, &'static str> {
     if watts > MOST_POWER.0 {
-        return Err("which is more than any machine draws");
+        return Err("is more than any machine draws");
     }
     let accuracy = doubt.map(|doubt| match doubt {
         Doubt::Share(share) => share,
@@ -61,13 +61,13 @@ fn power(watts: f64, doubt: Option<Doubt>) -> Result<Line, &'static str> {
 
 fn energy(joules: f64, doubt: Option<Doubt>, last_digit: f64) -> Result<Line, &'static str> {
     if joules > MOST_ENERGY {
-        return Err("which is more than any meter counts");
+        return Err("is more than any meter counts");
     }
     let off = match doubt {
         None => 0.0,
         Some(Doubt::Amount(off)) => off,
         Some(Doubt::Share(_)) => {
-            return Err("but the error of a count is an amount (in its unit), not a share");
+            return Err("has a share as its error; the error of a count is an amount, in its unit");
         }
     };
     let resolution = Microjoules::from_joules(last_digit.max(off).max(1e-6));
@@ -90,15 +90,15 @@ impl Doubt {
             return Ok(Self::Amount(amount(text)? * factor));
         };
         let share = amount(percent.trim_end())? / 100.0;
-        if share > 1.0 { Err("which is off by more than itself") } else { Ok(Self::Share(share)) }
+        if share > 1.0 { Err("is off by more than itself") } else { Ok(Self::Share(share)) }
     }
 }
 
 fn amount(text: &str) -> Result<f64, &'static str> {
-    let number: f64 = text.parse().map_err(|_| "which is no number and unit")?;
+    let number: f64 = text.parse().map_err(|_| NO_READING)?;
     match () {
-        () if !number.is_finite() => Err("which is no number"),
-        () if number < 0.0 => Err("which is less than nothing"),
+        () if !number.is_finite() => Err("is not a finite number"),
+        () if number < 0.0 => Err("is less than zero"),
         () => Ok(number),
     }
 }
@@ -130,7 +130,9 @@ const UNITS: [(&str, bool, f64); 8] = [
     ("kWh", false, 3.6e6),
 ];
 
-const NO_UNIT: &str = "whose unit is none of W, mW, kW, J, mJ, kJ, Wh, kWh";
+const NO_READING: &str = "is not a reading such as \"231.5 W\" or \"0.125 kWh\"";
+
+const NO_UNIT: &str = "has a unit that is none of W, mW, kW, J, mJ, kJ, Wh, kWh";
 
 /// More than a socket in a wall, or a rack, delivers.
 pub(super) const MOST_POWER: Watts = Watts(100_000.0);
@@ -194,24 +196,24 @@ mod tests {
     #[test]
     fn nonsense_is_quoted() {
         for (text, why) in [
-            ("5", "no number and unit"),
-            ("W", "no number and unit"),
-            ("five W", "no number and unit"),
-            ("5 W 6 W", "no number and unit"),
+            ("5", "is not a reading such as"),
+            ("W", "is not a reading such as"),
+            ("five W", "is not a reading such as"),
+            ("5 W 6 W", "is not a reading such as"),
             ("5 V", "unit"),
             ("5 w", "unit"),
             ("5 KWh", "unit"),
-            ("-5 W", "less than nothing"),
-            ("NaN W", "no number"),
-            ("inf J", "no number"),
-            ("1e999 J", "no number"),
+            ("-5 W", "less than zero"),
+            ("NaN W", "not a finite number"),
+            ("inf J", "not a finite number"),
+            ("1e999 J", "not a finite number"),
             ("1e300 W", "more than any machine"),
             ("200 kW", "more than any machine"),
             ("1e300 J", "more than any meter"),
-            ("5 W ±", "no number"),
-            ("5 W ± -1", "less than nothing"),
+            ("5 W ±", "is not a reading"),
+            ("5 W ± -1", "less than zero"),
             ("5 W ± 101%", "more than itself"),
-            ("5 W ± 1 W", "no number"),
+            ("5 W ± 1 W", "is not a reading"),
             ("5 J ± 1%", "is an amount"),
         ] {
             let error = parse(text).unwrap_err();

@@ -30,10 +30,14 @@ impl Source {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(url: &str) -> Result<Self, Obstacle> {
-        if url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-            return Err(Obstacle::unavailable("https is not spoken here").fix(
-                "let a command speak it, which prints the reading: curl -sS --max-time 2 URL",
-            ));
+        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+        if scheme != "http" {
+            let why = match scheme.as_str() {
+                "https" => "https is not supported".to_owned(),
+                other => format!("{}:// is not supported", quoted(other)),
+            };
+            return Err(Obstacle::unavailable(why)
+                .fix("use a command: --meter 'curl -sS --max-time 2 URL'"));
         }
         let (url, value) = match url.split_once('#') {
             Some((url, fragment)) => (url, Some(Value::parse(fragment)?)),
@@ -160,10 +164,10 @@ mod tests {
             ("{}", "without"),
             (r#"{"StatusSNS":{"ENERGY":{"Power":null}}}"#, "without"),
             (r#"{"StatusSNS":{"ENERGY":{"Power":[1]}}}"#, "without"),
-            (r#"{"StatusSNS":{"ENERGY":{"Power":-1}}}"#, "less than nothing"),
+            (r#"{"StatusSNS":{"ENERGY":{"Power":-1}}}"#, "less than zero"),
             (r#"{"StatusSNS":{"ENERGY":{"Power":1e300}}}"#, "more than any machine"),
-            (r#"{"StatusSNS":{"ENERGY":{"Power":""}}}"#, "no number"),
-            (r#"{"StatusSNS":{"ENERGY":{"Power":"5 W\n6"}}}"#, "no number"),
+            (r#"{"StatusSNS":{"ENERGY":{"Power":""}}}"#, "is not a reading"),
+            (r#"{"StatusSNS":{"ENERGY":{"Power":"5 W\n6"}}}"#, "is not a reading"),
         ] {
             let error = value.find(body.as_bytes()).unwrap_err();
             assert!(error.contains(why), "{body}: {error}");
