@@ -5,10 +5,14 @@ mod check;
 mod statistics;
 mod tls;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
+use rustix::process::geteuid;
+use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, print, unavailable, usage};
 use wattlock_provider::configuration::{self, Configuration, find};
 use wattlock_provider::statistics::services;
@@ -32,6 +36,7 @@ fn config(args: &args::ProviderConfig) -> Ended {
     }
     let module = find(args.provider.as_deref()).map_err(unavailable)?;
     let settings = settings(args)?;
+    check_library(&module)?;
     let configuration = Configuration {
         module: &module,
         statistics: args.statistics.as_deref(),
@@ -39,6 +44,21 @@ fn config(args: &args::ProviderConfig) -> Ended {
     };
     print(&configuration.text().map_err(usage)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a file that OpenSSL could never load: programs that read the configuration would go on
+/// without the provider, and say nothing.
+fn check_library(module: &Path) -> anyhow::Result<()> {
+    let mut head = [0; 18];
+    let read = File::open(module).and_then(|mut file| file.read_exact(&mut head));
+    // The magic number, the order of bytes, and the type: ET_DYN.
+    let is_library = read.is_ok()
+        && head.starts_with(b"\x7fELF")
+        && matches!((head[5], [head[16], head[17]]), (1, [3, 0]) | (2, [0, 3]));
+    if is_library {
+        return Ok(());
+    }
+    Err(unavailable(format!("no provider at {}: it is no ELF shared library", Shown(module))))
 }
 
 /// The provider's settings other than its statistics, if they are valid.
@@ -96,8 +116,12 @@ fn stats(args: &args::ProviderStats) -> Ended {
             which.unwrap_or_default()
         );
         if found.hidden > 0 {
-            let processes = if found.hidden == 1 { "process" } else { "processes" };
-            say!("{} {processes} of other users cannot be read; try as root", found.hidden);
+            let whose = match found.hidden {
+                1 => "1 process of another user".to_owned(),
+                hidden => format!("{hidden} processes of other users"),
+            };
+            let root = if geteuid().is_root() { "" } else { "; run as root" };
+            say!("cannot read {whose}{root}");
         }
     }
     print(&found.services.iter().map(statistics::service).collect::<Vec<_>>().join("\n"))?;

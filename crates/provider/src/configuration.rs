@@ -67,7 +67,7 @@ random = wattlock_random
 default = wattlock_default
 wattlock = wattlock_provider
 
-# All that the provider has not comes from here.
+# OpenSSL's own provider supplies everything else.
 [wattlock_default]
 activate = 1
 
@@ -76,11 +76,11 @@ activate = 1
 ";
 
 const TAIL: &str = "
-# Preferred, not demanded: `wattlock provider check` shows which ciphers use it.
+# Prefer Wattlock's ciphers, and fall back to OpenSSL's.
 [wattlock_algorithms]
 default_properties = ?provider=wattlock
 
-# Else OpenSSL before 3.5 draws its random numbers through the provider's AES-256-CTR.
+# Without this section, OpenSSL before 3.5 uses Wattlock's AES-256-CTR for its random numbers.
 [wattlock_random]
 random = HASH-DRBG
 digest = SHA2-256
@@ -99,7 +99,7 @@ pub const NGINX: &str = "\
 ssl_buffer_size 124k;
 output_buffers 1 124k;
 
-# The same for CBC suites, which have it only without Encrypt-then-MAC:
+# Needed for CBC suites, which send several records at once only without Encrypt-then-MAC:
 ssl_conf_command Options -EncryptThenMac;
 ";
 

@@ -1,6 +1,7 @@
 //! The program openssl with and without the provider: what one encrypts, the other decrypts.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -18,6 +19,7 @@ pub struct OpenSsl {
     /// The first line of `openssl version`.
     pub version: String,
     program: PathBuf,
+    module: PathBuf,
     configuration: PathBuf,
     statistics: SharedTable,
     /// What was counted when it was asked the last time.
@@ -76,9 +78,9 @@ impl OpenSsl {
     ///
     /// # Errors
     /// That there is no such program, or what it says about the provider.
-    pub fn with(program: Option<&Path>, module: &Path, directory: &Path) -> anyhow::Result<Self> {
+    pub fn with(asked: Option<&Path>, module: &Path, directory: &Path) -> anyhow::Result<Self> {
         // It runs in another directory.
-        let program = match program {
+        let program = match asked {
             None => "openssl".into(),
             Some(program) => program.canonicalize().map_err(|error| {
                 let program = program.display();
@@ -90,12 +92,24 @@ impl OpenSsl {
         let setting = statistics.setting();
         let settings = Configuration { module, statistics: Some(&setting), settings: &[] };
         fs::write(&configuration, settings.text().map_err(unavailable)?)?;
-        let directory = directory.to_owned();
+        let (directory, module) = (directory.to_owned(), module.to_owned());
         let (version, before, disagreed) =
             (String::new(), Cell::new(Counts::default()), Cell::new(false));
-        let mut openssl =
-            Self { directory, version, program, configuration, statistics, before, disagreed };
+        let mut openssl = Self {
+            directory,
+            version,
+            program,
+            module,
+            configuration,
+            statistics,
+            before,
+            disagreed,
+        };
         openssl.version = first_line(&openssl.run(By::OpenSsl, &["version"])?);
+        if !openssl.version.contains("SSL") {
+            let program = asked.unwrap_or(Path::new("openssl")).display();
+            return Err(unavailable(format!("{program} is not an openssl program")));
+        }
         Ok(openssl)
     }
 
@@ -115,7 +129,7 @@ impl OpenSsl {
         command
     }
 
-    fn run<S: AsRef<std::ffi::OsStr>>(&self, by: By, args: &[S]) -> anyhow::Result<Output> {
+    fn run<S: AsRef<OsStr>>(&self, by: By, args: &[S]) -> anyhow::Result<Output> {
         let ran = self.command(by).args(args).output();
         let ran = ran.map_err(|error| unavailable(format!("cannot run openssl: {error}")))?;
         if ran.status.code() == Some(NOT_FOUND) {
@@ -142,7 +156,11 @@ impl OpenSsl {
         let listed = self.must(By::Wattlock, &["list", "-providers"])?;
         if !String::from_utf8_lossy(&listed.stdout).lines().any(|line| line.trim() == "wattlock") {
             let said = String::from_utf8_lossy(&listed.stderr);
-            bail!("{} does not load the provider: {}", self.version, said.trim());
+            let why = match said.trim() {
+                "" => self.why_not_loaded()?,
+                said => said.to_owned(),
+            };
+            bail!("{} does not load the provider: {why}", self.version);
         }
         let listed = self.must(By::Wattlock, &["list", "-cipher-algorithms"])?;
         let listed = String::from_utf8_lossy(&listed.stdout);
@@ -150,6 +168,20 @@ impl OpenSsl {
         let mut names: Vec<String> = ours.filter_map(name).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Why the provider is not loaded. From a configuration, OpenSSL leaves out what it cannot load
+    /// and says nothing; a provider that an option names it has to explain.
+    fn why_not_loaded(&self) -> anyhow::Result<String> {
+        let mut args = ["list", "-providers", "-provider"].map(OsStr::new).to_vec();
+        args.push(self.module.as_os_str());
+        let ran = self.run(By::OpenSsl, &args)?;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        // "…:could not load the shared library:…:filename(FILE): FILE: file too short"
+        let of_loader =
+            said.lines().find_map(|line| line.split_once("filename(")?.1.split_once("): "));
+        let why = of_loader.map(|(_, why)| why).or_else(|| said.lines().next());
+        Ok(why.unwrap_or("it is another provider").trim().to_owned())
     }
 
     /// Encrypts and decrypts some lengths by both, and compares. `None` of a cipher that only TLS

@@ -58,16 +58,23 @@ pub fn run(args: &args::ProviderCheck) -> Ended {
             table.row([one.name.to_string(), one.how.to_string(), one.verdict().to_string()]);
         }
         for cipher in &only_tls {
-            let how = if tls::uses(cipher) { "by the suites of TLS above" } else { "NOT CHECKED" };
+            let how =
+                if tls::uses(cipher) { "checked by the TLS suites above" } else { "NOT CHECKED" };
             table.row([cipher.to_string(), how.to_owned()]);
         }
         text += &table.to_string();
         if let Some((multiblock, version)) = &multiblock {
-            text += &format!("multi-record writes: {}\n", statistics::offer(*multiblock, version));
+            text += &format!(
+                "writes of several records: {}\n",
+                statistics::offer(*multiblock, version)
+            );
         }
         if !self_check {
             text +=
                 "the provider's self-check FAILED: it seals records one by one; please report it\n";
+        }
+        if all_right {
+            text += "all ciphers agree\n";
         }
         print(&text)?;
     }

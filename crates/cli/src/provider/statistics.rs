@@ -11,7 +11,7 @@ pub fn service(service: &Service) -> String {
     let openssl = &service.openssl;
     let mut text = format!("service {}, OpenSSL {openssl}\n", service.name);
     if let Some(multiblock) = service.multiblock {
-        let _ = writeln!(text, "  multi-record writes: {}", offer(multiblock, openssl));
+        let _ = writeln!(text, "  writes of several records: {}", offer(multiblock, openssl));
     }
     for one in &service.processes {
         text += &format!("process {}\n{}", one.process, counts(one));
@@ -22,13 +22,13 @@ pub fn service(service: &Service) -> String {
     text
 }
 
-/// Whether many records are offered, and why not.
+/// Whether one write may seal many records, and why not.
 pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
     match multiblock {
-        Multiblock::Offered => "offered".into(),
+        Multiblock::Offered => "on".into(),
         Multiblock::Off => "off, by the setting multiblock = 0".into(),
         Multiblock::Untested => format!(
-            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); to offer them anyway, set \
+            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); to turn them on anyway, set \
              multiblock = 1"
         ),
         Multiblock::Disagreed => {

@@ -31,8 +31,15 @@ fn a_check_without_a_provider_says_so() {
     // A file that is no module, and a module that is no provider.
     let ran = check(&text);
     assert_exit(&ran, 1);
-    assert!(stderr(&ran).contains("does not load the provider"), "{}", stderr(&ran));
+    let said = stderr(&ran);
+    let (_, why) = said.split_once("does not load the provider: ").unwrap_or_default();
+    assert!(!why.trim().is_empty(), "{}", stderr(&ran));
     assert!(stdout(&ran).is_empty());
+    let mut other = wattlock();
+    other.args(["provider", "check", "--openssl", "/bin/true", "--provider"]).arg(&text);
+    let ran = other.output().unwrap();
+    assert_exit(&ran, 4);
+    assert!(stderr(&ran).contains("/bin/true is not an openssl program"), "{}", stderr(&ran));
 }
 
 #[test]
@@ -73,7 +80,8 @@ fn the_configuration_is_read_by_openssl() {
 #[test]
 fn the_provider_gets_its_settings() {
     let place = Place::new();
-    let module = place.write("d/provider.so", b"not looked at");
+    // The head of a shared library; nothing else is looked at.
+    let module = place.write("d/provider.so", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0");
     let config = |args: &[&str]| {
         let mut command = wattlock();
         command.args(["provider", "config", "--provider"]).arg(&module).args(args);
@@ -111,6 +119,11 @@ fn the_provider_gets_its_settings() {
     }
     let both = config(&["--nginx"]);
     assert_exit(&both, 2);
+    place.write("d/provider.so", b"# public key: age1\nAGE-SECRET-KEY-1\n");
+    let refused = config(&[]);
+    assert_exit(&refused, 4);
+    assert!(stderr(&refused).contains("it is no ELF shared library"), "{}", stderr(&refused));
+    assert_eq!(stdout(&refused), "");
 }
 
 #[test]
