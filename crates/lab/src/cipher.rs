@@ -13,7 +13,7 @@ use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
-use crate::study::{Algorithm, aes};
+use crate::study::{Algorithm, Error, aes};
 
 pub use raw::{RawKey, RawStream};
 
@@ -47,7 +47,10 @@ pub fn run(args: &args::Cipher) -> Ended {
     let aad = bytes("--aad", &args.aad)?;
     refuse_what_does_not_fit(args, algorithm)?;
     let lengths = algorithm.check_lengths(key.len(), iv.len());
-    lengths.map_err(|e| usage(format!("{e}; a byte is two hexadecimal digits")))?;
+    lengths.map_err(|error| match error {
+        Error::KeyRange { .. } => usage(format!("{error}; a byte is two hexadecimal digits")),
+        _ => usage(error.to_string()),
+    })?;
     if let Algorithm::AesGcm { bits } = algorithm {
         return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
@@ -57,7 +60,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
         .map_err(|error| usage(error.to_string()))?
         .with_grain(args.block_size.map(|bytes| bytes as usize));
-    let engine = args.spread.selection().engine(args::threads(args.threads))?;
+    let engine = args.spread.selection()?.engine(args::threads(args.threads))?;
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
     let copied = cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock());
     for (device, fault) in engine.faults() {

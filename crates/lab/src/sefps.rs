@@ -4,11 +4,12 @@ pub mod format;
 
 use std::fs::File;
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use wattlock_engine::crypto::Mode as AesMode;
 use wattlock_engine::{Direction, Engine};
-use wattlock_file::{Outcome, Shown, expect_all};
+use wattlock_file::{Damage, Error, Outcome, Shown, expect_all};
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::{Invocation, Road, not_to_a_terminal, road};
@@ -17,8 +18,8 @@ use zeroize::Zeroizing;
 
 use crate::args;
 use crate::cipher::{hex, kernel};
-use crate::study::{Algorithm, aes};
-use format::{Mode, Sefps, Variant, tasks};
+use crate::study::{Algorithm, aes, iv_length};
+use format::{Made, Mode, Sefps, Variant, tasks};
 
 /// Said at every use.
 const WARNING: &str = "warning: sefps is for study only: its digest has no key, so anyone who knows \
@@ -80,24 +81,32 @@ impl Asked<'_> {
             overwrite: self.places.force,
             progress: &invocation.progress,
         };
-        match road {
+        let altered = AtomicBool::new(false);
+        let ended = match road {
             Road::One(input, output) => {
                 invocation.one(self.command, &input, output.as_deref(), |target| {
                     if self.direction == Direction::Encrypt {
                         not_to_a_terminal(output.as_deref())?;
                     }
-                    how.run(self.direction, &input, target).map(|made| made.done)
+                    let ended = how.run(self.direction, &input, target);
+                    altered.fetch_or(is_altered(&ended), Ordering::Relaxed);
+                    ended.map(|made| made.done)
                 })
             }
-            Road::Many => self.many(&invocation, &how),
+            Road::Many => self.many(&invocation, &how, &altered),
+        };
+        if altered.load(Ordering::Relaxed) {
+            tell!("  the file is damaged, or the key, cipher or IV is wrong");
         }
+        ended
     }
 
-    fn many(&self, invocation: &Invocation, how: &Sefps<'_>) -> Ended {
+    fn many(&self, invocation: &Invocation, how: &Sefps<'_>, altered: &AtomicBool) -> Ended {
         let tasks = tasks(self.direction, &self.places.files, self.places.out_dir.as_deref())?;
         expect_all(&invocation.progress, &tasks);
         let shown = progress::show(&invocation.progress, invocation.quiet);
         let ran = how.run_many(self.direction, &tasks, |task, ended| {
+            altered.fetch_or(is_altered(&ended), Ordering::Relaxed);
             let ended = ended.map(|made| Outcome::Made(made.done));
             invocation.summary.add(&task.input, Some(&task.output), ended);
         });
@@ -109,7 +118,7 @@ impl Asked<'_> {
     /// The engine of the variant, with the paper's ratio where that is what it goes by.
     fn engine(&self) -> anyhow::Result<Engine> {
         let threads = args::threads(self.run.threads);
-        let selection = self.run.spread.selection();
+        let selection = self.run.spread.selection()?;
         let name = self.variant().name(self.direction);
         match self.variant() {
             variant if variant.needs_accelerator() => {
@@ -140,7 +149,7 @@ impl Asked<'_> {
     /// The key and the mode, whose lengths fit the cipher.
     fn key_and_mode(&self) -> anyhow::Result<(aes::Key, Mode)> {
         let name = self.keyed.cipher.as_deref().ok_or_else(|| {
-            usage("no cipher: use --cipher aes-256-ecb (the study's) or --cipher aes-256-ctr")
+            usage("no cipher: use --cipher aes-128-ecb (the study's) or --cipher aes-128-ctr")
         })?;
         let algorithm = match Algorithm::named(name) {
             Some(algorithm @ Algorithm::Aes(aes)) if aes.mode != AesMode::Cbc => algorithm,
@@ -156,12 +165,12 @@ impl Asked<'_> {
             (Some(_), 0) => return Err(usage(format!("{algorithm} takes no --iv"))),
             (None, _) => {
                 return Err(usage(format!(
-                    "{algorithm} needs --iv: 16 bytes in hexadecimal, different for each file"
+                    "{algorithm} requires --iv: 16 bytes (32 hexadecimal digits), different for each file"
                 )));
             }
             (Some(digits), expected) => {
                 let iv = hex("--iv", digits)?;
-                let wrong = format!("--iv has {} bytes; {algorithm} takes {expected}", iv.len());
+                let wrong = iv_length(algorithm, iv.len(), expected);
                 Mode::Ctr { iv: iv.as_slice().try_into().map_err(|_| usage(wrong))? }
             }
         };
@@ -178,7 +187,7 @@ impl Asked<'_> {
 
     fn key(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         let path = self.keyed.key_file.as_deref().ok_or_else(|| {
-            usage("no key: use --key-file; `openssl rand 32` makes a 32-byte key")
+            usage("no key: use --key-file; `openssl rand 16` makes a key of 16 bytes, for aes-128")
         })?;
         let failed =
             || format!("cannot read the key file {}", exit::redact_value(&Shown(path).to_string()));
@@ -189,6 +198,11 @@ impl Asked<'_> {
         file.take(limit).read_to_end(&mut key).with_context(failed)?;
         Ok(key)
     }
+}
+
+/// True of an input that is not what was protected under this key, or no container at all.
+fn is_altered(ended: &Result<Made, Error>) -> bool {
+    matches!(ended, Err(Error::Damaged(Damage::Altered)))
 }
 
 const LONGEST_KEY: usize = 32;

@@ -34,7 +34,7 @@ mod words;
 
 pub use algorithm::{Algorithm, BlowfishMode};
 pub use blowfish_vartime::Blowfish;
-pub use error::{Error, KeyLength};
+pub use error::{Error, KeyLength, iv_length};
 pub use extended_block_vartime::ListingAes;
 pub use parc4::{Parc4, Parc4Reuse};
 pub use parc4i_vartime::Parc4i;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use wattlock_engine::Simulated;
 use wattlock_gpu::Named;
 use wattlock_host::flags::{Clocks, Devices, Meters};
-use wattlock_host::values::{from_to, parse_page, parse_size};
+use wattlock_host::values::{from_to, parse_page, parse_size, parse_size_above_zero};
 
 use super::Spread;
 
@@ -100,10 +100,11 @@ pub struct BenchBlocks {
 #[derive(Debug, Args)]
 pub struct BenchFiles {
     /// Size of the large file in bytes (suffix K, M or G)
-    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_size_above_zero)]
     pub size: u64,
     /// Run N rounds
     #[arg(long, value_name = "N", default_value_t = 7)]
+    #[arg(value_parser = from_to(1_usize, 65_535))]
     pub rounds: usize,
     /// Number of small files; 0 skips them
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -115,7 +116,7 @@ pub struct BenchFiles {
     #[arg(long, default_value = "/dev/shm", value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
     /// CPU threads of wattlock [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_to(1_usize, 256))]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub clocks: Clocks,
@@ -152,9 +153,9 @@ pub struct BenchStream {
     #[arg(value_parser = from_to(1_u32, 1_000_000))]
     pub latency: Vec<u32>,
     /// Run these algorithms, separated by commas
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', alias = "algorithms")]
     #[arg(default_value = "cs,cp,gp,lecpaes,paced")]
-    pub algorithms: Vec<StreamAlgorithm>,
+    pub algorithm: Vec<StreamAlgorithm>,
     /// Window size in bytes (suffix K, M or G)
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     pub window: u64,

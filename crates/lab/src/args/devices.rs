@@ -3,6 +3,7 @@
 use clap::{ArgAction, Args};
 use wattlock_engine::Goal;
 use wattlock_host::accelerators::{Rule, Selection};
+use wattlock_host::exit::usage;
 use wattlock_host::flags::{DEVICES, GOALS};
 use wattlock_host::values::{Choices, one_of};
 
@@ -27,12 +28,16 @@ pub struct Spread {
 
 impl Spread {
     /// The devices, and how they share the work.
-    pub fn selection(&self) -> Selection {
+    ///
+    /// # Errors
+    /// Exit code 2: a goal that no policy minimizes.
+    pub fn selection(&self) -> anyhow::Result<Selection> {
         let rule = match (self.policy, self.goal) {
             (Some(Rule::Auto(_)), Some(goal)) => Rule::Auto(goal),
-            (policy, _) => policy.unwrap_or_default(),
+            (_, Some(_)) => return Err(usage("--goal requires --policy auto")),
+            (policy, None) => policy.unwrap_or_default(),
         };
-        Selection { names: self.devices.clone(), rule, unchecked: self.unchecked }
+        Ok(Selection { names: self.devices.clone(), rule, unchecked: self.unchecked })
     }
 }
 

@@ -22,6 +22,9 @@ pub enum Sefps {
 /// FILE becomes FILE.sefps.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
+#[command(
+    override_usage = "wattlock-lab sefps protect --key-file <FILE> --cipher <NAME> [OPTIONS] [FILE]..."
+)]
 pub struct SefpsProtect {
     #[command(flatten)]
     pub places: Places,
@@ -40,6 +43,9 @@ pub struct SefpsProtect {
 /// Decrypt files and check their digests; FILE.sefps becomes FILE.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
+#[command(
+    override_usage = "wattlock-lab sefps unprotect --key-file <FILE> --cipher <NAME> [OPTIONS] [FILE]..."
+)]
 pub struct SefpsUnprotect {
     #[command(flatten)]
     pub places: Places,
@@ -61,7 +67,7 @@ pub struct Keyed {
     /// Read the key from FILE: 16, 24 or 32 bytes
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key_file: Option<PathBuf>,
-    /// Cipher, such as aes-128-ecb (the study's listings) or aes-256-ctr; containers do not name it
+    /// Cipher, such as aes-128-ecb (the study's) or aes-128-ctr; containers do not name it
     #[arg(long, value_name = "NAME")]
     pub cipher: Option<String>,
     /// First counter block of CTR: 16 bytes in hexadecimal; use each only once per key

@@ -42,6 +42,7 @@ pub struct SimulateLecpaes {
     pub window: u64,
     /// Run these algorithms, separated by commas: the paper's, or Wattlock's policies
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cs,cp,gp,lecpaes")]
+    #[arg(alias = "algorithms")]
     #[arg(value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::name)))]
     pub algorithm: Vec<String>,
     /// Write the results as JSON to FILE, or to standard output without FILE

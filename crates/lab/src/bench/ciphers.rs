@@ -35,7 +35,7 @@ use contenders::{
 pub fn run(args: &args::BenchCiphers) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
-    args.spread.selection().engine(1)?;
+    args.spread.selection()?.engine(1)?;
     let bench = Bench::new(args);
     let windows = match (args.quick, args.paper) {
         (true, _) => Windows::QUICK,
@@ -62,9 +62,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if results.rows.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();
         let names = Vec::from_iter(bench.left_out.into_inner()).join("\n  ");
-        return Err(usage(format!(
-            "--only {only:?} is in no name of a case; there are\n  {names}"
-        )));
+        return Err(usage(format!("no case has {only:?} in its name; the cases are\n  {names}")));
     }
     report::clock(bench.effort, &mut results);
     report::ratios(&mut results);

@@ -87,8 +87,16 @@ fn table(results: &Results, clocks: &[Option<String>]) -> String {
     );
     let mut table = Columns::new("<>>>><>>><");
     table.row([
-        "printed:", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B", "here:", "MB/s", "threads",
-        "CPU s/GB", "µJ/B",
+        "paper:",
+        "p1 MB/s",
+        "p1 µJ/B",
+        "p2 MB/s",
+        "p2 µJ/B",
+        "measured:",
+        "MB/s",
+        "threads",
+        "CPU s/GB",
+        "µJ/B",
     ]);
     for cipher in ciphers() {
         let of = |column, digits| number(printed(cipher, column), digits);
@@ -216,7 +224,7 @@ fn ranking(results: &Results, clocks: &[Option<String>]) -> String {
 /// What being parallel gains in time and takes in joules.
 fn pairs(results: &Results, clocks: &[Option<String>]) -> String {
     let mut table = Columns::new("<>>>><");
-    table.row(["parallel / serial", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B", "here"]);
+    table.row(["parallel / serial", "p1 MB/s", "p1 µJ/B", "p2 MB/s", "p2 µJ/B", "measured"]);
     for (serial, parallel) in PAIRS {
         let of = |column| {
             number(printed(parallel, column).zip(printed(serial, column)).map(|(a, b)| a / b), 2)

@@ -20,7 +20,7 @@ pub fn text(results: &Results) -> String {
          AES-128-CTR with tables)\n",
     );
     let mut table = Columns::new(">");
-    table.row(["MB", "threads", "printed 16 B / 1 KB / x", "the listing here", best]);
+    table.row(["MB", "threads", "paper: 16 B / 1 KB / x", "measured: the listing", best]);
     let seconds = |granularity: &str, megabytes, kernel: &str, threads| {
         row(results, granularity, megabytes, kernel, threads)
             .map(|row| row.wall_ns.median as f64 / 1e9)

@@ -10,6 +10,7 @@ use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
 use wattlock_energy::Metered;
+use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::human;
@@ -32,6 +33,10 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
     if args.paper == Some(args::FileStudy::Sefps) {
         return sefps_runs::run(args);
+    }
+    if !args.devices.names.is_empty() {
+        // Each run of wattlock would refuse them; the first comes late.
+        Selection::from(&args.devices).engine(1)?;
     }
     let settings = Settings::new(args);
     let directory =
@@ -68,7 +73,7 @@ impl Settings {
         let quick = |usual, quick| if args.quick { quick } else { usual };
         Self {
             size: if args.quick { args.size.min(64 << 20) } else { args.size },
-            rounds: quick(args.rounds.max(1), 3),
+            rounds: quick(args.rounds, 3),
             files: args.files.min(quick(usize::MAX, 100)),
             file_size: args.file_size,
             dir: args.dir.clone(),
@@ -155,7 +160,7 @@ impl<'a> Bench<'a> {
                     costs[index].1.extend(back);
                 }
             }
-            tell!("large file: round {round} of {}", self.settings.rounds);
+            tell!("large file: {}", self.round(round));
         }
         for (tool, (there, back)) in self.tools.iter().zip(costs) {
             let first = if back.is_empty() { "copy" } else { "protect" };
@@ -166,6 +171,14 @@ impl<'a> Bench<'a> {
         }
         fs::remove_file(plain)?;
         Ok(())
+    }
+
+    /// A round's name; the first warms up.
+    fn round(&self, round: usize) -> String {
+        match round {
+            0 => "warm-up".to_owned(),
+            _ => format!("round {round} of {}", self.settings.rounds),
+        }
     }
 
     fn there_and_back(
@@ -225,7 +238,7 @@ impl<'a> Bench<'a> {
             }
             fs::remove_dir_all(&sealed)?;
             fs::remove_dir_all(&opened)?;
-            tell!("small files: round {round} of {}", self.settings.rounds);
+            tell!("small files: {}", self.round(round));
         }
         let bytes = self.settings.file_size * files.len() as u64;
         add(lab, "wattlock", "protect many, one run", bytes, there);

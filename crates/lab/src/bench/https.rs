@@ -15,6 +15,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use wattlock_energy::Metered;
 use wattlock_engine::Fault;
+use wattlock_file::Shown;
 use wattlock_gpu::Named;
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_host::signals;
@@ -48,7 +49,7 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut results = Results::new("https");
     settings.record(&mut results, (first, last));
-    let newest = newest(args.openssl_newest.as_deref(), &mut results);
+    let newest = newest(args.openssl_newest.as_deref(), &mut results)?;
     match &programs {
         Ok(programs) => programs.record(&mut results),
         Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
@@ -166,30 +167,28 @@ impl Settings {
     }
 }
 
-/// The nginx in the folder of the newest OpenSSL, whose version is recorded; or why there is none.
-fn newest(folder: Option<&Path>, results: &mut Results) -> Option<PathBuf> {
-    let found = match folder {
-        None => Err("--openssl-newest names the folder of one, which `make openssl` builds".into()),
-        Some(folder) => {
-            let nginx = folder.join("bin/nginx");
-            let version = server::version(&nginx);
-            let found =
-                server::openssl_of(&version).map(str::to_owned).zip(nginx.canonicalize().ok());
-            found.ok_or_else(|| {
-                format!("no nginx with OpenSSL at {}; `make openssl` builds it", nginx.display())
-            })
-        }
+/// The nginx in the folder of the newest OpenSSL, whose version is recorded; none if none was asked
+/// for.
+///
+/// # Errors
+/// Exit code 4: there is none in the folder.
+fn newest(folder: Option<&Path>, results: &mut Results) -> anyhow::Result<Option<PathBuf>> {
+    let Some(folder) = folder else {
+        let why = "--openssl-newest names the folder of one, which `make openssl` builds";
+        results.skipped.push(format!("the newest OpenSSL: {why}"));
+        return Ok(None);
     };
-    match found {
-        Ok((version, nginx)) => {
-            results.settings.insert(contenders::NEWEST_VERSION.into(), json!(version));
-            Some(nginx)
-        }
-        Err(why) => {
-            results.skipped.push(format!("the newest OpenSSL: {why}"));
-            None
-        }
-    }
+    let nginx = folder.join("bin/nginx");
+    let version = server::version(&nginx);
+    let found = server::openssl_of(&version).map(str::to_owned).zip(nginx.canonicalize().ok());
+    let (version, nginx) = found.ok_or_else(|| {
+        let nginx = Shown(&nginx);
+        unavailable(format!(
+            "--openssl-newest: no nginx with OpenSSL at {nginx}; `make openssl` builds it"
+        ))
+    })?;
+    results.settings.insert(contenders::NEWEST_VERSION.into(), json!(version));
+    Ok(Some(nginx))
 }
 
 /// The programs without which no page is served.

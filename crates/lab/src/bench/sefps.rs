@@ -152,8 +152,8 @@ fn speeds(
         let short = kernel.trim_start_matches("aes-").trim_end_matches("-vartime");
         format!("{} {short}", variant.name(direction))
     });
-    let heads = [String::new()].into_iter().chain(theirs);
-    table.row(heads.chain(["here:".to_owned()]).chain(ours));
+    let heads = ["paper:".to_owned()].into_iter().chain(theirs);
+    table.row(heads.chain(["measured:".to_owned()]).chain(ours));
     let mut line = |name: &str, platform: u8, size: &str, ours: &dyn Fn(Column) -> Option<f64>| {
         let printed = PAPERS.iter().map(|variant| {
             number(printed_speed(platform, key, stage, size, variant.name(direction)), 4)
@@ -204,7 +204,7 @@ fn speedup(results: &Results, direction: Direction, stage: Stage, column: Column
 
 fn speedups(results: &Results) -> String {
     let mut table = Columns::new("<>>><");
-    table.row(["", "p1", "p2", "here:"]);
+    table.row(["paper:", "p1", "p2", "measured:"]);
     for (key, direction, stage, title) in OPERATIONS {
         for column @ (variant, kernel) in columns() {
             if stage == Stage::Hash || variant == Variant::Serial {
@@ -227,7 +227,7 @@ fn speedups(results: &Results) -> String {
 
 fn efficiencies(results: &Results) -> String {
     let mut table = Columns::new("<>>>><");
-    table.row(["", "p1", "by Eq.", "p2", "by Eq.", "here:"]);
+    table.row(["paper:", "p1", "by Eq.", "p2", "by Eq.", "measured:"]);
     for (direction, operation) in [(Direction::Encrypt, "encrypt"), (Direction::Decrypt, "decrypt")]
     {
         for variant in [Variant::Parallel, Variant::Gpu, Variant::HybridRatio] {

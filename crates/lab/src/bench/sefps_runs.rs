@@ -41,7 +41,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
         directory: directory.path().to_owned(),
         files: files[..quick(files.len(), 5)].to_vec(),
         batches: files[2..quick(5, 4)].to_vec(),
-        rounds: quick(args.rounds.max(1), 3),
+        rounds: quick(args.rounds, 3),
         engine: Engine::new(threads),
         contenders: contenders(with_gpu.is_ok())?,
         with_gpu,

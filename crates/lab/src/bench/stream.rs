@@ -11,7 +11,7 @@ use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_host::accelerators;
 use wattlock_host::energy;
-use wattlock_host::exit::Ended;
+use wattlock_host::exit::{Ended, usage};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Sample;
 use wattlock_report::results::{Delays, Results, Row};
@@ -25,7 +25,7 @@ use super::stream_rounds::{Crew, Rounds};
 use super::stream_rows::{case, name, of_streams, tool};
 use super::stream_saturation::Saturation;
 use super::stream_text::text;
-use super::stream_users::{Check, How, Users};
+use super::stream_users::{Check, How, LONGEST, Users};
 use crate::args::{self, StreamAlgorithm};
 use crate::bench::publish;
 use crate::study::aes::Kernel;
@@ -33,8 +33,9 @@ use crate::study::aes::Kernel;
 /// `wattlock-lab bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
+    check_window(args.window)?;
     let threads = args::threads(args.threads);
-    let mut algorithms = args.algorithms.clone();
+    let mut algorithms = args.algorithm.clone();
     let needs_gpu = algorithms.iter().any(|algorithm| uses_gpu(*algorithm));
     let gpu = if needs_gpu {
         with_gpu(threads, &args.spread.devices)?
@@ -67,6 +68,17 @@ pub fn run(args: &args::BenchStream) -> Ended {
         results.only_tell();
     }
     publish::publish(&results, args.json.as_deref(), &args.meters, text)
+}
+
+/// Refuses a window in which some messages would never find room: one byte always stays free.
+fn check_window(window: u64) -> anyhow::Result<()> {
+    if window > LONGEST as u64 {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "the window of {window} bytes cannot hold the longest message ({LONGEST} bytes); choose a \
+         larger --window"
+    )))
 }
 
 /// The UUID of the GPU whose clocks LECPAES may set.

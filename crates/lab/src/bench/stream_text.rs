@@ -118,7 +118,11 @@ fn by_latency(
     let heads = printed_ones.iter().map(|algorithm| name(*algorithm).to_uppercase());
     let ours = all.iter().map(|algorithm| name(*algorithm));
     columns.row(
-        ["latency µs".to_owned()].into_iter().chain(heads).chain(["here:".to_owned()]).chain(ours),
+        ["latency µs".to_owned()]
+            .into_iter()
+            .chain(heads)
+            .chain(["measured:".to_owned()])
+            .chain(ours),
     );
     for latency in latencies(results) {
         let theirs = (1..=printed_ones.len()).map(|column| {

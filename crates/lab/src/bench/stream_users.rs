@@ -40,7 +40,10 @@ pub enum How {
 }
 
 /// The shortest and the longest message, in bytes.
-const LENGTHS: Range<usize> = 35 << 10..(150 << 10) + 1;
+const LENGTHS: Range<usize> = 35 << 10..LONGEST + 1;
+
+/// Bytes of the longest message.
+pub const LONGEST: usize = 150 << 10;
 
 /// Places where a message may start in the content.
 const STARTS: usize = 1 << 16;

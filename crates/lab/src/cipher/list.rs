@@ -62,18 +62,15 @@ fn table(list: &List) -> String {
         algorithms.row([entry.name.clone(), key, entry.iv_bytes.to_string(), kernels]);
     }
     let mut kernels = Columns::new("<");
-    kernels.row(["kernel", "here"]);
-    for kernel in &list.kernels {
-        let here = match &kernel.why_not {
+    kernels.row(["kernel", "available"]);
+    // Those that --kernel takes.
+    for kernel in list.kernels.iter().filter(|kernel| aes::Kernel::NAMES.contains(&kernel.name)) {
+        let available = match &kernel.why_not {
             Some(why) => format!("no: {why}"),
-            None if ["aws-lc", "portable"].contains(&kernel.name) => {
-                "yes, where it is the only one".into()
-            }
-            None if kernel.chosen => "yes, chosen by default".into(),
-            None => "yes, with --kernel".into(),
+            None if kernel.chosen => "yes (default)".into(),
+            None => "yes".into(),
         };
-        let of_hash = if kernel.name.starts_with("keccak") { " (wattlock-lab hash)" } else { "" };
-        kernels.row([kernel.name, &*format!("{here}{of_hash}")]);
+        kernels.row([kernel.name.to_owned(), available]);
     }
     format!("{algorithms}\n{kernels}")
 }

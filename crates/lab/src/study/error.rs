@@ -45,7 +45,7 @@ pub enum Error {
         longest: usize,
     },
     /// An IV or nonce has the wrong length.
-    #[error("{algorithm} takes {}, not {len} bytes", iv_of(*.expected))]
+    #[error("{}", iv_length(*.algorithm, *.len, *.expected))]
     IvLength {
         /// The algorithm.
         algorithm: Algorithm,
@@ -87,6 +87,15 @@ fn lengths(shortest: usize, longest: usize) -> String {
     }
 }
 
-fn iv_of(expected: usize) -> String {
-    if expected == 0 { "no IV".to_owned() } else { format!("an IV of {expected} bytes") }
+/// What is wrong with an IV of `len` bytes.
+pub fn iv_length(algorithm: Algorithm, len: usize, expected: usize) -> String {
+    match (len, expected) {
+        (_, 0) => format!("{algorithm} takes no --iv"),
+        (0, _) => {
+            let digits = 2 * expected;
+            format!("{algorithm} requires --iv: {expected} bytes ({digits} hexadecimal digits)")
+        }
+        (1, _) => format!("the IV has 1 byte; {algorithm} takes {expected}"),
+        _ => format!("the IV has {len} bytes; {algorithm} takes {expected}"),
+    }
 }

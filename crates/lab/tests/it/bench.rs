@@ -37,9 +37,29 @@ fn a_case_that_is_none_is_answered_with_those_that_are() {
     let refused = lab().args(["bench", "ciphers", "--quick", "--only", "zzz"]).output().unwrap();
     assert_exit(&refused, 2);
     let said = stderr(&refused);
-    assert!(said.contains("--only \"zzz\" is in no name of a case"), "{said}");
+    assert!(said.contains("no case has \"zzz\" in its name; the cases are"), "{said}");
     for name in ["aes-256-ctr", "sha3-256, 8 messages", "aes-128-gcm seal", "rc4"] {
         assert!(said.lines().any(|line| line == format!("  {name}")), "{name}: {said}");
+    }
+}
+
+#[test]
+fn what_a_bench_cannot_do_is_said_before_it_starts() {
+    let narrow = "the window of 1024 bytes cannot hold the longest message (153600 bytes); choose a \
+                  larger --window";
+    for (args, code, why) in [
+        (&["files", "--size", "0"][..], 2, "--size"),
+        (&["files", "--rounds", "0"], 2, "give a whole number from 1 to"),
+        (&["files", "--threads", "0"], 2, "give a whole number from 1 to"),
+        (&["files", "--device", "abacus"], 2, "abacus"),
+        (&["files", "--device", "cuda:99"], 4, "cuda"),
+        (&["stream", "--window", "1K", "--algorithms", "cs"], 2, narrow),
+        (&["https", "--openssl-newest", "/nowhere"], 4, "no nginx with OpenSSL at /nowhere/bin"),
+    ] {
+        let refused = lab().arg("bench").args(args).output().unwrap();
+        assert_exit(&refused, code);
+        let said = stderr(&refused);
+        assert!(said.contains(why) && !said.contains("warm-up"), "{args:?}: {said}");
     }
 }
 
@@ -119,7 +139,7 @@ fn a_report_is_made_of_a_stream() {
     let directory = tempfile::tempdir().unwrap();
     let [from, to] = ["stream.json", "page.html"].map(|name| directory.path().join(name));
     let ran = lab()
-        .args(["bench", "stream", "--quick", "--users", "10", "--algorithms", "cs,paced", "--json"])
+        .args(["bench", "stream", "--quick", "--users", "10", "--algorithm", "cs,paced", "--json"])
         .arg(&from)
         .output()
         .unwrap();

@@ -196,15 +196,26 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
     let secret = "00112233445566778899aabbccddeef";
     let key = "00112233445566778899aabbccddeeff";
     let iv = "000102030405060708090a0b0c0d0e0f";
-    let cases: [(&[&str], &str); 18] = [
+    let cases: [(&[&str], &str); 20] = [
+        (&["--alg", "rc4", "--key", key, "--goal", "time"], "--goal requires --policy auto"),
+        (
+            &["--alg", "rc4", "--key", key, "--goal", "time", "--policy", "serial"],
+            "--goal requires --policy auto",
+        ),
         (&["--alg", "aes-128-xts", "--key", key], "unknown algorithm"),
         (&["--alg", "aes-128-ecb", "--key", secret], "odd number"),
         (&["--alg", "aes-128-ecb", "--key", "0g"], "hexadecimal"),
         (&["--alg", "aes-128-ecb", "--key", "0011"], "16 bytes, not 2"),
         (&["--alg", "aes-256-ecb", "--key", key], "32 bytes, not 16"),
-        (&["--alg", "aes-128-ctr", "--key", key], "IV of 16 bytes, not 0"),
-        (&["--alg", "aes-128-ctr", "--key", key, "--iv", "00"], "IV of 16 bytes, not 1"),
-        (&["--alg", "aes-128-ecb", "--key", key, "--iv", iv], "takes no IV"),
+        (
+            &["--alg", "aes-128-ctr", "--key", key],
+            "aes-128-ctr requires --iv: 16 bytes (32 hexadecimal digits)\n",
+        ),
+        (
+            &["--alg", "aes-128-ctr", "--key", key, "--iv", "00"],
+            "the IV has 1 byte; aes-128-ctr takes 16\n",
+        ),
+        (&["--alg", "aes-128-ecb", "--key", key, "--iv", iv], "aes-128-ecb takes no --iv\n"),
         (&["--alg", "aes-128-ecb", "--key", key, "--kernel", "aes-quantum"], "no kernel"),
         (&["--alg", "rc4", "--key", key, "--kernel", "aes-soft"], "--kernel is for AES"),
         (&["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--aad", "00"], "--aad is for GCM"),
@@ -214,7 +225,10 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         (&["--alg", "blowfish-ecb", "--key", "001122"], "4 to 56 bytes, not 3"),
         (&["--alg", "aes-128-ecb", "--key", key, "--block-size", "100"], "multiple of 16"),
         (&["--alg", "aes-128-ecb", "--key", key, "--block-size", "0"], "multiple of 16"),
-        (&["--alg", "aes-128-gcm", "--key", key, "--iv", iv], "IV of 12 bytes, not 16"),
+        (
+            &["--alg", "aes-128-gcm", "--key", key, "--iv", iv],
+            "the IV has 16 bytes; aes-128-gcm takes 12\n",
+        ),
     ];
     for (args, expected) in cases {
         let refused = cipher(args, b"0123456789abcdef");
@@ -288,5 +302,14 @@ fn the_list_names_every_kernel_and_why_it_does_not_run() {
     let named = |name: &str| kernels.iter().find(|kernel| kernel["name"] == name).unwrap();
     assert_eq!(named("aes-ttable-vartime")["chosen"], false);
     assert!(list["algorithms"].as_array().unwrap().len() >= 18);
-    assert!(stdout(&cipher(&["--list"], &[])).contains("pblock"));
+    let text = stdout(&cipher(&["--list"], &[]));
+    assert!(text.contains("pblock"), "{text}");
+    let (_, kernels) = text.split_once("\nkernel ").unwrap();
+    assert!(kernels.contains("yes (default)") && !kernels.contains("keccak"), "{kernels}");
+    let names = kernels.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
+    for name in names {
+        let key = "00112233445566778899aabbccddeeff";
+        let ran = cipher(&["--alg", "aes-128-ecb", "--key", key, "--kernel", name], &[]);
+        assert!(!stderr(&ran).contains("has the kernels"), "{name}: {}", stderr(&ran));
+    }
 }

@@ -230,7 +230,10 @@ fn wrong_keys_modes_and_ivs_are_no_plaintext() {
     ] {
         let mut program = lab();
         program.args(["sefps", "unprotect", "--key-file", key]).args(more);
-        assert_exit(&program.arg(&sealed).output().unwrap(), 3);
+        let ran = program.arg(&sealed).output().unwrap();
+        assert_exit(&ran, 3);
+        let said = stderr(&ran);
+        assert!(said.contains("damaged, or the key, cipher or IV is wrong"), "{said}");
         assert_eq!(place.names(), ["file.sefps"]);
     }
 }
@@ -250,9 +253,12 @@ fn what_makes_no_sense_is_refused() {
         (&["--key-file", &k33, "--cipher", "aes-256-ecb"], "holds more than 32 bytes"),
         (&["--key-file", &k32, "--cipher", "aes-128-ecb"], "aes-128-ecb takes 16"),
         (&["--key-file", &k16, "--cipher", "aes-256-ecb"], "aes-256-ecb takes 32"),
-        (&["--key-file", &k16, "--cipher", "aes-128-ctr"], "needs --iv"),
+        (&["--key-file", &k16, "--cipher", "aes-128-ctr"], "requires --iv: 16 bytes (32 hex"),
         (&["--key-file", &k16, "--cipher", "aes-128-ecb", "--iv", IV], "takes no --iv"),
-        (&["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "00"], "--iv has 1 bytes"),
+        (
+            &["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "00"],
+            "the IV has 1 byte; aes-128-ctr takes 16",
+        ),
         (&["--key-file", &k16, "--cipher", "aes-128-ctr", "--iv", "zz"], "hexadecimal"),
         (&["--key-file", &k16, "--cipher", "aes-128-cbc"], "unknown; use aes-128"),
         (&["--key-file", &k16, "--cipher", "rc4"], "unknown; use aes-128"),

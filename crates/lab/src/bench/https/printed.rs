@@ -69,7 +69,7 @@ fn table<'a>(table: &str, unit: f64, ours: &dyn Fn(u64) -> [Option<(f64, &'a Row
     let mut columns = Columns::new("<>");
     let names = COLUMNS.map(|(name, ..)| name);
     let parts =
-        ["here:", "kB/J printed:", "kB/J here:"].map(|part| [part].into_iter().chain(names));
+        ["measured:", "kB/J paper:", "kB/J measured:"].map(|part| [part].into_iter().chain(names));
     columns.row(["kB"].into_iter().chain(names).chain(parts.into_iter().flatten()));
     for line in table.lines().skip(1) {
         let Some(kilobytes) = field(line, 0) else { continue };
