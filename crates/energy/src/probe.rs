@@ -84,7 +84,8 @@ fn implausible(domain: &Domain, counts: bool, guest: bool, elapsed: Duration) ->
     let Some(energy) = domain.energy.best() else {
         let stood = |caveat| matches!(caveat, Caveat::BelowResolution | Caveat::Stuck);
         return Some(if domain.energy.caveats().any(stood) {
-            let stood = if counts { "counter did not change" } else { "sensor showed 0 W" };
+            let stood =
+                if counts { "counter did not change" } else { "sensor showed almost no power" };
             format!("the {stood} in {:.1} s on a busy CPU", elapsed.as_secs_f64())
         } else {
             match domain.energy.gaps().first() {
@@ -101,7 +102,7 @@ fn implausible(domain: &Domain, counts: bool, guest: bool, elapsed: Duration) ->
         Extent::Memory | Extent::Accelerator => Watts(0.0),
         _ => LEAST_POWER,
     };
-    (power <= least).then(|| format!("it reported {:.2} W while a CPU was busy", power.0))
+    (power <= least).then(|| format!("it reported {:.2} W on a busy CPU", power.0))
 }
 
 /// Longer than a guest's counter rests.

@@ -339,6 +339,9 @@ fn ended_workers_are_not_shown_as_processes_and_their_counts_stay() {
     }
 }
 
+/// The head of a shared library.
+const LIBRARY: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0";
+
 #[test]
 fn nothing_to_show_is_said_and_a_name_that_cannot_be_is_refused() {
     let none = wattlock().args(["provider", "stats", "/nowhere"]).output().unwrap();
@@ -346,7 +349,7 @@ fn nothing_to_show_is_said_and_a_name_that_cannot_be_is_refused() {
     assert!(stderr(&none).contains("no running process of service /nowhere"), "{}", stderr(&none));
     assert_eq!(stats("/nowhere")["schema"], "wattlock-provider-stats/3");
     let place = Place::new();
-    let module = place.write("d/provider.so", b"not looked at");
+    let module = place.write("d/provider.so", LIBRARY);
     let config = |name: &str| {
         let mut command = wattlock();
         command.args(["provider", "config", "--statistics", name, "--provider"]).arg(&module);

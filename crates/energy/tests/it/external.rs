@@ -145,8 +145,8 @@ fn a_command_that_says_nothing_of_use_is_quoted() {
     for (command, why) in [
         ("echo hello", "\"hello\""),
         ("printf 'time,watts\\n1,5\\n'", "time,watts"),
-        ("echo -- -5 W", "no number"),
-        ("printf '%s\\n' '-5 W'", "less than nothing"),
+        ("echo -- -5 W", "is not a reading such as"),
+        ("printf '%s\\n' '-5 W'", "less than zero"),
         ("echo NaN W", "not a finite number"),
         ("echo 1e300 W", "more than any machine"),
         ("printf '\\033[31mred\\a\\n'", "red"),
@@ -397,7 +397,7 @@ fn a_meter_that_reads_zero_is_not_used_for_this_machine() {
     };
     let found = opened("while :; do echo 50 W; sleep 0.05; done");
     assert_eq!(found.status, Status::Used, "{}", found.why);
-    for (watts, why) in [("0", "the sensor showed 0 W in "), ("0.1", "while a CPU was busy")] {
+    for (watts, why) in [("0", "the sensor showed almost no power in "), ("0.1", "on a busy CPU")] {
         let found = opened(&format!("while :; do echo {watts} W; sleep 0.05; done"));
         assert_eq!(found.status, Status::Unavailable);
         assert!(found.why.contains(why), "{}", found.why);
