@@ -86,10 +86,11 @@ pub const GOALS: &Choices<Goal> = &[
 /// Where joules come from.
 #[derive(Debug, Default, Args)]
 pub struct Meters {
-    /// Read an external meter: a shell command or a URL that gives watts or joules
+    /// Read an external meter: a shell command or a URL (http only) that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL", help_heading = ENERGY)]
     pub meter: Option<String>,
-    /// Design power of the CPU in watts, for the energy model [default: 15 to 500]
+    /// Design power (TDP) of the CPU in watts, for the energy model [default: unknown; the model assumes
+    /// 15 to 500]
     #[arg(long, value_name = "WATTS", value_parser = parse_watts, help_heading = ENERGY)]
     pub tdp: Option<f64>,
     /// Write Prometheus metrics to FILE, for node_exporter's textfile collector

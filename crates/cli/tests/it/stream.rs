@@ -289,6 +289,7 @@ fn flags_that_make_no_sense_are_refused() {
         &["--retry", "soon"],
         &["--rotate-size", "1M"],
         &["--listen", "nowhere"],
+        &["--listen", "tcp:127.0.0.1:99999"],
         &["--open"],
         &["--idle-timeout", "3"],
     ] {

@@ -27,7 +27,13 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is neither tcp:HOST:PORT nor unix:PATH");
         match text.split_once(':').ok_or_else(wrong)? {
-            ("tcp", address) if address.contains(':') => Ok(Self::Tcp(address.to_owned())),
+            ("tcp", address) => {
+                let (_, port) = address.rsplit_once(':').ok_or_else(wrong)?;
+                match port.parse::<u16>() {
+                    Ok(_) => Ok(Self::Tcp(address.to_owned())),
+                    Err(_) => Err(format!("{port:?} is not a port: a number from 0 to 65535")),
+                }
+            }
             ("unix", path) if !path.is_empty() => Ok(Self::Unix(path.into())),
             _ => Err(wrong()),
         }
