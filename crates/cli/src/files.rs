@@ -9,7 +9,7 @@ use wattlock_file::{
     UsedNames, Wrapping, expect_all,
 };
 use wattlock_host::exit::{Ended, usage};
-use wattlock_host::invocation::{self, Invocation, Road, not_to_a_terminal};
+use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
 use wattlock_host::{progress, signals};
 
 use crate::args;
@@ -200,7 +200,7 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
         ("--recursive", batch.recursive),
         ("--resume", batch.resume),
         // One file may be replaced by the file that -o names.
-        ("--replace", batch.replace && (is_stdin || output.is_none())),
+        ("--replace", batch.replace && (is_stdin || output.as_deref().is_none_or(is_stream))),
     ];
     match refused.iter().find(|(_, given)| *given) {
         None => Ok(road),
@@ -208,7 +208,7 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
             "{flag} requires FILE arguments; it cannot be used with standard input"
         ))),
         Some(("--replace", _)) => Err(usage(
-            "--replace cannot be used with standard output; use -o FILE or --out-dir DIR",
+            "--replace requires a file to replace the original with; use -o FILE or --out-dir DIR",
         )),
         Some((flag, _)) => Err(usage(format!("{flag} cannot be used with -o; use --out-dir DIR"))),
     }

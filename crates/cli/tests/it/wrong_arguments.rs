@@ -105,6 +105,10 @@ fn flags_that_do_not_go_together_are_named() {
             &["--replace", "-oout"],
             "--replace requires FILE arguments; it cannot be used with standard input",
         ),
+        (
+            &["--replace", "key.txt", "-o/dev/null"],
+            "--replace requires a file to replace the original with; use -o FILE or --out-dir DIR",
+        ),
     ] {
         let args = [&protect[..], args].concat();
         assert_eq!(says(&place, 2, &args), format!("wattlock: {said}\n"));
