@@ -385,7 +385,6 @@ fn a_url_that_goes_away_is_a_gap() {
 #[test]
 fn secrets_of_a_url_are_not_repeated() {
     let why = Machine::new().why("http://admin:hunter2@127.0.0.1:1/?password=hunter2");
-
     assert!(!why.contains("hunter2"), "{why}");
 }
 
