@@ -97,7 +97,7 @@ const METER: &str = r#"--meter=
 
 #[test]
 #[ignore = "for make test-all"]
-fn a_meter_makes_time_and_energy_choose_different_devices() {
+fn soak_of_a_meter_by_which_time_and_energy_choose_different_devices() {
     let Some(machine) = Machine::new().map(Measured) else { return };
     fs::write(machine.0.path("launches"), "0\n").unwrap();
     let seal = ["calibrate", "--device=cuda", "--only=aes-256-gcm seal", METER];
@@ -111,7 +111,7 @@ fn a_meter_makes_time_and_energy_choose_different_devices() {
 
 #[test]
 #[ignore = "for make test-all"]
-fn what_a_meter_samples_is_kept_in_profiles() {
+fn soak_of_a_meter_whose_samples_profiles_keep() {
     let machine = tempfile::tempdir().unwrap();
     let meter = "--meter=while :; do echo 40 W; sleep 0.02; done";
     let mut command = crate::support::wattlock();
