@@ -8,7 +8,10 @@ use wattlock_testing::wattlock_path;
 #[test]
 fn the_program_holds_nothing_of_the_laboratory() {
     let program = fs::read(wattlock_path()).unwrap();
-    let holds = |word: &str| program.windows(word.len()).any(|bytes| bytes == word.as_bytes());
+    // Texts, as `strings` finds them: three letters alone may be a number.
+    let texts = program.split(|byte| !matches!(byte, b' '..=b'~')).filter(|text| text.len() >= 8);
+    let texts: Vec<_> = texts.map(String::from_utf8_lossy).collect();
+    let holds = |word: &str| texts.iter().any(|text| text.contains(word));
     assert!(holds("authenticated encryption"), "texts are found");
     for word in [
         "RC4",
