@@ -204,8 +204,8 @@ mod tests {
         Calibration { engine, cases, budget, sources: None, window }
     }
 
-    /// The profiles of so many devices, cases and numbers of workers, and how far it came. On a busy
-    /// machine the times of a case may be no line, so that it has no profile until another run.
+    /// Calibrates until there are `count` profiles; returns them and the steps. On a busy machine the
+    /// times of a case may fit no line, so that it has no profile until another run.
     fn measured(engine: &Engine, cases: &[Case], count: usize) -> (Profiles, Vec<Step>) {
         let (mut profiles, mut steps) = (Profiles::default(), Vec::new());
         for _ in 0..30 {

@@ -273,7 +273,7 @@ impl Error {
             | Self::WrongPassphrase
             | Self::Damaged(_)
             | Self::Mismatch(_) => Kind::Authentication,
-            // Whoever changes the first bytes of a container makes one of these.
+            // A change of a container's first bytes makes one of these.
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.
             Self::Incomplete { .. } => Kind::Authentication,

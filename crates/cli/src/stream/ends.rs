@@ -155,7 +155,7 @@ fn code_of(error: &FrameError) -> u8 {
     }
 }
 
-/// Sealed units of a stream, as people are told of them.
+/// A number of sealed units of a stream, for a message.
 pub fn frames(count: u64) -> String {
     format!("{count} frame{}", if count == 1 { "" } else { "s" })
 }

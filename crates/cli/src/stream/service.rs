@@ -82,7 +82,7 @@ impl Service<'_> {
         self.end(over, input, signals).await
     }
 
-    /// Whoever scrapes it, and what comes in.
+    /// Opens the address for metrics, and the input.
     async fn open(&self) -> anyhow::Result<(Option<TcpListener>, Input)> {
         let scraped = match self.args.metrics {
             None => None,

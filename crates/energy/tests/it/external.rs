@@ -346,7 +346,7 @@ fn a_url_that_does_not_answer_says_why() {
         (drips, "timeout"),
         (giant, "limit"),
         (cut, "it did not answer"),
-        // Nobody is given this port, as one is that was free a moment ago.
+        // A port that was free a moment ago may be another test's by now; this one never is.
         ("http://127.0.0.1:1/".into(), "it did not answer"),
         (serve(body("hello")), "hello"),
         (serve(body("")), "without a reading"),

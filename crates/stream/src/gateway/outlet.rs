@@ -277,7 +277,7 @@ impl Files {
         let name = path.to_string_lossy().escape_debug().to_string();
         // Only a regular file can be cut.
         let whole = file.metadata()?.is_file().then_some(0);
-        // Where files cannot be locked, nobody is warned.
+        // A file system without locks gives no warning.
         if whole.is_some() && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             let why = "another process is writing to it";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
