@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod paper;
 mod raw;
 mod sefps;
 mod simulate;
@@ -15,6 +16,7 @@ pub use bench::{
     StreamAlgorithm, Study, Suite,
 };
 pub use devices::Spread;
+pub use paper::{Measured, Paper, PaperLecpaes};
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
 pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};
@@ -33,6 +35,8 @@ pub struct Cli {
 pub enum Command {
     #[command(subcommand)]
     Bench(Bench),
+    #[command(subcommand)]
+    Paper(Paper),
     #[command(subcommand)]
     Simulate(Simulate),
     Cipher(Cipher),

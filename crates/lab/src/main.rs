@@ -9,6 +9,8 @@ mod bench;
 mod cipher;
 mod hash;
 mod lock;
+mod outlet;
+mod paper;
 mod papers;
 mod sefps;
 mod simulate;
@@ -21,7 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use wattlock_host::{exit, guardian, program, report};
 
-use args::{Bench, Cli, Command, Sefps, Simulate};
+use args::{Bench, Cli, Command, Paper, Sefps, Simulate};
 
 fn main() -> ExitCode {
     program::set_name("wattlock-lab");
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
+        Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
         Command::Cipher(args) => cipher::run(&args),

@@ -35,11 +35,11 @@
 //! lower bound on energy ([`bound`]): `docs/simulate-policies.md`.
 
 mod bound;
-mod cell;
+
 mod curve;
 mod experiment;
 mod machine;
-mod paper;
+
 pub mod platform;
 mod random;
 mod run;
@@ -48,12 +48,10 @@ mod streams;
 mod study;
 mod trace;
 
-pub use cell::{Bar, Cell, Seed, Unit, Why};
 pub use curve::Curve;
 pub use experiment::{Algorithm, Experiment, Run};
-pub use paper::{Comparison, FIGURE_8_MEAN};
+
 pub use random::SplitMix64;
-pub use run::Outcome;
 pub use streams::{REPORTING, TUNING};
 pub use study::{MOST_REFUSALS, Mean, Row, Study, Trial, means};
 pub use trace::trace;

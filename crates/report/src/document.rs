@@ -3,6 +3,7 @@
 use anyhow::ensure;
 use serde_json::{Map, Value};
 
+use crate::paper::Paper;
 use crate::reading::Reading;
 use crate::results::Ratio;
 use crate::sample;
@@ -35,6 +36,8 @@ pub struct Document {
     pub advice: Vec<(String, String)>,
     /// Of a simulation: its runs, and a paper's numbers.
     pub simulation: Option<Simulation>,
+    /// Of a comparison with a paper: its rows.
+    pub paper: Option<Paper>,
 }
 
 /// One tool doing one thing.

@@ -13,6 +13,14 @@ pub fn figures(document: &Document, papers: &Papers) -> Vec<Figure> {
     if let Some(simulation) = &document.simulation {
         return simulated::figures(simulation);
     }
+    if let Some(paper) = &document.paper {
+        return paper.figures().into_iter().chain(of_rows(document, papers)).collect();
+    }
+    of_rows(document, papers)
+}
+
+/// Of what was measured.
+fn of_rows(document: &Document, papers: &Papers) -> Vec<Figure> {
     match document.kind.as_str() {
         "ciphers" => ciphers(document),
         "blocks" => with_energy(blocks::figures(document, papers), &by_case(document)),

@@ -15,6 +15,7 @@ mod kinds;
 mod machine;
 pub mod measure;
 mod page;
+pub mod paper;
 mod papers;
 mod parse;
 mod printed;

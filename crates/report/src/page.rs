@@ -5,6 +5,7 @@ use crate::document::Document;
 use crate::energy;
 use crate::html::Html;
 use crate::kinds;
+use crate::paper::Paper;
 use crate::papers::Papers;
 use crate::printed;
 use crate::reading::Amount;
@@ -75,7 +76,11 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
         for (name, value) in document.settings.iter().filter(|(_, value)| value.len() <= LONG) {
             entry(name, value);
         }
-        if document.energy_rows().next().is_none() && document.simulation.is_none() {
+        if let Some(paper) = &document.paper {
+            entry("paper", &paper.title);
+            entry("compared", &paper.counts.text());
+        }
+        if document.energy_rows().next().is_none() && !is_modelled(document) {
             entry("joules", "none in this document");
         }
         for (name, value) in document.settings.iter().filter(|(_, value)| value.len() > LONG) {
@@ -99,6 +104,10 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
     }
     printed::write(html, document, papers);
     simulated::write_cells(html, document);
+    if let Some(paper) = &document.paper {
+        paper.write_rows(html);
+        paper.write_models(html);
+    }
     table::write_skipped(html, document);
     table::write_rows(html, document);
 }
@@ -107,6 +116,9 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
 const LONG: usize = 500;
 
 fn title(document: &Document) -> String {
+    if let Some(paper) = &document.paper {
+        return format!("A paper compared: {}", paper.paper);
+    }
     let known = match document.kind.as_str() {
         "ciphers" => "Ciphers, modes and digests",
         "blocks" => "Extended blocks",
@@ -125,7 +137,10 @@ fn title(document: &Document) -> String {
 /// What a reader should know who reads nothing else.
 fn counts(document: &Document) -> String {
     let judged = |met| document.ratios.iter().filter(|ratio| ratio.met == Some(met)).count();
-    let mut parts = vec![format!("{} rows", document.rows.len())];
+    let mut parts = match &document.paper {
+        Some(paper) => vec![paper.counts.text()],
+        None => vec![format!("{} rows", document.rows.len())],
+    };
     match (judged(true), judged(false)) {
         (0, 0) => {}
         (met, missed) => parts.push(format!("{met} targets met, {missed} MISSED")),
@@ -155,7 +170,7 @@ fn energy_in_a_word(document: &Document) -> &'static str {
 }
 
 fn is_modelled(document: &Document) -> bool {
-    if document.simulation.is_some() {
+    if document.simulation.is_some() || document.paper.as_ref().is_some_and(Paper::is_modelled) {
         return true;
     }
     let readings = document.rows.iter().flat_map(|row| [&row.gross, &row.net]).flatten();

@@ -10,6 +10,7 @@ use wattlock_file::Shown;
 
 use crate::document::{Document, Row, Sample};
 use crate::machine::Machine;
+use crate::paper::Paper;
 use crate::parse::{parse, scalar, written};
 use crate::reading::Reading;
 use crate::results::{self, Ratio, Results};
@@ -38,17 +39,34 @@ impl Document {
             "wattlock-results/1" => results(&value),
             "wattlock-measure/1" => measure::document(&value),
             "wattlock-simulation/1" => simulated::document(&value),
+            "wattlock-paper/1" => paper(&value),
             "" => bail!("has no schema: it is not a result of wattlock"),
             newer if is_newer(newer) => {
                 bail!("has schema {newer:?}, which is newer than this program")
             }
             other => bail!("has schema {other:?}, of which no report can be made"),
         }?;
-        ensure!(!document.rows.is_empty(), "has no rows: nothing was measured");
+        let is_empty = document.rows.is_empty() && document.paper.is_none();
+        ensure!(!is_empty, "has no rows: nothing was measured");
         let rows = document.rows.len();
         ensure!(rows <= MOST_ROWS, "has {rows} rows, and a report is made of {MOST_ROWS} at most");
         Ok(Self { text, ..document })
     }
+}
+
+/// `wattlock-paper/1`: what was measured for it, and the comparison.
+fn paper(value: &Value) -> anyhow::Result<Document> {
+    let paper: Paper = parse(value)?;
+    let live = match value.get("live") {
+        Some(live) => results(live).context("live")?,
+        None => Document {
+            kind: "paper".to_owned(),
+            machine: Some("none: nothing was measured".to_owned()),
+            tools: vec![("wattlock".to_owned(), paper.wattlock.clone())],
+            ..Document::default()
+        },
+    };
+    Ok(Document { created_unix_s: Some(paper.created_unix_s), paper: Some(paper), ..live })
 }
 
 /// `wattlock-results/1`.
@@ -131,7 +149,8 @@ fn machine_line(machine: &Machine) -> String {
 
 /// True for a later version of a schema that is known.
 fn is_newer(schema: &str) -> bool {
-    let known = ["wattlock-results/", "wattlock-measure/", "wattlock-simulation/v"];
+    let known =
+        ["wattlock-results/", "wattlock-measure/", "wattlock-simulation/", "wattlock-paper/"];
     let version = known.iter().find_map(|name| schema.strip_prefix(name));
     version.and_then(|version| version.parse::<u32>().ok()).is_some_and(|version| version > 1)
 }

@@ -22,9 +22,6 @@ pub enum Simulate {
 /// energy, throughput and retransmissions.
 #[derive(Debug, Args)]
 pub struct SimulateLecpaes {
-    /// Compare with the paper's figures and tables; fail if a result misses them
-    #[arg(long, conflicts_with_all = ["users", "latency", "window", "algorithm"])]
-    pub paper: bool,
     /// Seed for the order of the message lengths
     #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
     pub seed: u64,

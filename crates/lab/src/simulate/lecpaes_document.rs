@@ -3,16 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wattlock_report::simulation::{self, Delay, Paper, Rung, Simulation};
+use wattlock_report::simulation::{self, Delay, Rung, Simulation};
 
-use crate::simulation::{Bar, Cell, Comparison, Experiment, Run, Unit};
+use crate::simulation::{Experiment, Run};
 
 /// The document of an experiment and its runs.
-pub fn document(
-    experiment: &Experiment,
-    runs: &[Run],
-    compared: Option<&Comparison>,
-) -> Simulation {
+pub fn document(experiment: &Experiment, runs: &[Run]) -> Simulation {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let Experiment { seed, users, window } = *experiment;
     let settings = [("seed", seed), ("users", users as u64), ("window_bytes", window)];
@@ -25,15 +21,12 @@ pub fn document(
         platform: "Tesla K20M, 2 x Xeon E5-2640 v2".to_owned(),
         settings: BTreeMap::from(settings.map(|(key, value)| (key.to_owned(), value))),
         runs: runs.iter().map(|run| outcome(run, window)).collect(),
-        paper: compared.map(|comparison| Paper {
-            met: comparison.is_met(),
-            figure_8_mean_error: comparison.figure_8_mean_error(),
-            cells: comparison.cells.iter().map(number).collect(),
-        }),
+        paper: None,
     }
 }
 
-fn outcome(run: &Run, window: u64) -> simulation::Run {
+/// A run, its joules modelled.
+pub fn outcome(run: &Run, window: u64) -> simulation::Run {
     let Run { algorithm, latency_us, outcome } = run;
     let machine = algorithm.machine(window);
     let names = machine.ladder.rungs().iter().map(|rung| rung.name.clone());
@@ -55,31 +48,5 @@ fn outcome(run: &Run, window: u64) -> simulation::Run {
         model_energy_uj: (outcome.model_joules * 1e6).round() as u64,
         rungs: names.zip(&outcome.rung_ns).map(|(name, ns)| Rung { name, set_ns: *ns }).collect(),
         delay_ns: delay(),
-    }
-}
-
-fn number(cell: &Cell) -> simulation::Cell {
-    let (limit, exempt) = match cell.bar {
-        Bar::Relative(limit) | Bar::Absolute(limit) => (Some(limit), None),
-        Bar::Exempt(why) => (None, Some(why.to_string())),
-    };
-    let unit = match cell.unit {
-        Unit::Joules => "model_j",
-        Unit::Mib => "mib_per_s",
-        Unit::Retransmissions => "per_message",
-        Unit::Saving => "model_share",
-    };
-    simulation::Cell {
-        figure: cell.figure.to_owned(),
-        latency_us: cell.latency_us,
-        column: cell.column.to_owned(),
-        unit: unit.to_owned(),
-        printed: cell.printed,
-        simulated: cell.simulated,
-        error: cell.error(),
-        relative: cell.is_relative(),
-        limit,
-        met: cell.is_met(),
-        exempt,
     }
 }

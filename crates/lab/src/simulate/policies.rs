@@ -12,9 +12,9 @@ use wattlock_file::Shown;
 use wattlock_host::exit::Ended;
 use wattlock_report::columns::Columns;
 
-use super::Outlet;
 use super::policies_document::Document;
 use crate::args;
+use crate::outlet::Outlet;
 use crate::simulation::platform::MIB;
 use crate::simulation::{
     Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,

@@ -120,7 +120,6 @@ impl Experiment {
     pub const SEED: u64 = 1;
 
     /// As the paper ran it, as far as it says.
-    #[cfg(test)]
     pub fn paper(seed: u64) -> Self {
         Self { users: 12_000, window: platform::WINDOW, seed }
     }

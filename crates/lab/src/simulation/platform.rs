@@ -10,7 +10,6 @@ use super::run::Producer;
 pub const MIB: f64 = 1_048_576.0;
 
 /// Bytes of the window that the paper's programs had; it does not say. 9 MiB fit as well.
-#[cfg(test)]
 pub const WINDOW: u64 = 8 << 20;
 
 /// What a sleep takes beyond what was asked for.
@@ -98,6 +97,62 @@ pub fn k20m() -> Ladder {
         }
     });
     Ladder::new(rungs.into()).expect("clocks and rates are above zero")
+}
+
+/// What the model is made of: name, value, unit, and what it was fitted to.
+pub fn constants() -> [(&'static str, f64, &'static str, &'static str); 17] {
+    let mib = |joules_per_byte: f64| joules_per_byte * MIB;
+    let (serial, parallel) = (serial(), parallel());
+    let [cs, cp] = [&serial, &parallel].map(|machine| &machine.ladder.rungs()[0]);
+    [
+        ("window", WINDOW as f64 / MIB, "MiB", "Figure 9 and Table 7 at 100 and 500 µs"),
+        ("a sleep takes longer by", SLEEP_NS as f64 / 1e3, "µs", "Figure 9 at 1500 to 3000 µs"),
+        (
+            "the same while CP's threads are busy",
+            SLEEP_BESIDE_THREADS_NS as f64 / 1e3,
+            "µs",
+            "Figure 9, CP",
+        ),
+        ("CS: rate", cs.rate / MIB, "MiB/s", "Figure 9, CS"),
+        ("CS: power", cs.floor, "W", "Figure 8, CS"),
+        (
+            "CP: threads",
+            parallel.lanes as f64,
+            "",
+            "Table 7 at 100 and 500 µs; the paper starts 32",
+        ),
+        ("CP: rate of all threads", cp.rate / MIB, "MiB/s", "Figure 9, CP; Table 7"),
+        ("CP: power at rest", cp.floor, "W", "Figure 8, CP"),
+        ("CP: energy of a MiB", mib(cp.joules_per_byte), "J", "Figure 8, CP"),
+        ("GPU: rate at 705/2600 MHz", DEFAULT_RATE / MIB, "MiB/s", "Figure 9, GP at 100 µs"),
+        (
+            "GPU: share of the rate that follows the core clock",
+            CORE_SHARE,
+            "",
+            "Figure 9, LECPAES at 100 µs",
+        ),
+        ("GPU: power at rest, memory at 2600 MHz", FLOOR, "W", "Figure 8, GP"),
+        ("GPU: energy of a MiB", mib(GPU_JOULES_PER_BYTE), "J", "Figure 8, GP"),
+        (
+            "GPU: start of the first batch",
+            STALL_NS as f64 / 1e6,
+            "ms",
+            "Table 3, GP at 500 to 2000 µs",
+        ),
+        ("GPU: rate at 324/324 MHz", LOW_RATE / MIB, "MiB/s", "Figure 8, LECPAES"),
+        (
+            "GPU: power at rest, memory at 324 MHz",
+            LOW_FLOOR,
+            "W",
+            "Figure 8, LECPAES at 1000 to 3000 µs",
+        ),
+        (
+            "GPU: a call that sets clocks",
+            CLOCK_CALL_NS as f64 / 1e6,
+            "ms",
+            "Figures 8 and 9, LECPAES at 100 µs",
+        ),
+    ]
 }
 
 fn cpus(name: &str, lanes: usize, rate: f64, floor: f64, joules_per_byte: f64) -> Machine {

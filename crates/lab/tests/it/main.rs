@@ -13,6 +13,7 @@ mod handbook;
 mod hash;
 mod https;
 mod limits;
+mod paper;
 mod report;
 mod report_looks;
 mod sefps;

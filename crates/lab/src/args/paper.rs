@@ -1,0 +1,46 @@
+//! Arguments of `wattlock-lab paper`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use crate::simulation::Experiment;
+
+/// Compare what a paper prints with our numbers: each table, figure and claim.
+///
+/// Each row says what is printed, what we have, where ours is from, and whether it is held. Fails
+/// with exit code 1 if a row is missed.
+#[derive(Debug, Subcommand)]
+pub enum Paper {
+    Lecpaes(PaperLecpaes),
+}
+
+/// LECPAES: energy and throughput of streams under a clock that follows the window.
+///
+/// Simulates the paper's experiment in virtual time on a model of its machine. Joules are modelled.
+#[derive(Debug, Args)]
+pub struct PaperLecpaes {
+    /// Seed for the order of the message lengths
+    #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
+    pub seed: u64,
+    /// Write the comparison as JSON to FILE, or to standard output without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// What is measured for a comparison, and where it goes.
+#[derive(Debug, Args)]
+pub struct Measured {
+    /// Take a quick look; rows that are measured have no verdict
+    #[arg(long, conflicts_with_all = ["no_live", "measured"])]
+    pub quick: bool,
+    /// Measure nothing: compare models and printed numbers only
+    #[arg(long, conflicts_with = "measured")]
+    pub no_live: bool,
+    /// Read the measurements from FILE, which an earlier run wrote with --json
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub measured: Option<PathBuf>,
+    /// Write the comparison as JSON to FILE, or to standard output without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}

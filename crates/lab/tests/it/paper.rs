@@ -1,0 +1,78 @@
+//! `wattlock-lab paper`: every printed number has a row, and the exit code says what is missed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::process::Output;
+
+use serde_json::Value;
+use wattlock_testing::{Place, assert_exit, stderr, stdout};
+
+use crate::lab;
+use crate::simulate::every_run_is_whole;
+
+fn paper(args: &[&str]) -> Output {
+    lab().arg("paper").args(args).output().unwrap()
+}
+
+/// The rows of a place.
+fn rows<'a>(document: &'a Value, place: &str) -> &'a Vec<Value> {
+    let sections = document["sections"].as_array().unwrap();
+    let section = sections.iter().find(|section| section["place"] == place);
+    section.unwrap_or_else(|| panic!("{place} is missing"))["rows"].as_array().unwrap()
+}
+
+#[test]
+fn lecpaes_is_held_number_by_number() {
+    let ran = paper(&["lecpaes"]);
+    assert_exit(&ran, 0);
+    assert_eq!(stderr(&ran), "");
+    let text = stdout(&ran);
+    for title in
+        ["Figure 8", "Figure 9", "Table 3", "Table 4", "Table 5", "Table 6", "Table 7", "Table 8"]
+    {
+        assert!(text.contains(&format!("\n{title}: ")), "{title} is missing:\n{text}");
+    }
+    for printed in ["2839.52", "282.13", "61.13075", "0.30461", "-864.94611", "220.68415", "60.872"]
+    {
+        assert!(text.contains(printed), "{printed} is missing:\n{text}");
+    }
+    assert!(text.contains("modelled, not measured"), "{text}");
+    assert!(text.contains("digits are transposed") && text.contains("none missed"), "{text}");
+    assert!(text.contains("memory's low clock takes 24.1 W off the floor"), "{text}");
+}
+
+#[test]
+fn json_of_lecpaes_holds_its_rows_and_its_runs() {
+    let place = Place::new();
+    let file = place.path("lecpaes.json");
+    let ran = paper(&["lecpaes", "--seed", "7", "--json", file.to_str().unwrap()]);
+    assert_exit(&ran, 0);
+    let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(document["schema"], "wattlock-paper/1");
+    assert_eq!((&document["paper"], &document["met"]), (&"lecpaes".into(), &true.into()));
+    assert_eq!(document["settings"]["seed"], 7);
+    every_run_is_whole(&document);
+    let gp = rows(&document, "Figure 9")
+        .iter()
+        .find(|row| row["item"] == "3000 µs" && row["column"] == "GP")
+        .unwrap();
+    assert_eq!((&gp["printed"], &gp["verdict"]), (&30.31.into(), &"exempt".into()));
+    assert!(gp["why"].as_str().unwrap().contains("30.11 MiB/s"));
+    assert_eq!(document["counts"]["missed"], 0);
+}
+
+#[test]
+fn a_report_draws_printed_numbers_hollow_and_modelled_ones_hatched() {
+    let place = Place::new();
+    let file = place.path("lecpaes.json");
+    assert_exit(&paper(&["lecpaes", "--json", file.to_str().unwrap()]), 0);
+    let made = lab().args(["report", "-o", "-"]).arg(&file).output().unwrap();
+    assert_exit(&made, 0);
+    let page = stdout(&made);
+    let figures: Vec<&str> =
+        page.split("<figure").skip(1).map(|rest| rest.split("</figure>").next().unwrap()).collect();
+    let joules = figures.iter().find(|figure| figure.contains("<h3>Figure 8</h3>")).unwrap();
+    assert_eq!(joules.matches(", printed</th>").count(), 29, "{joules}");
+    assert!(joules.contains("model, not measured") && !joules.contains("class=\"bar ours\""));
+    assert!(page.contains("joules by a model, not measured"), "the summary says so, too");
+    assert!(page.contains("none missed") && page.contains("digits are transposed"));
+}
