@@ -48,6 +48,7 @@ openssl: prepare
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
 # bench/results. Takes two hours.
+bench: export WATTLOCK_COMMIT := $(shell git describe --always --dirty --abbrev=40 --exclude='*')
 bench: prepare openssl
 	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
 	target/release/wattlock-lab bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt

@@ -29,8 +29,8 @@ pub fn ladders(root: &Root, workers: usize) -> Vec<Rungs> {
     let cpu = Rungs::new("cpu", "cpufreq", clocks).or_else(|| Rungs::new("cpu", "workers", counts));
     let gpus = Gpu::all(root).unwrap_or_default();
     let gpu = |gpu: Gpu| {
-        let clocks = gpu.ladder().ok()?;
-        let clocks = clocks.iter().map(|clock| (clock.to_string(), f64::from(clock.0)));
+        let pairs = gpu.clock_pairs().ok()?;
+        let clocks = pairs.iter().map(|pair| (pair.to_string(), f64::from(pair.core.0)));
         Rungs::new(&gpu.name().unwrap_or_else(|_| gpu.uuid().into()), "nvml", clocks)
     };
     cpu.into_iter().chain(gpus.into_iter().filter_map(gpu)).collect()

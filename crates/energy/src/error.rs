@@ -138,6 +138,20 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a GPU, or its driver, has no such function.
+    pub(crate) fn is_not_supported(&self) -> bool {
+        use nvml_wrapper::error::NvmlError;
+        let Self::Nvml { source, .. } = self else { return false };
+        matches!(
+            source,
+            NvmlError::NotSupported
+                | NvmlError::FunctionNotFound
+                | NvmlError::FailedToLoadSymbol(_)
+        )
+    }
+}
+
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".into(), |pid| format!("process {pid}"))
 }

@@ -7,17 +7,22 @@
 use crate::cpufreq;
 use crate::found::Found;
 use crate::knob::Knob;
-use crate::nvml_knob::{self, LockedClocks, PowerLimit};
+use crate::nvml_knob::{self, ApplicationsClocks, LockedClocks, PowerLimit};
 use crate::root::Root;
 
 /// The knob of that name, if the name has the exact form of one; it may still be missing here.
 pub fn by_id(root: &Root, id: &str) -> Option<Box<dyn Knob>> {
     match id.split_once('/')? {
         ("cpufreq", rest) => Some(Box::new(cpufreq::Attribute::by_name(root, rest)?)),
-        ("nvml", rest) => match LockedClocks::by_name(root, rest) {
-            Some(knob) => Some(Box::new(knob)),
-            None => Some(Box::new(PowerLimit::by_name(root, rest)?)),
-        },
+        ("nvml", rest) => {
+            if let Some(knob) = LockedClocks::by_name(root, rest) {
+                return Some(Box::new(knob));
+            }
+            if let Some(knob) = ApplicationsClocks::by_name(root, rest) {
+                return Some(Box::new(knob));
+            }
+            Some(Box::new(PowerLimit::by_name(root, rest)?))
+        }
         _ => None,
     }
 }

@@ -27,16 +27,25 @@ impl fmt::Display for Megahertz {
 }
 
 impl Gpu {
-    /// The clocks to which it can be locked, in ascending order, with its memory at full speed.
+    /// The clocks that its memory can have, in ascending order.
     ///
     /// # Errors
     /// The driver refuses, as it does in MIG mode and on vGPUs.
-    pub fn ladder(&self) -> Result<Vec<Megahertz>, Error> {
-        let memory =
+    pub(crate) fn memory_clocks(&self) -> Result<Vec<Megahertz>, Error> {
+        let mut clocks =
             self.ask("nvmlDeviceGetSupportedMemoryClocks", |gpu| gpu.supported_memory_clocks())?;
-        let fastest = memory.into_iter().max().unwrap_or_default();
+        clocks.sort_unstable();
+        clocks.dedup();
+        Ok(clocks.into_iter().map(Megahertz).collect())
+    }
+
+    /// The clocks that its cores can have with the memory at `memory`, in ascending order.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(crate) fn core_clocks(&self, memory: Megahertz) -> Result<Vec<Megahertz>, Error> {
         let mut clocks = self.ask("nvmlDeviceGetSupportedGraphicsClocks", |gpu| {
-            gpu.supported_graphics_clocks(fastest)
+            gpu.supported_graphics_clocks(memory.0)
         })?;
         // nvml-wrapper asks for 128 clocks, and takes for an answer that there are more.
         if clocks.len() >= MOST_CLOCKS {
@@ -60,10 +69,20 @@ impl Gpu {
         self.ask("nvmlDeviceGetClockInfo", |gpu| gpu.clock_info(Clock::Graphics)).map(Megahertz)
     }
 
-    /// The knob of its clocks.
+    /// The knob that locks the clock of its cores.
     pub fn locked_clocks(&self) -> LockedClocks {
-        let id = format!("nvml/{}/{LOCKED_CLOCKS}", self.uuid());
-        LockedClocks { id, gpu: self.clone(), lock: Mutex::new(Lock::Unlocked) }
+        LockedClocks::of(self, Part::Core)
+    }
+
+    /// The knob that locks the clock of its memory.
+    pub(crate) fn locked_memory_clocks(&self) -> LockedClocks {
+        LockedClocks::of(self, Part::Memory)
+    }
+
+    /// The knob of both clocks on GPUs without locks.
+    pub(crate) fn applications_clocks(&self) -> ApplicationsClocks {
+        let id = format!("nvml/{}/{APPLICATIONS_CLOCKS}", self.uuid());
+        ApplicationsClocks { id, gpu: self.clone() }
     }
 
     /// The knob of its power limit.
@@ -72,7 +91,27 @@ impl Gpu {
     }
 }
 
-/// The clocks that a GPU is locked to: `unlocked`, `1410` (MHz), or `600,1410` for a range.
+/// What has a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Core,
+    Memory,
+}
+
+impl Part {
+    const ALL: [Self; 2] = [Self::Core, Self::Memory];
+
+    /// The last part of the knob's name.
+    fn knob(self) -> &'static str {
+        match self {
+            Self::Core => "locked-clocks",
+            Self::Memory => "locked-memory-clocks",
+        }
+    }
+}
+
+/// The clocks that a GPU's cores or memory are locked to: `unlocked`, `1410` (MHz), or `600,1410`
+/// for a range.
 ///
 /// NVML can lock and unlock, but has no way to ask. So what is read is what this knob last wrote,
 /// and `unlocked` before that: a lock that was there before is not seen, and is lost when the knob
@@ -83,13 +122,57 @@ impl Gpu {
 pub struct LockedClocks {
     id: String,
     gpu: Gpu,
+    part: Part,
     lock: Mutex<Lock>,
 }
 
 impl LockedClocks {
     /// The knob `nvml/<rest>`, if that is the exact form of one; its GPU may still be missing.
     pub(crate) fn by_name(root: &Root, rest: &str) -> Option<Self> {
-        Some(gpu_of(root, rest, LOCKED_CLOCKS)?.locked_clocks())
+        let of = |part: Part| Some(Self::of(&gpu_of(root, rest, part.knob())?, part));
+        Part::ALL.into_iter().find_map(of)
+    }
+
+    fn of(gpu: &Gpu, part: Part) -> Self {
+        let id = format!("nvml/{}/{}", gpu.uuid(), part.knob());
+        Self { id, gpu: gpu.clone(), part, lock: Mutex::new(Lock::Unlocked) }
+    }
+
+    /// Whether the GPU has such a lock. There is no way to ask, so this unlocks, which a lease does
+    /// at its end in any case.
+    ///
+    /// # Errors
+    /// The driver refuses for another reason.
+    pub(crate) fn exists(&self) -> Result<bool, Error> {
+        match self.unlock() {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_supported() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn unlock(&self) -> Result<(), Error> {
+        match self.part {
+            Part::Core => {
+                self.gpu.ask("nvmlDeviceResetGpuLockedClocks", |gpu| gpu.reset_gpu_locked_clocks())
+            }
+            Part::Memory => self
+                .gpu
+                .ask("nvmlDeviceResetMemoryLockedClocks", |gpu| gpu.reset_mem_locked_clocks()),
+        }
+    }
+
+    fn lock_between(&self, min: Megahertz, max: Megahertz) -> Result<(), Error> {
+        let (min_clock_mhz, max_clock_mhz) = (min.0, max.0);
+        match self.part {
+            Part::Core => {
+                let range = GpuLockedClocksSetting::Numeric { min_clock_mhz, max_clock_mhz };
+                self.gpu.ask("nvmlDeviceSetGpuLockedClocks", |gpu| gpu.set_gpu_locked_clocks(range))
+            }
+            Part::Memory => self.gpu.ask("nvmlDeviceSetMemoryLockedClocks", |gpu| {
+                gpu.set_mem_locked_clocks(min_clock_mhz, max_clock_mhz)
+            }),
+        }
     }
 }
 
@@ -116,14 +199,8 @@ impl Knob for LockedClocks {
         let lock = Lock::parse(setting).ok_or_else(|| no_setting(&self.id, setting))?;
         let mut ours = self.lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match lock {
-            Lock::Unlocked => self
-                .gpu
-                .ask("nvmlDeviceResetGpuLockedClocks", |gpu| gpu.reset_gpu_locked_clocks())?,
-            Lock::Between(Megahertz(min_clock_mhz), Megahertz(max_clock_mhz)) => {
-                let range = GpuLockedClocksSetting::Numeric { min_clock_mhz, max_clock_mhz };
-                self.gpu
-                    .ask("nvmlDeviceSetGpuLockedClocks", |gpu| gpu.set_gpu_locked_clocks(range))?;
-            }
+            Lock::Unlocked => self.unlock()?,
+            Lock::Between(min, max) => self.lock_between(min, max)?,
         }
         *ours = lock;
         Ok(())
@@ -154,6 +231,57 @@ impl Lock {
             Self::Between(min, max) => format!("{},{}", min.0, max.0),
         };
         Setting::new(&word).expect("digits, a comma, letters")
+    }
+}
+
+/// The clocks of memory and cores that a GPU without locks runs at while it works: `2600,705`, in
+/// the driver's order.
+#[derive(Debug)]
+pub struct ApplicationsClocks {
+    id: String,
+    gpu: Gpu,
+}
+
+impl ApplicationsClocks {
+    /// The knob `nvml/<rest>`, if that is the exact form of one; its GPU may still be missing.
+    pub(crate) fn by_name(root: &Root, rest: &str) -> Option<Self> {
+        Some(gpu_of(root, rest, APPLICATIONS_CLOCKS)?.applications_clocks())
+    }
+
+    /// The setting of a pair.
+    pub(crate) fn setting(memory: Megahertz, core: Megahertz) -> Setting {
+        Setting::new(&format!("{},{}", memory.0, core.0)).expect("digits and a comma")
+    }
+
+    fn parse(&self, setting: &Setting) -> Result<(u32, u32), Error> {
+        let parts = setting.as_str().split_once(',');
+        let pair = parts.and_then(|(memory, core)| Some((number(memory)?, number(core)?)));
+        let above_zero = pair.filter(|(memory, core)| *memory > 0 && *core > 0);
+        above_zero.ok_or_else(|| no_setting(&self.id, setting))
+    }
+}
+
+impl Knob for ApplicationsClocks {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Error> {
+        self.parse(setting).map(drop)
+    }
+
+    fn read(&self) -> Result<Setting, Error> {
+        let clock = |clock| {
+            self.gpu.ask("nvmlDeviceGetApplicationsClock", |gpu| gpu.applications_clock(clock))
+        };
+        let (memory, core) = (clock(Clock::Memory)?, clock(Clock::Graphics)?);
+        Ok(Self::setting(Megahertz(memory), Megahertz(core)))
+    }
+
+    fn write(&self, setting: &Setting) -> Result<(), Error> {
+        let (memory, core) = self.parse(setting)?;
+        self.gpu
+            .ask("nvmlDeviceSetApplicationsClocks", |gpu| gpu.set_applications_clocks(memory, core))
     }
 }
 
@@ -217,14 +345,14 @@ pub(crate) fn found(root: &Root) -> Vec<Found> {
 }
 
 fn clocks_of(gpu: &Gpu) -> Found {
-    let range = gpu.ladder().map(|ladder| {
-        let ends = ladder.first().zip(ladder.last());
+    let range = gpu.clock_pairs().map(|pairs| {
+        let ends = pairs.first().zip(pairs.last());
         ends.map_or_else(
             || "it reports no clocks".into(),
-            |(least, most)| format!("{} to {} MHz; setting takes root", least.0, most.0),
+            |(least, most)| format!("{least} to {most} (cores/memory); setting takes root"),
         )
     });
-    row(gpu, LOCKED_CLOCKS, range)
+    row(gpu, Part::Core.knob(), range)
 }
 
 fn limit_of(gpu: &Gpu) -> Found {
@@ -261,7 +389,7 @@ fn no_setting(knob: &str, setting: &Setting) -> Error {
     Error::NoSetting { knob: knob.to_owned(), text: setting.to_string() }
 }
 
-const LOCKED_CLOCKS: &str = "locked-clocks";
+const APPLICATIONS_CLOCKS: &str = "applications-clocks";
 const POWER_LIMIT: &str = "power-limit";
 const UNLOCKED: &str = "unlocked";
 
@@ -286,8 +414,13 @@ mod tests {
         let name = format!("{UUID}/power-limit");
         assert_eq!(PowerLimit::by_name(&root, &name).unwrap().id(), format!("nvml/{name}"));
         assert!(LockedClocks::by_name(&root, &name).is_none());
-        let name = format!("{UUID}/locked-clocks");
-        assert_eq!(LockedClocks::by_name(&root, &name).unwrap().id(), format!("nvml/{name}"));
+        for knob in ["locked-clocks", "locked-memory-clocks"] {
+            let name = format!("{UUID}/{knob}");
+            assert_eq!(LockedClocks::by_name(&root, &name).unwrap().id(), format!("nvml/{name}"));
+            assert!(ApplicationsClocks::by_name(&root, &name).is_none());
+        }
+        let name = format!("{UUID}/applications-clocks");
+        assert_eq!(ApplicationsClocks::by_name(&root, &name).unwrap().id(), format!("nvml/{name}"));
         for forged in [
             "",
             UUID,
@@ -301,6 +434,25 @@ mod tests {
         }
         for forged in [format!("{UUID}/locked-clocks/"), format!("{UUID}//locked-clocks")] {
             assert!(LockedClocks::by_name(&root, &forged).is_none(), "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_pair_has_one_form() {
+        let root = Root::new("/nowhere");
+        let knob = ApplicationsClocks::by_name(&root, &format!("{UUID}/applications-clocks"));
+        let knob = knob.unwrap();
+        for (word, pair) in [
+            ("2600,705", Some((2600, 705))),
+            ("324,324", Some((324, 324))),
+            ("2600", None),
+            ("2600,0", None),
+            ("0,705", None),
+            ("02600,705", None),
+            ("2600,705,1", None),
+            ("unlocked", None),
+        ] {
+            assert_eq!(knob.parse(&Setting::new(word).unwrap()).ok(), pair, "{word}");
         }
     }
 

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use wattlock_energy::{Applied, Governor, Kilohertz, Lease, Root, cpufreq};
+use anyhow::Context;
+use wattlock_energy::{Applied, Governor, Gpu, GpuGovernor, Kilohertz, Lease, Root, cpufreq};
 
 use crate::flags::{self, Clock};
 use crate::guardian::ARGUMENTS;
@@ -118,6 +119,17 @@ pub fn lease(root: &Root) -> anyhow::Result<Lease> {
     let mut guardian = Command::new(std::env::current_exe()?);
     guardian.args(ARGUMENTS);
     Ok(Lease::acquire(root, guardian)?)
+}
+
+/// What sets the clocks of the GPU of that UUID; nothing is set yet.
+///
+/// # Errors
+/// Fails if there is no such GPU, its driver lets nobody set clocks, or another process holds a lease.
+pub fn of_gpu(root: &Root, uuid: &str) -> anyhow::Result<GpuGovernor> {
+    let gpu = Gpu::by_uuid(root, uuid).with_context(|| format!("{uuid}: invalid GPU UUID"))?;
+    // Before a lease is taken.
+    gpu.clock_pairs()?;
+    Ok(GpuGovernor::new(&gpu, lease(root)?)?)
 }
 
 impl Default for Step {

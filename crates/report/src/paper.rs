@@ -26,6 +26,9 @@ pub struct Paper {
     pub created_unix_s: u64,
     /// Version of the program.
     pub wattlock: String,
+    /// The commit that the program was built from, where the build said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// What was asked for.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
@@ -222,6 +225,7 @@ impl Paper {
             title: title.to_owned(),
             created_unix_s: now.as_secs(),
             wattlock: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("WATTLOCK_COMMIT").map(str::to_owned),
             settings: BTreeMap::new(),
             met: counts.missed == 0,
             counts,

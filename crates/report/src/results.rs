@@ -22,6 +22,12 @@ pub struct Results {
     /// When it was run.
     #[serde(default)]
     pub created_unix_s: u64,
+    /// The commit that the program was built from, where the build said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The machine's load over the minute before, in threads that ran or waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_before: Option<f64>,
     /// On what; `None` only in documents that others made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -158,6 +164,8 @@ impl Results {
             schema: "wattlock-results/1".to_owned(),
             kind: kind.to_owned(),
             created_unix_s: now.as_secs(),
+            commit: option_env!("WATTLOCK_COMMIT").map(str::to_owned),
+            load_before: load(),
             machine: Some(Machine::here()),
             tools: BTreeMap::new(),
             settings: BTreeMap::new(),
@@ -195,6 +203,12 @@ impl Results {
         for (name, version) in &self.tools {
             text += &format!("{name}: {version}\n");
         }
+        if let Some(commit) = &self.commit {
+            text += &format!("commit: {commit}\n");
+        }
+        if let Some(load) = self.load_before {
+            text += &format!("load before: {load:.2}\n");
+        }
         for what in &self.skipped {
             text += &format!("skipped: {what}\n");
         }
@@ -208,6 +222,11 @@ impl Results {
     pub fn row(&self, tool: &str, case: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.tool == tool && row.case == case)
     }
+}
+
+/// The first number of `/proc/loadavg`.
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 impl Row {

@@ -21,7 +21,7 @@ use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
 use zeroize::Zeroizing;
 
 use crate::job;
-use crate::message::{Cipher, Message};
+use crate::message::{Cipher, Message, Nonce};
 
 pub use error::Error;
 pub use keys::Ratchet;
@@ -140,7 +140,7 @@ pub struct Frame {
     bytes: Zeroizing<Vec<u8>>,
     body: usize,
     key: Arc<AeadKey>,
-    nonce: [u8; NONCE_LEN],
+    nonce: Nonce,
     kind: Kind,
     connection: u64,
 }
@@ -173,7 +173,7 @@ impl Frame {
 
     /// The nonce; no other frame under the same key has it.
     pub fn nonce(&self) -> [u8; NONCE_LEN] {
-        self.nonce
+        self.nonce.bytes()
     }
 
     /// As a message that a worker seals.
@@ -199,7 +199,7 @@ impl Frame {
     /// [`Error::Crypto`]: the body is longer than AES-GCM can seal.
     pub fn seal(&mut self) -> Result<(), Error> {
         let slot = &mut self.bytes[self.body..];
-        let sealed = job::run(Operation::Seal, &self.key, self.nonce, b"", slot);
+        let sealed = job::run(Operation::Seal, &self.key, self.nonce.counted(), b"", slot);
         sealed.map_err(|error| {
             job::crypto_error(error).map_or(Error::Malformed("no tag"), Error::Crypto)
         })
@@ -211,7 +211,7 @@ impl Frame {
     /// [`Error::Authentication`]; the body is then all zeros.
     pub fn open(&mut self) -> Result<(), Error> {
         let slot = &mut self.bytes[self.body..];
-        let opened = job::run(Operation::Open, &self.key, self.nonce, b"", slot);
+        let opened = job::run(Operation::Open, &self.key, self.nonce.counted(), b"", slot);
         opened.map_err(|_| Error::Authentication { connection: self.connection })
     }
 

@@ -1,7 +1,7 @@
 //! What is sealed at once, a message or a frame, as a job of the engine: one chunk, done on the thread
 //! that asks for it.
 
-use wattlock_engine::crypto::{self, AeadKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::crypto::{self, AeadKey, TAG_LEN};
 use wattlock_engine::{Aad, Cipher, Data, Error, Job, Nonces, Operation};
 
 /// Seals or opens `slot`, which ends with its tag or with room for it.
@@ -12,12 +12,11 @@ use wattlock_engine::{Aad, Cipher, Data, Error, Job, Nonces, Operation};
 pub(crate) fn run(
     operation: Operation,
     key: &AeadKey,
-    nonce: [u8; NONCE_LEN],
+    nonces: Nonces,
     aad: &[u8],
     slot: &mut [u8],
 ) -> Result<(), Error> {
     let chunk_len = slot.len().saturating_sub(TAG_LEN).max(1);
-    let nonces = Nonces::XorIndex { base: nonce };
     let cipher = Cipher::Aead { operation, key, nonces, aad: Aad::Same(aad) };
     Job { cipher, chunk_len, data: Data::InPlace { slots: slot }, deadline: None }.run_here()
 }

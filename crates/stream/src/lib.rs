@@ -8,6 +8,7 @@
 //! connections into them and out again.
 #![forbid(unsafe_code)]
 
+mod ages;
 mod bell;
 mod error;
 pub mod frame;
@@ -21,10 +22,14 @@ mod policy;
 mod pool;
 mod window;
 
+pub use ages::Ages;
 pub use error::Error;
 pub use ladder::{Ladder, Rung};
-pub use live::{Delays, Done, Knob, Live, Pace, Settings, Sink, Stats, Summary, worker_ladder};
-pub use message::{Cipher, Message};
+pub use live::{
+    Delays, Done, GpuClocks, Knob, Live, OnDevice, Pace, Settings, Sink, Stats, Summary,
+    worker_ladder,
+};
+pub use message::{Cipher, Message, Nonce};
 pub use policy::{Sense, Velocity};
 pub use pool::Pool;
 pub use window::{Reserve, Room, Taken, Use, Window};

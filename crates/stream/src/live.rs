@@ -4,7 +4,7 @@
 //! use std::io;
 //! use std::sync::Arc;
 //! use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
-//! use wattlock_stream::{Cipher, Done, Live, Message, Settings};
+//! use wattlock_stream::{Cipher, Done, Live, Message, Nonce, Settings};
 //!
 //! let sealed = |done: &mut Done| -> io::Result<()> {
 //!     assert!(done.outcome.is_ok() && done.message.buffer[..5] != *b"hello");
@@ -14,7 +14,8 @@
 //! let mut buffer = live.pool().take(5 + TAG_LEN);
 //! buffer[..5].copy_from_slice(b"hello");
 //! let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32])?);
-//! let cipher = Cipher::Seal { key, nonce: [0; 12], aad: 0..0 };
+//! let nonce = Nonce { base: [0; 12], number: 0 };
+//! let cipher = Cipher::Seal { key, nonce, aad: 0..0 };
 //! live.put(Message { user: 1, cipher, buffer, payload: 0..5 })?;
 //! let summary = live.finish(None);
 //! assert_eq!((summary.stats.messages, summary.failure.is_none()), (1, true));
@@ -27,6 +28,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use wattlock_engine::Engine;
+
 use crate::error::Error;
 use crate::ladder::{Ladder, Rung};
 use crate::message::Message;
@@ -38,12 +41,15 @@ use desk::Desk;
 use knob::Setter;
 use recorder::Recorder;
 
+pub use gpu_clocks::GpuClocks;
 pub use knob::Knob;
 pub use recorder::{Delays, Stats};
 
 mod continuous;
 mod delivery;
 mod desk;
+mod device;
+mod gpu_clocks;
 mod knob;
 mod recorder;
 
@@ -59,6 +65,16 @@ pub struct Settings {
     pub velocity: Velocity,
     /// What a rung is.
     pub pace: Pace,
+    /// Seals what it can in place of the workers.
+    pub device: Option<OnDevice>,
+}
+
+/// A device that seals.
+pub struct OnDevice {
+    /// The engine that has it; its CPU finishes what the device drops.
+    pub engine: Engine,
+    /// Called with why the device failed, each time that it does.
+    pub on_fault: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 /// What a rung of the ladder means to the runner.
@@ -136,6 +152,7 @@ struct Shared {
     window: Arc<Window<Message>>,
     pool: Arc<Pool>,
     desk: Desk,
+    device: Option<OnDevice>,
     delivery: Delivery,
     recorder: Arc<Recorder>,
     setter: Setter,
@@ -150,7 +167,7 @@ impl Settings {
     pub fn continuous(window: u64, workers: usize, rate: f64) -> Result<Self, Error> {
         let ladder = worker_ladder(workers, rate).ok_or(Error::Ladder)?;
         let velocity = Velocity::Paced { deadline: deadline(window, &ladder) };
-        Ok(Self { window, workers, ladder, velocity, pace: Pace::Workers })
+        Ok(Self { window, workers, ladder, velocity, pace: Pace::Workers, device: None })
     }
 }
 
@@ -173,11 +190,11 @@ pub fn worker_ladder(workers: usize, rate: f64) -> Option<Ladder> {
 }
 
 /// The deadline of the paced policy, in seconds: at most [`DEADLINE`], and less for a window that
-/// the fastest rung empties sooner. With it the fastest is chosen at 0.6 of the window: one that is
-/// never reached would let producers wait while workers are idle.
+/// the fastest rung empties sooner. With it the fastest is chosen at 0.6 of the window at the latest:
+/// one that is never reached would let producers wait while workers are idle.
 fn deadline(window: u64, ladder: &Ladder) -> f64 {
     let rate = ladder.rungs()[ladder.top()].rate;
-    (3.0 * 0.6 * window as f64 / rate).min(DEADLINE)
+    (0.6 * window as f64 / rate / 0.9).min(DEADLINE)
 }
 
 /// The longest that a message should wait, in seconds.
@@ -192,15 +209,17 @@ impl Live {
     /// # Errors
     /// [`Error::Window`], [`Error::Thread`].
     pub fn start(settings: Settings, sink: impl Sink + 'static) -> Result<Self, Error> {
-        let Settings { window, workers, ladder, velocity, pace } = settings;
-        let window = Window::new(window)?;
+        let Settings { window, workers, ladder, velocity, pace, device } = settings;
+        let due = if let Velocity::Paced { deadline } = velocity { deadline } else { DEADLINE };
+        let window = Window::new(window, due)?;
         let (pool, recorder) = (Arc::new(Pool::new(SPARE_BUFFERS)), Arc::new(Recorder::new()));
         let workers = workers.max(1);
         let by_workers = matches!(pace, Pace::Workers);
         let setter = Setter::new(ladder.rungs().len());
         let delivery = Delivery::new(Box::new(sink), Arc::clone(&pool), Arc::clone(&recorder));
         let shared = Arc::new(Shared {
-            desk: Desk::new(ladder, velocity, workers, by_workers),
+            desk: Desk::new(ladder, velocity, workers, by_workers, device.is_some()),
+            device,
             window,
             pool,
             delivery,

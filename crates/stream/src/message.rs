@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use wattlock_engine::crypto::{AeadKey, NONCE_LEN, TAG_LEN};
-use wattlock_engine::{Error as EngineError, Operation};
+use wattlock_engine::{Error as EngineError, Nonces, Operation};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
@@ -30,7 +30,7 @@ pub enum Cipher {
         /// The user's key.
         key: Arc<AeadKey>,
         /// Never twice with one key.
-        nonce: [u8; NONCE_LEN],
+        nonce: Nonce,
         /// Bytes of the buffer in front of the payload that the tag covers as well.
         aad: Range<usize>,
     },
@@ -39,10 +39,31 @@ pub enum Cipher {
         /// The user's key.
         key: Arc<AeadKey>,
         /// The one that it was sealed with.
-        nonce: [u8; NONCE_LEN],
+        nonce: Nonce,
         /// Bytes of the buffer in front of the payload that the tag covers as well.
         aad: Range<usize>,
     },
+}
+
+/// A nonce: a base, whose last eight bytes are XORed with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nonce {
+    /// The same for many messages under one key.
+    pub base: [u8; NONCE_LEN],
+    /// Never the same under one key and base.
+    pub number: u64,
+}
+
+impl Nonce {
+    /// Its bytes.
+    pub fn bytes(self) -> [u8; NONCE_LEN] {
+        self.counted().nonce(0, true)
+    }
+
+    /// This one and those with the numbers after it.
+    pub(crate) fn counted(self) -> Nonces {
+        Nonces::XorCount { base: self.base, first: self.number }
+    }
 }
 
 impl Message {
@@ -70,7 +91,7 @@ impl Message {
         let (front, rest) = self.buffer.split_at_mut_checked(self.payload.start)?;
         let len = self.payload.end.checked_sub(self.payload.start)?;
         let slot = rest.get_mut(..len.checked_add(TAG_LEN)?)?;
-        Some(job::run(operation, key, nonce, front.get(aad)?, slot))
+        Some(job::run(operation, key, nonce.counted(), front.get(aad)?, slot))
     }
 
     fn layout(&self) -> Error {

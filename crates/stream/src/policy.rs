@@ -16,6 +16,9 @@ pub struct Sense {
     pub size: u64,
     /// The rung that is set.
     pub rung: usize,
+    /// Bytes a second at which all messages in the window are sealed within nine tenths of the
+    /// deadline, as old as they are; infinite if one is late.
+    pub asked: f64,
 }
 
 /// How a rung is chosen.
@@ -30,7 +33,8 @@ pub enum Velocity {
     Fixed(usize),
     /// The fastest rung while there is anything to do, the one that draws least at rest otherwise.
     RaceToIdle,
-    /// The slowest rung worth setting that clears the backlog within a third of the deadline.
+    /// The slowest rung worth setting at which no message misses the deadline, as old as each is; the
+    /// fastest where the window may become full.
     Paced {
         /// In seconds.
         deadline: f64,
@@ -47,7 +51,7 @@ impl Velocity {
         (
             |_, deadline| Self::Paced { deadline },
             "paced",
-            "The fewest threads, or the lowest clock, that keep the window from filling",
+            "The fewest threads, or the lowest clock, at which no message is late",
         ),
         (
             |_, _| Self::Lecpaes,
@@ -89,8 +93,9 @@ impl Velocity {
             Self::Fixed(rung) => rung.min(ladder.top()),
             Self::RaceToIdle | Self::Paced { .. } if backlog == 0 => ladder.idle(),
             Self::RaceToIdle => ladder.top(),
-            Self::Paced { deadline } => {
-                let asked = backlog as f64 / (deadline / SHARES_OF_DEADLINE);
+            Self::Paced { .. } => {
+                let fills = backlog as f64 >= FULL_ENOUGH * sense.size as f64;
+                let asked = if fills { f64::INFINITY } else { sense.asked };
                 let fast = |&rung: &usize| ladder.rungs()[rung].rate >= asked;
                 let hull = ladder.hull();
                 hull.iter().copied().find(fast).unwrap_or(hull[hull.len() - 1])
@@ -128,9 +133,8 @@ fn by_thresholds(used: u64, size: u64, ladder: &Ladder) -> usize {
     ladder.thresholds().take_while(|threshold| share >= *threshold).count()
 }
 
-/// The backlog is to be cleared in one of as many parts of the deadline: what comes in meanwhile, and
-/// the time until the clock has changed, take the others.
-const SHARES_OF_DEADLINE: f64 = 3.0;
+/// The used share of a window from which on it may become full before a faster rung is in force.
+const FULL_ENOUGH: f64 = 0.6;
 
 const BATCHES_PER_WINDOW: u64 = 16;
 
@@ -160,7 +164,7 @@ mod tests {
     const PACED: Velocity = Velocity::Paced { deadline: 0.05 };
 
     fn sense(buffered: u64, in_flight: u64, size: u64) -> Sense {
-        Sense { buffered, in_flight, size, rung: 0 }
+        Sense { buffered, in_flight, size, rung: 0, asked: 0.0 }
     }
 
     #[test]
@@ -202,23 +206,23 @@ mod tests {
     }
 
     #[test]
-    fn paced_clears_its_backlog_within_a_third_of_the_deadline() {
-        // 135 MiB/s clear 2.25 MiB in 50/3 ms; only the slowest and the fastest are on the hull.
+    fn paced_takes_the_slowest_rung_that_does_what_is_asked() {
+        // Only the slowest and the fastest are on the hull.
         let k20m = k20m();
         assert_eq!(k20m.hull(), [0, 5]);
-        let just = 135 * MIB / 60;
-        for (buffered, in_flight, rung) in [
-            (0, 0, 0),
-            (1, 0, 0),
-            (just, 0, 0),
-            (0, just, 0),
-            (just + 1, 0, 5),
-            (just / 2, just / 2 + 2, 5),
-            (16 * MIB, 0, 5),
-            (u32::MAX.into(), u32::MAX.into(), 5),
+        let just = (135 * MIB) as f64;
+        for (buffered, asked, rung) in [
+            (0, 0.0, 0),
+            (1, 0.0, 0),
+            (1, just, 0),
+            (1, just + 1.0, 5),
+            (1, 1e12, 5),
+            (1, f64::INFINITY, 5),
+            (9 * MIB, just, 0),
+            (10 * MIB, just, 5),
         ] {
-            let sense = sense(buffered, in_flight, 16 * MIB);
-            assert_eq!(PACED.rung(&sense, &k20m), rung, "{buffered} {in_flight}");
+            let sense = Sense { asked, ..sense(buffered, 0, 16 * MIB) };
+            assert_eq!(PACED.rung(&sense, &k20m), rung, "{buffered} {asked}");
         }
     }
 
@@ -299,7 +303,8 @@ mod tests {
             let sense = |&(share, in_flight): &(f64, f64)| {
                 let used = (share * size as f64) as u64;
                 let in_flight = (in_flight * used as f64) as u64;
-                Sense { buffered: used - in_flight, in_flight, size, rung: 0 }
+                let asked = used as f64 / deadline;
+                Sense { buffered: used - in_flight, in_flight, size, rung: 0, asked }
             };
             let mut least = (0, 0.0);
             for sense in used.iter().map(sense) {
@@ -308,17 +313,15 @@ mod tests {
                 prop_assert!(by_thresholds >= least.0);
                 least.0 = by_thresholds;
                 if sense.buffered + sense.in_flight > 0 {
-                    prop_assert!(rate(rung) >= least.1);
+                    prop_assert!(rate(rung) >= least.1, "{sense:?}");
                     prop_assert!(ladder.hull().contains(&rung));
                     least.1 = rate(rung);
                 } else {
                     prop_assert_eq!(rung, ladder.idle());
                 }
             }
-            let full = Sense { buffered: size, in_flight: 0, size, rung: 0 };
+            let full = Sense { buffered: size, in_flight: 0, size, rung: 0, asked: f64::INFINITY };
             prop_assert_eq!(Velocity::Lecpaes.rung(&full, &ladder), ladder.top());
-            // A window of what the deadline can take has to be cleared in a third of it.
-            let full = Sense { buffered: ladder.window(deadline) + 1, ..full };
             prop_assert_eq!(rate(paced.rung(&full, &ladder)), ladder.highest_rate());
         }
     }

@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use crossbeam_queue::SegQueue;
 
+use crate::ages::Ages;
 use crate::bell::Bell;
 use crate::error::Error;
 use crate::lock::lock;
@@ -41,6 +42,8 @@ pub struct Window<T> {
     refused: AtomicU64,
     /// Senders that are held back for another reason than the window.
     held_back: AtomicUsize,
+    started: Instant,
+    ages: Ages,
     queue: SegQueue<Entry<T>>,
     taking: Mutex<Taking<T>>,
     /// How many wait for room.
@@ -118,11 +121,11 @@ impl<T> Window<T> {
     /// of them must find the window full.
     pub(crate) const LEAST: u64 = 64;
 
-    /// A window of `size` bytes.
+    /// A window of `size` bytes for messages that should be sealed within `deadline` seconds.
     ///
     /// # Errors
     /// [`Error::Window`] below 64 bytes.
-    pub fn new(size: u64) -> Result<Arc<Self>, Error> {
+    pub fn new(size: u64, deadline: f64) -> Result<Arc<Self>, Error> {
         if !(Self::LEAST..CLOSED).contains(&size) {
             return Err(Error::Window { size, least: Self::LEAST });
         }
@@ -134,6 +137,8 @@ impl<T> Window<T> {
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             held_back: AtomicUsize::new(0),
+            started: Instant::now(),
+            ages: Ages::new(deadline),
             queue: SegQueue::new(),
             taking: Mutex::new(Taking { ahead: None, sequence: 0 }),
             waiting: AtomicUsize::new(0),
@@ -163,6 +168,17 @@ impl<T> Window<T> {
     pub fn used(&self) -> u64 {
         let Use { buffered, in_flight } = self.in_use();
         buffered + in_flight
+    }
+
+    /// Bytes a second at which all that is in the window is sealed in time: see [`Ages::asked`].
+    pub(crate) fn asked(&self) -> f64 {
+        let left = self.head.load(Ordering::SeqCst);
+        let came = self.tail.load(Ordering::SeqCst) & !CLOSED;
+        self.ages.asked(self.elapsed_ns(Instant::now()), came, left)
+    }
+
+    fn elapsed_ns(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.started).as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Messages that were put since the beginning.
@@ -362,6 +378,8 @@ impl<T> Window<T> {
     /// Puts a message that was let in into the queue.
     fn push(&self, item: T, bytes: u64, since: Instant) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
+        let came = self.tail.load(Ordering::Relaxed) & !CLOSED;
+        self.ages.came(self.elapsed_ns(since), came.saturating_sub(bytes));
         self.queue.push(Entry { item, bytes, since });
         self.arrivals.ring();
     }

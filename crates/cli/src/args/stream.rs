@@ -9,7 +9,7 @@ use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 use wattlock_stream::{Ladder, Velocity};
 
-use super::{ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
+use super::{DEVICES, ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
 
 /// Encrypt a stream of messages from stdin or many connections; --open decrypts it.
 ///
@@ -105,7 +105,15 @@ pub struct Stream {
     #[arg(long, value_parser = one_of(Velocity::CHOICES))]
     #[arg(value_name = "POLICY", default_value = "paced")]
     pub policy: fn(&Ladder, f64) -> Velocity,
+    /// Seal and open on this GPU, such as cuda:0; see `wattlock devices` [default: the CPU]
+    ///
+    /// The GPU takes messages of equal length that follow each other, as --framing raw makes them from
+    /// a file. The CPU does the others, and all if the GPU fails.
+    #[arg(long, value_name = "NAME", help_heading = DEVICES)]
+    pub device: Option<String>,
     /// Let the policy set the CPU clock, not the thread count; restore it at the end
+    ///
+    /// With --device, the clocks of that GPU: of its cores and of its memory.
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
     /// On SIGTERM or SIGINT, take up to N seconds to deliver what senders have written

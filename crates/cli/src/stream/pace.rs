@@ -2,11 +2,14 @@
 
 use std::time::Instant;
 
+use anyhow::Context;
 use wattlock_energy::{Governor, Kilohertz, cpufreq};
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey};
-use wattlock_host::clocks;
-use wattlock_host::energy;
-use wattlock_stream::{Knob, Ladder, Pace, Rung, Settings, Velocity};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
+use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation, Policy};
+use wattlock_host::accelerators::{self, Rule, Selection};
+use wattlock_host::exit::{say_fault, unavailable};
+use wattlock_host::{clocks, energy};
+use wattlock_stream::{GpuClocks, Knob, Ladder, OnDevice, Pace, Rung, Settings, Velocity};
 
 use crate::args;
 
@@ -17,6 +20,26 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
     let mut settings = Settings::continuous(args.window, workers, rate)?;
     let mut told = None;
     let root = energy::quiet_root();
+    if let Some(name) = &args.device {
+        let engine = on_device(name, workers)?;
+        // Algorithm 1 is one loop: the next batch is taken when the last is sealed.
+        settings.workers = 1;
+        if args.set_clocks {
+            let uuid = accelerators::uuid(name);
+            let uuid = uuid.ok_or_else(|| {
+                unavailable(format!("--set-clocks: no clock of {name} can be set"))
+            })?;
+            let governor = clocks::of_gpu(&root, &uuid)
+                .map_err(|error| unavailable(format!("--set-clocks: {name}: {error:#}")))?;
+            let clocks = GpuClocks::new(governor);
+            settings.ladder = clocks.ladder(rate_of_device(&engine)?).context("no clocks")?;
+            settings.pace = Pace::Clocks(Box::new(clocks));
+        }
+        let name = name.clone();
+        let on_fault = Box::new(move |fault: &str| say_fault(&name, fault));
+        settings.device = Some(OnDevice { engine, on_fault });
+        return Ok((with_policy(args, settings), told));
+    }
     let clocks = cpufreq::ladder(&cpufreq::policies(&root)).unwrap_or_default();
     if args.set_clocks {
         let governor = Governor::new(&root, clocks::lease(&root)?)?;
@@ -34,12 +57,44 @@ pub fn settings(args: &args::Stream) -> anyhow::Result<(Settings, Option<String>
             highest.0 / 1000
         ));
     }
+    Ok((with_policy(args, settings), told))
+}
+
+/// The policy that was asked for.
+fn with_policy(args: &args::Stream, mut settings: Settings) -> Settings {
     // The deadline of `paced` follows from the window, and no other policy has one.
     if let Velocity::Paced { deadline } = settings.velocity {
         settings.velocity = (args.policy)(&settings.ladder, deadline);
     }
-    Ok((settings, told))
+    settings
 }
+
+/// The engine whose device is the GPU of that name.
+fn on_device(name: &str, threads: usize) -> anyhow::Result<Engine> {
+    let names = vec![name.to_owned()];
+    Selection { names, rule: Rule::Gpu, ..Selection::default() }.engine(threads)
+}
+
+/// Bytes that a device seals in a second, by the best of a few jobs of some MiB.
+fn rate_of_device(engine: &Engine) -> anyhow::Result<f64> {
+    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0; 32])?;
+    let mut slots = vec![0; LOOK_CHUNKS * (LOOK_CHUNK + TAG_LEN)];
+    let mut best = 1e6_f64;
+    for round in 0..4u8 {
+        let nonces = Nonces::XorIndex { base: [round; 12] };
+        let cipher = Cipher::Aead { operation: Operation::Seal, key: &key, nonces, aad: Aad::None };
+        let data = Data::InPlace { slots: &mut slots };
+        let started = Instant::now();
+        engine.run_by(Policy::Gpu, Job { cipher, chunk_len: LOOK_CHUNK, data, deadline: None })?;
+        let bytes = (LOOK_CHUNKS * LOOK_CHUNK) as f64;
+        best = best.max(bytes / started.elapsed().as_secs_f64().max(1e-9));
+    }
+    Ok(best)
+}
+
+/// What a look at a device's rate is of.
+const LOOK_CHUNKS: usize = 64;
+const LOOK_CHUNK: usize = 64 << 10;
 
 /// Bytes that one thread seals in a second, by a look of a few milliseconds: enough to choose
 /// between one thread and two.

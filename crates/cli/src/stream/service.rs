@@ -387,6 +387,8 @@ fn conclude(
             "delay_p999_us": micros(0.999),
             "clocks_set": stats.clocks_set,
             "clocks_refused": stats.clocks_refused,
+            "device": args.device,
+            "device_bytes": stats.device_bytes,
         });
         tell!("{document}");
     }

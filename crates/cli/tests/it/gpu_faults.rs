@@ -7,7 +7,7 @@ mod library;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl Machine {
     }
 
     /// From now on, the driver fails as these lines say.
-    fn fails(&self, faults: &str) {
+    pub fn fails(&self, faults: &str) {
         // With so little memory, pieces are small and many.
         fs::write(self.path("faults"), format!("free-bytes 20000000\n{faults}")).unwrap();
     }
@@ -46,12 +46,18 @@ impl Machine {
 
     /// The same where the GPU may be silent for as many seconds.
     fn run_within(&self, timeout: &str, args: &[&str]) -> Output {
+        let mut command = self.command();
+        command.args(args).env("WATTLOCK_DEVICE_TIMEOUT", timeout);
+        command.output().unwrap()
+    }
+
+    /// `wattlock` there, with that driver.
+    pub fn command(&self) -> Command {
         let mut command = wattlock();
-        command.current_dir(self.0.path()).args(args);
-        command.env("WATTLOCK_DEVICE_TIMEOUT", timeout);
+        command.current_dir(self.0.path());
         command.env("WATTLOCK_LIBCUDA", self.path("libcuda.so.1"));
         command.env("WATTLOCK_CACHE", self.path("cache"));
-        command.output().unwrap()
+        command
     }
 
     /// Protects the file on the GPU, checks that the CPU opens it to the same, and returns what the

@@ -31,6 +31,7 @@ mod resume;
 mod round_trip;
 mod signals;
 mod stream;
+mod stream_device;
 mod stream_endings;
 mod stream_faults;
 mod stream_hostile;

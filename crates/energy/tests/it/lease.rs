@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod journal;
-mod machine;
+pub mod machine;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -2,6 +2,7 @@
 //! Nothing here sets anything on a real GPU.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod governor;
 mod knobs;
 mod machine;
 mod refusals;
@@ -160,7 +161,7 @@ fn a_real_gpu_is_read() {
     for gpu in &gpus {
         let clock = gpu.observed_clock().map(|clock| clock.to_string());
         println!("{} {:?} at {clock:?}", gpu.uuid(), gpu.name());
-        println!("  ladder {:?}", gpu.ladder());
+        println!("  clocks {:?}", gpu.clock_pairs());
         let limit = wattlock_energy::knobs::by_id(
             &Root::default(),
             &format!("nvml/{}/power-limit", gpu.uuid()),

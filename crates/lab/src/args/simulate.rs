@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
-use wattlock_host::values::{from_to, parse_size};
+use wattlock_host::values::{from_to, parse_size, parse_size_above_zero};
 
 use crate::simulation::Algorithm;
 use crate::simulation::Experiment;
@@ -47,7 +47,7 @@ pub struct SimulateLecpaes {
     pub json: Option<PathBuf>,
 }
 
-/// Simulate velocity policies on 13 kinds of streams, against a lower energy bound.
+/// Simulate velocity policies on many streams, against a lower energy bound.
 ///
 /// No schedule can use less energy than the bound. Prints, for each policy and stream: energy above
 /// the bound, message delays, and refusals per message.
@@ -60,13 +60,21 @@ pub struct SimulatePolicies {
     #[arg(long, value_name = "k20m|FILE", default_value = "k20m", value_hint = ValueHint::FilePath)]
     pub curve: PathBuf,
     /// Replay the stream in FILE instead: one line "seconds bytes" per message
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, alias = "trace")]
     #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
-    pub trace: Option<PathBuf>,
-    /// Use the streams for reports, or those for tuning policies
+    pub stream: Option<PathBuf>,
+    /// Use the 13 streams for reports, the 13 for tuning policies, or 32 that the seed draws
     #[arg(long, value_name = "SET", default_value = "reporting")]
-    #[arg(value_parser = ["reporting", "tuning"])]
+    #[arg(value_parser = ["reporting", "tuning", "unseen"])]
     pub streams: String,
+    /// Time within which messages have to be sealed, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 50)]
+    #[arg(value_parser = from_to(1_u32, 60_000))]
+    pub deadline: u32,
+    /// Window size in bytes (suffix K, M or G) [default: what the fastest setting seals within
+    /// the deadline]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size_above_zero)]
+    pub window: Option<u64>,
     /// Length of each stream in seconds
     #[arg(long, value_name = "S", default_value_t = 60)]
     #[arg(value_parser = from_to(1_u32, 3600))]

@@ -10,17 +10,20 @@ use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::Engine;
 use wattlock_host::accelerators;
+use wattlock_host::clocks;
 use wattlock_host::energy;
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Sample;
 use wattlock_report::results::{Delays, Results, Row};
-use wattlock_stream::{Error, Knob, Live, Pool, Settings, Summary, Velocity, worker_ladder};
+use wattlock_stream::{
+    Error, GpuClocks, Knob, Live, Pool, Settings, Summary, Velocity, worker_ladder,
+};
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
 use super::sefps_runs::with_gpu;
-use super::stream_clocks::{GpuClocks, Would, k20m};
+use super::stream_clocks::{Would, k20m};
 use super::stream_rounds::{Crew, Rounds};
 use super::stream_rows::{case, name, of_streams, tool};
 use super::stream_saturation::Saturation;
@@ -184,8 +187,8 @@ impl Bench {
         }
         let (ladder, knob): (_, Box<dyn Knob>) = match &self.clocks {
             Ok(uuid) => {
-                let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
-                (clocks.ladder(), Box::new(clocks))
+                let clocks = GpuClocks::new(clocks::of_gpu(&energy::quiet_root(), uuid)?);
+                (clocks.ladder(rate), Box::new(clocks))
             }
             Err(_) => (k20m(), Box::new(Would)),
         };

@@ -182,7 +182,8 @@ impl Done {
             // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
             let used = window.in_use();
             let (buffered, in_flight) = (used.buffered, used.in_flight);
-            rung = velocity.rung(&Sense { buffered, in_flight, size: window.size(), rung }, ladder);
+            let sense = Sense { buffered, in_flight, size: window.size(), rung, asked: 0.0 };
+            rung = velocity.rung(&sense, ladder);
             let _ = clocks.send(rung);
             let mut round = window.take(most.unwrap_or(u64::MAX));
             if round.is_empty() {

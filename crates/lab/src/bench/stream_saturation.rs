@@ -11,7 +11,7 @@ use wattlock_engine::{Aad, Cipher as RunCipher, Data, Engine, Job, Nonces, Opera
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
-use wattlock_stream::{Cipher, Done, Live, Message, Settings, Stats};
+use wattlock_stream::{Cipher, Done, Live, Message, Nonce, Settings, Stats};
 
 use super::joules::Counted;
 use super::lab::Lab;
@@ -87,7 +87,7 @@ impl Saturation {
         let done = AtomicU64::new(0);
         let one = |buffer: &Mutex<Vec<u8>>| {
             let mut slots = lock(buffer);
-            let nonces = Nonces::XorIndex { base: self.nonce() };
+            let nonces = Nonces::XorIndex { base: self.nonce().bytes() };
             let cipher = RunCipher::Aead {
                 operation: Operation::Seal,
                 key: &self.key,
@@ -152,11 +152,8 @@ impl Saturation {
         Message { user: 0, cipher, buffer, payload: 0..MESSAGE }
     }
 
-    fn nonce(&self) -> [u8; NONCE_LEN] {
-        let mut nonce = [0; NONCE_LEN];
-        let index = self.nonces.fetch_add(1, Ordering::Relaxed);
-        nonce[4..].copy_from_slice(&index.to_be_bytes());
-        nonce
+    fn nonce(&self) -> Nonce {
+        Nonce { base: [0; NONCE_LEN], number: self.nonces.fetch_add(1, Ordering::Relaxed) }
     }
 
     fn turn(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::bail;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN, TAG_LEN};
-use wattlock_stream::{Cipher, Pool};
+use wattlock_stream::{Cipher, Nonce, Pool};
 use zeroize::Zeroizing;
 
 use super::stream_rounds::Message;
@@ -139,12 +139,13 @@ impl Users {
                 let Some(tag) = rest.first_chunk() else { return Ok(false) };
                 let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &user.key)?;
                 let mut opened = ciphertext.to_vec();
-                if key.open(nonce(index), b"", &mut opened, tag).is_err() || opened != plain {
+                if key.open(nonce(index).bytes(), b"", &mut opened, tag).is_err() || opened != plain
+                {
                     return Ok(false);
                 }
                 // SP 800-38D, 7.1: the tag took the first counter block.
                 let mut block = [0; AesKey::BLOCK_LEN];
-                block[..NONCE_LEN].copy_from_slice(&nonce(index));
+                block[..NONCE_LEN].copy_from_slice(&nonce(index).bytes());
                 block[15] = 2;
                 block
             }
@@ -164,10 +165,8 @@ fn iv(index: usize) -> [u8; AesKey::BLOCK_LEN] {
     ((index as u128) << 64).to_be_bytes()
 }
 
-fn nonce(index: usize) -> [u8; NONCE_LEN] {
-    let mut nonce = [0; NONCE_LEN];
-    nonce[4..].copy_from_slice(&(index as u64).to_be_bytes());
-    nonce
+fn nonce(index: usize) -> Nonce {
+    Nonce { base: [0; NONCE_LEN], number: index as u64 }
 }
 
 /// Looks at what comes out of a run.
@@ -259,7 +258,7 @@ mod tests {
                     else {
                         unreachable!()
                     };
-                    let tag = key.seal(nonce, b"", &mut buffer).unwrap();
+                    let tag = key.seal(nonce.bytes(), b"", &mut buffer).unwrap();
                     buffer.extend(tag);
                 }
             }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use wattlock_file::Shown;
-use wattlock_host::exit::Ended;
+use wattlock_host::exit::{Ended, usage};
 use wattlock_report::columns::Columns;
 
 use super::policies_document::Document;
@@ -17,13 +17,14 @@ use crate::args;
 use crate::outlet::Outlet;
 use crate::simulation::platform::MIB;
 use crate::simulation::{
-    Curve, MOST_REFUSALS, Mean, REPORTING, Row, Study, TUNING, Trial, means, trace,
+    Curve, MOST_REFUSALS, Mean, REPORTING, Row, Stream, Study, TUNING, Trial, means, trace, unseen,
 };
 
 /// `wattlock-lab simulate policies`.
 pub fn run(args: &args::SimulatePolicies) -> Ended {
     let outlet = Outlet::open(args.json.as_deref())?;
-    let study = Study::new(curve(&args.curve)?);
+    let study = Study::new(curve(&args.curve)?, f64::from(args.deadline) / 1e3, args.window);
+    check_window(args, &study)?;
     let settle = study.curve.settle();
     if !study.velocities().iter().all(|velocity| velocity.has_time_to_settle(settle)) {
         say!(
@@ -41,6 +42,20 @@ pub fn run(args: &args::SimulatePolicies) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses a window that no message of the streams may fit into.
+fn check_window(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<()> {
+    if args.stream.is_some() || study.window >= Stream::LONGEST {
+        return Ok(());
+    }
+    let why = if args.window.is_some() { "" } else { ", which follows from --deadline," };
+    Err(usage(format!(
+        "a window of {} bytes{why} cannot hold the longest message ({} bytes); choose a larger \
+         --window",
+        study.window,
+        Stream::LONGEST
+    )))
+}
+
 fn curve(name: &Path) -> anyhow::Result<Curve> {
     if name.as_os_str() == "k20m" {
         return Ok(Curve::k20m());
@@ -52,14 +67,18 @@ fn curve(name: &Path) -> anyhow::Result<Curve> {
 }
 
 fn trials(args: &args::SimulatePolicies, study: &Study) -> anyhow::Result<Vec<Trial>> {
-    if let Some(name) = &args.trace {
+    if let Some(name) = &args.stream {
         let text = read(name, LARGEST_TRACE_MIB)
             .with_context(|| format!("cannot read the trace {}", Shown(name)))?;
         let stream = trace(&text, study.window).with_context(|| Shown(name).to_string())?;
         let seconds = stream.last().map_or(0.0, |last| last.at);
         return Ok(vec![study.arrivals("trace", true, &stream, seconds)]);
     }
-    let streams = if args.streams == "tuning" { &TUNING } else { &REPORTING };
+    let streams = match args.streams.as_str() {
+        "tuning" => TUNING.to_vec(),
+        "unseen" => unseen(args.seed, UNSEEN),
+        _ => REPORTING.to_vec(),
+    };
     let trial = |stream| study.stream(stream, args.seconds.into(), args.seed);
     Ok(streams.iter().map(trial).collect())
 }
@@ -77,7 +96,7 @@ fn read(name: &Path, most_mib: u64) -> io::Result<String> {
 }
 
 fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &[Mean]) -> String {
-    let what = match &args.trace {
+    let what = match &args.stream {
         Some(name) => format!("the stream of {}", Shown(name)),
         None => format!("{} streams of {} s, seed {}", args.streams, args.seconds, args.seed),
     };
@@ -110,7 +129,7 @@ fn text(args: &args::SimulatePolicies, study: &Study, trials: &[Trial], means: &
         }
     }
     text += &table.to_string();
-    if args.trace.is_none() {
+    if args.stream.is_none() {
         text += &summary(trials.len(), means);
     }
     let _ = write!(
@@ -149,6 +168,9 @@ fn summary(streams: usize, means: &[Mean]) -> String {
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or("-".into(), |ratio| format!("{ratio:.4}"))
 }
+
+/// Streams that a seed draws.
+const UNSEEN: usize = 32;
 
 /// MiB of a curve, which has a line for each rung.
 const LARGEST_CURVE_MIB: u64 = 1;

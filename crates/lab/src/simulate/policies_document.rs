@@ -105,8 +105,8 @@ impl Document {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let drawn = Drawn { streams: args.streams.clone(), seconds: args.seconds, seed: args.seed };
         let settings = Settings {
-            trace: args.trace.as_ref().map(|name| Shown(name).to_string()),
-            drawn: args.trace.is_none().then_some(drawn),
+            trace: args.stream.as_ref().map(|name| Shown(name).to_string()),
+            drawn: args.stream.is_none().then_some(drawn),
             window_bytes: study.window,
             deadline_ns: ns(study.deadline),
             most_refusals_per_message: MOST_REFUSALS,

@@ -265,7 +265,7 @@ mod tests {
             let curve = Curve { default: ladder.top(), ladder, settles };
             for name in Velocity::NAMES {
                 let velocity = Velocity::named(name, &curve.ladder, deadline).unwrap();
-                let service = serve(&messages, 2.5, &curve, velocity, window);
+                let service = serve(&messages, 2.5, &curve, velocity, (window, 0.5));
                 if service.delay(1.0) <= deadline && service.refusals == 0 {
                     prop_assert!(bound.is_some(), "{name} does what no schedule can");
                     prop_assert!(service.model_joules >= bound.unwrap() * (1.0 - 1e-9), "{name}");

@@ -216,7 +216,7 @@ mod tests {
             "one,1,1000000000,0.000001,0,0\n",
             "slow,1,1,0,0.000001,0\nfast,2,1000000000,0.000001,0,1000\n",
         ] {
-            let study = Study::new(Curve::parse(&format!("{HEADER}\n{text}")).unwrap());
+            let study = Study::new(Curve::parse(&format!("{HEADER}\n{text}")).unwrap(), 0.05, None);
             for stream in &REPORTING {
                 let trial = study.stream(stream, 1.0, 1);
                 for row in &trial.rows {

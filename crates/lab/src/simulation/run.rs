@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use wattlock_stream::Sense;
+use wattlock_stream::{Ages, Sense, Velocity};
 
 use super::machine::{Calls, Machine};
 
@@ -109,6 +109,9 @@ struct Course<'a> {
     flight: Vec<Message>,
     in_flight: u64,
     phase: Phase,
+    ages: Ages,
+    /// Bytes that were put since the beginning.
+    came: u64,
     rung: usize,
     rung_since: u64,
     /// A rung that another thread is setting, and when it will be set.
@@ -143,6 +146,8 @@ impl<'a> Course<'a> {
             flight: Vec::new(),
             in_flight: 0,
             phase: Phase::Held { until: machine.stall_ns },
+            ages: Ages::new(deadline(machine.velocity)),
+            came: 0,
             rung: machine.first_rung,
             rung_since: 0,
             switch: None,
@@ -192,6 +197,8 @@ impl<'a> Course<'a> {
             self.attempt += attempts * step;
             return;
         }
+        self.ages.came(self.now, self.came);
+        self.came += len;
         self.queue.push_back(Message { len, submitted_ns: self.submitted });
         self.buffered += len;
         self.put += 1;
@@ -337,8 +344,14 @@ impl<'a> Course<'a> {
 
     fn sense(&self) -> Sense {
         let Self { buffered, in_flight, window: size, rung, .. } = *self;
-        Sense { buffered, in_flight, size, rung }
+        let left = self.came - buffered - in_flight;
+        Sense { buffered, in_flight, size, rung, asked: self.ages.asked(self.now, self.came, left) }
     }
+}
+
+/// Seconds in which messages should be sealed; policies without a deadline do not look at it.
+fn deadline(velocity: Velocity) -> f64 {
+    if let Velocity::Paced { deadline } = velocity { deadline } else { 1.0 }
 }
 
 #[cfg(test)]

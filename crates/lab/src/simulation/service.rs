@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use wattlock_stream::{Sense, Velocity};
+use wattlock_stream::{Ages, Sense, Velocity};
 
 use super::curve::Curve;
 use super::streams::Arrival;
@@ -47,16 +47,16 @@ impl Service {
     }
 }
 
-/// Lets `stream` through a window of `window` bytes and looks at it until `until` seconds at least.
+/// Lets `stream` through a window of `window` bytes, to be sealed within `deadline` seconds, and looks at it until `until` seconds at least.
 /// Messages come in the order of their time, and none is longer than the window.
 pub fn serve(
     stream: &[Arrival],
     until: f64,
     curve: &Curve,
     velocity: Velocity,
-    window: u64,
+    (window, deadline): (u64, f64),
 ) -> Service {
-    let mut device = Device::new(curve, velocity, window);
+    let mut device = Device::new(curve, velocity, window, deadline);
     let mut coming = stream.iter().copied().peekable();
     loop {
         let arrival = coming.peek().map(|arrival| arrival.at);
@@ -95,13 +95,16 @@ struct Device<'a> {
     remaining: f64,
     door: VecDeque<Arrival>,
     retry: f64,
+    ages: Ages,
+    /// Bytes that were let in since the beginning.
+    came: u64,
     service: Service,
 }
 
 impl<'a> Device<'a> {
-    fn new(curve: &'a Curve, velocity: Velocity, window: u64) -> Self {
+    fn new(curve: &'a Curve, velocity: Velocity, window: u64, deadline: f64) -> Self {
         let rungs = curve.ladder.rungs().len();
-        let nothing = Sense { buffered: 0, in_flight: 0, size: window, rung: 0 };
+        let nothing = Sense { buffered: 0, in_flight: 0, size: window, rung: 0, asked: 0.0 };
         let rung = velocity.rung(&nothing, &curve.ladder);
         Self {
             curve,
@@ -118,6 +121,8 @@ impl<'a> Device<'a> {
             remaining: 0.0,
             door: VecDeque::new(),
             retry: 0.0,
+            ages: Ages::new(deadline),
+            came: 0,
             service: Service { at_rungs: vec![0.0; rungs], ..Service::default() },
         }
     }
@@ -199,6 +204,8 @@ impl<'a> Device<'a> {
     }
 
     fn admit(&mut self, arrival: Arrival) {
+        self.ages.came(ns(self.now), self.came);
+        self.came += u64::from(arrival.bytes);
         self.buffered_bytes += u64::from(arrival.bytes);
         self.buffered.push_back(arrival);
     }
@@ -242,7 +249,9 @@ impl<'a> Device<'a> {
     }
 
     fn decide(&mut self) {
+        let left = self.came - self.buffered_bytes - self.in_flight_bytes;
         let sense = Sense {
+            asked: self.ages.asked(ns(self.now), self.came, left),
             buffered: self.buffered_bytes,
             in_flight: self.in_flight_bytes,
             size: self.window,
@@ -260,6 +269,10 @@ impl<'a> Device<'a> {
             self.change = Some((self.now + self.curve.settles[self.wanted], self.wanted));
         }
     }
+}
+
+fn ns(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
 }
 
 /// Seconds between two tries of a message that was refused.
@@ -297,7 +310,8 @@ mod tests {
     fn a_clock_that_another_thread_sets_changes_within_the_batch() {
         // From 1 to 1.5 s the batch is at the slow rung and draws the floor of the fast one; 500 bytes
         // are left, which take 0.25 s. Going down takes until 2.25, at the floor of the fast rung.
-        let service = serve(&stream(&[(1.0, 1000)]), 4.0, &curve(), Velocity::RaceToIdle, 5000);
+        let service =
+            serve(&stream(&[(1.0, 1000)]), 4.0, &curve(), Velocity::RaceToIdle, (5000, 1.0));
         assert!(near(&service.delays, &[0.75]), "{service:?}");
         assert!(near(&service.at_rungs, &[1.5 + 1.75, 0.75]), "{service:?}");
         let joules = 10.0 + 30.0 * (0.5 + 0.25 + 0.5) + 10.0 * 1.75 + 10.0;
@@ -309,7 +323,7 @@ mod tests {
     fn the_thread_that_sets_the_clock_itself_seals_nothing_meanwhile() {
         // 400 of 1000 bytes are below the threshold of 1/2, 600 are not.
         let stream = stream(&[(1.0, 400), (3.0, 600)]);
-        let service = serve(&stream, 5.0, &curve(), Velocity::LecpaesLiteral, 1000);
+        let service = serve(&stream, 5.0, &curve(), Velocity::LecpaesLiteral, (1000, 1.0));
         assert!(near(&service.delays, &[0.5 + 0.3, 0.5 + 0.4]), "{service:?}");
         // Up before the second message, and down when nothing was left.
         assert_eq!(service.changes, 4);
@@ -318,7 +332,7 @@ mod tests {
     #[test]
     fn who_finds_no_room_waits_at_the_door() {
         let stream = stream(&[(0.0, 600), (0.0003, 500), (0.6001, 100)]);
-        let service = serve(&stream, 2.0, &curve(), Velocity::Fixed(0), 1000);
+        let service = serve(&stream, 2.0, &curve(), Velocity::Fixed(0), (1000, 1.0));
         // The second message is refused when it comes, and each millisecond until room is made at
         // 0.6. The third is refused because the second still waits. Both come in at 0.6003.
         assert_eq!(service.refusals, 1 + 599 + 1);
@@ -341,7 +355,7 @@ mod tests {
     #[test]
     fn an_empty_stream_rests() {
         for (velocity, joules) in [(Velocity::Fixed(1), 30.0), (Velocity::RaceToIdle, 10.0)] {
-            let service = serve(&[], 1.0, &curve(), velocity, 1000);
+            let service = serve(&[], 1.0, &curve(), velocity, (1000, 1.0));
             assert!(near(&[service.model_joules], &[joules]), "{service:?}");
         }
     }
@@ -356,7 +370,7 @@ mod tests {
             messages.sort_by(|a, b| a.0.total_cmp(&b.0));
             let (messages, curve) = (stream(&messages), curve());
             let velocity = Velocity::named(Velocity::NAMES[name], &curve.ladder, 1.0).unwrap();
-            let service = serve(&messages, 6.0, &curve, velocity, window);
+            let service = serve(&messages, 6.0, &curve, velocity, (window, 1.0));
             prop_assert_eq!(service.delays.len(), messages.len());
             prop_assert!(service.delays.iter().all(|delay| *delay > 0.0));
             prop_assert!((service.at_rungs.iter().sum::<f64>() - service.seconds).abs() < 1e-6);

@@ -133,6 +133,46 @@ pub const TUNING: [Stream; 13] = [
     bursty("sources", Shape::Sources { count: 25, each: 9.0, phases: (0.3, 0.5) }),
 ];
 
+/// As many streams as `count`, of all kinds in turn, with parameters that follow from a seed: no policy
+/// was tuned with them.
+pub fn unseen(seed: u64, count: usize) -> Vec<Stream> {
+    let mut random = SplitMix64::new(seed ^ 0x756e_7365_656e);
+    let mut between = |low: f64, high: f64| low + (high - low) * random.uniform();
+    let draw = |at: usize| match at % 8 {
+        0 => steady("steady", between(20.0, 270.0)),
+        1 => poisson("poisson", between(20.0, 260.0)),
+        2 => {
+            let (low, high) = (between(5.0, 60.0), between(150.0, 280.0));
+            let shape = Shape::Diurnal { low, high, day: between(5.0, 20.0) };
+            Stream { bursty: false, ..bursty("diurnal", shape) }
+        }
+        3 => {
+            let on = (between(150.0, 280.0), between(0.03, 3.0));
+            let off = (between(5.0, 60.0), between(0.05, 4.0));
+            bursty("on-off", Shape::OnOff { on, off })
+        }
+        4 => {
+            let on = (between(150.0, 275.0), between(0.1, 1.0));
+            let off = (between(5.0, 60.0), between(0.2, 1.5));
+            bursty("on-off-random", Shape::RandomOnOff { on, off })
+        }
+        5 => {
+            let (base, every) = (between(20.0, 90.0), between(0.3, 3.0));
+            let (mib, within) = (between(2.0, 6.0), between(0.01, 0.05));
+            bursty("spikes", Shape::Spikes { base, every, mib, within })
+        }
+        6 => {
+            let (median, sigma) = (between(50.0, 130.0), between(0.2, 0.7));
+            bursty("noise", Shape::Noise { median, high: 275.0, sigma, memory: between(0.1, 1.0) })
+        }
+        _ => {
+            let (each, phases) = (between(3.0, 8.0), (between(0.2, 1.0), between(0.3, 1.5)));
+            bursty("sources", Shape::Sources { count: 30, each, phases })
+        }
+    };
+    (0..count).map(draw).collect()
+}
+
 const fn steady(name: &'static str, rate: f64) -> Stream {
     Stream { name, bursty: false, poisson: false, shape: Shape::Steady(rate) }
 }
@@ -146,6 +186,9 @@ const fn bursty(name: &'static str, shape: Shape) -> Stream {
 }
 
 impl Stream {
+    /// Bytes of the longest message.
+    pub const LONGEST: u64 = LONGEST;
+
     /// Its messages in the first `seconds`, the same for the same seed.
     pub fn arrivals(&self, seconds: f64, seed: u64) -> Vec<Arrival> {
         let of_name = |seed, byte| SplitMix64::new(seed ^ u64::from(byte)).draw();

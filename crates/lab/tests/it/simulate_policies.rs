@@ -92,7 +92,7 @@ fn curves_and_traces_come_from_files() {
         (0..=100).map(|at| format!("{} 1048576\n", f64::from(at) * 0.02)).collect();
     fs::write(&trace, format!("# seconds bytes\n{messages}")).unwrap();
     let (curve_name, trace_name) = (curve.to_str().unwrap(), trace.to_str().unwrap());
-    let document = json(&policies(&["--curve", curve_name, "--trace", trace_name, "--json"]));
+    let document = json(&policies(&["--curve", curve_name, "--stream", trace_name, "--json"]));
     assert_eq!(
         (&document["platform"], &document["settings"]["trace"]),
         (&curve_name.into(), &trace_name.into())
@@ -104,7 +104,7 @@ fn curves_and_traces_come_from_files() {
     let lecpaes = &trials[0]["policies"][1];
     assert_eq!((&lecpaes["clock_calls"], &lecpaes["keeps"]), (&0.into(), &true.into()));
     fs::write(&curve, format!("{header}\nslow,1,100,10,0.1,6\nfast,2,200,30,0.1,6\n")).unwrap();
-    let ran = policies(&["--curve", curve_name, "--trace", trace_name]);
+    let ran = policies(&["--curve", curve_name, "--stream", trace_name]);
     assert_exit(&ran, 0);
     assert!(stderr(&ran).contains("shorter than ten times the 6.0 ms"), "{}", stderr(&ran));
 }
@@ -118,12 +118,16 @@ fn what_cannot_be_read_is_named_by_file_and_line() {
     let (curve, trace) = (curve.to_str().unwrap(), trace.to_str().unwrap());
     for (args, exit, said) in [
         (&["--curve", curve][..], 1, "curve.csv: line 1: is not \"name,"),
-        (&["--trace", trace], 1, "trace.txt: line 2: does not end with a number of bytes\n"),
+        (&["--stream", trace], 1, "trace.txt: line 2: does not end with a number of bytes\n"),
         (&["--curve", "k40"], 1, "cannot read the curve k40; use k20m or a CSV file"),
-        (&["--trace", "nowhere"], 1, "cannot read the trace nowhere"),
-        (&["--trace", "/dev/zero"], 1, "cannot read the trace /dev/zero: it is larger than 64 MiB"),
+        (&["--stream", "nowhere"], 1, "cannot read the trace nowhere"),
+        (
+            &["--stream", "/dev/zero"],
+            1,
+            "cannot read the trace /dev/zero: it is larger than 64 MiB",
+        ),
         (&["--curve", "/dev/zero"], 1, "CSV file: it is larger than 1 MiB"),
-        (&["--trace", trace, "--seed", "1"], 2, "cannot be used with"),
+        (&["--stream", trace, "--seed", "1"], 2, "cannot be used with"),
         (&["--seconds", "0"], 2, "give a whole number from 1 to 3600"),
         (&["--json", "/nowhere/policies.json"], 1, "cannot write /nowhere/policies.json"),
     ] {
@@ -141,12 +145,12 @@ fn what_a_file_holds_is_not_repeated() {
     let header = "name,speed,rate_mib_per_s,floor_w,joules_per_mib,settle_ms";
     for (flag, text, expected) in [
         (
-            "--trace",
+            "--stream",
             "0 \x1b[2J\u{202e}\n".to_owned(),
             "line 1: does not end with a number of bytes",
         ),
-        ("--trace", "AGE-SECRET-KEY-1QQ\n".to_owned(), "line 1: is not \"seconds bytes\""),
-        ("--trace", "0 4000000000\n".to_owned(), "line 1: a message has 1 to "),
+        ("--stream", "AGE-SECRET-KEY-1QQ\n".to_owned(), "line 1: is not \"seconds bytes\""),
+        ("--stream", "0 4000000000\n".to_owned(), "line 1: a message has 1 to "),
         ("--curve", "AGE-SECRET-KEY-1QQ\n".to_owned(), "line 1: is not \"name,"),
         ("--curve", format!("{header}\na,\x1b[2J,1,1,1,1\n"), "line 2: speed is not a number"),
     ] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, hkdf};
 
 use super::{COMMITMENT_LEN, Kind, SALT_LEN};
+use crate::message::Nonce;
 
 /// After how much a connection's key is replaced by the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ impl Chain {
 
     /// The nonce of a frame of that kind, with that number in the stream and that many bytes of
     /// body, which counts as used from now on.
-    pub fn nonce(&mut self, kind: Kind, number: u64, bytes: usize) -> [u8; NONCE_LEN] {
+    pub fn nonce(&mut self, kind: Kind, number: u64, bytes: usize) -> Nonce {
         self.used.frames += 1;
         self.used.bytes += bytes as u64;
         nonce(self.base, kind, number)
@@ -90,11 +91,9 @@ impl Chain {
 }
 
 /// The base nonce with the kind in its first byte and the number of the frame in its last eight.
-pub(super) fn nonce(base: [u8; NONCE_LEN], kind: Kind, number: u64) -> [u8; NONCE_LEN] {
-    let mut nonce = base;
-    nonce[0] ^= kind.code();
-    nonce[4..].iter_mut().zip(number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
-    nonce
+pub(super) fn nonce(mut base: [u8; NONCE_LEN], kind: Kind, number: u64) -> Nonce {
+    base[0] ^= kind.code();
+    Nonce { base, number }
 }
 
 /// Key, base nonce, and 32 bytes more.

@@ -406,7 +406,7 @@ fn open_again(pending: Pending) -> Result<Zeroizing<Vec<u8>>, Failed> {
     let Some((Cipher::Seal { key, nonce, .. }, payload)) = seal else { return Ok(bytes) };
     let no_tag = || crate::frame::Error::Malformed("no tag");
     let slot = bytes.get_mut(payload.start..payload.end + TAG_LEN).ok_or_else(no_tag)?;
-    if let Err(error) = job::run(Operation::Open, &key, nonce, b"", slot) {
+    if let Err(error) = job::run(Operation::Open, &key, nonce.counted(), b"", slot) {
         return Err(job::crypto_error(error).map_or_else(|| no_tag().into(), Failed::Crypto));
     }
     bytes.truncate(payload.end);

@@ -11,7 +11,7 @@ use crate::message::Message;
 impl Shared {
     /// Works until the stream ends.
     pub(super) fn pull(&self) {
-        let (mut batch, mut finished) = (Vec::new(), Vec::new());
+        let (mut batch, mut finished, mut done) = (Vec::new(), Vec::new(), Vec::new());
         let mut returns = false;
         while self.desk.next(self, returns, &mut batch) {
             returns = true;
@@ -19,8 +19,10 @@ impl Shared {
                 batch.clear();
                 continue;
             }
-            for taken in batch.drain(..) {
-                finished.push(Finished::new(taken, |message| self.seal(message)));
+            self.on_device(&mut batch, &mut done);
+            for (taken, done) in batch.drain(..).zip(done.drain(..)) {
+                let seal = |message: &mut Message| if done { Ok(()) } else { self.seal(message) };
+                finished.push(Finished::new(taken, seal));
             }
             self.hand_on(&mut finished);
         }

@@ -19,6 +19,8 @@ pub(super) struct Desk {
     workers: usize,
     /// True if a rung is a number of workers.
     by_workers: bool,
+    /// True if a device seals, which takes more at once.
+    for_device: bool,
     rung: AtomicUsize,
     started: Instant,
     /// Until when no clock is lowered, in nanoseconds since the start.
@@ -55,14 +57,24 @@ const TICK: Duration = Duration::from_millis(1);
 /// The share of the window that a batch is at most.
 const BATCHES: u64 = 16;
 
+/// The same of a batch for a device, at least: it works on many messages at once.
+const DEVICE_BATCHES: u64 = 2;
+
 impl Desk {
-    pub fn new(ladder: Ladder, velocity: Velocity, workers: usize, by_workers: bool) -> Self {
+    pub fn new(
+        ladder: Ladder,
+        velocity: Velocity,
+        workers: usize,
+        by_workers: bool,
+        for_device: bool,
+    ) -> Self {
         let most = if by_workers { 1 } else { workers };
         Self {
             ladder,
             velocity,
             workers,
             by_workers,
+            for_device,
             rung: AtomicUsize::new(0),
             started: Instant::now(),
             holds_until: AtomicU64::new(0),
@@ -89,6 +101,7 @@ impl Desk {
             in_flight: used.in_flight,
             size: window.size(),
             rung: self.rung(),
+            asked: window.asked(),
         };
         let mut rung = self.velocity.rung(&sense, &self.ladder);
         if !self.by_workers {
@@ -179,7 +192,12 @@ impl Desk {
             return if window.is_exhausted() { Turn::End } else { Turn::Spare };
         }
         let share = window.in_use().buffered / crew.most as u64;
-        window.take(share.min(window.size() / BATCHES), batch);
+        let most = if self.for_device {
+            self.velocity.batch(window.size()).max(window.size() / DEVICE_BATCHES)
+        } else {
+            share.min(window.size() / BATCHES)
+        };
+        window.take(most, batch);
         let before = crew.most;
         crew.most = self.allowed(self.decide(window, &shared.setter));
         let raised = crew.most > before;

@@ -26,6 +26,8 @@ pub struct Stats {
     pub failures: u64,
     /// Time that threads spent on ciphers, added up.
     pub working: Duration,
+    /// Payload of messages that went to a device, which may have left some to the CPU.
+    pub device_bytes: u64,
     /// How long messages took from when they were put in until they were handed on.
     pub delays: Delays,
     /// How full the window is, in bytes.
@@ -97,6 +99,7 @@ pub(super) struct Recorder {
     bytes: AtomicU64,
     failures: AtomicU64,
     working_ns: AtomicU64,
+    device_bytes: AtomicU64,
     clocks_set: AtomicU64,
     clocks_refused: AtomicU64,
     /// Touched by the one who hands on, and by readers.
@@ -113,6 +116,7 @@ impl Recorder {
             bytes: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             working_ns: AtomicU64::new(0),
+            device_bytes: AtomicU64::new(0),
             clocks_set: AtomicU64::new(0),
             clocks_refused: AtomicU64::new(0),
             delays: Mutex::new(Delays::new()),
@@ -129,6 +133,10 @@ impl Recorder {
 
     pub fn worked(&self, time: Duration) {
         add(&self.working_ns, nanoseconds(time));
+    }
+
+    pub fn on_device(&self, bytes: u64) {
+        add(&self.device_bytes, bytes);
     }
 
     pub fn set(&self, set: Result<(), Box<dyn std::error::Error>>) {
@@ -152,6 +160,7 @@ impl Recorder {
             refusals: 0,
             failures: count(&self.failures),
             working: Duration::from_nanos(count(&self.working_ns)),
+            device_bytes: count(&self.device_bytes),
             delays: lock(&self.delays).clone(),
             in_use: Use::default(),
             window: 0,

@@ -1,11 +1,14 @@
 //! Many producers and one sink; what fails is in `tests/it/faults.rs`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use wattlock_engine::Policy;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
+use wattlock_engine::fake::Fake;
 
 use super::*;
-use crate::message::Cipher;
+use crate::message::{Cipher, Nonce};
 
 fn key() -> Arc<AeadKey> {
     Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap())
@@ -15,9 +18,9 @@ fn key() -> Arc<AeadKey> {
 fn message(pool: &Pool, key: &Arc<AeadKey>, user: u64, index: u64, len: usize) -> Message {
     let mut buffer = pool.take(len + TAG_LEN);
     buffer[..len].fill(index as u8);
-    let mut nonce = [0; 12];
-    nonce[..8].copy_from_slice(&index.to_be_bytes());
-    nonce[8..].copy_from_slice(&(user as u32).to_be_bytes());
+    let mut base = [0; 12];
+    base[..4].copy_from_slice(&(user as u32).to_be_bytes());
+    let nonce = Nonce { base, number: index };
     let cipher = Cipher::Seal { key: Arc::clone(key), nonce, aad: 0..0 };
     Message { user, cipher, buffer, payload: 0..len }
 }
@@ -32,11 +35,11 @@ fn messages_of_many_producers_leave_sealed_and_in_order_for_each() {
     let sink = move |done: &mut Done| {
         let Message { user, cipher, buffer, payload } = &mut done.message;
         let Cipher::Seal { nonce, .. } = cipher else { unreachable!() };
-        let index = u64::from_be_bytes(nonce[..8].try_into().unwrap());
+        let index = nonce.number;
         assert_eq!(index, next[*user as usize], "order of user {user}");
         next[*user as usize] += 1;
         let (in_out, tag) = buffer[payload.start..].split_at_mut(payload.len());
-        opening.open(*nonce, b"", in_out, tag.first_chunk().unwrap()).unwrap();
+        opening.open(nonce.bytes(), b"", in_out, tag.first_chunk().unwrap()).unwrap();
         assert!(in_out.iter().all(|byte| *byte == index as u8));
         sender.send(*user).unwrap();
         Ok(())
@@ -60,4 +63,57 @@ fn messages_of_many_producers_leave_sealed_and_in_order_for_each() {
     assert_eq!(summary.stats.delays.count(), PRODUCERS * MESSAGES);
     assert_eq!((summary.undelivered, summary.stats.in_use), (0, crate::window::Use::default()));
     assert_eq!(receiver.iter().count() as u64, PRODUCERS * MESSAGES);
+}
+
+/// What comes out of a stream of messages of these lengths, which are all in the window before the
+/// second is taken.
+fn sealed(device: Option<Fake>, lens: &[usize]) -> Vec<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    let (open, gate) = mpsc::channel::<()>();
+    let sink = move |done: &mut Done| {
+        assert!(done.outcome.is_ok());
+        if done.message.user == 0 {
+            gate.recv().unwrap();
+        } else {
+            sender.send(done.message.buffer.to_vec()).unwrap();
+        }
+        Ok(())
+    };
+    let faults = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&faults);
+    let breaks = device.as_ref().is_some_and(|fake| fake.pieces_before_fault.is_some());
+    let device = device.map(|fake| OnDevice {
+        engine: Engine::new(1).with_policy(Policy::Gpu).with_device(Box::new(fake)),
+        on_fault: Box::new(move |_| drop(counted.fetch_add(1, Ordering::Relaxed))),
+    });
+    let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
+    let velocity = Velocity::Fixed(0);
+    let live = Live::start(Settings { device, velocity, ..settings }, sink).unwrap();
+    let key = key();
+    live.put(message(live.pool(), &key, 0, 0, 64)).unwrap();
+    for (index, len) in lens.iter().enumerate() {
+        live.put(message(live.pool(), &key, 1, index as u64, *len)).unwrap();
+    }
+    open.send(()).unwrap();
+    assert!(live.finish(None).failure.is_none());
+    assert_eq!(faults.load(Ordering::Relaxed) > 0, breaks);
+    receiver.iter().collect()
+}
+
+#[test]
+fn a_device_gets_runs_of_equal_messages_and_the_worker_does_the_others() {
+    // A run, a shorter message, a run that is too short for a device, and another run.
+    let lens: Vec<usize> =
+        [4096; 20].into_iter().chain([100]).chain([2048; 3]).chain([4096; 9]).collect();
+    let expected = sealed(None, &lens);
+    assert_eq!(sealed(Some(Fake { piece_chunks: 4, ..Fake::default() }), &lens), expected);
+    // One that breaks in the middle of a run: the CPU goes on.
+    let breaks = Fake { piece_chunks: 4, pieces_before_fault: Some(2), ..Fake::default() };
+    assert_eq!(sealed(Some(breaks), &lens), expected);
+    // What a device does wrong shows which messages it had.
+    let wrong = sealed(Some(Fake { wrong: true, ..Fake::default() }), &lens);
+    let differs: Vec<bool> = wrong.iter().zip(&expected).map(|(one, other)| one != other).collect();
+    // A bit in each job.
+    assert!(differs[..20].contains(&true) && differs[24..].contains(&true), "{differs:?}");
+    assert!(!differs[20..24].contains(&true), "{differs:?}");
 }

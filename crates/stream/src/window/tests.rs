@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn window(size: u64) -> Arc<Window<u64>> {
-    Window::new(size).unwrap()
+    Window::new(size, 0.05).unwrap()
 }
 
 fn take_all(window: &Arc<Window<u64>>) -> Vec<Taken<u64>> {
@@ -50,7 +50,7 @@ fn a_message_longer_than_the_window_is_an_error_and_not_a_wait() {
     assert!(matches!(window.put(1001, 1), Err(Error::TooLong { bytes: 1001, size: 1000 })));
     assert!(matches!(window.try_put(1001, 1), Err((Error::TooLong { .. }, 1))));
     assert_eq!((window.accepted(), window.refusals()), (0, 0));
-    assert!(matches!(Window::<u64>::new(63), Err(Error::Window { size: 63, least: 64 })));
+    assert!(matches!(Window::<u64>::new(63, 0.05), Err(Error::Window { size: 63, least: 64 })));
 }
 
 #[test]

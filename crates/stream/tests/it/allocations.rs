@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
-use wattlock_stream::{Cipher, Done, Live, Message, Settings};
+use wattlock_stream::{Cipher, Done, Live, Message, Nonce, Settings};
 
 /// The system's allocator, and how often the threads of this test have asked it.
 struct Counting;
@@ -57,8 +57,7 @@ fn a_message_of_a_kilobyte_allocates_nothing_of_its_own() {
     let mut number = 0_u64;
     let mut send = |messages: u64| {
         for _ in 0..messages {
-            let mut nonce = [0; 12];
-            nonce[4..].copy_from_slice(&number.to_be_bytes());
+            let nonce = Nonce { base: [0; 12], number };
             let buffer = live.pool().take(1024 + TAG_LEN);
             let cipher = Cipher::Seal { key: Arc::clone(&key), nonce, aad: 0..0 };
             live.put(Message { user: 1, cipher, buffer, payload: 0..1024 }).unwrap();

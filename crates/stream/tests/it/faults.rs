@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
-use wattlock_stream::{Cipher, Done, Error, Knob, Live, Message, Pace, Rung, Settings, Velocity};
+use wattlock_stream::{
+    Cipher, Done, Error, Knob, Live, Message, Nonce, Pace, Rung, Settings, Velocity,
+};
 
 const WINDOW: u64 = 64 << 10;
 
@@ -20,9 +22,13 @@ fn key() -> Arc<AeadKey> {
     Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap())
 }
 
+fn nonce(base: [u8; 12]) -> Nonce {
+    Nonce { base, number: 0 }
+}
+
 /// A message of `len` bytes of one value.
 fn message(user: u64, len: usize) -> Message {
-    let cipher = Cipher::Seal { key: key(), nonce: [user as u8; 12], aad: 0..0 };
+    let cipher = Cipher::Seal { key: key(), nonce: nonce([user as u8; 12]), aad: 0..0 };
     let buffer = [vec![user as u8; len], vec![0; TAG_LEN]].concat().into();
     Message { user, cipher, buffer, payload: 0..len }
 }
@@ -167,7 +173,7 @@ fn a_message_longer_than_the_window_is_refused_and_an_empty_one_goes_through() {
     let long = message(1, WINDOW as usize + 1);
     assert!(matches!(live.put(long), Err(Error::TooLong { .. })));
     let key = Arc::new(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).unwrap());
-    let seal = Cipher::Seal { key: Arc::clone(&key), nonce: [1; 12], aad: 0..3 };
+    let seal = Cipher::Seal { key: Arc::clone(&key), nonce: nonce([1; 12]), aad: 0..3 };
     let buffer = [b"aad".to_vec(), vec![0; TAG_LEN]].concat().into();
     live.put(Message { user: 1, cipher: seal, buffer, payload: 3..3 }).unwrap();
     live.put(message(1, 0)).unwrap();
@@ -206,7 +212,8 @@ fn forgeries_are_reported_in_order_and_their_payloads_are_cleared() {
             // In the data, the payload or the tag.
             buffer[user as usize * 5] ^= 1;
         }
-        let cipher = Cipher::Open { key: Arc::clone(&key), nonce: [user as u8; 12], aad: 0..10 };
+        let cipher =
+            Cipher::Open { key: Arc::clone(&key), nonce: nonce([user as u8; 12]), aad: 0..10 };
         live.put(Message { user, cipher, buffer: buffer.into(), payload: 10..500 }).unwrap();
     }
     let summary = live.finish(None);

@@ -1,8 +1,14 @@
 //! What was set on a GPU, as its driver saw it.
 
-use wattlock_energy::{Error, Gpu, Knob, Megahertz, Setting, knobs};
+use wattlock_energy::{Error, Gpu, Knob, Setting, knobs};
 
 use super::machine::{Machine, OTHER_UUID, UUID};
+
+/// Clocks of cores and memory.
+fn pairs(gpu: &Gpu) -> Vec<(u32, u32)> {
+    let pairs = gpu.clock_pairs().unwrap();
+    pairs.iter().map(|pair| (pair.core.0, pair.memory.0)).collect()
+}
 
 fn word(word: &str) -> Setting {
     Setting::new(word).unwrap_or_else(|| panic!("{word} is no word"))
@@ -11,7 +17,7 @@ fn word(word: &str) -> Setting {
 #[test]
 fn a_journal_finds_them_by_name() {
     let machine = Machine::new().gpu(0, &[]);
-    for name in ["locked-clocks", "power-limit"] {
+    for name in ["locked-clocks", "locked-memory-clocks", "applications-clocks", "power-limit"] {
         let id = format!("nvml/{UUID}/{name}");
         assert_eq!(knobs::by_id(&machine.root(), &id).unwrap().id(), id);
         assert!(knobs::by_id(&machine.root(), &format!("nvml/../{name}")).is_none());
@@ -24,7 +30,7 @@ fn the_doctor_lists_them_and_sets_nothing() {
     let found = knobs::found(&machine.root());
     let gpu: Vec<_> = found.iter().filter(|found| found.source == "nvml").collect();
     assert_eq!(gpu.len(), 2, "{found:?}");
-    assert!(gpu[0].why.contains("345 to 1980 MHz"), "{found:?}");
+    assert!(gpu[0].why.contains("345/1593 MHz to 1980/3201 MHz"), "{found:?}");
     assert!(gpu[1].why.contains("600 W"), "{found:?}");
     assert_eq!(machine.settings(), Vec::<String>::new());
 }
@@ -34,7 +40,7 @@ fn reading_sets_nothing() {
     let machine = Machine::new().package().gpu(0, &[("energy_mj", "rises 100")]);
     machine.measure(|| ());
     let gpu = &Gpu::all(&machine.root()).unwrap()[0];
-    gpu.ladder().unwrap();
+    gpu.clock_pairs().unwrap();
     gpu.observed_clock().unwrap();
     gpu.locked_clocks().read().unwrap();
     knobs::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap().read().unwrap();
@@ -46,7 +52,7 @@ fn clocks_are_locked_and_unlocked() {
     let machine = Machine::new().gpu(0, &[]);
     let gpu = &Gpu::all(&machine.root()).unwrap()[0];
     assert_eq!(gpu.name().unwrap(), "NVIDIA H200");
-    assert_eq!(gpu.ladder().unwrap(), [345, 1410, 1965, 1980].map(Megahertz));
+    assert_eq!(pairs(gpu), [(345, 1593), (1410, 3201), (1965, 3201), (1980, 3201)]);
     let knob = gpu.locked_clocks();
     assert_eq!(knob.id(), format!("nvml/{UUID}/locked-clocks"));
     let before = knob.read().unwrap();
@@ -112,6 +118,6 @@ fn a_knob_that_may_not_be_set_stays_as_it_was() {
 fn a_long_ladder_has_no_clock_of_zero() {
     let clocks: Vec<_> = (0..194).map(|step| (3105 - step * 15).to_string()).collect();
     let machine = Machine::new().gpu(0, &[("graphics_mhz", &clocks.join(" "))]);
-    let ladder = Gpu::all(&machine.root()).unwrap()[0].ladder().unwrap();
-    assert!(ladder.iter().map(|clock| clock.0).eq((210..=3105).step_by(15)), "{ladder:?}");
+    let pairs = pairs(&Gpu::all(&machine.root()).unwrap()[0]);
+    assert!(pairs.iter().map(|(core, _)| *core).eq((210..=3105).step_by(15)), "{pairs:?}");
 }

@@ -47,6 +47,22 @@ impl Machine {
         self
     }
 
+    /// Adds a K20M: pairs of clocks, and neither lock.
+    pub fn k20m(self) -> Self {
+        self.gpu(
+            0,
+            &[
+                ("name", "Tesla K20m"),
+                ("memory_mhz", "2600 324"),
+                ("graphics_mhz", "758 705 666 640 614"),
+                ("graphics_mhz_324", "324"),
+                ("applications_mhz", "2600 705"),
+                ("no_locks", ""),
+                ("no_memory_lock", ""),
+            ],
+        )
+    }
+
     /// Adds packages with a counter.
     pub fn package(self) -> Self {
         self.file("sys/class/powercap/intel-rapl:0/name", "package-0");
@@ -96,7 +112,9 @@ impl Machine {
     /// What was set.
     pub fn settings(&self) -> Vec<String> {
         let setting = |line: &String| {
-            ["lock ", "unlock ", "limit "].iter().any(|what| line.starts_with(what))
+            ["lock ", "unlock ", "limit ", "applications "]
+                .iter()
+                .any(|what| line.starts_with(what))
         };
         self.log().into_iter().filter(setting).collect()
     }

@@ -3,7 +3,9 @@
 //! The library's folder has a folder `nvml`, with a folder `gpu0`, `gpu1`, … for each GPU. Every
 //! file in that is an answer: a number, numbers or text; `error 15` is an error of NVML, and a
 //! missing file means that the GPU does not support the call. `energy_mj` may be `rises 250`: by
-//! 250 mJ at each read. Calls that matter are logged to the file `log`.
+//! 250 mJ at each read. `graphics_mhz_324` are the clocks of the cores with the memory at 324 MHz,
+//! where they are others than `graphics_mhz`. Clocks cannot be locked where `no_locks` or
+//! `no_memory_lock` exists. Calls that matter are logged to the file `log`.
 //! Each copy of this library is loaded separately and has its own state.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -19,6 +21,9 @@ const INVALID_ARGUMENT: c_uint = 2;
 const NOT_SUPPORTED: c_uint = 3;
 const NOT_FOUND: c_uint = 6;
 const INSUFFICIENT_SIZE: c_uint = 7;
+
+/// `NVML_CLOCK_MEM`.
+const MEMORY: c_uint = 2;
 
 /// How often it was initialised more than shut down.
 static USERS: Mutex<u32> = Mutex::new(0);
@@ -159,7 +164,7 @@ pub extern "C" fn nvmlDeviceSetGpuLockedClocks(
     min: c_uint,
     max: c_uint,
 ) -> c_uint {
-    status(settable(gpu).and_then(|()| {
+    status(lockable(gpu, "no_locks").and_then(|()| {
         log(&format!("lock {} {min} {max}", index(gpu)));
         set(gpu, "clock_mhz", max);
         Ok(())
@@ -168,7 +173,7 @@ pub extern "C" fn nvmlDeviceSetGpuLockedClocks(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlDeviceResetGpuLockedClocks(gpu: *mut c_void) -> c_uint {
-    status(settable(gpu).and_then(|()| {
+    status(lockable(gpu, "no_locks").and_then(|()| {
         log(&format!("unlock {}", index(gpu)));
         set(gpu, "clock_mhz", numbers(gpu, "graphics_mhz")?.into_iter().max().unwrap_or(0));
         Ok(())
@@ -176,12 +181,64 @@ pub extern "C" fn nvmlDeviceResetGpuLockedClocks(gpu: *mut c_void) -> c_uint {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlDeviceGetClockInfo(
+pub extern "C" fn nvmlDeviceSetMemoryLockedClocks(
     gpu: *mut c_void,
-    _kind: c_uint,
+    min: c_uint,
+    max: c_uint,
+) -> c_uint {
+    status(lockable(gpu, "no_memory_lock").and_then(|()| {
+        log(&format!("lock memory {} {min} {max}", index(gpu)));
+        set(gpu, "memory_clock_mhz", max);
+        Ok(())
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceResetMemoryLockedClocks(gpu: *mut c_void) -> c_uint {
+    status(lockable(gpu, "no_memory_lock").and_then(|()| {
+        log(&format!("unlock memory {}", index(gpu)));
+        let fastest = numbers(gpu, "memory_mhz")?.into_iter().max().unwrap_or(0);
+        set(gpu, "memory_clock_mhz", fastest);
+        Ok(())
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetApplicationsClock(
+    gpu: *mut c_void,
+    kind: c_uint,
     clock: *mut c_uint,
 ) -> c_uint {
-    status(put_number(gpu, "clock_mhz", clock))
+    let at = usize::from(kind != MEMORY);
+    status(numbers(gpu, "applications_mhz").and_then(|pair| put(pair[at], clock)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceSetApplicationsClocks(
+    gpu: *mut c_void,
+    memory: c_uint,
+    core: c_uint,
+) -> c_uint {
+    status(settable(gpu).and_then(|()| {
+        numbers(gpu, "applications_mhz")?;
+        if !core_clocks(gpu, memory)?.contains(&core) {
+            return Err(INVALID_ARGUMENT);
+        }
+        log(&format!("applications {} {memory} {core}", index(gpu)));
+        let file = folder().join(format!("gpu{}/applications_mhz", index(gpu)));
+        fs::write(file, format!("{memory} {core}")).unwrap();
+        Ok(())
+    }))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetClockInfo(
+    gpu: *mut c_void,
+    kind: c_uint,
+    clock: *mut c_uint,
+) -> c_uint {
+    let file = if kind == MEMORY { "memory_clock_mhz" } else { "clock_mhz" };
+    status(put_number(gpu, file, clock))
 }
 
 #[unsafe(no_mangle)]
@@ -210,12 +267,7 @@ pub extern "C" fn nvmlDeviceGetSupportedGraphicsClocks(
     count: *mut c_uint,
     clocks: *mut c_uint,
 ) -> c_uint {
-    status(numbers(gpu, "memory_mhz").and_then(|known| {
-        if !known.contains(&memory) {
-            return Err(NOT_FOUND);
-        }
-        put_all(&numbers(gpu, "graphics_mhz")?, count, clocks)
-    }))
+    status(core_clocks(gpu, memory).and_then(|all| put_all(&all, count, clocks)))
 }
 
 #[unsafe(no_mangle)]
@@ -259,6 +311,22 @@ fn of(gpu: *mut c_void, file: &str) -> Result<String, c_uint> {
 
 fn numbers(gpu: *mut c_void, file: &str) -> Result<Vec<c_uint>, c_uint> {
     of(gpu, file)?.split_whitespace().map(number).collect()
+}
+
+/// The clocks that the cores can have with the memory at `memory`.
+fn core_clocks(gpu: *mut c_void, memory: c_uint) -> Result<Vec<c_uint>, c_uint> {
+    if !numbers(gpu, "memory_mhz")?.contains(&memory) {
+        return Err(NOT_FOUND);
+    }
+    match numbers(gpu, &format!("graphics_mhz_{memory}")) {
+        Err(NOT_SUPPORTED) => numbers(gpu, "graphics_mhz"),
+        clocks => clocks,
+    }
+}
+
+/// Whether the GPU has the lock, and the caller may set it.
+fn lockable(gpu: *mut c_void, lacks: &str) -> Result<(), c_uint> {
+    if of(gpu, lacks).is_ok() { Err(NOT_SUPPORTED) } else { settable(gpu) }
 }
 
 /// Whether the caller may set anything.
