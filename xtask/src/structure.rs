@@ -57,9 +57,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-host",
             "wattlock-report",
             "wattlock-peers",
+            "wattlock-af-alg",
         ],
     ),
     ("wattlock-peers", &[]),
+    ("wattlock-af-alg", &["wattlock-engine"]),
     // It reads the frozen corpus.
     ("wattlock-testing", &["wattlock-vectors"]),
     ("wattlock-vectors", &[]),
@@ -74,7 +76,7 @@ const ENERGY_OF_BENCHES: (&str, &str) = ("wattlock-gpu", "wattlock-energy");
 
 /// Folders that may hold unsafe code; every other crate root forbids it.
 const UNSAFE_CRATES: &[&str] =
-    &["wattlock-gpu", "wattlock-energy", "wattlock-provider", "wattlock-peers"];
+    &["wattlock-gpu", "wattlock-energy", "wattlock-provider", "wattlock-peers", "wattlock-af-alg"];
 
 /// Names under which anything could be put.
 const NAMES_FOR_EVERYTHING: &[&str] =
@@ -87,7 +89,8 @@ const MOST_LINES: usize = 500;
 const PRODUCT: [&str; 2] = ["wattlock", "wattlock-provider"];
 
 /// Crates of the laboratory: the product must not depend on them, directly or indirectly.
-const LABORATORY: [&str; 4] = ["wattlock-lab", "wattlock-peers", "rc4", "openssl-src"];
+const LABORATORY: [&str; 5] =
+    ["wattlock-lab", "wattlock-peers", "wattlock-af-alg", "rc4", "openssl-src"];
 
 /// Fails with everything that is wrong.
 pub fn check() -> anyhow::Result<()> {

@@ -1,0 +1,108 @@
+//! Reads that are in flight, by io_uring.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Instant;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use zeroize::Zeroizing;
+
+/// Reads of several sockets, one of each.
+pub struct Ring {
+    ring: IoUring,
+    /// By the index of the socket. The kernel may write into one from when its read was submitted until
+    /// it is complete.
+    buffers: Vec<Option<Zeroizing<Vec<u8>>>>,
+}
+
+/// What was read.
+pub struct Read {
+    buffer: Zeroizing<Vec<u8>>,
+    len: usize,
+}
+
+impl Read {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+impl Ring {
+    /// A ring for as many sockets as `sockets`.
+    ///
+    /// # Errors
+    /// The kernel has no io_uring, or forbids it.
+    pub fn new(sockets: usize) -> io::Result<Self> {
+        let entries = u32::try_from(sockets.next_power_of_two()).unwrap_or(u32::MAX);
+        let buffers = (0..sockets).map(|_| None).collect();
+        Ok(Self { ring: IoUring::new(entries)?, buffers })
+    }
+
+    /// Reads that are not complete.
+    pub fn in_flight(&self) -> usize {
+        self.buffers.iter().flatten().count()
+    }
+
+    /// Begins to read at most `len` bytes of a socket that has no read in flight.
+    ///
+    /// # Errors
+    /// The ring is full, or the kernel refuses.
+    pub fn read(&mut self, index: usize, socket: &OwnedFd, len: usize) -> io::Result<()> {
+        let mut buffer = Zeroizing::new(vec![0; len]);
+        let wanted = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let read = opcode::Read::new(Fd(socket.as_raw_fd()), buffer.as_mut_ptr(), wanted);
+        // A socket has no offset.
+        let entry = read.offset(u64::MAX).build().user_data(index as u64);
+        self.buffers[index] = Some(buffer);
+        // SAFETY: the buffer stays where it is until the read is complete: it is taken out by `wait`
+        // then, and a ring that is dropped before leaks it.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            self.buffers[index] = None;
+            return Err(io::Error::other("the ring is full"));
+        }
+        self.ring.submit().map(drop)
+    }
+
+    /// The next read that is complete, by the index of its socket, or `None` at `until`.
+    ///
+    /// # Errors
+    /// What io_uring says.
+    pub fn wait(&mut self, until: Instant) -> io::Result<Option<(usize, io::Result<Read>)>> {
+        loop {
+            let done = self.ring.completion().next();
+            if let Some(done) = done {
+                let index = done.user_data() as usize;
+                let Some(buffer) = self.buffers[index].take() else { continue };
+                let read = match usize::try_from(done.result()) {
+                    Ok(len) => Ok(Read { len: len.min(buffer.len()), buffer }),
+                    Err(_) => Err(io::Error::from_raw_os_error(-done.result())),
+                };
+                return Ok(Some((index, read)));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let left = Timespec::from(left);
+            match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&left)) {
+                Ok(_) => {}
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(nix::libc::ETIME | nix::libc::EINTR)
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel may still write into them.
+        self.buffers.iter_mut().filter_map(Option::take).for_each(std::mem::forget);
+    }
+}
