@@ -127,9 +127,15 @@ fn model(model: &Model) -> String {
 }
 
 impl Row {
-    /// Whether it fits into a table of numbers.
+    /// Whether it fits into a table of numbers: the printed one, or ours in a column without print.
     pub(crate) fn is_of_numbers(&self) -> bool {
-        matches!(self.printed, Some(Amount::Number(_)))
+        match &self.printed {
+            Some(printed) => printed.number().is_some(),
+            None => {
+                self.ours.as_ref().is_some_and(|ours| ours.number().is_some())
+                    && !self.column.is_empty()
+            }
+        }
     }
 
     /// As many as the paper prints, and what three digits of ours need.
