@@ -16,7 +16,7 @@ pub use bench::{
     StreamAlgorithm, Study, Suite,
 };
 pub use devices::Spread;
-pub use paper::{Measured, Paper, PaperLecpaes};
+pub use paper::{Measured, Paper, PaperLecpaes, PaperSefps};
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
 pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
         Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
+        Command::Paper(Paper::Sefps(args)) => paper::sefps::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
         Command::Cipher(args) => cipher::run(&args),

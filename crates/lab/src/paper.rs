@@ -2,6 +2,7 @@
 
 pub mod lecpaes;
 mod live;
+pub mod sefps;
 mod table;
 
 use wattlock_host::exit::{self, Ended};

@@ -13,6 +13,7 @@ use crate::simulation::Experiment;
 #[derive(Debug, Subcommand)]
 pub enum Paper {
     Lecpaes(PaperLecpaes),
+    Sefps(PaperSefps),
 }
 
 /// LECPAES: energy and throughput of streams under a clock that follows the window.
@@ -43,4 +44,18 @@ pub struct Measured {
     /// Write the comparison as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// SEFPS: files under SHA3-256 and parallel AES, on CPU and GPU.
+///
+/// Adds up the stages that the paper prints.
+#[derive(Debug, Args)]
+pub struct PaperSefps {
+    #[command(flatten)]
+    pub measured: Measured,
+}
+
+impl PaperSefps {
+    /// Rounds by default.
+    pub const ROUNDS: u16 = 7;
 }
