@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use wattlock_engine::crypto::Mode as AesMode;
-use wattlock_engine::{Direction, Engine};
+use wattlock_engine::{Cpu, Direction, Engine};
 use wattlock_file::{Damage, Error, Outcome, Shown, expect_all};
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::exit::{self, Ended, usage};
@@ -122,11 +122,7 @@ impl Asked<'_> {
         let name = self.variant().name(self.direction);
         match self.variant() {
             variant if variant.needs_accelerator() => {
-                let rule = match variant {
-                    Variant::HybridRatio => Rule::HybridRatio,
-                    _ => Rule::Gpu,
-                };
-                let selection = Selection { rule, ..selection };
+                let selection = of_variant(variant, selection);
                 selection
                     .engine_with_accelerator(threads)
                     .with_context(|| format!("--variant {name}"))
@@ -198,6 +194,19 @@ impl Asked<'_> {
         file.take(limit).read_to_end(&mut key).with_context(failed)?;
         Ok(key)
     }
+}
+
+/// The devices of a variant that needs a GPU, and how they share: the hybrid one always has the CPU, too,
+/// named or not.
+pub fn of_variant(variant: Variant, selection: Selection) -> Selection {
+    let Selection { mut names, .. } = selection;
+    if variant != Variant::HybridRatio {
+        return Selection { names, rule: Rule::Gpu, ..selection };
+    }
+    if !names.is_empty() && !names.iter().any(|name| name == Cpu::NAME) {
+        names.push(Cpu::NAME.to_owned());
+    }
+    Selection { names, rule: Rule::HybridRatio, ..selection }
 }
 
 /// True of an input that is not what was protected under this key, or no container at all.

@@ -32,7 +32,7 @@ pub struct SefpsProtect {
     pub keyed: Keyed,
     /// Choose what encrypts, as the study names it [default: overlapped]
     ///
-    /// csp: one thread, cpp: all threads, gpp: the GPU, hpp: CPU and GPU in the study's ratio.
+    /// csp: one thread, cpp: all threads, gpp: the GPU, hpp: CPU and GPU, in the study's ratio.
     /// overlapped, which the study does not have, hashes and encrypts at once.
     #[arg(long, value_parser = ["csp", "cpp", "gpp", "hpp", "overlapped"])]
     pub variant: Option<String>,

@@ -154,6 +154,36 @@ fn gpu_variants_make_the_same() {
     }
 }
 
+/// Whether the command line names the CPU or not, and for the smallest file of the paper, too.
+#[test]
+fn both_devices_work_in_hpp() {
+    let place = Place::new();
+    let plain = place.write("d/file", &pattern(5745));
+    for devices in ["opencl", "opencl,cpu"] {
+        let run = |command: &str, variant: &str, input: &std::path::Path, output: &str| {
+            let mut program = sefps(&place, command, 16);
+            program.args(cipher(128, "ecb")).args(["--variant", variant, "--device", devices]);
+            program.arg(input).args(["--force", "--json", "-o"]).arg(place.path(output));
+            program.output().unwrap()
+        };
+        let ran = run("protect", "hpp", &plain, "d/sealed");
+        if ran.status.code() == Some(4) {
+            wattlock_testing::skip("pocl", "no OpenCL device");
+            return;
+        }
+        let back = run("unprotect", "hpup", &place.path("d/sealed"), "d/opened");
+        assert!(fs::read(place.path("d/opened")).unwrap() == pattern(5745), "{devices}");
+        for ran in [ran, back] {
+            assert_exit(&ran, 0);
+            let summary: serde_json::Value = serde_json::from_str(&stdout(&ran)).unwrap();
+            let used = summary["devices"].as_array().unwrap();
+            let bytes: Vec<u64> = used.iter().map(|one| one["bytes"].as_u64().unwrap()).collect();
+            assert_eq!((bytes.len(), bytes.iter().sum()), (2, 5808), "{summary}");
+            assert!(bytes.iter().all(|bytes| *bytes > 0 && bytes % 16 == 0), "{summary}");
+        }
+    }
+}
+
 #[test]
 fn gpu_variants_say_what_doctor_would() {
     let place = Place::new();

@@ -10,7 +10,7 @@ use wattlock_file::Progress;
 use wattlock_file::{Damage, Error};
 
 use super::part::{FilePart, MAX_TRAILER_LEN};
-use super::{Mode, Sefps};
+use super::{Mode, Sefps, Variant};
 use crate::study::aes::{self, How, Work};
 
 /// AES over the windows of one container, in their order or not.
@@ -20,6 +20,9 @@ pub(super) struct Crypt<'a> {
     key: &'a aes::Key,
     mode: Mode,
     policy: Policy,
+    /// True if all threads get an even share of whole blocks, as in the paper's Algorithm 1.
+    is_dealt: bool,
+    chunk_len: usize,
     pub direction: Direction,
 }
 
@@ -40,12 +43,20 @@ impl<'a> Crypt<'a> {
             return Err(Error::NoDevice);
         }
         let policy = how.variant.policy(how.engine.policy());
-        Ok(Self { engine: how.engine, key: how.key, mode: how.mode, policy, direction })
+        let is_dealt = how.variant == Variant::Parallel;
+        // The paper's shares are of blocks: with larger chunks, small files would be one device's.
+        let chunk_len = if is_dealt || how.variant == Variant::HybridRatio {
+            AesKey::BLOCK_LEN
+        } else {
+            CHUNK_LEN
+        };
+        let Sefps { engine, key, mode, .. } = *how;
+        Ok(Self { engine, key, mode, policy, is_dealt, chunk_len, direction })
     }
 
     /// The same on the caller's thread, for files that go side by side.
     pub fn alone(self) -> Self {
-        Self { policy: Policy::Serial, ..self }
+        Self { policy: Policy::Serial, is_dealt: false, ..self }
     }
 
     /// Works on the whole blocks that lie `offset` bytes into the container.
@@ -59,15 +70,18 @@ impl<'a> Crypt<'a> {
                 How::Ctr { iv }
             }
         };
-        let work = Work { key: self.key, how, chunk_len: CHUNK_LEN };
-        let started = Instant::now();
-        let job = Job {
-            cipher: work.cipher(),
-            chunk_len: CHUNK_LEN,
-            data: Data::InPlace { slots },
-            deadline: None,
+        let Self { chunk_len, .. } = *self;
+        let work = Work { key: self.key, how, chunk_len };
+        let policy = if self.is_dealt {
+            let share = slots.len().div_ceil(chunk_len).div_ceil(self.engine.threads().max(1));
+            Policy::Dealt { piece_chunks: share.max(1) }
+        } else {
+            self.policy
         };
-        let report = self.engine.run_by(self.policy, job).map_err(|error| match error {
+        let started = Instant::now();
+        let job =
+            Job { cipher: work.cipher(), chunk_len, data: Data::InPlace { slots }, deadline: None };
+        let report = self.engine.run_by(policy, job).map_err(|error| match error {
             wattlock_engine::Error::NoDevice { .. } => Error::NoDevice,
             other => Error::Engine(other),
         })?;
