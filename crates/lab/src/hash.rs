@@ -18,8 +18,9 @@ use wattlock_file::{Input, Shown};
 use wattlock_host::exit::{self, Ended, usage};
 
 use crate::args::{self, HashAlgorithm};
-use digest::{DIGEST_LEN, DigestAlgorithm, digests};
+use digest::DIGEST_LEN;
 
+pub use digest::{DigestAlgorithm, digests};
 pub use tree::TreeStream;
 
 /// `wattlock-lab hash`.

@@ -7,6 +7,7 @@ extern crate wattlock_host;
 mod args;
 mod bench;
 mod cipher;
+mod engines;
 mod hash;
 mod lock;
 mod outlet;

@@ -124,12 +124,9 @@ pub struct BenchFiles {
     pub meters: Meters,
     #[command(flatten)]
     pub devices: Devices,
-    /// Take a quick look: 64M, 3 rounds, 100 files; with --paper, its five smallest files
+    /// Take a quick look: 64M, 3 rounds, 100 files
     #[arg(long)]
     pub quick: bool,
-    /// Run only what a study measured, and compare with its printed numbers
-    #[arg(long, value_enum, value_name = "STUDY", conflicts_with_all = ["size", "files", "file_size"])]
-    pub paper: Option<FileStudy>,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
@@ -192,13 +189,6 @@ pub enum StreamAlgorithm {
     Lecpaes,
     /// The default of wattlock: AES-256-GCM; window occupancy sets the number of workers
     Paced,
-}
-
-/// A study of file protection whose numbers are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FileStudy {
-    /// SEFPS: 14 files of 5.61 KB to 598 MB, encrypted and decrypted on CPU and GPU
-    Sefps,
 }
 
 /// Benchmark HTTPS with nginx: OpenSSL's own ciphers against Wattlock's provider.

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
+use wattlock_host::flags::{Clocks, Devices, Meters};
+use wattlock_host::values::from_to;
 
 use crate::simulation::Experiment;
 
@@ -48,11 +50,29 @@ pub struct Measured {
 
 /// SEFPS: files under SHA3-256 and parallel AES, on CPU and GPU.
 ///
-/// Adds up the stages that the paper prints.
+/// Adds up the stages that the paper prints. Encrypts and decrypts files of the paper's 14 sizes by each
+/// of its algorithms, with its kind of kernels and with the best; without a GPU, its GPU algorithms run
+/// by OpenCL on the CPU if that is installed, and rows say so.
 #[derive(Debug, Args)]
 pub struct PaperSefps {
     #[command(flatten)]
     pub measured: Measured,
+    /// Run N rounds; at most 3 with --quick, which takes the five smallest files
+    #[arg(long, value_name = "N", default_value_t = Self::ROUNDS)]
+    #[arg(value_parser = from_to(1, u16::MAX))]
+    pub rounds: u16,
+    /// Put the files below DIR; in a memory file system, disk speed does not count
+    #[arg(long, default_value = "/dev/shm", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = from_to(1_usize, 256))]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    #[command(flatten)]
+    pub devices: Devices,
 }
 
 impl PaperSefps {

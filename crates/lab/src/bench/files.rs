@@ -22,7 +22,6 @@ use super::child::{self, Cost};
 use super::content::{random_file, same};
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::sefps_runs;
 use super::tools::{self, Keys, Tool};
 use crate::args;
 use crate::bench::publish;
@@ -31,9 +30,6 @@ use crate::wattlock;
 /// `wattlock-lab bench files`.
 pub fn run(args: &args::BenchFiles) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
-    if args.paper == Some(args::FileStudy::Sefps) {
-        return sefps_runs::run(args);
-    }
     if !args.devices.names.is_empty() {
         // Each run of wattlock would refuse them; the first comes late.
         Selection::from(&args.devices).engine(1)?;

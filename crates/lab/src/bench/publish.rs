@@ -52,7 +52,7 @@ pub fn publish(
 }
 
 /// The same as metrics.
-fn metrics(results: &Results) -> Metrics {
+pub fn metrics(results: &Results) -> Metrics {
     let mut metrics = Metrics::default();
     for row in &results.rows {
         let threads = row.threads.map_or_else(String::new, |threads| threads.to_string());

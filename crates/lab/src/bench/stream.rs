@@ -22,7 +22,6 @@ use wattlock_stream::{
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::sefps_runs::with_gpu;
 use super::stream_clocks::{Would, k20m};
 use super::stream_rounds::{Crew, Rounds};
 use super::stream_rows::{case, name, of_streams, tool};
@@ -31,6 +30,7 @@ use super::stream_text::text;
 use super::stream_users::{Check, How, LONGEST, Users};
 use crate::args::{self, StreamAlgorithm};
 use crate::bench::publish;
+use crate::engines::with_gpu;
 use crate::study::aes::Kernel;
 
 /// `wattlock-lab bench stream`.

@@ -2,31 +2,50 @@
 
 mod conclusions;
 mod container;
+mod contenders;
+mod efficiencies;
 mod equations;
 mod experiment;
 mod figures;
 mod front;
+mod future;
+mod future_runs;
+mod here;
 mod listings;
+mod measured;
+mod measuring;
 mod model;
 mod orders;
 mod printed;
 mod results;
 mod rows;
+mod runs;
 mod security;
 
 use wattlock_host::exit::Ended;
+use wattlock_host::metrics::Metrics;
 use wattlock_report::paper::{Constant, Model, Residual, Section};
 
+use super::live;
 use crate::args;
+use crate::bench::publish;
 use crate::outlet::Outlet;
+use measured::Measured;
 use model::{Affine, Stages, Start};
 use printed::{CASES, Case, SMALL, Stage, VARIANTS, decimal_bytes};
 use security::Victim;
 
 /// `wattlock-lab paper sefps`.
 pub fn run(args: &args::PaperSefps) -> Ended {
+    let prometheus = args.meters.prometheus.as_deref();
+    Metrics::can_write(prometheus)?;
     let outlet = Outlet::open(args.measured.json.as_deref())?;
-    let mut paper = super::live::compared("sefps", TITLE, sections()?, None);
+    let live = live::measured(&args.measured, runs::KIND, || measuring::measure(args))?;
+    let sections = sections(live.as_ref().map(Measured))?;
+    if let Some(live) = &live {
+        publish::metrics(live).write(prometheus)?;
+    }
+    let mut paper = live::compared("sefps", TITLE, sections, live);
     paper.models = models();
     super::publish(&paper, outlet)
 }
@@ -35,7 +54,7 @@ const TITLE: &str = "SEFPS: Fei, Li, Yang, Li, \u{201c}A secure and efficient fi
                      parallel AES\u{201d}, Parallel Computing 52, 2016";
 
 /// All places, in the paper's order.
-fn sections() -> anyhow::Result<Vec<Section>> {
+fn sections(measured: Option<Measured<'_>>) -> anyhow::Result<Vec<Section>> {
     let directory = tempfile::Builder::new().prefix("wattlock-paper-").tempdir()?;
     let victim = Victim::new(directory.path())?;
     let mut sections = front::sections();
@@ -45,7 +64,8 @@ fn sections() -> anyhow::Result<Vec<Section>> {
     sections.extend(experiment::sections());
     sections.extend(results::sections());
     sections.extend(orders::sections());
-    sections.extend([conclusions::section(), conclusions::future()]);
+    sections.extend(here::sections(measured));
+    sections.extend([conclusions::section(), conclusions::future(), future::section(measured)]);
     Ok(sections)
 }
 

@@ -83,25 +83,6 @@ fn results_are_compared_with_papers() {
 }
 
 #[test]
-fn every_algorithm_of_sefps_is_measured_or_skipped() {
-    let results = json(&["files", "--quick", "--paper", "sefps", "--rounds", "1"]);
-    assert_eq!(results["kind"], "sefps");
-    for row in results["rows"].as_array().unwrap() {
-        let case = row["case"].as_str().unwrap();
-        assert!(row["hash_ns"]["median"].as_u64().unwrap() > 0, "{case}");
-        assert!(row["cipher_ns"]["median"].as_u64().unwrap() > 0, "{case}");
-    }
-    let ran = |name: &str| results["rows"].to_string().contains(&format!(", {name}, 12.5 MB"));
-    let skipped = |name: &str| results["skipped"].to_string().contains(name);
-    // What ran on the CPU by OpenCL says so.
-    let by_opencl = results["settings"]["devices"].to_string().contains("opencl");
-    assert!(!by_opencl || results["skipped"].to_string().contains("by OpenCL") || skipped("GPU"));
-    for name in ["csp", "cpp", "gpp", "hpp", "csup", "cpup", "gpup", "hpup"] {
-        assert!(ran(name) || skipped(name), "{name} is neither measured nor skipped");
-    }
-}
-
-#[test]
 fn every_algorithm_of_a_stream_is_measured_or_skipped() {
     let results = json(&["stream", "--quick", "--users", "30", "--check-all"]);
     assert_eq!(results["kind"], "stream");

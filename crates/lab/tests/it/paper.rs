@@ -117,6 +117,63 @@ fn sefps_is_held_number_by_number() {
     }
 }
 
+/// Five files through all variants, with PoCL where it is installed; and the same again from the JSON.
+#[test]
+fn every_algorithm_of_sefps_is_measured_or_skipped() {
+    let place = Place::new();
+    let [file, again] = ["a.json", "b.json"].map(|name| place.path(name));
+    let (file, again) = (file.to_str().unwrap(), again.to_str().unwrap());
+    let ran = paper(&["sefps", "--quick", "--rounds", "1", "--json", file]);
+    assert_exit(&ran, 1);
+    let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert_eq!(missed(&document), SEFPS_MISSED);
+    let live = &document["live"];
+    assert_eq!(live["kind"], "sefps");
+    let measured = live["rows"].as_array().unwrap();
+    for row in measured.iter().filter(|row| row["case"].as_str().unwrap().contains("protect")) {
+        let case = row["case"].as_str().unwrap();
+        assert!(row["hash_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+        assert!(row["cipher_ns"]["median"].as_u64().unwrap() > 0, "{case}");
+    }
+    let ran = |case: &str, kernel: &str| {
+        let of_it =
+            |row: &&Value| row["case"] == case && row["kernel"].as_str().unwrap().contains(kernel);
+        measured.iter().any(|row| of_it(&row))
+    };
+    let skipped = |name: &str| live["skipped"].to_string().contains(name);
+    for name in ["csp", "cpp", "gpp", "hpp"] {
+        assert!(ran(&format!("protect, {name}, 12.5 MB"), "aes") || skipped(name), "{name}");
+    }
+    for name in ["csup", "cpup", "gpup", "hpup"] {
+        assert!(ran(&format!("unprotect, {name}, 12.5 MB"), "aes") || skipped(name), "{name}");
+    }
+    assert!(ran("protect, cpp, 5.61 KB", "aes-ttable-vartime"));
+    assert!(ran("hash, sha3-256", "") && ran("hash, parallelhash256", ""));
+    let study = "aes-one-block-opencl";
+    let by_study = ran("protect, gpp, 12.5 MB", study) && ran("unprotect, gpup, 5.61 KB", study);
+    assert!(by_study || skipped("GPU") || skipped(study), "{}", live["skipped"]);
+    if live["settings"]["is_gpu"] == false {
+        assert!(skipped("OpenCL on the CPU"), "rows of OpenCL on the CPU say so");
+        let splits = ["split by Eq. 1", "split by measured rates", "split as it comes"];
+        assert!(splits.iter().all(|split| ran(&format!("encrypt, {split}"), "aes")));
+        let shares = live["settings"]["hybrid_bytes"].as_object().unwrap();
+        assert_eq!(shares.len(), 10);
+        assert!(
+            shares.values().all(|both| both[0].as_u64() > Some(0) && both[1].as_u64() > Some(0))
+        );
+        let totals = rows(&document, "Figures 3 and 13, here");
+        let hybrid = totals.iter().find(|row| row["item"] == "HPP outperforms GPP").unwrap();
+        assert_eq!(hybrid["verdict"], "not-here", "{hybrid}");
+    }
+    let speeds = rows(&document, "Figures 3 and 13, here").iter();
+    let speeds = speeds.filter(|row| row["source"] == "live" && row["printed"].is_number());
+    assert!(speeds.clone().count() >= 10 && { speeds }.all(|row| row["verdict"] == "exempt"));
+    let ran = paper(&["sefps", "--measured", file, "--json", again]);
+    assert_exit(&ran, 1);
+    let again: Value = serde_json::from_slice(&std::fs::read(again).unwrap()).unwrap();
+    assert_eq!((&again["live"], &again["counts"]), (&document["live"], &document["counts"]));
+}
+
 #[test]
 fn a_report_draws_printed_numbers_hollow_and_modelled_ones_hatched() {
     let place = Place::new();
