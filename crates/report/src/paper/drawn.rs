@@ -139,10 +139,16 @@ fn bars(row: &Row) -> Vec<Bar> {
             let mark = Mark::Band { lo: 0.0, hi: value };
             (mark, format!("~{} {} ({MODEL})", three(value), row.unit))
         } else {
-            let mark = Mark::Bar(Look::Ours, Spread { lo: value, best: value, hi: value });
+            // What follows from other printed numbers is the paper's, too.
+            let look = if row.source == Source::Print { Look::Printed } else { Look::Ours };
+            let mark = Mark::Bar(look, Spread { lo: value, best: value, hi: value });
             (mark, format!("{} {}", three(value), row.unit))
         };
-        bars.push(Bar { label: format!("{}, {}", row.item, row.source.name()), value, mark });
+        let from = match row.source {
+            Source::Print => "from print",
+            source => source.name(),
+        };
+        bars.push(Bar { label: format!("{}, {from}", row.item), value, mark });
     }
     bars
 }
