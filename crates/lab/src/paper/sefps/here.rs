@@ -88,13 +88,18 @@ fn speeds(case: Case, measured: Measured<'_>, stage: Stage) -> Vec<Row> {
             rows.extend(speed.map(|ours| cell(case, stage, &file.name, column, ours)));
         }
         let average = measured.average(direction, stage, column);
-        rows.extend(average.map(|ours| cell(case, stage, AVERAGE, column, ours)));
+        rows.extend(average.map(|ours| Row {
+            item: measured.average_name(),
+            ..cell(case, stage, AVERAGE, column, ours)
+        }));
     }
     for column in best().into_iter().filter(|column| !papers().contains(column)) {
         let average = measured.average(direction, stage, column);
         let why = "our kernel: no number is printed for it";
-        let row =
-            |ours| without_print(AVERAGE, ours, "Gbit/s", why).column(&column.name(direction));
+        let row = |ours| {
+            without_print(&measured.average_name(), ours, "Gbit/s", why)
+                .column(&column.name(direction))
+        };
         rows.extend(average.map(row));
     }
     rows
@@ -265,9 +270,10 @@ fn hash(case: Case, measured: Option<Measured<'_>>) -> Vec<Row> {
     let [csp, ..] = papers();
     let average = |column| measured?.average(direction, Stage::Hash, column);
     let mut rows = Vec::new();
+    let name = measured.map(Measured::average_name).unwrap_or_default();
     let ours = average(csp);
     rows.extend(ours.map(|ours| {
-        let row = Row::number(AVERAGE, case.hash(), ours, "Gbit/s", Source::Live);
+        let row = Row::number(&name, case.hash(), ours, "Gbit/s", Source::Live);
         row.column(&csp.name(direction)).exempt(OTHER_MACHINE)
     }));
     rows.extend(slower_at_first(case, measured));
@@ -327,6 +333,7 @@ fn speedups(case: Case, measured: Option<Measured<'_>>, stage: Stage) -> Vec<Row
     let direction = case.direction;
     let [csp, cpp, gpp, _] = papers();
     let mut rows = Vec::new();
+    let name = measured.map(Measured::average_name).unwrap_or_default();
     let ratio = |stage, column, one| {
         Some(
             measured?.average(direction, stage, column)?
@@ -337,7 +344,7 @@ fn speedups(case: Case, measured: Option<Measured<'_>>, stage: Stage) -> Vec<Row
         let one = if [cpp, gpp].contains(&column) { csp } else { best()[0] };
         let Some(ours) = ratio(stage, column, one) else { continue };
         let row =
-            Row::number(AVERAGE, case.speedup(stage, column.variant), ours, "times", Source::Live);
+            Row::number(&name, case.speedup(stage, column.variant), ours, "times", Source::Live);
         rows.push(row.column(&column.name(direction)).exempt(OTHER_MACHINE));
     }
     let threads = measured.and_then(|measured| measured.number("threads"));

@@ -4,7 +4,7 @@ use wattlock_engine::Direction;
 use wattlock_report::results::{Results, Row};
 
 use super::contenders::{IS_GPU, ONE_BLOCK};
-use super::printed::{Stage, files};
+use super::printed::{AVERAGE, Stage, files};
 use super::runs::{SHARES, case};
 use crate::sefps::format::Variant;
 use crate::study::aes::Kernel;
@@ -103,6 +103,17 @@ impl<'a> Measured<'a> {
     pub fn average(self, direction: Direction, stage: Stage, column: Column) -> Option<f64> {
         let speeds = self.large(direction, stage, column);
         (!speeds.is_empty()).then(|| speeds.iter().sum::<f64>() / speeds.len() as f64)
+    }
+
+    /// What that mean is called: a quick look has fewer files.
+    pub fn average_name(self) -> String {
+        let large = files().into_iter().filter(|file| file.bytes > 4 << 20);
+        let is_there =
+            |name: &str| self.0.rows.iter().any(|row| row.case.ends_with(&format!(", {name}")));
+        match large.filter(|file| is_there(&file.name)).count() {
+            10 => AVERAGE.to_owned(),
+            count => format!("mean from 12.5 MB on ({count} of 10 files)"),
+        }
     }
 
     /// Files whose shares of the hybrid variant were noted, and how many of them gave both devices
