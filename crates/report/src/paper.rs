@@ -282,6 +282,15 @@ impl Row {
         Self::empty(item, source, rule)
     }
 
+    /// A number of ours for what the paper draws or says without a number.
+    pub fn unprinted(item: &str, ours: f64, unit: &str, source: Source) -> Self {
+        Self {
+            ours: Some(Amount::Number(ours)),
+            unit: unit.to_owned(),
+            ..Self::empty(item, source, Rule::Value)
+        }
+    }
+
     fn empty(item: &str, source: Source, rule: Rule) -> Self {
         Self {
             item: item.to_owned(),

@@ -127,19 +127,18 @@ fn model(model: &Model) -> String {
 }
 
 impl Row {
-    /// Whether it fits into a table of numbers: the printed one, or ours in a column without print.
+    /// Whether it fits into a table of numbers: what is printed is one, or nothing is and ours is one.
     pub(crate) fn is_of_numbers(&self) -> bool {
-        match &self.printed {
-            Some(printed) => printed.number().is_some(),
-            None => {
-                self.ours.as_ref().is_some_and(|ours| ours.number().is_some())
-                    && !self.column.is_empty()
-            }
-        }
+        let is_number = |amount: &Option<Amount>| matches!(amount, Some(Amount::Number(_)));
+        is_number(&self.printed) || self.printed.is_none() && is_number(&self.ours)
     }
 
     /// As many as the paper prints, and what three digits of ours need.
     fn decimals(&self) -> usize {
+        let numbers = [&self.printed, &self.ours].map(|amount| amount.as_ref()?.number());
+        if self.source == Source::Exact && numbers.iter().flatten().all(|n| n.fract() == 0.0) {
+            return 0; // Counts.
+        }
         let printed = self.printed.as_ref().and_then(Amount::number).unwrap_or(0.0).to_string();
         let printed = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let ours = self.ours.as_ref().and_then(Amount::number).map_or_else(String::new, three);
