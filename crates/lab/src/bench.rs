@@ -19,7 +19,6 @@ mod printed;
 pub mod publish;
 mod rates;
 mod stream_clocks;
-mod stream_ring;
 mod stream_rounds;
 mod stream_rows;
 mod stream_saturation;

@@ -22,12 +22,12 @@
 //!   flight has to count, and does here; [`Algorithm::LecpaesLiteral`] is the other reading.
 //! - **Clocks** are set before each batch, whether they change or not (Algorithm 1, line 8), and the
 //!   batch waits for it.
-//! - **CP** deals whole users to its threads, and waits for the most loaded; 16 threads fit, although
-//!   the paper derives 32 from as many hyper-threads.
+//! - **CP** deals whole users to its threads, and waits for the most loaded. The paper starts 32
+//!   threads, two on each of 16 cores; here a core with its two threads is one of 16 lanes.
 //!
 //! Why LECPAES saves 30 % at 3000 µs is not said either: Eq. 10 to 13 speak of dynamic power, which is
-//! less than a twentieth of what GP draws there. It is the memory's clock, which falls together with
-//! the lowest core clock and takes 24 W off the floor.
+//! less than a twentieth of what GP draws there. What falls is the power at rest, by 24 W with the
+//! pair of clocks 324/324 MHz. Print cannot say which of the two clocks does it.
 //!
 //! # Policies on other streams
 //!

@@ -161,9 +161,18 @@ impl Experiment {
     }
 
     fn run_with(&self, messages: &[u64], algorithm: Algorithm, latency_us: u64) -> Option<Outcome> {
-        let machine = algorithm.machine(self.window);
-        let producer = platform::producer(latency_us * 1000, &machine);
-        run::run(messages, producer, self.window, &machine)
+        self.through(messages, &algorithm.machine(self.window), latency_us)
+    }
+
+    /// A run on a machine that belongs to no algorithm. `None` if the window does not hold the
+    /// longest message.
+    pub fn on(&self, machine: &Machine, latency_us: u64) -> Option<Outcome> {
+        self.through(&self.messages(), machine, latency_us)
+    }
+
+    fn through(&self, messages: &[u64], machine: &Machine, latency_us: u64) -> Option<Outcome> {
+        let producer = platform::producer(latency_us * 1000, machine);
+        run::run(messages, producer, self.window, machine)
     }
 }
 

@@ -25,10 +25,10 @@ const LAUNCH_NS: u64 = 30_000;
 const CLOCK_CALL_NS: u64 = 1_000_000;
 
 /// Core and memory clock in MHz: Table 1.
-const CLOCKS: [(u32, u32); 6] =
+pub const CLOCKS: [(u32, u32); 6] =
     [(324, 324), (614, 2600), (640, 2600), (666, 2600), (705, 2600), (758, 2600)];
 /// The second highest is the default.
-const DEFAULT_CLOCK: usize = 4;
+pub const DEFAULT_CLOCK: usize = 4;
 /// Rate at the default clock.
 const DEFAULT_RATE: f64 = 312.0 * MIB;
 /// What part of the rate follows the core clock; the rest follows transfers and memory.
@@ -53,9 +53,15 @@ pub fn serial() -> Machine {
     cpus("1 thread", 1, 5.55 * MIB, 53.9, 0.0)
 }
 
-/// All cores of the CPUs, each with whole messages.
+/// All cores of the CPUs, each with whole messages. The paper starts 32 threads, two on each of its 16
+/// cores; threads t and t + 16 on one core are what is a lane here.
 pub fn parallel() -> Machine {
-    cpus("16 threads", 16, 88.6e6, 47.2, 0.394 / MIB)
+    parallel_of(16, 88.6e6)
+}
+
+/// The same with as many lanes, which do `rate` bytes a second together.
+pub fn parallel_of(lanes: usize, rate: f64) -> Machine {
+    cpus(&format!("{lanes} lanes"), lanes, rate, 47.2, 0.394 / MIB)
 }
 
 /// The GPU under a velocity policy, whose clocks are set as `calls` says.
@@ -116,10 +122,10 @@ pub fn constants() -> [(&'static str, f64, &'static str, &'static str); 17] {
         ("CS: rate", cs.rate / MIB, "MiB/s", "Figure 9, CS"),
         ("CS: power", cs.floor, "W", "Figure 8, CS"),
         (
-            "CP: threads",
+            "CP: cores, with two of the paper's 32 threads on each",
             parallel.lanes as f64,
             "",
-            "Table 7 at 100 and 500 µs; the paper starts 32",
+            "printed; Table 7 at 100 and 500 µs",
         ),
         ("CP: rate of all threads", cp.rate / MIB, "MiB/s", "Figure 9, CP; Table 7"),
         ("CP: power at rest", cp.floor, "W", "Figure 8, CP"),

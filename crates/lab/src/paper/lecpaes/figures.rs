@@ -1,22 +1,14 @@
 //! Figures 8 and 9 and Tables 3 to 8 of the paper: which numbers are held, how closely, and which
 //! are not and why.
 
-use wattlock_report::paper::{Row, Rule, Section, Source, Verdict};
+use wattlock_report::paper::{Row, Rule, Section, Source};
 
+use super::numbers::{FIGURE_8, FIGURE_9, Numbers, TABLE_3, Unit};
+use super::printed::{MORE_THAN_ARRIVES, TABLE_4, TABLE_5, TABLE_6, TABLE_7, TABLE_8, TRANSPOSED};
+use super::quotes::quote;
 use crate::paper::table::Table;
-use crate::simulation::platform::{MIB, k20m};
 use crate::simulation::{Algorithm, Experiment, Run};
 
-const FIGURE_8: Table = Table(include_str!("../../../papers/lecpaes_figure8_energy_J.csv"));
-const FIGURE_9: Table = Table(include_str!("../../../papers/lecpaes_figure9_throughput_MBps.csv"));
-const QUOTES: &str = include_str!("../../../papers/lecpaes_quotes_figures8_9.csv");
-const TABLE_3: Table =
-    Table(include_str!("../../../papers/lecpaes_table3_retransmission_rate.csv"));
-const TABLE_4: Table = Table(include_str!("../../../papers/lecpaes_table4_saving_lecpaes.csv"));
-const TABLE_5: Table = Table(include_str!("../../../papers/lecpaes_table5_saving_gp_cp.csv"));
-const TABLE_6: Table = Table(include_str!("../../../papers/lecpaes_table6_lecpaes_minus_gp.csv"));
-const TABLE_7: Table = Table(include_str!("../../../papers/lecpaes_table7_lecpaes_minus_cp.csv"));
-const TABLE_8: Table = Table(include_str!("../../../papers/lecpaes_table8_lecpaes_minus_cs.csv"));
 /// Each algorithm's own rate: LECPAES' of Table 3, less the differences of Tables 6 to 8.
 const RATES: Table =
     Table(include_str!("../../../papers/lecpaes_retransmissions_from_tables6_8.csv"));
@@ -24,9 +16,6 @@ const RATES: Table =
 /// The mean of the relative errors of Figure 8 is held to this.
 const FIGURE_8_MEAN: f64 = 0.015;
 
-const TRANSPOSED: &str = "its digits are transposed: Tables 4 and 7 both give 1295.91 J";
-const MORE_THAN_ARRIVES: &str =
-    "12,000 messages that are 3000 µs apart or more arrive at 30.11 MiB/s or less";
 const AGAINST_FIGURE_9: &str = "a producer that waits 2 x latency after each of these retransmissions would need \
                                 longer than Figure 9 allows";
 const OTHER_RUN: &str = "Table 3 is of another run than Tables 6 to 8; the rates that follow from those are held \
@@ -40,7 +29,7 @@ pub enum Seed {
     Default,
     /// Another, whose order of messages may suit less: Figure 8 may be off by 6 % rather than by
     /// 5 %, and CP's own rate below 1000 µs by 7.5 % rather than by 5 %. There the window splits
-    /// into two batches that take turns, and how their users divide among 16 threads differs from
+    /// into two batches that take turns, and how their users divide among 16 cores differs from
     /// seed to seed.
     Other,
 }
@@ -58,37 +47,9 @@ pub struct Simulated<'a> {
     pub seed: Seed,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unit {
-    Joules,
-    Mib,
-    Retransmissions,
-    Saving,
-}
-
-impl Unit {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Joules => "J",
-            Self::Mib => "MiB/s",
-            Self::Retransmissions => "for each message",
-            Self::Saving => "share",
-        }
-    }
-}
-
 impl Simulated<'_> {
-    fn find(&self, algorithm: Algorithm, latency_us: u64) -> Option<&Run> {
-        self.runs.iter().find(|run| run.algorithm == algorithm && run.latency_us == latency_us)
-    }
-
     fn of(&self, algorithm: Algorithm, latency_us: u64, unit: Unit) -> f64 {
-        let run = self.find(algorithm, latency_us);
-        run.map_or(f64::NAN, |Run { outcome, .. }| match unit {
-            Unit::Joules | Unit::Saving => outcome.model_joules,
-            Unit::Mib => outcome.rate() / MIB,
-            Unit::Retransmissions => outcome.retransmission_rate(),
-        })
+        Numbers::simulated(self.runs).of(algorithm, latency_us, unit)
     }
 }
 
@@ -194,11 +155,6 @@ pub fn sections(simulated: &Simulated<'_>) -> Vec<Section> {
             }));
             rows
         }),
-        Section::new(
-            "Section 3.5",
-            "what saves the energy",
-            saving(simulated).into_iter().collect(),
-        ),
     ]
 }
 
@@ -235,8 +191,7 @@ fn figure_8(simulated: &Simulated<'_>) -> Vec<Row> {
         Source::Model,
     );
     let all = all.bound(&format!("{} % at most", 100.0 * FIGURE_8_MEAN));
-    let quoted = |line: &str| line.strip_prefix("energy_J,CP,100,")?.parse().ok();
-    rows.extend(QUOTES.lines().find_map(quoted).map(|printed| {
+    rows.extend(quote("energy_J", Algorithm::Cp, "100").map(|printed| {
         let ours = simulated.of(Algorithm::Cp, 100, Unit::Joules);
         Row::number("100 µs", printed, ours, "J", Source::Model)
             .column("CP in the text")
@@ -347,28 +302,10 @@ fn own_rate(
     table(simulated.seed, RATES, &[Column { csv, name, unit, simulated: Box::new(rate), held }])
 }
 
-/// Where the saving at the longest latency comes from, which the paper does not say.
-fn saving(simulated: &Simulated<'_>) -> Option<Row> {
-    let at = |algorithm| Some(&simulated.find(algorithm, 3000)?.outcome);
-    let (gp, lecpaes) = (at(Algorithm::Gp)?, at(Algorithm::Lecpaes)?);
-    let (ladder, default) = (k20m(), gp.rung_ns.iter().position(|ns| *ns > 0)?);
-    let fall = ladder.rungs()[default].floor - ladder.rungs()[0].floor;
-    let saved = gp.model_joules - lecpaes.model_joules;
-    let by_floor = fall * lecpaes.rung_ns[0] as f64 * 1e-9;
-    let ours = format!(
-        "at 3000 µs LECPAES saves {saved:.0} J of GP's {:.0} J, by the model; {by_floor:.0} J of them because the \
-         memory's low clock takes {fall:.1} W off the floor",
-        gp.model_joules
-    );
-    let row = Row::claim(Rule::Value, "dynamic power saves the energy", &ours, true, Source::Model);
-    Some(
-        Row { verdict: Verdict::Exempt, ..row }
-            .note("false in print: static power falls, not dynamic power"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use wattlock_report::paper::Verdict;
+
     use super::*;
 
     fn sections_of(seed: u64, held: Seed) -> Vec<Section> {

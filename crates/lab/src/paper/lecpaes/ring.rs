@@ -1,6 +1,7 @@
 //! The arithmetic of the paper's sliding window: how full a ring of bytes is, and whether there is
-//! room for a message. Messages have buffers of their own, so that their addresses (Eq. 5) are not
-//! needed.
+//! room for a message, and where it would lie. Messages here have buffers of their own.
+
+use std::ops::RangeInclusive;
 
 /// Head and tail of a ring, as Section 3.3 of LECPAES has them.
 ///
@@ -21,6 +22,9 @@ pub struct Ring {
 }
 
 impl Ring {
+    /// The window of the paper's examples: addresses 20 to 29, of which 23 to 25 are buffered.
+    pub const PAPER: Self = Self { base: 20, size: 10, head: 23, tail: 26 };
+
     /// An empty ring of `size` bytes from address `base` on.
     pub fn new(base: u64, size: u64) -> Self {
         Self { base, size, head: base, tail: base }
@@ -47,6 +51,17 @@ impl Ring {
     /// Whether a message of `len` bytes can flow in, `isF` (Eq. 4).
     pub fn fits(&self, len: u64) -> bool {
         self.available() >= len
+    }
+
+    /// The addresses of a message of `len` bytes that flows in, `s` (Eq. 5): from where to where, in
+    /// one part or in two. None if it does not fit.
+    pub fn parts(&self, len: u64) -> Option<Vec<RangeInclusive<u64>>> {
+        let (end, fits) = (self.end(), self.fits(len) && len > 0);
+        let last = self.tail + len.max(1) - 1;
+        fits.then(|| match last < end {
+            true => vec![self.tail..=last],
+            false => vec![self.tail..=end - 1, self.base..=last - self.size],
+        })
     }
 
     /// Lets a message of `len` bytes flow in, and moves the tail (Eq. 6). False if it does not fit.
@@ -83,8 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// The window of the paper's examples: addresses 20 to 29, of which 23 to 25 are buffered.
-    const PAPER: Ring = Ring { base: 20, size: 10, head: 23, tail: 26 };
+    const PAPER: Ring = Ring::PAPER;
 
     #[test]
     fn a_message_that_goes_beyond_the_end_is_put_in_two_parts() {
@@ -136,7 +150,12 @@ mod tests {
             for (comes, len) in steps {
                 // One byte is left free, without which Eq. 2 would say 0.
                 if comes && came - went + len < size {
+                    let parts = ring.parts(len).unwrap_or_default();
+                    let bytes: u64 = parts.iter().map(|part| part.end() + 1 - part.start()).sum();
+                    prop_assert_eq!(bytes, len);
                     prop_assert!(ring.put(len));
+                    let tail = parts.last().map_or(ring.tail, |part| part.end() + 1);
+                    prop_assert_eq!(ring.tail, if tail == base + size { base } else { tail });
                     came += len;
                 } else if !comes && ring.take(len) {
                     went += len;

@@ -1,0 +1,410 @@
+//! Section 3.5 of the paper: what saves the energy, Eq. 10 to 13, and Figure 6. Most of it is false
+//! of the paper's own joules, which [`fits`](super::fits) shows.
+
+use wattlock_report::paper::{Row, Rule, Section, Source};
+
+use super::claim::{Claim, among, at_each, count, fact, series, told};
+use super::fits::{Fit, Law, Line};
+use super::numbers::{Numbers, TOTAL_MIB, Unit};
+use crate::simulation::platform::{CLOCKS, DEFAULT_CLOCK, MIB, k20m};
+use crate::simulation::{Algorithm, Experiment, Run};
+
+/// Section 3.5, Equations 10 to 13, and Figure 6.
+pub fn sections(numbers: &[&Numbers<'_>], runs: &[Run], fits: &[Fit]) -> Vec<Section> {
+    let printed = Numbers::printed();
+    vec![
+        Section::new("Section 3.5", "what saves the energy", text(numbers, &printed)),
+        Section::new("Equations 10 to 13", "dynamic power, fitted to the printed joules", {
+            let mut rows = equations();
+            rows.extend(fits.iter().map(|fit| fitted(fit, &printed)));
+            rows
+        }),
+        Section::new("Figure 6", "static and dynamic joules (ours modelled)", figure_6(runs)),
+    ]
+}
+
+/// Joules over seconds of that algorithm's runs at these latencies.
+fn over_time(printed: &Numbers<'_>, who: Algorithm, latencies_us: &[u64]) -> Line {
+    let point = |us: &u64| (printed.seconds(who, *us), printed.of(who, *us, Unit::Joules));
+    Line::through(&latencies_us.iter().map(point).collect::<Vec<_>>())
+}
+
+/// GP's throughput at 3000 µs is exempt.
+const GP_US: [u64; 6] = [100, 500, 1000, 1500, 2000, 2500];
+/// Where LECPAES stays at 324/324 MHz.
+const LOW_US: [u64; 5] = [1000, 1500, 2000, 2500, 3000];
+
+fn text(numbers: &[&Numbers<'_>], printed: &Numbers<'_>) -> Vec<Row> {
+    let (gp, low) = (
+        over_time(printed, Algorithm::Gp, &GP_US),
+        over_time(printed, Algorithm::Lecpaes, &LOW_US),
+    );
+    let mut rows = vec![
+        at_rest(&gp, &low),
+        count(
+            "the default is the second highest pair: core clock",
+            705.0,
+            CLOCKS[DEFAULT_CLOCK].0.into(),
+            "MHz",
+        ),
+    ];
+    rows.extend(LOWER_IS_LESS.rows(numbers));
+    rows.extend(DEFAULT_IS_MORE.rows(numbers));
+    rows.extend([
+        by_dynamic_power(printed, &gp),
+        watts(printed),
+        bytes(&gp, &low),
+        fastest(printed),
+    ]);
+    rows
+}
+
+/// Static power by the lines through joules over time.
+fn at_rest(gp: &Line, low: &Line) -> Row {
+    let ours = format!(
+        "joules over time: GP {:.1} ± {:.1} W, LECPAES at 324/324 {:.2} ± {:.2} W \
+(largest residual {:.1} J)",
+        gp.slope, gp.slope_error, low.slope, low.slope_error, low.largest
+    );
+    let holds = (low.slope / gp.slope - 1.0).abs() <= 0.05;
+    Row::claim(
+        Rule::Value,
+        "static power does not depend on the clock",
+        &ours,
+        holds,
+        Source::Print,
+    )
+    .printed("Ps is not impacted by the frequency")
+    .bound("the same within 5 %")
+    .exempt(
+        "false in print: it falls by 23 W, a third, with the pair 324/324; print \
+cannot say which of the two clocks does it",
+    )
+}
+
+const LOWER_IS_LESS: Claim = Claim::new(
+    Rule::Sign,
+    "a lower clock takes less energy",
+    "scaling down the frequency will cause low energy consumption",
+    |numbers| {
+        let slow = &Experiment::LATENCIES_US[1..];
+        among(slow, |us| {
+            numbers.of(Algorithm::Lecpaes, us, Unit::Joules)
+                < numbers.of(Algorithm::Gp, us, Unit::Joules)
+        })
+    },
+)
+.bound("from 500 µs on")
+.note("the sign is right; the reason, Eq. 13, is not: see below");
+
+const DEFAULT_IS_MORE: Claim = Claim::new(
+    Rule::Sign,
+    "the default clock takes more energy than scaling",
+    "the non-scaling frequency will consume more energy",
+    |numbers| {
+        at_each(|us| {
+            numbers.of(Algorithm::Gp, us, Unit::Joules)
+                > numbers.of(Algorithm::Lecpaes, us, Unit::Joules)
+        })
+    },
+)
+.bound("at 7 of 7 latencies")
+.exempt("false in print at 100 µs, where scaling costs 14.65 J more");
+
+/// Dynamic power of the bytes bounds what a lower clock can save.
+fn by_dynamic_power(printed: &Numbers<'_>, gp: &Line) -> Row {
+    let most = gp.without_one.1;
+    let savings = printed.less(Algorithm::Gp, Algorithm::Lecpaes, Unit::Joules);
+    let beyond = savings.iter().filter(|saved| **saved > most).count();
+    let ours = format!(
+        "all bytes cost {:.0} J ({:.0} to {most:.0}) at 705 MHz, by GP's joules over \
+time; saved are {} J",
+        gp.intercept,
+        gp.without_one.0,
+        series(&savings, 0)
+    );
+    Row::claim(Rule::Value, "dynamic power saves the energy", &ours, beyond == 0, Source::Print)
+        .printed("Pd is proportional to γ power of f")
+        .bound("no more is saved than the bytes cost")
+        .exempt(&format!(
+            "false in print at {beyond} of 7 latencies: encrypting at no cost would save \
+less"
+        ))
+}
+
+/// What is saved in a second is the same at any load.
+fn watts(printed: &Numbers<'_>) -> Row {
+    let saved = |us: u64| {
+        let joules = |who| printed.of(who, us, Unit::Joules);
+        (joules(Algorithm::Gp) - joules(Algorithm::Lecpaes))
+            / printed.seconds(Algorithm::Lecpaes, us)
+    };
+    let watts = LOW_US.map(saved);
+    let rates = LOW_US.map(|us| printed.of(Algorithm::Lecpaes, us, Unit::Mib));
+    let ours = format!("{} W from 1000 µs on, at {} MiB/s", series(&watts, 1), series(&rates, 1));
+    Row::claim(Rule::Shape, "what is saved follows the work", &ours, false, Source::Print)
+        .printed("energy can be saved … corresponding to the velocity")
+        .bound("watts fall with throughput")
+        .exempt(
+            "false in print: they stay while throughput falls to a third; it is power at \
+rest",
+        )
+}
+
+/// Eq. 13 says what a byte's joules fall to.
+fn bytes(gp: &Line, low: &Line) -> Row {
+    let ours = format!(
+        "all bytes cost {:.1} ± {:.1} J at 324 MHz and {:.1} ± {:.1} J at 705: {:.2} \
+of it",
+        low.intercept,
+        low.intercept_error,
+        gp.intercept,
+        gp.intercept_error,
+        low.intercept / gp.intercept
+    );
+    let allowed = (324.0_f64 / 705.0).powi(2);
+    Row::claim(
+        Rule::Value,
+        "a byte's joules fall as f^(γ-1)",
+        &ours,
+        low.intercept / gp.intercept <= 0.22,
+        Source::Print,
+    )
+    .printed("γ = (α+1)/(α-1), 3 or more")
+    .bound(&format!("to {allowed:.3} or less"))
+    .exempt("false in print; it implies γ below 1.4, and α above 6")
+}
+
+/// What Eq. 13 would have the highest clock cost at 100 µs.
+fn fastest(printed: &Numbers<'_>) -> Row {
+    let joules = |who| printed.of(who, 100, Unit::Joules);
+    let [gp, lecpaes] = [Algorithm::Gp, Algorithm::Lecpaes].map(|who| printed.seconds(who, 100));
+    let up: f64 = 758.0 / 705.0;
+    let (floor, low_floor) = (k20m().rungs()[DEFAULT_CLOCK].floor, k20m().rungs()[0].floor);
+    // If the watts at rest were the core clock's by f^3.
+    let switching = (floor - low_floor) / (1.0 - (324.0_f64 / 705.0).powi(3));
+    let all_bytes = k20m().rungs()[0].joules_per_byte * MIB * TOTAL_MIB;
+    let parts = [
+        floor * (lecpaes - gp),
+        switching * (up.powi(3) - 1.0) * lecpaes,
+        (up.powi(2) - 1.0) * all_bytes,
+    ];
+    let sum: f64 = parts.iter().sum();
+    let cost = joules(Algorithm::Lecpaes) - joules(Algorithm::Gp);
+    let ours = format!(
+        "with γ = 3: {:.1} J for the longer time, {:.1} J at rest, {:.1} J for bytes: \
+{sum:.1} J; printed {cost:.2} J",
+        parts[0], parts[1], parts[2]
+    );
+    Row::claim(
+        Rule::Value,
+        "758 MHz costs what Eq. 13 says",
+        &ours,
+        (sum / cost - 1.0).abs() <= 0.25,
+        Source::Print,
+    )
+    .printed("Pd = A C k f^γ")
+    .bound("within 25 %")
+    .exempt(
+        "false in print: a third of it; so the 24 W at rest are not the core clock's \
+cube",
+    )
+}
+
+fn equations() -> Vec<Row> {
+    vec![
+        told("Eq. 10: Pd = A C V² f", "Pd = ACV²f", "a definition"),
+        told(
+            "Eq. 11: f = K (V - VT)^α / V",
+            "1 to 2 for α",
+            "a definition; α = 1 divides by 0 in Eq. 13",
+        ),
+        told(
+            "Eq. 12: VT may be left out",
+            "very small compared to V",
+            &format!(
+                "at α 1.5, from 1.0 V to 0.8 V the clock falls to {:.3}, with VT 0.3 V to {:.3}",
+                clock(0.8, 0.0) / clock(1.0, 0.0),
+                clock(0.8, 0.3) / clock(1.0, 0.3)
+            ),
+        ),
+        follows(),
+        gammas(),
+    ]
+}
+
+/// Eq. 11 with K 1 and α 1.5.
+fn clock(volts: f64, threshold: f64) -> f64 {
+    (volts - threshold).powf(1.5) / volts
+}
+
+/// Eq. 13 from Eq. 10 and 12 at one point.
+fn follows() -> Row {
+    let (k, alpha, volts) = (1.7_f64, 1.6_f64, 0.9_f64);
+    let f = k * volts.powf(alpha - 1.0);
+    let power = volts * volts * f;
+    let by_13 = k.powf(2.0 / (1.0 - alpha)) * f.powf((alpha + 1.0) / (alpha - 1.0));
+    let ours = format!("{power:.4} by Eq. 10 and 12, {by_13:.4} by Eq. 13 with k = K^(2/(1-α))");
+    fact(
+        "Eq. 13 follows from Eq. 10 and 12",
+        "can be yielded from Eqs. (10) and (12)",
+        &ours,
+        (power - by_13).abs() < 1e-9,
+    )
+}
+
+fn gammas() -> Row {
+    let gamma = |alpha: f64| (alpha + 1.0) / (alpha - 1.0);
+    let all = [2.0, 1.8, 1.5, 1.2, 1.1].map(gamma);
+    let ours = format!("γ {} for α 2, 1.8, 1.5, 1.2, 1.1", series(&all, 1));
+    fact(
+        "Eq. 13: γ = (α+1)/(α-1)",
+        "α from 1 to 2",
+        &ours,
+        all.iter().all(|gamma| *gamma >= 3.0 - 1e-9),
+    )
+    .bound("3 or more")
+    .note(
+        "what it allows of power at 705 MHz: (324/705)^3 = 0.097, (614/705)^3 = 0.661, \
+(758/705)^3 = 1.243",
+    )
+}
+
+/// Whether a reading of Eq. 13 gives the printed joules as closely as Figure 8 is held.
+fn fitted(fit: &Fit, printed: &Numbers<'_>) -> Row {
+    let residual = fit.residual();
+    let ours = format!(
+        "{:.1} % at most, {:.2} % in the mean of 14 joules; saved {} J, printed {} J",
+        100.0 * residual.largest,
+        100.0 * residual.mean,
+        series(&fit.savings(printed), 0),
+        series(&printed.less(Algorithm::Gp, Algorithm::Lecpaes, Unit::Joules), 0)
+    );
+    let holds = residual.largest <= 0.05 && residual.mean <= 0.015;
+    let (item, claimed, why) = match fit.law {
+        Law::Always => (
+            "Eq. 13 all the time gives the joules",
+            "Figure 6",
+            "false in print: outside both bounds",
+        ),
+        Law::Encrypting => (
+            "Eq. 13 while it encrypts gives the joules",
+            "Section 3.5",
+            "false in print: the saving would be the same from 1000 µs on, as the bytes are",
+        ),
+        Law::Both => (
+            "both together give the joules",
+            "Section 3.5",
+            "outside in the mean, and γ lies at its bound of 3",
+        ),
+        Law::BothFree => (
+            "both together, with any γ",
+            "not in the paper: Eq. 13 has γ ≥ 3",
+            "near only with γ = 1, which Eq. 13 does not allow: a power that follows the \
+clock, and bytes that cost the same at any",
+        ),
+        Law::Rest => (
+            "power at rest of the pair, and the same joules for a byte at any clock",
+            "not in the paper",
+            "",
+        ),
+    };
+    let row = Row::claim(Rule::Value, item, &ours, holds, Source::Print)
+        .printed(claimed)
+        .bound("5 %, 1.5 % in the mean, as Figure 8");
+    if why.is_empty() { row } else { row.exempt(why) }
+}
+
+/// Static and dynamic joules of a run of the model.
+fn parts(runs: &[Run], who: Algorithm, us: u64) -> [f64; 2] {
+    let ladder = k20m();
+    let run = runs.iter().find(|run| run.algorithm == who && run.latency_us == us);
+    run.map_or([f64::NAN; 2], |Run { outcome, .. }| {
+        let rungs = outcome.rung_ns.iter().zip(ladder.rungs());
+        let fixed: f64 = rungs.map(|(ns, rung)| *ns as f64 * 1e-9 * rung.floor).sum();
+        [fixed, outcome.model_joules - fixed]
+    })
+}
+
+fn figure_6(runs: &[Run]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for us in Experiment::LATENCIES_US {
+        for who in [Algorithm::Gp, Algorithm::Lecpaes] {
+            for (name, joules) in ["static", "dynamic"].into_iter().zip(parts(runs, who, us)) {
+                let row = Row::unprinted(&format!("{who}, {name}"), joules, "J", Source::Model);
+                rows.push(row.column(&format!("{us} µs")).exempt("the figure has no numbers"));
+            }
+        }
+    }
+    let at = |who| parts(runs, who, 3000);
+    let ([gp_static, gp_dynamic], [l_static, l_dynamic]) =
+        (at(Algorithm::Gp), at(Algorithm::Lecpaes));
+    rows.push(
+        Row::claim(
+            Rule::Value,
+            "static energy is the same at a fixed and at scaled clocks",
+            &format!("at 3000 µs GP {gp_static:.1} J, LECPAES {l_static:.1} J"),
+            (l_static / gp_static - 1.0).abs() <= 0.05,
+            Source::Model,
+        )
+        .printed("the same in the two solutions")
+        .bound("within 5 %")
+        .exempt("false: it is what falls"),
+    );
+    let saved = (gp_static + gp_dynamic) - (l_static + l_dynamic);
+    let dynamic = (10.0 * (gp_dynamic - l_dynamic)).round() / 10.0 + 0.0;
+    rows.push(
+        Row::claim(
+            Rule::Value,
+            "what is saved is dynamic energy",
+            &format!(
+                "at 3000 µs {saved:.1} J are saved, {:.1} J of them static, {:.1} J dynamic",
+                gp_static - l_static,
+                dynamic
+            ),
+            false,
+            Source::Model,
+        )
+        .printed("the yellow crossover grid")
+        .bound("all of it")
+        .exempt("false: power at rest falls with the pair 324/324"),
+    );
+    rows.push(levels(runs));
+    rows.push(told(
+        "outflow is shaped to a fixed velocity",
+        "shaped to a fixed velocity",
+        "batches go as fast as the clock allows",
+    ));
+    rows
+}
+
+/// Which pairs LECPAES uses, as shares of its time.
+fn levels(runs: &[Run]) -> Row {
+    let shares = |us: u64| {
+        let run =
+            runs.iter().find(|run| run.algorithm == Algorithm::Lecpaes && run.latency_us == us);
+        let ns = run.map_or(&[][..], |run| &run.outcome.rung_ns);
+        let all: u64 = ns.iter().sum();
+        let used = ns.iter().zip(CLOCKS).filter(|(ns, _)| **ns * 20 > all);
+        let shown: Vec<String> = used
+            .map(|(ns, (core, _))| format!("{core} MHz {:.0} %", 100.0 * *ns as f64 / all as f64))
+            .collect();
+        shown.join(", ")
+    };
+    let ours = format!(
+        "100 µs: {}; 500 µs: {}; 1000 µs: {}; 3000 µs: {}",
+        shares(100),
+        shares(500),
+        shares(1000),
+        shares(3000)
+    );
+    Row::claim(
+        Rule::Shape,
+        "three levels of the clock follow the inflow",
+        &ours,
+        false,
+        Source::Model,
+    )
+    .printed("at freq. 1, 2, 3")
+    .exempt("a sketch: a stream of fixed inflow has one or two levels")
+}
