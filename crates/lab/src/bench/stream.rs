@@ -22,8 +22,6 @@ use wattlock_stream::{
 
 use super::joules::Counted;
 use super::lab::{Lab, Windows};
-use super::stream_clocks::{Would, k20m};
-use super::stream_rounds::{Crew, Rounds};
 use super::stream_rows::{case, name, of_streams, tool};
 use super::stream_saturation::Saturation;
 use super::stream_text::text;
@@ -31,6 +29,8 @@ use super::stream_users::{Check, How, LONGEST, Users};
 use crate::args::{self, StreamAlgorithm};
 use crate::bench::publish;
 use crate::engines::with_gpu;
+use crate::paper::lecpaes::clocks::{Would, k20m};
+use crate::paper::lecpaes::rounds::{Crew, Rounds};
 use crate::study::aes::Kernel;
 
 /// `wattlock-lab bench stream`.

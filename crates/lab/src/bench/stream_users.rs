@@ -9,8 +9,8 @@ use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_L
 use wattlock_stream::{Cipher, Nonce, Pool};
 use zeroize::Zeroizing;
 
-use super::stream_rounds::Message;
 use crate::lock::lock;
+use crate::paper::lecpaes::rounds::Message;
 use crate::simulation::SplitMix64;
 use crate::study::aes::{Kernel, Key};
 

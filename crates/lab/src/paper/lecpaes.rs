@@ -3,6 +3,7 @@
 mod algorithms;
 mod blocks;
 mod claim;
+pub mod clocks;
 mod closing;
 mod energy;
 mod figures;
@@ -13,11 +14,13 @@ mod opening;
 mod power;
 mod printed;
 mod quotes;
-pub mod ring;
+mod ring;
+pub mod rounds;
 mod savings;
 mod setup;
 mod throughput;
 mod velocity;
+mod window;
 
 use serde_json::json;
 use wattlock_host::exit::Ended;

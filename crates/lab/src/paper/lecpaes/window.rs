@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use wattlock_stream::{Error, Use};
 
+use super::ring::Ring;
 use crate::lock::lock;
-use crate::paper::lecpaes::ring::Ring;
 
 /// A bounded number of bytes, taken by messages from when they are put until they were handed on.
 pub struct RingWindow<T>(Mutex<State<T>>);

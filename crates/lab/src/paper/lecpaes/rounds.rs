@@ -12,7 +12,7 @@ use wattlock_engine::{Data, Engine, Error as EngineError, Job, Policy};
 use wattlock_stream::{Error, Knob, Ladder, Sense, Velocity};
 use zeroize::Zeroizing;
 
-use super::stream_window::{RingWindow, Taken};
+use super::window::{RingWindow, Taken};
 
 use crate::study::aes::{self, How, Key};
 
