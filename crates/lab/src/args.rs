@@ -12,8 +12,7 @@ use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
 pub use bench::{
-    Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, StreamAlgorithm, Study,
-    Suite,
+    Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Study, Suite,
 };
 pub use devices::Spread;
 pub use paper::{Measured, Paper, PaperLecpaes, PaperSefps};

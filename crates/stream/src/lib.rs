@@ -27,7 +27,6 @@ pub use error::Error;
 pub use ladder::{Ladder, Rung};
 pub use live::{
     Delays, Done, GpuClocks, Knob, Live, OnDevice, Pace, Settings, Sink, Stats, Summary,
-    worker_ladder,
 };
 pub use message::{Cipher, Message, Nonce};
 pub use policy::{Sense, Velocity};

@@ -174,7 +174,7 @@ impl Settings {
 /// Rungs of one worker, two, and so on, each of which seals `rate` bytes a second. What they draw
 /// is not known; the model's cost per byte rises by a thousandth with each worker, so that the fewest are
 /// preferred and no number is left out. `None` if there is no worker or no rate.
-pub fn worker_ladder(workers: usize, rate: f64) -> Option<Ladder> {
+fn worker_ladder(workers: usize, rate: f64) -> Option<Ladder> {
     let rungs = (1..=workers).map(|workers| {
         let speed = workers as f64;
         let plural = if workers == 1 { "" } else { "s" };

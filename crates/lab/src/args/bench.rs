@@ -132,12 +132,13 @@ pub struct BenchFiles {
     pub json: Option<PathBuf>,
 }
 
-/// Benchmark the LECPAES study's stream: many users, one bounded window.
+/// Benchmark streams: many users, one bounded window.
 ///
 /// A producer waits for --latency, then puts a user's message of 35 to 150 KiB into the window. If
-/// the window is full, it counts a refusal and retries after twice the time. Runs the study's four
-/// algorithms and the default of wattlock. Then measures the default at saturation, next to the
-/// engine without a window, and at half of that load.
+/// the window is full, it counts a refusal and retries after twice the time. Seals by the default of
+/// wattlock, AES-256-GCM with as many workers as the window asks for. Then measures that at
+/// saturation, next to the engine without a window, and at half of that load. The algorithms of the
+/// LECPAES study: `wattlock-lab paper lecpaes`.
 #[derive(Debug, Args)]
 pub struct BenchStream {
     /// Number of users, each with a key and one message
@@ -149,10 +150,6 @@ pub struct BenchStream {
     #[arg(default_value = "100,500,1000,1500,2000,2500,3000")]
     #[arg(value_parser = from_to(1_u32, 1_000_000))]
     pub latency: Vec<u32>,
-    /// Run these algorithms, separated by commas
-    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',', alias = "algorithms")]
-    #[arg(default_value = "cs,cp,gp,lecpaes,paced")]
-    pub algorithm: Vec<StreamAlgorithm>,
     /// Window size in bytes (suffix K, M or G)
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
     pub window: u64,
@@ -166,29 +163,12 @@ pub struct BenchStream {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
-    #[command(flatten)]
-    pub spread: Spread,
     /// Take a quick look: at most 200 users, latencies of 100 and 1000 microseconds
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-}
-
-/// How a stream is sealed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StreamAlgorithm {
-    /// CPU serial: one thread, table-based AES
-    Cs,
-    /// CPU parallel: all threads in rounds, table-based AES
-    Cp,
-    /// GPU parallel: the GPU at its own clock
-    Gp,
-    /// The GPU; window occupancy sets its clock
-    Lecpaes,
-    /// The default of wattlock: AES-256-GCM; window occupancy sets the number of workers
-    Paced,
 }
 
 /// Benchmark HTTPS with nginx: OpenSSL's own ciphers against Wattlock's provider.

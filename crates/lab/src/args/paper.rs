@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use wattlock_host::flags::{Clocks, Devices, Meters};
-use wattlock_host::values::from_to;
+use wattlock_host::values::{from_to, parse_size};
 
+use super::Spread;
 use crate::simulation::Experiment;
 
 /// Compare what a paper prints with our numbers: each table, figure and claim.
@@ -20,15 +21,35 @@ pub enum Paper {
 
 /// LECPAES: energy and throughput of streams under a clock that follows the window.
 ///
-/// Simulates the paper's experiment in virtual time on a model of its machine. Joules are modelled.
+/// Simulates the paper's experiment in virtual time on a model of its machine; those joules are
+/// modelled. Then runs it here: 12,000 users at seven latencies through CS and CP, and, with a GPU in
+/// --device, through GP and LECPAES. That takes some minutes.
 #[derive(Debug, Args)]
 pub struct PaperLecpaes {
     /// Seed for the order of the message lengths
     #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
     pub seed: u64,
-    /// Write the comparison as JSON to FILE, or to standard output without FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
+    /// Number of users that are measured, each with a key and one message
+    #[arg(long, value_name = "N", default_value_t = 12_000)]
+    #[arg(value_parser = from_to(1_u32, 1_000_000))]
+    pub users: u32,
+    /// Size of the window that is measured, in bytes (suffix K, M or G)
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = parse_size)]
+    pub window: u64,
+    /// Verify all outputs within the measured time, not only a sample after it
+    #[arg(long)]
+    pub check_all: bool,
+    /// CPU threads of CP [default: all]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
+    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
+    #[command(flatten)]
+    pub measured: Measured,
 }
 
 /// What is measured for a comparison, and where it goes.

@@ -1,19 +1,13 @@
-//! What the rows of the stream bench are called, and the delays in them.
+//! What the rows of streams are called, and the delays in them.
 
-use clap::ValueEnum;
 use wattlock_report::results::Delays;
 
-use crate::args::StreamAlgorithm;
-
-/// The name in rows and flags.
-pub fn name(algorithm: StreamAlgorithm) -> String {
-    let value = algorithm.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
-}
+/// The product's algorithm.
+pub const PACED: &str = "paced";
 
 /// Whose row it is.
-pub fn tool(algorithm: StreamAlgorithm) -> String {
-    format!("wattlock {}", name(algorithm))
+pub fn tool(algorithm: &str) -> String {
+    format!("wattlock {algorithm}")
 }
 
 /// What a row is called.

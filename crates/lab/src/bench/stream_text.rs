@@ -1,18 +1,12 @@
-//! Compares our results with those that the LECPAES study prints.
+//! The results of streams as text.
 
-use clap::ValueEnum;
 use wattlock_report::columns::Columns;
 use wattlock_report::results::{Joules, Ratio, Results, Row};
 
-use super::printed::printed;
-use super::stream_rows::{case, name, tool};
+use super::stream_rows::{PACED, case, tool};
 use super::stream_saturation::{ALONE, HALF_LOAD, SATURATION};
-use crate::args::StreamAlgorithm;
 
-const THROUGHPUT: &str = include_str!("../../papers/lecpaes_figure9_throughput_MBps.csv");
-const RETRANSMISSIONS: &str = include_str!("../../papers/lecpaes_table3_retransmission_rate.csv");
-
-/// The mean of the study's seven throughputs of CS, in MB of 2^20 bytes a second.
+/// The mean of the LECPAES study's seven throughputs of CS, in MB of 2^20 bytes a second.
 const PRINTED_CS: f64 = 5.57;
 
 const MIB: f64 = 1_048_576.0;
@@ -30,29 +24,11 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
         ratios.push(Ratio::at_most(format!("{HALF_LOAD}, p99 in ms"), milliseconds, 2.0));
     }
     // By CPU seconds, which others on the machine disturb least; the study's CS has one thread.
-    let printed = PRINTED_CS * MIB;
-    let tables = serial(results);
-    if let Some(tables) = tables {
-        let name = "bytes a CPU second, tables here / CS as printed";
-        ratios.push(Ratio::told(name.into(), tables / printed));
-    }
     if let Some(gcm) = row(ALONE).and_then(per_cpu_second) {
-        let name = "bytes a CPU second, AES-256-GCM here / CS as printed";
-        ratios.push(Ratio::told(name.into(), gcm / printed));
-        if let Some(tables) = tables {
-            let name = "bytes a CPU second, AES-256-GCM / tables, both here";
-            ratios.push(Ratio::told(name.into(), gcm / tables));
-        }
+        let name = "bytes a CPU second, AES-256-GCM here / CS of LECPAES as printed";
+        ratios.push(Ratio::told(name.into(), gcm / (PRINTED_CS * MIB)));
     }
     ratios
-}
-
-/// What CS does in a CPU second, the producer's among them: the median over latencies.
-fn serial(results: &Results) -> Option<f64> {
-    let rows = results.rows.iter().filter(|row| row.tool == tool(StreamAlgorithm::Cs));
-    let mut rates: Vec<f64> = rows.filter_map(per_cpu_second).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied()
 }
 
 fn per_cpu_second(row: &Row) -> Option<f64> {
@@ -66,75 +42,37 @@ fn sealing(row: &Row) -> Option<f64> {
     (ns > 0).then(|| row.bytes as f64 / ns as f64 * 1e9)
 }
 
-/// Tables of the algorithms, and of saturation.
+/// A table by latency, and all rows.
 pub fn text(results: &Results) -> String {
     let users = results.settings.get("users").map_or_else(String::new, ToString::to_string);
-    let mut text = format!(
-        "\nLECPAES, {users} users, messages of 35 to 150 KiB. Printed: 12000 users, 2 Xeon E5-2640 v2 \
-         and a K20M; MB is 2^20 bytes\n"
-    );
-    text += &by_latency(
-        results,
-        "Throughput, MB/s",
-        1,
-        |row| Some(row.bytes as f64 / MIB / (row.wall_ns.median as f64 / 1e9)),
-        Some(THROUGHPUT),
-    );
-    text += &by_latency(
-        results,
-        "Refusals for a message (retransmissions)",
-        3,
-        |row| Some(row.refusals? as f64 / row.messages?.max(1) as f64),
-        Some(RETRANSMISSIONS),
-    );
-    text +=
-        &by_latency(results, "CPU seconds", 3, |row| Some(row.cpu_ns.median as f64 / 1e9), None);
+    let mut text =
+        format!("\nStreams of {users} users, messages of 35 to 150 KiB; MB is 2^20 bytes\n");
+    text += &by_latency(results);
     text += &rows(results);
     text += &results.foot();
     text + "\n\
-What differs: CS as printed encrypts 5.57 MB/s, 340 cycles a byte of its 2 GHz, where an ordinary \
-T-table takes 10 to 20 and AES instructions less than 1. All of the study's savings are over that, or \
-over a GPU that it needs because of that. Here the producer is the limit: what it offers, its sleeps \
-included, one thread with instructions for AES seals in a small part of the time. The study's \
-producer waits latency, and twice that after a refusal; a sleep takes about 0.06 ms longer than asked \
-for. Rates in the cipher are by the clock on the wall: on a machine that others use, threads wait in it. A \
-delay is from when a message was put until it was handed on, without the waits of those that were \
-refused. Outputs were checked by another kernel than the one that made them.\n"
+The producer is the limit: what it offers, its sleeps included, one thread with instructions for AES \
+seals in a small part of the time. It waits latency, and twice that after a refusal; a sleep takes about \
+0.06 ms longer than asked for. Rates in the cipher are by the clock on the wall: on a machine that \
+others use, threads wait in it. A delay is from when a message was put until it was handed on, without \
+the waits of those that were refused. Outputs were checked by another kernel than the one that made \
+them. The algorithms of the LECPAES study: wattlock-lab paper lecpaes.\n"
 }
 
-fn by_latency(
-    results: &Results,
-    title: &str,
-    digits: usize,
-    of: impl Fn(&Row) -> Option<f64>,
-    table: Option<&str>,
-) -> String {
-    let all = StreamAlgorithm::value_variants();
-    let printed_ones = if table.is_some() { &all[..4] } else { &[] };
-    let number = |value: Option<f64>| {
-        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-    };
-    let mut columns = Columns::new("<>");
-    let heads = printed_ones.iter().map(|algorithm| name(*algorithm).to_uppercase());
-    let ours = all.iter().map(|algorithm| name(*algorithm));
-    columns.row(
-        ["latency µs".to_owned()]
-            .into_iter()
-            .chain(heads)
-            .chain(["measured:".to_owned()])
-            .chain(ours),
-    );
+fn by_latency(results: &Results) -> String {
+    let mut columns = Columns::new(">");
+    columns.row(["latency µs", "MB/s", "refusals for a message", "CPU s"]);
     for latency in latencies(results) {
-        let theirs = (1..=printed_ones.len()).map(|column| {
-            number(table.and_then(|table| printed(table, &format!("{latency},"), column)))
-        });
-        let ours = all
-            .iter()
-            .map(|algorithm| number(results.row(&tool(*algorithm), &case(latency)).and_then(&of)));
-        let cells = [latency.to_string()].into_iter().chain(theirs);
-        columns.row(cells.chain([String::new()]).chain(ours));
+        let Some(row) = results.row(&tool(PACED), &case(latency)) else { continue };
+        let refusals = row.refusals.unwrap_or(0) as f64 / row.messages.unwrap_or(1).max(1) as f64;
+        columns.row([
+            latency.to_string(),
+            format!("{:.1}", row.bytes as f64 / MIB / (row.wall_ns.median as f64 / 1e9)),
+            format!("{refusals:.3}"),
+            format!("{:.3}", row.cpu_ns.median as f64 / 1e9),
+        ]);
     }
-    format!("\n{title}\n{columns}")
+    format!("\n{columns}")
 }
 
 fn latencies(results: &Results) -> Vec<u32> {

@@ -3,14 +3,16 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::bail;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, NONCE_LEN, TAG_LEN};
-use wattlock_stream::{Cipher, Nonce, Pool};
+use wattlock_host::exit::usage;
+use wattlock_stream::{Cipher, Error, Nonce, Pool};
 use zeroize::Zeroizing;
 
 use crate::lock::lock;
-use crate::paper::lecpaes::rounds::Message;
 use crate::simulation::SplitMix64;
 use crate::study::aes::{Kernel, Key};
 
@@ -43,7 +45,7 @@ pub enum How {
 const LENGTHS: Range<usize> = 35 << 10..LONGEST + 1;
 
 /// Bytes of the longest message.
-pub const LONGEST: usize = 150 << 10;
+const LONGEST: usize = 150 << 10;
 
 /// Places where a message may start in the content.
 const STARTS: usize = 1 << 16;
@@ -96,12 +98,12 @@ impl Users {
         self.users.iter().enumerate().map(cipher).collect()
     }
 
-    /// What a user submits to one of the study's loops.
-    pub fn ctr_message(&self, pool: &Pool, index: usize, (key, iv): CtrKey) -> Message {
+    /// What a user submits to one of the paper's loops.
+    pub fn submission(&self, pool: &Pool, index: usize) -> Zeroizing<Vec<u8>> {
         let plain = self.plain(index);
         let mut buffer = pool.take(plain.len());
         buffer.copy_from_slice(plain);
-        Message { user: index, key, iv, buffer }
+        buffer
     }
 
     /// What a user submits to a stream.
@@ -154,6 +156,50 @@ impl Users {
         Ok(ciphertext == plain)
     }
 }
+
+/// The study's producer: one thread, one user after the other.
+///
+/// # Errors
+/// Those of `try_put`, but that there is no room: it waits twice the latency then, and tries again.
+pub fn produce<M>(
+    latency: Duration,
+    messages: impl Iterator<Item = M>,
+    try_put: impl Fn(M) -> Result<(), (Error, M)>,
+) -> anyhow::Result<()> {
+    for mut message in messages {
+        thread::sleep(latency);
+        loop {
+            match try_put(message) {
+                Ok(()) => break,
+                Err((Error::Full { .. }, back)) => {
+                    message = back;
+                    thread::sleep(2 * latency);
+                }
+                // `end` returns the error that ended the stream.
+                Err((Error::Closed, _)) => return Ok(()),
+                Err((error, _)) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a window in which some messages would never find room: one byte always stays free.
+///
+/// # Errors
+/// Exit code 2.
+pub fn check_window(window: u64) -> anyhow::Result<()> {
+    if window > LONGEST as u64 {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "the window of {window} bytes cannot hold the longest message ({LONGEST} bytes); choose a \
+         larger --window"
+    )))
+}
+
+/// Buffers that go round.
+pub const SPARE_BUFFERS: usize = 256;
 
 /// The fastest kernel here that is not this one.
 pub fn another(kernel: Kernel) -> Kernel {

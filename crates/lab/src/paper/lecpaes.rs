@@ -3,19 +3,21 @@
 mod algorithms;
 mod blocks;
 mod claim;
-pub mod clocks;
+mod clocks;
 mod closing;
 mod energy;
 mod figures;
 mod fits;
+mod here;
 mod inflow;
+mod live;
 mod numbers;
 mod opening;
 mod power;
 mod printed;
 mod quotes;
 mod ring;
-pub mod rounds;
+mod rounds;
 mod savings;
 mod setup;
 mod throughput;
@@ -24,34 +26,48 @@ mod window;
 
 use serde_json::json;
 use wattlock_host::exit::Ended;
+use wattlock_host::metrics::Metrics;
 use wattlock_report::paper::{Constant, Model, Paper, Residual, Section, Verdict};
+use wattlock_report::results::Results;
 
 use crate::args;
+use crate::bench::publish;
 use crate::outlet::Outlet;
 use crate::simulate::lecpaes_document::outcome;
 use crate::simulation::platform;
 use crate::simulation::{Algorithm, Experiment, Run};
 use figures::{Seed, Simulated};
 use fits::{Fit, Law};
+use here::Here;
 use numbers::Numbers;
 
 /// `wattlock-lab paper lecpaes`.
 pub fn run(args: &args::PaperLecpaes) -> Ended {
-    let outlet = Outlet::open(args.json.as_deref())?;
-    super::publish(&compared(args.seed), outlet)
+    Metrics::can_write(args.meters.prometheus.as_deref())?;
+    let outlet = Outlet::open(args.measured.json.as_deref())?;
+    let measured = super::live::measured(&args.measured, live::KIND, || live::measure(args))?;
+    if let Some(results) = &measured {
+        publish::metrics(results).write(args.meters.prometheus.as_deref())?;
+    }
+    super::publish(&compared(args.seed, measured), outlet)
 }
 
-/// The paper, and the experiment with that seed.
-fn compared(seed: u64) -> Paper {
+/// The paper, the experiment with that seed, and what was measured here.
+fn compared(seed: u64, measured: Option<Results>) -> Paper {
     let experiment = Experiment::paper(seed);
     let runs = experiment.grid(&Algorithm::PAPER, &Experiment::LATENCIES_US).unwrap_or_default();
-    of_runs(&experiment, &runs)
+    of_runs(&experiment, &runs, measured)
 }
 
-fn of_runs(experiment: &Experiment, runs: &[Run]) -> Paper {
+fn of_runs(experiment: &Experiment, runs: &[Run], measured: Option<Results>) -> Paper {
     let printed = Numbers::printed();
     let fits = Law::ALL.map(|law| law.fit(&printed));
-    let mut paper = Paper::new("lecpaes", TITLE, sections(experiment, runs, &fits));
+    let mut sections = sections(experiment, runs, &fits);
+    for (place, section) in Here(measured.as_ref()).sections() {
+        let at = sections.iter().position(|section| section.place == place);
+        sections.insert(at.map_or(sections.len(), |at| at + 1), section);
+    }
+    let mut paper = super::live::compared("lecpaes", TITLE, sections, measured);
     let Experiment { users, window, seed } = *experiment;
     paper.settings = [
         ("seed", json!(seed)),
@@ -170,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_number_of_the_text_has_a_row() {
-        let paper = compared(Experiment::SEED);
+        let paper = compared(Experiment::SEED, None);
         let rows = || paper.sections.iter().flat_map(|section| &section.rows);
         let mut missing = Vec::new();
         for line in TEXT.lines() {
@@ -188,7 +204,7 @@ mod tests {
 
     #[test]
     fn places_are_named_once_and_every_row_has_its_reason() {
-        let paper = compared(Experiment::SEED);
+        let paper = compared(Experiment::SEED, None);
         let places: BTreeSet<&str> =
             paper.sections.iter().map(|section| section.place.as_str()).collect();
         assert_eq!(places.len(), paper.sections.len());
@@ -205,7 +221,7 @@ mod tests {
     /// What the model does not hold.
     #[test]
     fn one_claim_is_missed_by_the_model() {
-        let paper = compared(Experiment::SEED);
+        let paper = compared(Experiment::SEED, None);
         let missed: Vec<String> = paper
             .missed()
             .map(|(section, row)| format!("{}, {}", section.place, row.name()))

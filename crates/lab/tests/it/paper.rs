@@ -4,11 +4,12 @@
 use std::process::Output;
 
 use serde_json::Value;
-use wattlock_testing::{Place, assert_exit, stderr, stdout};
+use wattlock_testing::{Place, assert_exit, opencl_is_here, stderr, stdout};
 
 use crate::lab;
 use crate::simulate::every_run_is_whole;
 
+/// Runs a comparison.
 fn paper(args: &[&str]) -> Output {
     lab().arg("paper").args(args).output().unwrap()
 }
@@ -22,7 +23,7 @@ fn rows<'a>(document: &'a Value, place: &str) -> &'a Vec<Value> {
 
 #[test]
 fn lecpaes_is_held_number_by_number() {
-    let ran = paper(&["lecpaes"]);
+    let ran = paper(&["lecpaes", "--no-live"]);
     // One claim is missed, by the model: CP's throughput rises by 0.9 % from 500 to 1000 µs.
     assert_exit(&ran, 1);
     let missed = "missed: Section 5.2.2, CP's throughput falls with latency, by the model\n";
@@ -47,7 +48,7 @@ fn lecpaes_is_held_number_by_number() {
 fn json_of_lecpaes_holds_its_rows_and_its_runs() {
     let place = Place::new();
     let file = place.path("lecpaes.json");
-    let ran = paper(&["lecpaes", "--seed", "7", "--json", file.to_str().unwrap()]);
+    let ran = paper(&["lecpaes", "--no-live", "--seed", "7", "--json", file.to_str().unwrap()]);
     assert_exit(&ran, 1);
     let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!(document["schema"], "wattlock-paper/1");
@@ -178,11 +179,128 @@ fn every_algorithm_of_sefps_is_measured_or_skipped() {
     assert_eq!((&again["live"], &again["counts"]), (&document["live"], &document["counts"]));
 }
 
+/// The verdicts of a place's rows of a column, and why.
+fn verdicts<'a>(document: &'a Value, place: &str, column: &str) -> Vec<(&'a str, &'a str)> {
+    let rows = rows(document, place).iter().filter(|row| row["column"] == column);
+    rows.map(|row| (row["verdict"].as_str().unwrap(), row["why"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn lecpaes_runs_here_and_says_what_is_missing() {
+    let args = ["lecpaes", "--quick", "--users", "30", "--check-all", "--threads", "2", "--json"];
+    let ran = paper(&args);
+    let document: Value = serde_json::from_str(&stdout(&ran)).unwrap();
+    let live = document["live"]["rows"].as_array().unwrap();
+    let runs: Vec<&Value> =
+        live.iter().filter(|row| row["case"].as_str().unwrap().starts_with("latency")).collect();
+    let tools: Vec<&Value> = runs.iter().map(|row| &row["tool"]).collect();
+    assert_eq!(tools, ["wattlock cs", "wattlock cs", "wattlock cp", "wattlock cp"]);
+    for row in runs {
+        assert_eq!(row["messages"], 30, "{row}");
+        assert_eq!(row["bytes"], document["live"]["settings"]["bytes"], "{row}");
+        assert_eq!(row["kernel"], "aes-ttable-vartime", "{row}");
+    }
+    assert_eq!(live.len(), 8, "four runs, and messages of four lengths");
+    for place in ["Figure 9, here", "Table 3, here"] {
+        let cs = verdicts(&document, place, "CS");
+        assert_eq!(cs.len(), 7);
+        assert_eq!((cs[0], cs[2]), (("exempt", "another machine"), ("exempt", "another machine")));
+        assert!(cs[1].0 == "not-here" && cs[1].1.contains("two latencies"), "{cs:?}");
+        for gpu in ["GP", "LECPAES"] {
+            let missing = ("not-here", "a GPU; name one with --device");
+            assert!(verdicts(&document, place, gpu).iter().all(|verdict| *verdict == missing));
+        }
+    }
+    let joules = verdicts(&document, "Figure 8, here", "CP");
+    assert!(
+        joules.iter().all(|verdict| *verdict == ("not-here", "a meter of joules")) || {
+            // This machine counts joules.
+            joules[0] == ("exempt", "another machine")
+        }
+    );
+    let slope = &rows(&document, "Equation 1, here")[0];
+    assert!(slope["why"].as_str().unwrap().contains("quick look"), "{slope}");
+    // The model's miss alone: a quick look has no verdicts.
+    assert_eq!(document["counts"]["missed"], 1);
+}
+
+#[test]
+fn measurements_are_read_again_and_joules_come_from_a_meter() {
+    let place = Place::new();
+    let (file, metrics) = (place.path("lecpaes.json"), place.path("metrics"));
+    let meter = "while echo 40 W; do sleep 0.05; done";
+    let ran = lab()
+        .args(["paper", "lecpaes", "--quick", "--users", "20", "--meter", meter, "--prometheus"])
+        .arg(&metrics)
+        .arg("--json")
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_exit(&ran, 1);
+    let again = paper(&["lecpaes", "--measured", file.to_str().unwrap(), "--json", "-"]);
+    assert_exit(&again, 1);
+    let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+    let (first, again) = (read(&std::fs::read(&file).unwrap()), read(&again.stdout));
+    assert_eq!(first["sections"], again["sections"]);
+    for algorithm in ["CS", "CP"] {
+        let rows = rows(&first, "Figure 8, here").iter();
+        let row = rows.clone().find(|row| row["column"] == algorithm).unwrap();
+        assert!(row["ours"].as_f64().unwrap() > 0.0 && row["source"] == "live", "{row}");
+        assert_eq!((&row["verdict"], &row["why"]), (&"exempt".into(), &"another machine".into()));
+    }
+    let metrics = std::fs::read_to_string(metrics).unwrap();
+    assert!(metrics.contains("latency 100 µs") && metrics.contains("wattlock cp"), "{metrics}");
+}
+
+#[test]
+fn gp_and_lecpaes_run_on_a_device_that_is_named() {
+    if !opencl_is_here() {
+        return;
+    }
+    let args =
+        ["lecpaes", "--quick", "--users", "10", "--device", "opencl", "--check-all", "--json"];
+    let ran = paper(&args);
+    let document: Value = serde_json::from_str(&stdout(&ran)).unwrap();
+    let live = &document["live"];
+    for tool in ["wattlock gp", "wattlock lecpaes"] {
+        let runs = live["rows"].as_array().unwrap().iter().filter(|row| row["tool"] == tool);
+        assert_eq!(runs.count(), 2, "{tool}");
+    }
+    let skipped = live["skipped"].to_string();
+    assert!(skipped.contains("lecpaes would have set a GPU's clocks"), "{skipped}");
+    if live["settings"]["gpu_is_opencl_on_the_cpu"] == true {
+        let gp = verdicts(&document, "Figure 9, here", "GP");
+        assert_eq!(gp[0], ("exempt", "of OpenCL on the CPU, not of a GPU"));
+        let fastest = rows(&document, "Figure 9, here")
+            .iter()
+            .find(|row| row["item"].as_str().unwrap().starts_with("GP is the fastest"))
+            .unwrap();
+        assert_eq!(fastest["why"], "a GPU: OpenCL runs on the CPU here");
+    }
+}
+
+#[test]
+fn what_lecpaes_cannot_do_is_said_before_it_starts() {
+    for (args, code, why) in [
+        (&["--window", "1K"][..], 2, "cannot hold the longest message (153600 bytes)"),
+        (&["--users", "0"], 2, "give a whole number from 1 to"),
+        (&["--quick", "--no-live"], 2, "cannot be used with"),
+        (&["--device", "cuda:99"], 4, "cuda"),
+        (&["--measured", "/nowhere"], 1, "/nowhere"),
+    ] {
+        let ran = lab().args(["paper", "lecpaes"]).args(args).output().unwrap();
+        assert_exit(&ran, code);
+        let said = stderr(&ran);
+        assert!(said.contains(why) && !said.contains("latency 100"), "{args:?}: {said}");
+        assert_eq!(stdout(&ran), "");
+    }
+}
+
 #[test]
 fn a_report_draws_printed_numbers_hollow_and_modelled_ones_hatched() {
     let place = Place::new();
     let file = place.path("lecpaes.json");
-    assert_exit(&paper(&["lecpaes", "--json", file.to_str().unwrap()]), 1);
+    assert_exit(&paper(&["lecpaes", "--no-live", "--json", file.to_str().unwrap()]), 1);
     let made = lab().args(["report", "-o", "-"]).arg(&file).output().unwrap();
     assert_exit(&made, 0);
     let page = stdout(&made);

@@ -142,14 +142,6 @@ fn text() -> Vec<Row> {
         "one expanded key for all blocks, made before any of them",
         true,
     ));
-    rows.push(
-        told(
-            "AES is bound by computing; a GPU suits it and hides transfers",
-            "computing-intensive",
-            "needs a GPU; with AES instructions in CPUs, transfers are the limit of a GPU",
-        )
-        .not_here("a GPU"),
-    );
     rows.extend(modes());
     rows.extend([(8, "2, 2, 2, 2"), (10, "3, 3, 2, 2")].map(|(blocks, printed)| {
         let ours = list(dealt(blocks, 4));

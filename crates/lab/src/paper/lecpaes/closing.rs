@@ -1,6 +1,6 @@
 //! Sections 6 and 7 of the paper: its discussion and its conclusion.
 
-use wattlock_report::paper::{Row, Rule, Section, Source};
+use wattlock_report::paper::{Rule, Section};
 
 use super::claim::{Claim, Found, among, at_each, falls, rows_of, told};
 use super::numbers::{Numbers, TOTAL_MIB, Unit, mean};
@@ -32,9 +32,6 @@ pub fn sections(numbers: &[&Numbers<'_>], runs: &[Run]) -> Vec<Section> {
                     "one K20M GPU and two Xeon CPUs",
                     "as Table 2",
                 ),
-                Row::printed_only(Rule::Value, "the GPU encrypts in many threads", Source::Live)
-                    .printed("in many threads fashion")
-                    .not_here("a GPU"),
                 told(
                     "only streams of a fixed inflow were looked at",
                     "stable streams with fixed inflow speed",

@@ -44,20 +44,7 @@ pub fn energy(numbers: &[&Numbers<'_>]) -> Vec<Row> {
 }
 
 const ENERGY: [Claim; 9] = [
-    Claim::new(
-        Rule::Order,
-        "CS takes by far the most",
-        "far more energy than the other three",
-        |numbers| {
-            let others = [Cp, Gp, Lecpaes];
-            at_each(|us| {
-                others.iter().all(|who| {
-                    numbers.of(Cs, us, Unit::Joules) > numbers.of(*who, us, Unit::Joules)
-                })
-            })
-        },
-    )
-    .bound("7 of 7"),
+    CS_TAKES_MOST,
     Claim::new(Rule::Shape, "CS takes the same at all latencies", "the same energy", |numbers| {
         let joules = numbers.all(Cs, Unit::Joules);
         let (least, most) =
@@ -95,21 +82,8 @@ wrong 1259.91",
         |numbers| rises(&numbers.all(Lecpaes, Unit::Joules), 0.0, 1),
     )
     .bound("rises at each step"),
-    Claim::new(
-        Rule::Crossover,
-        "LECPAES takes less than GP above some latency",
-        "larger than 500 us",
-        |numbers| crosses(&numbers.less(Lecpaes, Gp, Unit::Joules), (100, 500)),
-    )
-    .bound("between 100 and 500 µs")
-    .note("500 µs itself, 524.89 J against 641.60, belongs to those above"),
-    Claim::new(
-        Rule::Crossover,
-        "GP takes less than CP below some latency",
-        "less than 1500 us",
-        |numbers| crosses(&numbers.less(Gp, Cp, Unit::Joules), (1000, 1500)),
-    )
-    .bound("between 1000 and 1500 µs"),
+    LECPAES_CROSSES_GP,
+    GP_CROSSES_CP,
     Claim::new(
         Rule::Order,
         "LECPAES takes less than CP at all latencies",
@@ -131,6 +105,41 @@ wrong 1259.91",
 than CP's 47.2",
     ),
 ];
+
+/// Who takes the most joules.
+pub const CS_TAKES_MOST: Claim = Claim::new(
+    Rule::Order,
+    "CS takes by far the most",
+    "far more energy than the other three",
+    |numbers| {
+        let others = [Cp, Gp, Lecpaes];
+        at_each(|us| {
+            others
+                .iter()
+                .all(|who| numbers.of(Cs, us, Unit::Joules) > numbers.of(*who, us, Unit::Joules))
+        })
+    },
+)
+.bound("7 of 7");
+
+/// Where LECPAES begins to save.
+pub const LECPAES_CROSSES_GP: Claim = Claim::new(
+    Rule::Crossover,
+    "LECPAES takes less than GP above some latency",
+    "larger than 500 us",
+    |numbers| crosses(&numbers.less(Lecpaes, Gp, Unit::Joules), (100, 500)),
+)
+.bound("between 100 and 500 µs")
+.note("500 µs itself, 524.89 J against 641.60, belongs to those above");
+
+/// Where a GPU at its default clock ends to save.
+pub const GP_CROSSES_CP: Claim = Claim::new(
+    Rule::Crossover,
+    "GP takes less than CP below some latency",
+    "less than 1500 us",
+    |numbers| crosses(&numbers.less(Gp, Cp, Unit::Joules), (1000, 1500)),
+)
+.bound("between 1000 and 1500 µs");
 
 /// The axes of Figure 8.
 pub fn axes(numbers: &Numbers<'_>) -> Row {

@@ -289,7 +289,8 @@ const REST: Claim = Claim::new(
 .bound("more than half")
 .note("with the model's 0.098 J for a MiB; it contradicts Figure 6");
 
-const SLOWER_THAN_STREAMS: Claim = Claim::new(
+/// Whether one thread keeps up with arrivals.
+pub const SLOWER_THAN_STREAMS: Claim = Claim::new(
     Rule::Order,
     "serial encryption is slower than usual streams",
     "lower than the mainstream velocity",

@@ -1,15 +1,18 @@
-//! The study's loops, Algorithms 1 to 4 of LECPAES: take from the window, work on all of it, hand all
-//! of it on, and only then take again. Everything waits for the slowest message of a round.
+//! The paper's loops, Algorithms 1 to 4: take all that is in the window, encrypt it, hand it on, and only
+//! then take again. Everything waits for the slowest message of a round.
+//!
+//! Line 7 of Algorithm 1 is read as the [simulation](crate::simulation) reads it: the window is looked at
+//! before its head moves past the round that was encrypted last, so that what is in flight counts. To
+//! the letter, the head has moved, and a window of which every round takes all looks empty.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Data, Engine, Error as EngineError, Job, Policy};
-use wattlock_stream::{Error, Knob, Ladder, Sense, Velocity};
+use wattlock_stream::{Error, Knob, Ladder, Sense, Use, Velocity};
 use zeroize::Zeroizing;
 
 use super::window::{RingWindow, Taken};
@@ -18,16 +21,20 @@ use crate::study::aes::{self, How, Key};
 
 /// A loop, and what it works with.
 pub struct Rounds {
-    /// Bytes that a round takes at most, but one message at least; `None` is all that is buffered.
-    pub batch: Option<u64>,
     /// Who works on them.
     pub crew: Crew,
-    /// Chooses the clock.
+    /// Chooses the clock and sets it; the others leave it as it is.
+    pub clock: Option<Clock>,
+}
+
+/// Lines 7 and 8 of Algorithm 1.
+pub struct Clock {
+    /// Chooses.
     pub velocity: Velocity,
-    /// What it chooses from.
+    /// From these.
     pub ladder: Ladder,
-    /// Sets the clock, on a thread of its own.
-    pub knob: Option<Box<dyn Knob>>,
+    /// Sets it, on the thread of the loop.
+    pub knob: Box<dyn Knob>,
 }
 
 /// Who works on a round.
@@ -123,22 +130,22 @@ impl Rounds {
         window: &RingWindow<Message>,
         mut take: impl FnMut(Message) -> anyhow::Result<()>,
     ) -> anyhow::Result<Done> {
-        let (clocks, wanted) = channel();
-        let Self { batch, crew, velocity, ladder, knob } = self;
-        thread::scope(|scope| {
-            let rungs = &ladder;
-            let setter = scope.spawn(move || set_clocks(knob, rungs, &wanted));
-            let mut done = Done::default();
-            let rule = (velocity, rungs);
-            let result = done.go_round(window, batch, &crew, rule, &clocks, &mut take);
-            if result.is_err() {
-                // The producer finds it closed.
-                window.close();
-            }
-            drop(clocks);
-            done.clocks_set = setter.join().unwrap_or_default();
-            result.map(|()| done)
-        })
+        let Self { crew, mut clock } = self;
+        let mut done = Done::default();
+        let result = done.go_round(window, &crew, clock.as_mut(), &mut take);
+        if result.is_err() {
+            // The producer finds it closed.
+            window.close();
+        }
+        result.map(|()| done)
+    }
+}
+
+impl Clock {
+    /// The rung for a window that holds so much.
+    fn rung(&self, used: Use, size: u64, rung: usize) -> usize {
+        let Use { buffered, in_flight } = used;
+        self.velocity.rung(&Sense { buffered, in_flight, size, rung, asked: 0.0 }, &self.ladder)
     }
 }
 
@@ -171,21 +178,20 @@ impl Done {
     fn go_round(
         &mut self,
         window: &RingWindow<Message>,
-        most: Option<u64>,
         crew: &Crew,
-        (velocity, ladder): (Velocity, &Ladder),
-        clocks: &Sender<usize>,
+        mut clock: Option<&mut Clock>,
         take: &mut impl FnMut(Message) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut rung = 0;
+        let (mut rung, mut round) = (None, Vec::new());
         loop {
-            // Line 7 of Algorithm 1: the head has moved, and nothing of this round is taken.
             let used = window.in_use();
-            let (buffered, in_flight) = (used.buffered, used.in_flight);
-            let sense = Sense { buffered, in_flight, size: window.size(), rung, asked: 0.0 };
-            rung = velocity.rung(&sense, ladder);
-            let _ = clocks.send(rung);
-            let mut round = window.take(most.unwrap_or(u64::MAX));
+            for taken in round.drain(..) {
+                self.hand_on(window, taken, take)?;
+            }
+            round = window.take();
+            if let Some(clock) = &mut clock {
+                self.set(clock, &mut rung, (used, window.size()), round.is_empty());
+            }
             if round.is_empty() {
                 if window.is_exhausted() {
                     return Ok(());
@@ -204,13 +210,39 @@ impl Done {
                     }
                 }
             }
-            for taken in round {
-                self.messages += 1;
-                self.bytes += taken.item.buffer.len() as u64;
-                self.delays.push(taken.since.elapsed());
-                take(window.free(taken))?;
-            }
+            let now = Instant::now();
+            self.delays.extend(round.iter().map(|taken| now - taken.since));
         }
+    }
+
+    fn hand_on(
+        &mut self,
+        window: &RingWindow<Message>,
+        taken: Taken<Message>,
+        take: &mut impl FnMut(Message) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.messages += 1;
+        self.bytes += taken.item.buffer.len() as u64;
+        take(window.free(taken))
+    }
+
+    /// Sets the clock for the next round, whether it changes or not; where there is none, the one for
+    /// an empty window, if it changes.
+    fn set(
+        &mut self,
+        clock: &mut Clock,
+        rung: &mut Option<usize>,
+        (used, size): (Use, u64),
+        is_idle: bool,
+    ) {
+        let used = if is_idle { Use { buffered: 0, in_flight: 0 } } else { used };
+        let wanted = clock.rung(used, size, rung.unwrap_or_default());
+        if is_idle && *rung == Some(wanted) {
+            return;
+        }
+        *rung = Some(wanted);
+        let is_set = clock.knob.set(wanted, &clock.ladder.rungs()[wanted]).is_ok();
+        self.clocks_set += u64::from(is_set);
     }
 
     /// Lets the engine's accelerator work on a message as long as there is one.
@@ -250,35 +282,41 @@ impl Done {
 /// Bytes of a chunk of CTR for an accelerator, which gives each chunk to threads of its own.
 const CTR_CHUNK: usize = 4096;
 
-/// Sets the rung that was wanted last, when it changes. Returns how often one was set.
-fn set_clocks(knob: Option<Box<dyn Knob>>, ladder: &Ladder, wanted: &Receiver<usize>) -> u64 {
-    let Some(mut knob) = knob else { return 0 };
-    let (mut set, mut count) = (None, 0);
-    while let Ok(mut rung) = wanted.recv() {
-        while let Ok(newer) = wanted.try_recv() {
-            rung = newer;
-        }
-        if set != Some(rung) {
-            set = Some(rung);
-            count += u64::from(knob.set(rung, &ladder.rungs()[rung]).is_ok());
-        }
-    }
-    count
-}
-
 #[cfg(test)]
 mod tests {
     use wattlock_engine::crypto::AesKernel;
     use wattlock_engine::fake::Fake;
-    use wattlock_stream::worker_ladder;
+    use wattlock_stream::Rung;
 
+    use std::sync::Mutex;
+
+    use super::super::clocks;
     use super::*;
+    use crate::lock::lock;
     use crate::study::aes::Kernel;
 
     const WINDOW: u64 = 64 << 10;
 
-    fn rounds(batch: Option<u64>, crew: Crew, velocity: Velocity) -> Rounds {
-        Rounds { batch, crew, velocity, ladder: worker_ladder(2, 1e9).unwrap(), knob: None }
+    /// Notes what is set.
+    struct Noted(Arc<Mutex<Vec<usize>>>);
+
+    impl Knob for Noted {
+        fn set(&mut self, index: usize, _: &Rung) -> Result<(), Box<dyn std::error::Error>> {
+            lock(&self.0).push(index);
+            Ok(())
+        }
+    }
+
+    fn rounds(crew: Crew) -> Rounds {
+        Rounds { crew, clock: None }
+    }
+
+    /// The K20M's clocks, and what was set of them.
+    fn clocked(velocity: Velocity) -> (Rounds, Arc<Mutex<Vec<usize>>>) {
+        let set = Arc::new(Mutex::default());
+        let knob = Box::new(Noted(Arc::clone(&set)));
+        let clock = Clock { velocity, ladder: clocks::k20m().unwrap(), knob };
+        (Rounds { crew: Crew::Serial, clock: Some(clock) }, set)
     }
 
     fn message(user: usize, len: usize) -> Message {
@@ -314,28 +352,58 @@ mod tests {
         let no_accelerator = || Crew::Accelerator(Arc::new(Engine::new(1)));
         let crews: [&dyn Fn() -> Crew; 3] = [&|| Crew::Serial, &|| Crew::Dealt(3), &no_accelerator];
         for crew in crews {
-            for batch in [None, Some(3000)] {
-                for velocity in [Velocity::LecpaesLiteral, Velocity::Lecpaes, Velocity::Fixed(1)] {
-                    let mut next = 0;
-                    let (done, _) = rounds(batch, crew(), velocity)
-                        .run(
-                            WINDOW,
-                            |producer| {
-                                put_all(producer, 200, |user| (user * 97) % 3000);
-                                Ok(())
-                            },
-                            |message| {
-                                assert_eq!(message.user, next);
-                                next += 1;
-                                assert!(is_right(&message));
-                                Ok(())
-                            },
-                        )
-                        .unwrap();
-                    assert_eq!((done.messages, done.delays.len()), (200, 200));
-                }
+            for velocity in [None, Some(Velocity::LecpaesLiteral), Some(Velocity::Lecpaes)] {
+                let clock = velocity.and_then(|velocity| clocked(velocity).0.clock);
+                let mut next = 0;
+                let (done, _) = Rounds { crew: crew(), clock }
+                    .run(
+                        WINDOW,
+                        |producer| {
+                            put_all(producer, 200, |user| (user * 97) % 3000);
+                            Ok(())
+                        },
+                        |message| {
+                            assert_eq!(message.user, next);
+                            next += 1;
+                            assert!(is_right(&message));
+                            Ok(())
+                        },
+                    )
+                    .unwrap();
+                assert_eq!((done.messages, done.delays.len()), (200, 200));
             }
         }
+    }
+
+    /// What is set while a window that was full when the first round began is emptied.
+    fn set_by(velocity: Velocity) -> Vec<usize> {
+        let (rounds, set) = clocked(velocity);
+        let window = RingWindow::new(WINDOW).unwrap();
+        for user in 0..15 {
+            assert!(window.try_put(4096, message(user, 4096)).is_ok());
+        }
+        let mut waiting = Some(message(15, 4096));
+        let own = &window;
+        let take = |_| {
+            // One more comes as soon as there is room.
+            if let Some(one) = waiting.take() {
+                assert!(own.try_put(4096, one).is_ok());
+                own.close();
+            }
+            Ok(())
+        };
+        let done = rounds.consume(&window, take).unwrap();
+        let set = lock(&set);
+        assert_eq!((done.messages, done.clocks_set), (16, set.len() as u64));
+        set.clone()
+    }
+
+    #[test]
+    fn what_is_in_flight_counts_but_for_the_letter_of_the_paper() {
+        // 15 of 16 parts wait for the first round, and are in flight when the second is chosen, which
+        // has one part; then the window is empty.
+        assert_eq!(set_by(Velocity::Lecpaes), [5, 5, 0]);
+        assert_eq!(set_by(Velocity::LecpaesLiteral), [5, 0]);
     }
 
     #[test]
@@ -343,7 +411,7 @@ mod tests {
         let fake = Fake { piece_chunks: 1, pieces_before_fault: Some(1), ..Fake::default() };
         let engine = Arc::new(Engine::new(1).with_device(Box::new(fake)));
         let crew = Crew::Accelerator(engine);
-        let (done, _) = rounds(Some(4096), crew, Velocity::Fixed(0))
+        let (done, _) = rounds(crew)
             .run(
                 WINDOW,
                 |producer| {
@@ -365,7 +433,7 @@ mod tests {
     #[test]
     fn a_failure_behind_the_loop_ends_it() {
         let mut left = 10;
-        let ended = rounds(None, Crew::Dealt(2), Velocity::Fixed(0)).run(
+        let ended = rounds(Crew::Dealt(2)).run(
             WINDOW,
             |producer| {
                 put_all(producer, 10_000, |_| 1000);

@@ -145,7 +145,7 @@ pub fn summary(numbers: &[&Numbers<'_>]) -> Vec<Row> {
         ("saves of CP's joules", Cp, Unit::Joules, -477.661_91, Some(0.02)),
         ("adds to CP's throughput", Cp, Unit::Mib, 49.567_76, Some(0.02)),
         ("saves of CP's retransmissions", Cp, Unit::Retransmissions, -0.782_99, Some(0.02)),
-        ("saves of CS' joules", Cs, Unit::Joules, -9410.769_59, Some(0.02)),
+        ("saves of CS' joules", Cs, Unit::Joules, -9_410.769_59, Some(0.02)),
         ("adds to CS' throughput", Cs, Unit::Mib, 92.025_11, Some(0.02)),
         ("saves of CS' retransmissions", Cs, Unit::Retransmissions, -13.606_46, Some(0.02)),
     ];

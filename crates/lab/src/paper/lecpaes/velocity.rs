@@ -187,8 +187,8 @@ fn condition(item: &str, ladder: &Ladder, at: usize, from: f64, below: f64) -> R
     let size = 1000;
     let share = |share: f64| (share * size as f64) as u64;
     let slack = |bound: f64| if bound > 0.0 && bound < 1.0 { 0.005 } else { 0.0 };
-    let inner = share(from + slack(from))..share(below - slack(below));
-    let holds = inner.clone().all(|used| chosen(ladder, used, size) == at + 1);
+    let mut inner = share(from + slack(from))..share(below - slack(below));
+    let holds = inner.all(|used| chosen(ladder, used, size) == at + 1);
     let ours =
         format!("clock {} from {:.3} to {:.3}", at + 1, from + slack(from), below - slack(below));
     fact(item, &format!("{from} to {below} of the window"), &ours, holds)

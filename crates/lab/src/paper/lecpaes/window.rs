@@ -68,18 +68,11 @@ impl<T> RingWindow<T> {
         Ok(())
     }
 
-    /// Takes the oldest messages, of `bytes` together at most, but one at least if there is any.
-    pub fn take(&self, bytes: u64) -> Vec<Taken<T>> {
+    /// Takes all messages that wait.
+    pub fn take(&self) -> Vec<Taken<T>> {
         let mut state = self.lock();
-        let (mut batch, mut sum) = (Vec::new(), 0);
-        while let Some(next) = state.waiting.front() {
-            sum += next.bytes;
-            if !batch.is_empty() && sum > bytes {
-                break;
-            }
-            state.in_flight += next.bytes;
-            batch.extend(state.waiting.pop_front());
-        }
+        let batch: Vec<Taken<T>> = state.waiting.drain(..).collect();
+        state.in_flight += batch.iter().map(|taken| taken.bytes).sum::<u64>();
         batch
     }
 
@@ -134,9 +127,10 @@ mod tests {
         assert!(window.try_put(4, 'a').is_ok() && window.try_put(5, 'b').is_ok());
         assert!(matches!(window.try_put(1, 'c'), Err((Error::Full { bytes: 1 }, 'c'))));
         assert!(matches!(window.try_put(10, 'd'), Err((Error::TooLong { size: 9, .. }, 'd'))));
-        let batch = window.take(8);
-        assert_eq!(batch.iter().map(|taken| taken.item).collect::<String>(), "a");
-        assert_eq!(window.in_use(), Use { buffered: 5, in_flight: 4 });
+        assert_eq!(window.in_use(), Use { buffered: 9, in_flight: 0 });
+        let batch = window.take();
+        assert_eq!(batch.iter().map(|taken| taken.item).collect::<String>(), "ab");
+        assert_eq!(window.in_use(), Use { buffered: 0, in_flight: 9 });
         assert!(window.try_put(1, 'c').is_err());
         for taken in batch {
             window.free(taken);
@@ -144,7 +138,7 @@ mod tests {
         assert!(window.try_put(4, 'c').is_ok());
         window.close();
         assert!(!window.is_exhausted());
-        assert_eq!(window.take(u64::MAX).len(), 2);
+        assert_eq!(window.take().len(), 1);
         assert!(window.is_exhausted());
         assert!(matches!(window.try_put(1, 'd'), Err((Error::Closed, 'd'))));
         assert_eq!(window.refusals(), 2);
