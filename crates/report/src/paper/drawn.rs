@@ -86,9 +86,10 @@ fn cells(row: &Row) -> [String; 8] {
     ]
 }
 
-/// One for each unit of a section's numbers. Numbers below zero have no bars.
+/// One for each unit of a section's numbers. Numbers below zero have no bars, and counts no figure.
 fn figures(section: &Section) -> Vec<Figure> {
-    let rows = || section.rows.iter().filter(|row| row.is_of_numbers());
+    let is_drawn = |row: &&Row| row.is_of_numbers() && row.source != Source::Exact;
+    let rows = || section.rows.iter().filter(is_drawn);
     let mut units: Vec<&str> = Vec::new();
     for row in rows() {
         if !units.contains(&row.unit.as_str()) {
