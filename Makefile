@@ -56,7 +56,8 @@ bench: prepare openssl
 	target/release/wattlock-lab bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock-lab bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock-lab paper sefps --rounds 3 --json bench/results/sefps.json > bench/results/sefps.txt; cat bench/results/sefps.txt
-	target/release/wattlock-lab bench stream --users 2000 --json bench/results/stream.json | tee bench/results/stream.txt
+	target/release/wattlock-lab bench stream --json bench/results/stream.json | tee bench/results/stream.txt
+	target/release/wattlock-lab paper lecpaes --json bench/results/lecpaes.json | tee bench/results/lecpaes.txt
 	target/release/wattlock-lab bench https --paper --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
 		--json bench/results/https.json | tee bench/results/https.txt
 

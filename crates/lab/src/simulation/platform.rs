@@ -33,11 +33,11 @@ pub const DEFAULT_CLOCK: usize = 4;
 const DEFAULT_RATE: f64 = 312.0 * MIB;
 /// What part of the rate follows the core clock; the rest follows transfers and memory.
 const CORE_SHARE: f64 = 0.3;
-/// Rate with the memory at 324 MHz.
+/// Rate at the pair 324/324.
 const LOW_RATE: f64 = 135.0 * MIB;
-/// Watts of GPU and CPUs with the GPU's memory at 2600 MHz, at rest.
+/// Watts of GPU and CPUs at rest, at the pairs whose memory clock is 2600 MHz.
 const FLOOR: f64 = 74.8;
-/// The same with the memory at 324 MHz.
+/// The same at the pair 324/324.
 const LOW_FLOOR: f64 = 50.7;
 /// For a byte, at any clock.
 const GPU_JOULES_PER_BYTE: f64 = 0.098 / MIB;
@@ -137,7 +137,7 @@ pub fn constants() -> [(&'static str, f64, &'static str, &'static str); 17] {
             "",
             "Figure 9, LECPAES at 100 µs",
         ),
-        ("GPU: power at rest, memory at 2600 MHz", FLOOR, "W", "Figure 8, GP"),
+        ("GPU: power at rest, pairs with 2600 MHz", FLOOR, "W", "Figure 8, GP"),
         ("GPU: energy of a MiB", mib(GPU_JOULES_PER_BYTE), "J", "Figure 8, GP"),
         (
             "GPU: start of the first batch",
@@ -147,7 +147,7 @@ pub fn constants() -> [(&'static str, f64, &'static str, &'static str); 17] {
         ),
         ("GPU: rate at 324/324 MHz", LOW_RATE / MIB, "MiB/s", "Figure 8, LECPAES"),
         (
-            "GPU: power at rest, memory at 324 MHz",
+            "GPU: power at rest, pair 324/324 MHz",
             LOW_FLOOR,
             "W",
             "Figure 8, LECPAES at 1000 to 3000 µs",
