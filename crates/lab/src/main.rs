@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
         Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
+        Command::Paper(Paper::Eeca(args)) => paper::eeca::run(&args),
         Command::Paper(Paper::Sefps(args)) => paper::sefps::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),

@@ -16,6 +16,7 @@ use crate::simulation::Experiment;
 #[derive(Debug, Subcommand)]
 pub enum Paper {
     Lecpaes(PaperLecpaes),
+    Eeca(PaperEeca),
     Sefps(PaperSefps),
 }
 
@@ -99,4 +100,14 @@ pub struct PaperSefps {
 impl PaperSefps {
     /// Rounds by default.
     pub const ROUNDS: u16 = 7;
+}
+
+/// EECA: AES for HTTPS by instruction set and accelerator, scheduled by size.
+///
+/// Reckons Tables 1 and 2 by models in virtual time, whose constants are fitted to the columns of
+/// software, instruction set and accelerator.
+#[derive(Debug, Args)]
+pub struct PaperEeca {
+    #[command(flatten)]
+    pub measured: Measured,
 }

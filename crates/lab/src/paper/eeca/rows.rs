@@ -1,0 +1,54 @@
+//! Rows in the forms that this paper needs.
+
+use wattlock_report::paper::{Row, Rule, Source, Verdict};
+
+/// What a claim says, what we find, and whether that agrees.
+pub fn claim(
+    (rule, source): (Rule, Source),
+    item: &str,
+    printed: &str,
+    ours: impl AsRef<str>,
+    holds: bool,
+) -> Row {
+    Row::claim(rule, item, ours.as_ref(), holds, source).printed(printed)
+}
+
+/// A claim with which the paper's own numbers, or facts, do not agree.
+pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
+    Row::printed_only(rule, item, Source::Print).printed(printed).exempt(why)
+}
+
+/// Something printed that no number of ours can agree with or not.
+pub fn stated(item: &str, printed: &str, why: &str) -> Row {
+    contradicted(Rule::Value, item, printed, why)
+}
+
+/// A printed gain or loss in percent, and ours: held if both are gains or both losses.
+pub fn sign(item: &str, column: &str, printed: f64, ours: f64, source: Source) -> Row {
+    let row = Row::number(item, printed, ours, "%", source).column(column).in_units();
+    let holds = (printed < 0.0) == (ours < 0.0) && ours.is_finite();
+    let verdict = if holds { Verdict::Held } else { Verdict::Missed };
+    Row { rule: Rule::Sign, verdict, ..row }
+}
+
+/// "3 of 9"
+pub fn of(count: usize, all: usize) -> String {
+    format!("{count} of {all}")
+}
+
+/// "1.0 2.5 3.0"
+pub fn listed(values: impl IntoIterator<Item = f64>, decimals: usize) -> String {
+    let words: Vec<String> =
+        values.into_iter().map(|value| format!("{value:.decimals$}")).collect();
+    words.join(" ")
+}
+
+/// Whether each is above the one before it.
+pub fn is_rising(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// Whether each is below the one before it.
+pub fn is_falling(values: &[f64]) -> bool {
+    values.windows(2).all(|pair| pair[0] > pair[1])
+}
