@@ -58,8 +58,9 @@ bench: prepare openssl
 	target/release/wattlock-lab paper sefps --rounds 3 --json bench/results/sefps.json > bench/results/sefps.txt; cat bench/results/sefps.txt
 	target/release/wattlock-lab bench stream --json bench/results/stream.json | tee bench/results/stream.txt
 	target/release/wattlock-lab paper lecpaes --json bench/results/lecpaes.json | tee bench/results/lecpaes.txt
-	target/release/wattlock-lab bench https --paper --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
+	target/release/wattlock-lab bench https --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
 		--json bench/results/https.json | tee bench/results/https.txt
+	target/release/wattlock-lab paper eeca --json bench/results/eeca.json | tee bench/results/eeca.txt
 
 # A minute for each fuzz target.
 fuzz:

@@ -15,7 +15,7 @@ pub use bench::{
     Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Study, Suite,
 };
 pub use devices::Spread;
-pub use paper::{Measured, Paper, PaperEeca, PaperLecpaes, PaperSefps};
+pub use paper::{Measured, Paper, PaperEeca, PaperLecpaes, PaperSefps, ServePages};
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
 pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};
@@ -43,6 +43,8 @@ pub enum Command {
     #[command(subcommand)]
     Sefps(Sefps),
     Report(Report),
+    #[command(hide = true)]
+    ServePages(ServePages),
 }
 
 const KEYS: &str = "Keys";

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Hash(args) => hash::run(&args),
         Command::Sefps(Sefps::Protect(args)) => sefps::protect(&args),
         Command::Sefps(Sefps::Unprotect(args)) => sefps::unprotect(&args),
+        Command::ServePages(args) => paper::eeca::serve_pages(&args),
         Command::Report(args) => report::run(&args, &papers::PAPERS),
     };
     exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))

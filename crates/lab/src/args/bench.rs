@@ -207,9 +207,6 @@ pub struct BenchHttps {
     /// Take a quick look: two page sizes, 1 round of 1 s
     #[arg(long)]
     pub quick: bool,
-    /// Compare with the study's printed numbers; also load its suite with ab, as it did
-    #[arg(long)]
-    pub paper: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
@@ -233,7 +230,7 @@ pub enum Suite {
 }
 
 /// An accelerator of the provider, as its settings name it.
-fn parse_accelerator(text: &str) -> Result<String, String> {
+pub(super) fn parse_accelerator(text: &str) -> Result<String, String> {
     let is_model = text.split(':').next() == Some(Simulated::NAME);
     if is_model || Named::parse(text).is_some() {
         return Ok(text.to_owned());

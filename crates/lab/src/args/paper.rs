@@ -7,6 +7,7 @@ use wattlock_host::flags::{Clocks, Devices, Meters};
 use wattlock_host::values::{from_to, parse_size};
 
 use super::Spread;
+use super::bench::parse_accelerator;
 use crate::simulation::Experiment;
 
 /// Compare what a paper prints with our numbers: each table, figure and claim.
@@ -105,9 +106,37 @@ impl PaperSefps {
 /// EECA: AES for HTTPS by instruction set and accelerator, scheduled by size.
 ///
 /// Reckons Tables 1 and 2 by models in virtual time, whose constants are fitted to the columns of
-/// software, instruction set and accelerator.
+/// software, instruction set and accelerator. Then measures both tables and Figure 3 on this
+/// machine, with openssl speed, and with nginx and ab.
 #[derive(Debug, Args)]
 pub struct PaperEeca {
+    /// Measure each contender for N seconds per round [default: 2; with --quick 1]
+    #[arg(long, value_name = "SECONDS", value_parser = from_to(1_u16, 600))]
+    pub seconds: Option<u16>,
+    /// Run N rounds [default: 3; with --quick 1]
+    #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
+    pub rounds: Option<u16>,
+    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// Let the provider use this accelerator: simulated, or a device that `wattlock devices` shows
+    #[arg(long, value_name = "DEVICE", default_value = "simulated", value_parser = parse_accelerator)]
+    pub accelerator: String,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
     #[command(flatten)]
     pub measured: Measured,
+}
+
+/// Serve pages over TLS and say where the time goes; `paper eeca` starts it.
+#[derive(Debug, Args)]
+pub struct ServePages {
+    /// Directory with cert.pem, key.pem and pages/
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Cipher suite of TLS 1.2, by OpenSSL's name
+    #[arg(long)]
+    pub suite: String,
 }

@@ -2,11 +2,11 @@
 //! with the newest OpenSSL where there is one.
 
 mod client;
-mod contenders;
-mod guarded;
+pub mod contenders;
+pub mod guarded;
 mod primitive;
-mod printed;
 mod server;
+mod site;
 mod tables;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,6 @@ use wattlock_file::Shown;
 use wattlock_gpu::Named;
 use wattlock_host::exit::{Ended, unavailable};
 use wattlock_host::signals;
-use wattlock_provider::configuration as provider;
 use wattlock_report::results::Sample;
 use wattlock_report::results::{Results, Row};
 
@@ -27,91 +26,63 @@ use super::joules::Counted;
 use super::lab::{Lab, Windows};
 use crate::args::{self, Suite};
 use crate::bench::publish;
-use client::{Clients, Load};
-use contenders::{Contender, Hardware, Running};
+use client::Clients;
+pub use client::{Load, version};
+use contenders::{Contender, Given, Hardware, Running};
 use server::Place;
+pub use site::Site;
 
 /// `wattlock-lab bench https`.
 pub fn run(args: &args::BenchHttps) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
     let settings = Settings::new(args)?;
-    let provider = provider::find(args.provider.as_deref());
-    if let (Some(_), Err(why)) = (&args.provider, &provider) {
-        return Err(unavailable(why.as_str()));
-    }
     let directory = tempfile::Builder::new()
         .prefix("wattlock-bench-")
         .tempdir()
         .context("cannot make a temporary directory; set TMPDIR to a writable one")?;
     signals::clean_up_and_remove(directory.path().to_owned())?;
-    let (first, last) = cpus()?;
-    let programs = Programs::find();
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut results = Results::new("https");
-    settings.record(&mut results, (first, last));
     let newest = newest(args.openssl_newest.as_deref(), &mut results)?;
-    match &programs {
-        Ok(programs) => programs.record(&mut results),
-        Err(why) => results.skipped.push(format!("pages by HTTPS: {why}")),
-    }
-    if let Err(why) = &provider {
-        let ours = settings.contenders().filter(|contender| contender.is_ours());
-        let ours: Vec<String> = ours.map(|contender| contender.tool(&results)).collect();
-        results.skipped.push(format!("{}: {why}", ours.join(", ")));
-    }
-    let bench = programs.ok().map(|programs| Bench {
-        place: Place {
-            directory: directory.path().to_owned(),
-            nginx: programs.nginx,
-            newest,
-            cpu: first,
-        },
-        clients: Clients { wrk: programs.wrk, ab: programs.ab, curl: programs.curl, cpu: last },
-        provider,
-        settings: &settings,
-    });
-    if let Some(bench) = &bench {
-        bench.place.furnish(&settings.sizes)?;
-    }
+    let site = Site::new(directory.path(), &settings, args.provider.as_deref(), &mut results)?
+        .with_newest(newest);
+    let rounds = settings.rounds;
+    let kilobytes = if args.quick { vec![16, 64] } else { vec![1, 2, 4, 8, 16, 32, 64, 128, 256] };
+    let primitive = primitive::Settings { kilobytes, rounds, seconds: 1 };
     let mut lab = Lab::new(results, &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
-        if let Some(bench) = &bench {
-            settings.suites.iter().try_for_each(|suite| bench.suite(lab, *suite))?;
-        }
-        primitive::measure(lab, &settings.primitive, first)
+        site.pages(lab, &settings)?;
+        primitive::measure(lab, &primitive, site.server_cpu())
     })?;
     let mut results = lab.results;
     results.skipped.dedup();
     results.ratios = tables::ratios(&results);
-    if settings.is_quick {
+    if args.quick {
         results.only_tell();
     }
     publish::publish(&results, args.json.as_deref(), &args.meters, |results| {
-        let paper = if args.paper { printed::text(results) } else { String::new() };
-        tables::text(results) + &paper + &results.foot()
+        tables::text(results) + &results.foot()
     })
 }
 
 /// What was asked for, with `--quick` worked in.
-struct Settings {
-    sizes: Vec<u64>,
+pub struct Settings {
+    pub sizes: Vec<u64>,
     suites: Vec<Suite>,
-    seconds: u16,
-    rounds: u16,
-    is_quick: bool,
-    /// Whether the study's client asks, too.
-    with_ab: bool,
-    primitive: primitive::Settings,
+    /// Who asks for pages.
+    loads: Vec<Load>,
+    contenders: Vec<Contender>,
+    pub seconds: u16,
+    pub rounds: u16,
     /// Its setting for the provider, and its name.
-    accelerator: String,
-    hardware: Hardware,
+    pub accelerator: String,
+    pub hardware: Hardware,
 }
 
 impl Settings {
     fn new(args: &args::BenchHttps) -> anyhow::Result<Self> {
         let (accelerator, hardware) = accelerator(&args.accelerator)?;
         let (rounds, seconds) = if args.quick { (1, 1) } else { (3, 2) };
-        let rounds = args.rounds.unwrap_or(rounds);
         let mut sizes: Vec<u64> = if !args.sizes.is_empty() {
             args.sizes.clone()
         } else if args.quick {
@@ -122,30 +93,43 @@ impl Settings {
         sizes.sort_unstable();
         sizes.dedup();
         let all = vec![Suite::CbcSha384, Suite::CbcSha256, Suite::Gcm, Suite::Tls13];
-        let kilobytes =
-            if args.quick { vec![16, 64] } else { vec![1, 2, 4, 8, 16, 32, 64, 128, 256] };
         Ok(Self {
             sizes,
             suites: if args.suites.is_empty() { all } else { args.suites.clone() },
+            loads: vec![Load::Wrk],
+            contenders: Contender::all(hardware).into(),
             seconds: args.seconds.unwrap_or(seconds),
-            rounds,
-            is_quick: args.quick,
-            with_ab: args.paper,
-            primitive: primitive::Settings { kilobytes, rounds, seconds: 1 },
+            rounds: args.rounds.unwrap_or(rounds),
             accelerator,
             hardware,
         })
     }
 
-    fn contenders(&self) -> impl Iterator<Item = Contender> {
-        Contender::all(self.hardware).into_iter()
+    /// What EECA's paper measured: its suite by its client, its four ways.
+    ///
+    /// # Errors
+    /// Exit code 4: this machine does not have the accelerator.
+    pub fn study(asked: &str, sizes: Vec<u64>) -> anyhow::Result<Self> {
+        let (accelerator, hardware) = accelerator(asked)?;
+        Ok(Self {
+            sizes,
+            suites: vec![Suite::CbcSha384],
+            loads: vec![Load::Ab],
+            contenders: Contender::study(hardware).into(),
+            seconds: 2,
+            rounds: 3,
+            accelerator,
+            hardware,
+        })
     }
 
     fn record(&self, results: &mut Results, (first, last): (usize, usize)) {
+        let loads: Vec<_> = self.loads.iter().map(|load| load.name()).collect();
         let suites: Vec<_> = self.suites.iter().map(|suite| suite.openssl_name()).collect();
         for (name, value) in [
             ("page_bytes", json!(self.sizes)),
             ("suites", json!(suites)),
+            ("loads", json!(loads)),
             ("seconds", json!(self.seconds)),
             ("rounds", json!(self.rounds)),
             ("connections", json!(client::CONNECTIONS)),
@@ -191,49 +175,6 @@ fn newest(folder: Option<&Path>, results: &mut Results) -> anyhow::Result<Option
     Ok(Some(nginx))
 }
 
-/// The programs without which no page is served.
-struct Programs {
-    nginx: PathBuf,
-    wrk: PathBuf,
-    ab: Option<PathBuf>,
-    curl: PathBuf,
-}
-
-impl Programs {
-    fn find() -> Result<Self, String> {
-        let need = |name: &str, package: &str| {
-            guarded::find(name).ok_or_else(|| {
-                format!("{name} is not installed; Debian's package {package} has it")
-            })
-        };
-        need("openssl", "openssl")?;
-        need("taskset", "util-linux")?;
-        Ok(Self {
-            nginx: need("nginx", "nginx")?,
-            wrk: need("wrk", "wrk")?,
-            ab: guarded::find("ab"),
-            curl: need("curl", "curl")?,
-        })
-    }
-
-    fn record(&self, results: &mut Results) {
-        let mut add = |name: &str, version| results.tools.insert(name.into(), version);
-        add("nginx", server::version(&self.nginx));
-        add("wrk", client::version(&self.wrk, &["-v"]));
-        add("curl", client::version(&self.curl, &["--version"]));
-        if let Some(ab) = &self.ab {
-            add("ab", client::version(ab, &["-V"]));
-        }
-    }
-}
-
-struct Bench<'a> {
-    place: Place,
-    clients: Clients,
-    provider: Result<PathBuf, String>,
-    settings: &'a Settings,
-}
-
 /// What one round saw of one contender.
 struct Turn {
     requests: u64,
@@ -242,23 +183,32 @@ struct Turn {
     window: Option<Metered>,
 }
 
+/// A server for each contender, and their client.
+struct Bench<'a> {
+    site: &'a Site,
+    place: &'a Place,
+    clients: &'a Clients,
+    settings: &'a Settings,
+}
+
 impl Bench<'_> {
     /// All pages over one suite.
     fn suite(&self, lab: &mut Lab<'_>, suite: Suite) -> anyhow::Result<()> {
         let name = suite.openssl_name();
         let mut running = Vec::new();
-        let provider = self.provider.as_deref().ok();
-        for contender in self.settings.contenders() {
+        let provider = self.site.provider().ok();
+        let mut header = 0;
+        for &contender in &self.settings.contenders {
             let nginx = self.place.nginx(contender.is_newest());
             let Some(nginx) = nginx.filter(|_| !contender.is_ours() || provider.is_some()) else {
                 // Said once for all suites.
                 continue;
             };
             let tool = contender.tool(&lab.results);
-            let given = (provider, self.settings.accelerator.as_str());
-            let started = Running::start(&self.place, contender, suite, given);
+            let given = Given { provider, accelerator: &self.settings.accelerator, header };
+            let started = Running::start(self.place, contender, suite, given);
             let checked = started.and_then(|one| {
-                let negotiated = self.check(&one, suite)?;
+                let negotiated = self.check(&one, suite, &mut header)?;
                 Ok((one, negotiated))
             });
             match checked {
@@ -273,12 +223,12 @@ impl Bench<'_> {
             }
         }
         for &size in &self.settings.sizes {
-            self.page(lab, suite, size, Load::Wrk, &running)?;
-            if self.settings.with_ab && suite == Suite::CbcSha384 {
-                self.page(lab, suite, size, Load::Ab, &running)?;
+            for &load in &self.settings.loads {
+                self.page(lab, suite, size, load, &running)?;
+                tell!("{}", case(suite, size, load));
             }
-            tell!("{}", case(suite, size, Load::Wrk));
         }
+        lab.results.settings.insert("header_bytes".into(), json!(header));
         for one in &running {
             if let Some(counted) = one.counted()? {
                 let key = format!("{name}, {}", one.contender.tool(&lab.results));
@@ -296,19 +246,22 @@ impl Bench<'_> {
         }
         let started = std::time::Instant::now();
         while !one.has_accelerated()? && started.elapsed() < PATIENCE {
-            self.clients.check(&self.place, &one.nginx, suite, largest)?;
+            self.clients.check(self.place, &one.nginx, suite, largest)?;
         }
         Ok(())
     }
 
-    /// Every page once by curl, and what the provider counts of it. Returns what was negotiated.
-    fn check(&self, one: &Running, suite: Suite) -> anyhow::Result<String> {
+    /// Every page once by curl, and what the provider counts of it. Returns what was negotiated, and
+    /// notes the longest header of an answer.
+    fn check(&self, one: &Running, suite: Suite, header: &mut u64) -> anyhow::Result<String> {
         self.warm_up(one, suite)?;
         let before = one.counted()?;
         let mut negotiated = String::new();
         let sizes = &self.settings.sizes;
         for &size in sizes {
-            negotiated = self.clients.check(&self.place, &one.nginx, suite, size)?;
+            let answer = self.clients.check(self.place, &one.nginx, suite, size)?;
+            negotiated = answer.negotiated;
+            *header = (*header).max(answer.header_bytes);
         }
         let largest = sizes.iter().copied().max().unwrap_or(0);
         one.prove(before.as_ref(), sizes.iter().sum(), largest)?;
@@ -360,7 +313,7 @@ impl Bench<'_> {
         let asked = (size, self.settings.seconds);
         let before = one.nginx.cpu()?;
         let (seen, window) =
-            lab.watch(|| self.clients.load(load, &self.place, &one.nginx, suite, asked))?;
+            lab.watch(|| self.clients.load(load, self.place, &one.nginx, suite, asked))?;
         let seen = seen?;
         let cpu = one.nginx.cpu()?.saturating_sub(before);
         let each = |time: std::time::Duration| (time.as_nanos() / u128::from(seen.requests)) as u64;
@@ -409,13 +362,13 @@ fn add(lab: &mut Lab<'_>, contender: Contender, case: &str, size: u64, turns: Ve
 }
 
 /// What a row is called.
-fn case(suite: Suite, size: u64, load: Load) -> String {
+pub fn case(suite: Suite, size: u64, load: Load) -> String {
     let by = if load == Load::Ab { ", by ab" } else { "" };
     format!("{}, {}{by}", suite.openssl_name(), size_name(size))
 }
 
 /// "512 KiB"
-fn size_name(size: u64) -> String {
+pub fn size_name(size: u64) -> String {
     match size {
         size if size > 0 && size % (1 << 20) == 0 => format!("{} MiB", size >> 20),
         size if size > 0 && size % (1 << 10) == 0 => format!("{} KiB", size >> 10),

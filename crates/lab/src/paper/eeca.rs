@@ -3,6 +3,7 @@
 mod design;
 mod evaluation;
 mod events;
+mod here;
 mod motivation;
 mod printed;
 mod quotes;
@@ -15,8 +16,13 @@ mod table_2;
 use wattlock_host::exit::Ended;
 use wattlock_report::paper::{Constant, Model, Paper, Residual, Section};
 
+use wattlock_report::results::Results;
+
+use super::live;
 use crate::args;
+use crate::bench::publish;
 use crate::outlet::Outlet;
+pub use here::page_server::run as serve_pages;
 use printed::{Line, Way, Which};
 use server::Server;
 use speed::Machine;
@@ -24,7 +30,12 @@ use speed::Machine;
 /// `wattlock-lab paper eeca`.
 pub fn run(args: &args::PaperEeca) -> Ended {
     let outlet = Outlet::open(args.measured.json.as_deref())?;
-    super::publish(&compared(), outlet)
+    publish::can_publish(None, &args.meters)?;
+    let measured = live::measured(&args.measured, here::KIND, || here::measure(args))?;
+    if let Some(results) = &measured {
+        publish::metrics(results).write(args.meters.prometheus.as_deref())?;
+    }
+    super::publish(&compared(measured), outlet)
 }
 
 /// What the rows are made of.
@@ -49,16 +60,19 @@ impl Found {
 }
 
 /// The paper, place by place.
-fn compared() -> Paper {
+fn compared(measured: Option<Results>) -> Paper {
     let found = Found::new();
-    let mut sections: Vec<Section> = motivation::sections(&found);
+    let results = measured.as_ref();
+    let mut sections: Vec<Section> = motivation::sections(&found, results);
     sections.extend(design::sections(&found));
     sections.extend(evaluation::before_tables(&found));
     sections.extend(table_1::sections(&found));
+    sections.push(here::section(Which::One, results));
     sections.extend(evaluation::of_table_1(&found));
     sections.extend(table_2::sections(&found));
+    sections.push(here::section(Which::Two, results));
     sections.extend(evaluation::of_table_2(&found));
-    let mut paper = Paper::new("eeca", TITLE, sections);
+    let mut paper = live::compared("eeca", TITLE, sections, measured);
     paper.models = vec![speed_model(&found), server_model(&found)];
     paper
 }
@@ -153,7 +167,7 @@ mod tests {
 
     #[test]
     fn models_miss_nothing_and_every_cell_has_a_row() {
-        let paper = compared();
+        let paper = compared(None);
         let missed: Vec<_> = paper.missed().map(|(at, row)| (&at.place, row.name())).collect();
         assert!(missed.is_empty(), "{missed:?}");
         for (which, cells) in [(Which::One, 99), (Which::Two, 121)] {

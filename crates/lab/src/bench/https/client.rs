@@ -21,6 +21,20 @@ pub enum Load {
     Ab,
 }
 
+impl Load {
+    pub fn name(self) -> &'static str {
+        if self == Self::Wrk { "wrk" } else { "ab" }
+    }
+}
+
+/// What curl saw of a page.
+pub struct Answer {
+    /// Protocol and suite, as curl reports them.
+    pub negotiated: String,
+    /// Bytes of the answer's header.
+    pub header_bytes: u64,
+}
+
 /// What a client saw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
@@ -32,7 +46,7 @@ pub struct Seen {
 
 /// The clients that are installed.
 pub struct Clients {
-    pub wrk: PathBuf,
+    pub wrk: Option<PathBuf>,
     pub ab: Option<PathBuf>,
     pub curl: PathBuf,
     /// Their CPU.
@@ -40,8 +54,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// One page by curl, compared with the file, over a connection of the suite. Returns what was
-    /// negotiated, as curl reports it.
+    /// One page by curl, compared with the file, over a connection of the suite.
     ///
     /// # Errors
     /// That it did not come, or is another page, or came in another way.
@@ -51,23 +64,11 @@ impl Clients {
         nginx: &Nginx,
         suite: Suite,
         size: u64,
-    ) -> anyhow::Result<String> {
+    ) -> anyhow::Result<Answer> {
         let got = place.directory.join("got");
-        let mut asked = Command::new(&self.curl);
-        guarded::stock(&mut asked);
-        let asked = asked
-            .args([
-                "--disable",
-                "--silent",
-                "--show-error",
-                "--fail",
-                "--verbose",
-                "--max-time",
-                "60",
-            ])
-            .args(["--noproxy", "*", "--http1.1", "--cacert"])
-            .arg(place.certificate())
-            .arg("--output")
+        let asked = self
+            .curl(place)
+            .args(["--verbose", "--write-out", "%{size_header}", "--output"])
             .arg(&got)
             .arg(format!("https://127.0.0.1:{}/{size}", nginx.port))
             .output()
@@ -86,7 +87,31 @@ impl Clients {
         if !negotiated.contains(suite.openssl_name()) {
             bail!("negotiated {negotiated} instead of {}", suite.openssl_name());
         }
-        Ok(negotiated.trim().to_owned())
+        let header_bytes = String::from_utf8_lossy(&asked.stdout).trim().parse();
+        Ok(Answer {
+            negotiated: negotiated.trim().to_owned(),
+            header_bytes: header_bytes.context("curl does not report the header's size")?,
+        })
+    }
+
+    /// What an address answers.
+    ///
+    /// # Errors
+    /// What curl says.
+    pub fn fetch(&self, place: &Place, url: &str) -> anyhow::Result<String> {
+        let asked = self.curl(place).arg(url).output().context("cannot run curl")?;
+        if !asked.status.success() {
+            bail!("curl: {}", String::from_utf8_lossy(&asked.stderr).trim());
+        }
+        Ok(String::from_utf8_lossy(&asked.stdout).into_owned())
+    }
+
+    fn curl(&self, place: &Place) -> Command {
+        let mut curl = Command::new(&self.curl);
+        guarded::stock(&mut curl);
+        curl.args(["--disable", "--silent", "--show-error", "--fail", "--max-time", "60"]);
+        curl.args(["--noproxy", "*", "--http1.1", "--cacert"]).arg(place.certificate());
+        curl
     }
 
     /// Requests a page repeatedly for `seconds`.
@@ -104,23 +129,21 @@ impl Clients {
         let url = format!("https://127.0.0.1:{}/{size}", nginx.port);
         let most = (MOST_A_SECOND * u32::from(seconds)).to_string();
         let (connections, seconds) = (CONNECTIONS.to_string(), seconds.to_string());
-        let (name, command) = match (load, &self.ab) {
-            (Load::Wrk, _) => {
+        let (name, program) = (load.name(), if load == Load::Wrk { &self.wrk } else { &self.ab });
+        let program = program.as_deref().with_context(|| format!("{name} is not installed"))?;
+        let mut command = guarded::command(self.cpu, program);
+        match load {
+            Load::Wrk => {
                 let script = place.directory.join("report.lua");
                 fs::write(&script, SCRIPT)?;
-                let mut command = guarded::command(self.cpu, &self.wrk);
                 command.args(["-t", "1", "-c", &connections, "-d", &seconds, "--timeout", "60"]);
                 command.arg("-s").arg(script).arg(url);
-                ("wrk", command)
             }
-            (Load::Ab, Some(ab)) => {
-                let mut command = guarded::command(self.cpu, ab);
+            Load::Ab => {
                 command.args(["-q", "-k", "-t", &seconds, "-n", &most, "-c", &connections, "-f"]);
                 command.args(["TLS1.2", "-Z", suite.openssl_name(), &url]);
-                ("ab", command)
             }
-            (Load::Ab, None) => bail!("ab is not installed"),
-        };
+        }
         let output = guarded::run(command).with_context(|| format!("cannot run {name}"))?;
         let said = String::from_utf8_lossy(&output.stdout);
         let seen = match load {

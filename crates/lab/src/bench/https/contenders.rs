@@ -33,7 +33,7 @@ pub enum Contender {
     Reconstruction,
     /// The same, all by an accelerator.
     Accelerator(Hardware),
-    /// The same, by the accelerator from 8 KiB on, as the study has it.
+    /// The same, by the accelerator above pages of 8 KiB, as the study has it.
     Eeca(Hardware),
     /// As `InstructionSet`, in the newest OpenSSL.
     Newest,
@@ -138,24 +138,36 @@ impl Contender {
     }
 
     /// The settings of the provider.
-    fn settings(self, suite: Suite, accelerator: &str) -> Vec<(&'static str, String)> {
+    fn settings(self, suite: Suite, given: Given<'_>) -> Vec<(&'static str, String)> {
         let mut settings = vec![("multiblock", u8::from(self.has_large_buffers()).to_string())];
         if self.has_large_buffers() && suite == Suite::CbcSha384 {
             settings.push(("paper_mode", "1".into()));
         }
         if let Some(hardware) = self.hardware() {
             let threshold = match (self, hardware) {
-                (Self::Eeca(_), _) => STUDYS_THRESHOLD,
+                // nginx writes the header and the page at once; a page of T bytes counts as T.
+                (Self::Eeca(_), _) => STUDYS_THRESHOLD + given.header,
                 (_, Hardware::Simulated) => 0,
                 // What a server's master does must not open a driver, which does not survive a
                 // fork.
                 _ => LEAST_THRESHOLD,
             };
-            settings.push(("accelerator", accelerator.into()));
+            settings.push(("accelerator", given.accelerator.into()));
             settings.push(("threshold", threshold.to_string()));
         }
         settings
     }
+}
+
+/// What servers of the provider are given.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// The provider's file.
+    pub provider: Option<&'a Path>,
+    /// Its setting for the accelerator.
+    pub accelerator: &'a str,
+    /// Bytes of an answer's header.
+    pub header: u64,
 }
 
 /// A contender whose server runs.
@@ -175,7 +187,7 @@ impl Running {
         place: &Place,
         contender: Contender,
         suite: Suite,
-        (provider, accelerator): (Option<&Path>, &str),
+        given: Given<'_>,
     ) -> anyhow::Result<Self> {
         if let Some(why) = contender.cannot(suite) {
             bail!(why);
@@ -184,10 +196,10 @@ impl Running {
         let mut environment = Vec::new();
         let mut statistics = None;
         if contender.is_ours() {
-            let module = provider.context("no provider")?;
+            let module = given.provider.context("no provider")?;
             let table = SharedTable::new().context("cannot make a memory file")?;
             let file = place.directory.join(format!("{name}.cnf"));
-            configure(&file, module, &table, &contender.settings(suite, accelerator))?;
+            configure(&file, module, &table, &contender.settings(suite, given))?;
             if matches!(contender.hardware(), Some(Hardware::OnTheCpu(_))) {
                 let kernels = place.directory.join(format!("{name}-kernels"));
                 compile_into(&kernels, &file)?;
@@ -274,7 +286,8 @@ impl Running {
         }
         let accelerated = since(&|statistics| statistics.lane(Lane::Accelerator).calls);
         // A write below the threshold is not the accelerator's.
-        if contender.hardware().is_some() && largest > STUDYS_THRESHOLD && accelerated == 0 {
+        let is_large = largest > STUDYS_THRESHOLD || matches!(contender, Contender::Accelerator(_));
+        if contender.hardware().is_some() && is_large && accelerated == 0 {
             return Some("the provider's counters show no work on the accelerator".into());
         }
         None
@@ -305,7 +318,7 @@ fn compile_into(kernels: &Path, configuration: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes the configuration for OpenSSL.
-fn configure(
+pub fn configure(
     file: &Path,
     module: &Path,
     statistics: &SharedTable,
@@ -327,8 +340,8 @@ pub const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x600200
 /// Bytes of a request that are the CPU's even where all are the accelerator's.
 const LEAST_THRESHOLD: u64 = 512;
 
-/// The threshold that the study chose, bytes of a request.
-const STUDYS_THRESHOLD: u64 = 8 << 10;
+/// The threshold that the study chose, bytes of a page or a message.
+pub const STUDYS_THRESHOLD: u64 = 8 << 10;
 
 /// A write in which libssl sees four records.
 const LEAST_WRITE: u64 = 64 << 10;

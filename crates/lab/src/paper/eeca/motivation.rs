@@ -2,7 +2,10 @@
 
 use wattlock_report::paper::{Row, Rule, Section, Source};
 
+use wattlock_report::results::Results;
+
 use super::Found;
+use super::here;
 use super::printed::{Line, Way, Which, gain};
 use super::quotes::quote;
 use super::rows::{claim, is_falling, is_rising, listed, of, stated};
@@ -12,13 +15,14 @@ use super::table_1::{bracket, crossing};
 use super::table_2::aes_share;
 
 /// The rows up to Figure 4.
-pub fn sections(found: &Found) -> Vec<Section> {
+pub fn sections(found: &Found, measured: Option<&Results>) -> Vec<Section> {
     vec![
         Section::new("Abstract", "the largest gains", largest(found, "abstract")),
         Section::new("Section 1", "introduction", introduction(found)),
         Section::new("Section 2.1", "TLS and its records (Figure 1)", records_of_tls(found)),
         Section::new("Section 2.2", "the way of a request (Figure 2)", flow()),
         Section::new("Section 2.3.1", "where the time goes (Figure 3)", phases(found)),
+        here::figure_3(measured),
         Section::new("Section 2.3.2", "three ways alone (Figure 4)", challenges(found)),
     ]
 }
@@ -243,6 +247,9 @@ fn phases(found: &Found) -> Vec<Row> {
             false,
         )
         .exempt("the two numbers do not fit one handshake: that of 2 MB would be more than half up to 1 MB"),
+        Row::number("phases", quote("S2.3.1-phases"), here::PHASES as f64, "", Source::Exact)
+            .near(0.0)
+            .note("handshake, file, crypto, network and the rest are measured below"),
         stated(
             "the suite of Figure 3",
             "ECDHE-RSA-AES256-SHA",

@@ -1,9 +1,12 @@
 //! `wattlock-lab paper eeca`: every printed cell has a row, and models say what they were fitted to.
 
+use std::path::Path;
+
 use serde_json::Value;
-use wattlock_testing::{Place, assert_exit, stderr, stdout};
+use wattlock_testing::{Place, assert_exit, has_program, stderr, stdout, wait_until};
 
 use super::paper;
+use crate::https::processes_in;
 use crate::lab;
 
 /// All rows of the sections with that place.
@@ -115,4 +118,83 @@ fn a_report_draws_the_tables() {
         assert!(page.contains(title), "{title} is missing");
     }
     assert!(page.contains("model, not measured") && page.contains("none missed"));
+}
+
+/// True if pages can be served to ab; else says why the test is skipped.
+fn can_serve() -> bool {
+    let nginx = has_program("nginx") || Path::new("/usr/sbin/nginx").is_file();
+    nginx && ["ab", "curl", "openssl", "taskset"].into_iter().all(has_program)
+}
+
+#[test]
+fn both_tables_and_the_phases_are_measured() {
+    if !can_serve() {
+        return;
+    }
+    let place = Place::new();
+    let file = place.path("eeca.json");
+    let ran = lab()
+        .args(["paper", "eeca", "--quick", "--meter", "echo 140 W", "--json"])
+        .arg(&file)
+        .env("TMPDIR", place.path("d"))
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    let text = stdout(&ran);
+    let document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let live = &document["live"];
+    assert_eq!((&live["kind"], &live["settings"]["quick"]), (&"eeca".into(), &true.into()));
+    wait_until("no process is left", || processes_in(&place.path("d")).is_empty());
+
+    // Of the ways, those without the provider run everywhere.
+    for (section, item) in [("Table 1, here", "16 kB"), ("Table 2, here", "8 kB")] {
+        let here = rows(&document, section);
+        for way in ["software", "instruction set"] {
+            let find = |column: &str| {
+                let mut found = here.iter().filter(|row| row["item"] == item);
+                found.find(|row| row["column"] == column).unwrap()
+            };
+            let rate = find(way);
+            assert!(rate["ours"].as_f64().unwrap() > 0.0, "{rate}");
+            assert_eq!((&rate["verdict"], &rate["source"]), (&"exempt".into(), &"live".into()));
+            let joules = find(&format!("{way} for a joule"));
+            assert!(joules["ours"].as_f64().unwrap() > 0.0, "{joules}");
+        }
+    }
+    let cells = |section: &str| rows(&document, section).len();
+    assert_eq!((cells("Table 1, here"), cells("Table 2, here")), (9 * 11 + 2, 11 * 11 + 2));
+
+    // A page of T bytes counts as T, whatever its header adds.
+    let skipped = live["skipped"].to_string();
+    if !skipped.contains("no provider") {
+        let counted = &live["settings"]["counted"];
+        let eeca = &counted["ECDHE-RSA-AES256-SHA384, wattlock EECA, simulated"]["accelerator"];
+        let header = live["settings"]["header_bytes"].as_u64().unwrap();
+        assert_eq!(eeca["threshold_bytes"], 8192 + header, "{eeca}");
+        assert_eq!(eeca["lanes"]["accelerator"]["calls"], 0, "{eeca}");
+        assert!(eeca["lanes"]["cpu"]["calls"].as_u64().unwrap() > 0, "{eeca}");
+    }
+
+    let phases = &live["settings"]["phases"]["8"];
+    let spent = |how: &str| -> Vec<u64> {
+        let ns = phases[how]["ns"].as_array().unwrap();
+        assert!(phases[how]["pages"].as_u64().unwrap() > 0, "{phases}");
+        ns.iter().map(|ns| ns.as_u64().unwrap()).collect()
+    };
+    let (alone, kept) = (spent("alone"), spent("kept"));
+    assert!(alone.iter().chain(&kept).all(|ns| *ns > 0), "{phases}");
+    assert!(
+        text.contains("8 kB, keep-alive") && text.contains("too short for a verdict"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_without_measurements_is_refused() {
+    let place = Place::new();
+    let file = place.path("eeca.json");
+    assert_exit(&paper(&["eeca", "--no-live", "--json", file.to_str().unwrap()]), 0);
+    let again = paper(&["eeca", "--measured", file.to_str().unwrap()]);
+    assert_exit(&again, 1);
+    assert!(stderr(&again).contains("holds no measurements"), "{}", stderr(&again));
 }
