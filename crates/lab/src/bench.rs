@@ -15,7 +15,6 @@ mod extended_block;
 mod granularity;
 pub mod joules;
 pub mod lab;
-mod printed;
 pub mod publish;
 mod rates;
 pub mod stream_rows;

@@ -84,7 +84,7 @@ fn sealed(device: Option<Fake>, lens: &[usize]) -> Vec<Vec<u8>> {
     let breaks = device.as_ref().is_some_and(|fake| fake.pieces_before_fault.is_some());
     let device = device.map(|fake| OnDevice {
         engine: Engine::new(1).with_policy(Policy::Gpu).with_device(Box::new(fake)),
-        on_fault: Box::new(move |_| drop(counted.fetch_add(1, Ordering::Relaxed))),
+        on_fault: Box::new(move |_| _ = counted.fetch_add(1, Ordering::Relaxed)),
     });
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
     let velocity = Velocity::Fixed(0);

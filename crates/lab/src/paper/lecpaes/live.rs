@@ -8,12 +8,12 @@ use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::{Cpu, Engine};
 use wattlock_host::accelerators::{self, Rule, Selection};
-use wattlock_host::energy;
 use wattlock_host::summary::process_cpu_time;
+use wattlock_host::{clocks, energy};
 use wattlock_report::results::{Delays, Results, Row, Sample};
-use wattlock_stream::{Error, Knob, Pool, Velocity};
+use wattlock_stream::{Error, GpuClocks, Knob, Pool, Velocity};
 
-use super::clocks::{GpuClocks, Would, k20m};
+use super::clocks::{Would, k20m};
 use super::rounds::{Clock, Crew, Done, Message, Rounds};
 use crate::args;
 use crate::bench::joules::Counted;
@@ -152,8 +152,9 @@ impl Live {
         }
         let (ladder, knob): (_, Box<dyn Knob>) = match &self.clocks {
             Ok(uuid) => {
-                let clocks = GpuClocks::new(&energy::quiet_root(), uuid)?;
-                (clocks.ladder(), Box::new(clocks))
+                let clocks = GpuClocks::new(clocks::of_gpu(&energy::quiet_root(), uuid)?);
+                // The study's policy looks at clocks alone.
+                (clocks.ladder(1.0), Box::new(clocks))
             }
             Err(_) => (k20m(), Box::new(Would)),
         };

@@ -195,7 +195,7 @@ const MOTIVATION: [Claim; 5] = [
 
 /// Bursty streams through a window of a GPU at its default clock.
 fn bursts() -> Row {
-    let study = Study::new(Curve::k20m());
+    let study = Study::new(Curve::k20m(), 0.05, None);
     let bursty = REPORTING.iter().filter(|stream| stream.bursty);
     let kept: Vec<bool> = bursty
         .map(|stream| {

@@ -146,7 +146,7 @@ fn shares(found: &BTreeMap<u64, Both>) -> Vec<Row> {
         Phase::ALL.into_iter().flat_map(move |phase| {
             found.iter().map(move |(kb, both)| {
                 let share = of(both).share(phase);
-                Row::ours_only(&size_name(*kb), share, "%", Source::Live)
+                Row::unprinted(&size_name(*kb), share, "%", Source::Live)
                     .column(&format!("{}, {way}", phase.name()))
                     .exempt("the figure prints no number but those of 2 MB")
             })
