@@ -104,6 +104,9 @@ pub struct Row {
     /// Core cycles for a byte, where the clock was found out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles_per_byte: Option<f64>,
+    /// Instructions for a byte, where they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions_per_byte: Option<f64>,
     /// Median rate over that of the kernel's rounds on registers only, in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction_of_bound: Option<f64>,
