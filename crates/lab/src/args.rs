@@ -12,10 +12,12 @@ use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
 pub use bench::{
-    Bench, BenchBlocks, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Study, Suite,
+    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Study, Suite,
 };
 pub use devices::Spread;
-pub use paper::{Measured, Paper, PaperEeca, PaperLecpaes, PaperSefps, ServePages};
+pub use paper::{
+    Measured, Paper, PaperBlocks, PaperEeca, PaperLecpaes, PaperSefps, ServePages,
+};
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
 pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};
 pub use simulate::{Simulate, SimulateLecpaes, SimulatePolicies};

@@ -34,13 +34,13 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));
     let ended = match cli.command {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
-        Command::Bench(Bench::Blocks(args)) => bench::blocks::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
         Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
         Command::Paper(Paper::Eeca(args)) => paper::eeca::run(&args),
         Command::Paper(Paper::Sefps(args)) => paper::sefps::run(&args),
+        Command::Paper(Paper::Blocks(args)) => paper::blocks::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),
         Command::Cipher(args) => cipher::run(&args),

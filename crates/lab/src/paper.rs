@@ -1,5 +1,6 @@
 //! `wattlock-lab paper`: each number and claim that a paper prints, and ours.
 
+pub mod blocks;
 pub mod eeca;
 pub mod lecpaes;
 mod live;

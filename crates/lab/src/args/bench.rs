@@ -14,7 +14,6 @@ use super::Spread;
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     Ciphers(BenchCiphers),
-    Blocks(BenchBlocks),
     Files(BenchFiles),
     Stream(BenchStream),
     Https(BenchHttps),
@@ -58,38 +57,6 @@ pub struct BenchCiphers {
 pub enum Study {
     /// Energy per byte of six serial and parallel ciphers
     Energy,
-}
-
-/// Benchmark AES-CTR split among threads by column, block and extended block.
-#[derive(Debug, Args)]
-pub struct BenchBlocks {
-    /// Message lengths in MB (10^6 bytes), separated by commas
-    #[arg(long, value_name = "MB", value_delimiter = ',', default_value = "4,16,32")]
-    #[arg(value_parser = from_to(1_u16, 4096), conflicts_with = "quick")]
-    pub sizes: Vec<u16>,
-    /// Thread counts, separated by commas
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
-    #[arg(value_parser = from_to(1_u16, 256))]
-    pub threads: Vec<u16>,
-    /// Measure each contender N times
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    #[arg(value_parser = from_to(1, u16::MAX))]
-    pub rounds: u16,
-    #[command(flatten)]
-    pub clocks: Clocks,
-    #[command(flatten)]
-    pub meters: Meters,
-    #[command(flatten)]
-    pub spread: Spread,
-    /// Take a quick look: 1 MB, 3 rounds
-    #[arg(long)]
-    pub quick: bool,
-    /// Compare with the study's printed times
-    #[arg(long)]
-    pub paper: bool,
-    /// Write the results as JSON to FILE, or to standard output without FILE
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    pub json: Option<PathBuf>,
 }
 
 /// Benchmark file encryption against cp, age, gpg and openssl enc.

@@ -19,6 +19,7 @@ pub enum Paper {
     Lecpaes(PaperLecpaes),
     Eeca(PaperEeca),
     Sefps(PaperSefps),
+    Blocks(PaperBlocks),
 }
 
 /// LECPAES: energy and throughput of streams under a clock that follows the window.
@@ -139,4 +140,27 @@ pub struct ServePages {
     /// Cipher suite of TLS 1.2, by OpenSSL's name
     #[arg(long)]
     pub suite: String,
+}
+
+/// Extended blocks: AES-CTR with a call for 16 bytes or for up to 4 KB, on CPU and GPU.
+///
+/// Measures the study's listing with 1, 4 and 8 threads, other forms of it to find out why larger
+/// blocks gain, our kernels, and the first GPU. Takes minutes; --quick takes seconds.
+#[derive(Debug, Args)]
+pub struct PaperBlocks {
+    /// Measure each contender N times
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = from_to(1, u16::MAX))]
+    pub rounds: u16,
+    /// Do a form of the listing under a tracer: for the program itself
+    #[arg(long, hide = true, num_args = 3, value_names = ["FORM", "BYTES", "BYTES"])]
+    pub count_steps: Vec<String>,
+    #[command(flatten)]
+    pub measured: Measured,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    #[command(flatten)]
+    pub spread: Spread,
 }

@@ -47,8 +47,16 @@ pub fn publish(
             }
         }
     }
-    metrics(results).write(meters.prometheus.as_deref())?;
+    write_metrics(results, meters)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the metrics that a flag asks for.
+///
+/// # Errors
+/// That the file cannot be written.
+pub fn write_metrics(results: &Results, meters: &args::Meters) -> anyhow::Result<()> {
+    metrics(results).write(meters.prometheus.as_deref())
 }
 
 /// The same as metrics.

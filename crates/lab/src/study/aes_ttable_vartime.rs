@@ -36,8 +36,17 @@ impl Key {
         let mut skip = (offset % block_len) as usize;
         let mut rest = in_out;
         while !rest.is_empty() {
-            let mut keystream = [[0; BLOCK_LEN]; BATCH];
-            let used = &mut keystream[..(skip + rest.len()).div_ceil(BLOCK_LEN).min(BATCH)];
+            let (mut one, mut many);
+            // A call for one block does not pay for clearing the buffer of many.
+            let keystream = if skip + rest.len() <= BLOCK_LEN {
+                one = [[0; BLOCK_LEN]; 1];
+                one.as_mut_slice()
+            } else {
+                many = [[0; BLOCK_LEN]; BATCH];
+                many.as_mut_slice()
+            };
+            let blocks = keystream.len();
+            let used = &mut keystream[..(skip + rest.len()).div_ceil(BLOCK_LEN).min(blocks)];
             used.iter_mut().zip(&mut counters).for_each(|(block, counter)| *block = counter);
             self.encrypt(used);
             let keystream = &used.as_flattened()[skip..];

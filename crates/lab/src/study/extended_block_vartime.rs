@@ -36,6 +36,16 @@ impl ListingAes {
         Ok(Self { round_keys: AesKey::new(AesKernel::Soft, key)?.encrypt_schedule() })
     }
 
+    /// Bytes of the four tables of words that the study describes: each has four tables of bytes here.
+    pub const TABLE_BYTES: usize = size_of_val(&TABLES);
+
+    /// What a table multiplies a byte by, in its four bytes.
+    pub fn coefficients(row: usize) -> [u8; 4] {
+        // The byte whose substitute is one.
+        let one = S_BOX.iter().position(|byte| *byte == 1).unwrap_or_default();
+        [0, 1, 2, 3].map(|i| TABLES[row][i][one])
+    }
+
     /// 10, 12 or 14.
     pub fn rounds(&self) -> usize {
         self.round_keys.rounds()
@@ -44,6 +54,33 @@ impl ListingAes {
     /// Figure 5, `encrypt_block`: one call for each 16 bytes.
     #[inline(never)]
     pub fn encrypt_block(&self, counter: u128, in_out: &mut [u8; BLOCK_LEN]) {
+        self.block(counter, in_out);
+    }
+
+    /// Figure 5 without a call for each block: its body stands in the loop.
+    #[inline(never)]
+    pub fn encrypt_inlined(&self, counter: u128, in_out: &mut [u8]) {
+        let counters = (0..).map(|i| counter.wrapping_add(i));
+        for (counter, block) in counters.zip(in_out.as_chunks_mut().0) {
+            self.block(counter, block);
+        }
+    }
+
+    /// Figure 5, where each block waits for the one before, so that the CPU cannot work on two of them.
+    ///
+    /// `none` is zero, and the compiler must not know it.
+    #[inline(never)]
+    pub fn encrypt_chained(&self, counter: u128, in_out: &mut [u8], none: u128) {
+        let counters = (0..).map(|i| counter.wrapping_add(i));
+        let mut before = 0;
+        for (counter, block) in counters.zip(in_out.as_chunks_mut().0) {
+            self.encrypt_block(counter ^ (before & none), block);
+            before = u128::from_be_bytes(*block);
+        }
+    }
+
+    #[inline(always)]
+    fn block(&self, counter: u128, in_out: &mut [u8; BLOCK_LEN]) {
         let mut c = self.first_round(counter);
         for round in 1..=self.rounds() {
             let mut temp = [0; BLOCK_LEN];
@@ -65,6 +102,35 @@ impl ListingAes {
     /// If `in_out` is not as long as `block`, or shorter than a block of AES.
     #[inline(never)]
     pub fn encrypt_extended(&self, block: &mut ExtendedBlock, counter: u128, in_out: &mut [u8]) {
+        self.extended::<false>(block, counter, in_out, 0);
+    }
+
+    /// Figure 6, where in every round each 16 bytes wait for those before.
+    ///
+    /// `none` is zero, and the compiler must not know it.
+    ///
+    /// # Panics
+    /// As [`Self::encrypt_extended`].
+    #[inline(never)]
+    pub fn encrypt_extended_chained(
+        &self,
+        block: &mut ExtendedBlock,
+        counter: u128,
+        in_out: &mut [u8],
+        none: u8,
+    ) {
+        self.extended::<true>(block, counter, in_out, none);
+    }
+
+    /// `CHAINED`: what a round works on waits for the last byte that it gave before.
+    #[inline(always)]
+    fn extended<const CHAINED: bool>(
+        &self,
+        block: &mut ExtendedBlock,
+        counter: u128,
+        in_out: &mut [u8],
+        none: u8,
+    ) {
         let ExtendedBlock { c, temp, first_key } = block;
         assert_eq!(in_out.len(), c.len(), "the arrays are those of this block length");
         for (k, c) in c.as_chunks_mut::<BLOCK_LEN>().0.iter_mut().enumerate() {
@@ -75,12 +141,21 @@ impl ListingAes {
         }
         for round in 1..=self.rounds() {
             let blocks = c.as_chunks::<BLOCK_LEN>().0.iter();
+            let mut before = 0;
             for (c, temp) in blocks.zip(temp.as_chunks_mut::<BLOCK_LEN>().0) {
+                let linked;
+                let c = if CHAINED {
+                    linked = (u128::from_ne_bytes(*c) ^ u128::from(before & none)).to_ne_bytes();
+                    &linked
+                } else {
+                    c
+                };
                 for j in 0..4 {
                     for i in 0..4 {
                         temp[4 * j + i] = self.byte(c, round, j, i);
                     }
                 }
+                before = temp[BLOCK_LEN - 1];
             }
             c.copy_from_slice(temp);
         }
@@ -167,6 +242,12 @@ mod tests {
                 listing.encrypt_block(counter.wrapping_add(i as u128), block);
             }
             assert_eq!(coarse, expected);
+            let mut inlined = pattern(4096);
+            listing.encrypt_inlined(counter, &mut inlined);
+            assert_eq!(inlined, expected);
+            let mut chained = pattern(4096);
+            listing.encrypt_chained(counter, &mut chained, 0);
+            assert_eq!(chained, expected);
 
             for len in [16, 512, 1024, 4096] {
                 let mut extended = pattern(4096);
@@ -176,6 +257,12 @@ mod tests {
                     listing.encrypt_extended(&mut block, counter, bytes);
                 }
                 assert_eq!(extended, expected, "blocks of {len}");
+                let mut chained = pattern(4096);
+                for (i, bytes) in chained.chunks_mut(len).enumerate() {
+                    let counter = counter.wrapping_add((i * len / 16) as u128);
+                    listing.encrypt_extended_chained(&mut block, counter, bytes, 0);
+                }
+                assert_eq!(chained, expected, "chained blocks of {len}");
             }
             assert!(listing.extended_block(100).is_err());
         }

@@ -77,9 +77,6 @@ fn results_are_compared_with_papers() {
         assert!(study.contains("/////") && study.contains("no order is given"), "{study}");
         assert!(!study.contains("the least first") && !study.contains("█"), "{study}");
     }
-    let blocks = run(&["blocks", "--quick", "--paper", "--threads", "1,2"]);
-    assert!(blocks.contains("1.9900 / 1.5600 / 1.28"), "{blocks}");
-    assert!(blocks.contains("fine, inside a block"), "{blocks}");
 }
 
 #[test]

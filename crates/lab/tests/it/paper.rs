@@ -1,6 +1,7 @@
 //! `wattlock-lab paper`: every printed number has a row, and the exit code says what is missed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod blocks;
 mod eeca;
 
 use std::process::Output;

@@ -1,5 +1,4 @@
-//! The GPU's rows of `wattlock-lab bench blocks`: AES-128-CTR in a device's memory, each thread with
-//! blocks of its own.
+//! Rows of a GPU: AES-128-CTR in a device's memory, each thread with blocks of its own.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +10,8 @@ use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
 
-use super::block_rows::{EXTENDED, KEY};
-use super::lab::Lab;
+use super::rows::{EXTENDED, KEY, case};
+use crate::bench::lab::Lab;
 
 /// A device that can do it, with its name for rows.
 pub struct Gpu {
@@ -74,10 +73,8 @@ impl Gpu {
             Kinds::Cuda(cuda) => Some(cuda.resident(len)?),
             Kinds::OpenCl(_) => None,
         };
-        let coarse = (1, format!("coarse, 16 bytes, {megabytes} MB"));
-        let extended = EXTENDED
-            .map(|bytes| (bytes as u32 / 16, format!("extended, {bytes} bytes, {megabytes} MB")));
-        for (lane_blocks, case) in [coarse].into_iter().chain(extended) {
+        for block in [16].into_iter().chain(EXTENDED) {
+            let (lane_blocks, case) = (block as u32 / 16, case(block, megabytes));
             let (mut wall_ns, mut cpu_ns) = (Vec::new(), Vec::new());
             // The first is not counted.
             for round in 0..=rounds {

@@ -1,0 +1,67 @@
+//! `wattlock-lab paper blocks`: AES-CTR with extended blocks, the paper beside models of its machines
+//! and the same granularities on this one.
+
+mod count;
+mod cpu;
+mod device;
+mod forms;
+mod gpu;
+mod granularity;
+mod measure;
+mod model;
+mod printed;
+mod rows;
+mod text;
+mod why;
+
+use wattlock_host::exit::Ended;
+use wattlock_report::paper::{Paper, Section};
+use wattlock_report::results::Results;
+
+use super::live;
+use crate::args;
+use crate::bench::publish;
+use crate::outlet::Outlet;
+use forms::Form;
+use rows::Live;
+
+/// `wattlock-lab paper blocks`.
+pub fn run(args: &args::PaperBlocks) -> Ended {
+    if let [form, lengths @ ..] = &args.count_steps[..] {
+        return stepped(form, lengths);
+    }
+    let outlet = Outlet::open(args.measured.json.as_deref())?;
+    publish::can_publish(None, &args.meters)?;
+    let live = live::measured(&args.measured, "blocks", || measure::measure(args))?;
+    if let Some(live) = &live {
+        publish::write_metrics(live, &args.meters)?;
+    }
+    super::publish(&compared(live), outlet)
+}
+
+fn compared(live: Option<Results>) -> Paper {
+    let sections = sections(Live(live.as_ref()));
+    Paper { models: model::models(), ..live::compared("blocks", TITLE, sections, live) }
+}
+
+/// In the paper's order.
+fn sections(live: Live<'_>) -> Vec<Section> {
+    let mut sections = text::before(live);
+    sections.extend(cpu::sections(live));
+    sections.extend(device::sections(live));
+    sections.extend(why::sections(live));
+    sections.extend(text::after());
+    sections
+}
+
+/// What the child does that is executed one instruction at a time.
+fn stepped(form: &str, lengths: &[String]) -> Ended {
+    let form = Form::named(form).ok_or_else(|| anyhow::anyhow!("{form:?} is no form"))?;
+    let lengths: Vec<usize> =
+        lengths.iter().map(|length| length.parse()).collect::<Result<_, _>>()?;
+    count::be_stepped(form, &lengths)?;
+    Ok(0.into())
+}
+
+const TITLE: &str = "Extended blocks: Tran, Lee, Hong, Lee, \u{201c}Parallel Execution of AES-CTR Algorithm Using \
+                     Extended Block Size\u{201d}, 2011";

@@ -1,0 +1,151 @@
+//! How many instructions a form of the listing executes for each byte: by the CPU's counter, or where
+//! the kernel shows none, by executing a child one instruction at a time.
+
+use std::env;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, raise};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use perf_event::Builder;
+use perf_event::events::Hardware;
+
+use super::forms::Form;
+
+/// How instructions were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// By the CPU.
+    Hardware,
+    /// By single steps.
+    Steps,
+}
+
+impl Counter {
+    /// What counts here.
+    ///
+    /// # Errors
+    /// Why nothing does.
+    pub fn find() -> Result<Self, String> {
+        let hardware = match counted(|| ()) {
+            Ok(_) => return Ok(Self::Hardware),
+            Err(why) => why,
+        };
+        match steps(&[COUNT, Form::PROBE, "0", "0"]) {
+            Ok(_) => Ok(Self::Steps),
+            Err(why) => Err(format!(
+                "instructions: no hardware counter (perf_event_open: {hardware:#}), and no single \
+                 steps ({why:#})"
+            )),
+        }
+    }
+
+    /// As results name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hardware => "hardware counter",
+            Self::Steps => "single steps",
+        }
+    }
+
+    /// Instructions for each byte of a form: what `2 * bytes` take more than `bytes`.
+    ///
+    /// # Errors
+    /// What counts says why not.
+    pub fn per_byte(self, form: Form, bytes: usize) -> anyhow::Result<f64> {
+        let [once, twice] = match self {
+            Self::Hardware => {
+                let mut work = form.work();
+                let mut data = vec![0x5a; 2 * bytes];
+                work(&mut data);
+                let once = counted(|| work(&mut data[..bytes]))?;
+                [once, counted(|| work(&mut data))?]
+            }
+            Self::Steps => {
+                steps(&[COUNT, &form.name(), &bytes.to_string(), &(2 * bytes).to_string()])?
+            }
+        };
+        Ok((twice as f64 - once as f64) / bytes as f64)
+    }
+}
+
+/// Instructions of this thread in user mode.
+fn counted(work: impl FnOnce()) -> anyhow::Result<u64> {
+    let mut counter = Builder::new(Hardware::INSTRUCTIONS).build()?;
+    counter.enable()?;
+    work();
+    counter.disable()?;
+    Ok(counter.read()?)
+}
+
+/// The hidden flag of `wattlock-lab paper blocks` that makes it the child.
+const COUNT: &str = "--count-steps";
+
+/// What a child executes between its first stop and its second, and from there to its third.
+fn steps(args: &[&str; 4]) -> anyhow::Result<[u64; 2]> {
+    let program = env::current_exe().context("this program")?;
+    let mut child = Command::new(program)
+        .args(["paper", "blocks"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pid = Pid::from_raw(child.id().try_into()?);
+    let counted = stepped(pid);
+    // It may be stopped, or have ended.
+    let _ = child.kill();
+    let _ = child.wait();
+    counted
+}
+
+fn stepped(pid: Pid) -> anyhow::Result<[u64; 2]> {
+    expect_stop(waitpid(pid, None)?)?;
+    let mut counts = [0; 2];
+    for count in &mut counts {
+        loop {
+            ptrace::step(pid, None)?;
+            *count += 1;
+            match waitpid(pid, None)? {
+                WaitStatus::Stopped(_, Signal::SIGTRAP) => {}
+                stopped => {
+                    expect_stop(stopped)?;
+                    break;
+                }
+            }
+            if *count > MOST_STEPS {
+                bail!("more than {MOST_STEPS} instructions");
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn expect_stop(status: WaitStatus) -> anyhow::Result<()> {
+    match status {
+        WaitStatus::Stopped(_, Signal::SIGSTOP) => Ok(()),
+        other => bail!("the child does not stop as expected: {other:?}"),
+    }
+}
+
+/// No form takes as many for what it is given.
+const MOST_STEPS: u64 = 20_000_000;
+
+/// The child: does a form on two lengths, and stops before, between and after.
+///
+/// # Errors
+/// That it cannot be traced.
+pub fn be_stepped(form: Form, lengths: &[usize]) -> anyhow::Result<()> {
+    let mut work = form.work();
+    let mut data = vec![0x5a; lengths.iter().copied().max().unwrap_or(0)];
+    work(&mut data);
+    ptrace::traceme().context("ptrace")?;
+    raise(Signal::SIGSTOP)?;
+    for length in lengths {
+        work(&mut data[..*length]);
+        raise(Signal::SIGSTOP)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,297 @@
+//! Table I, Figure 7 and Section V.A: the CPU.
+
+use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
+
+use super::forms::Form;
+use super::model;
+use super::printed::{SIZES_MB, THREADS, cpu_gain, cpu_seconds, ns_per_byte};
+use super::rows::{Live, cpu_ns_per_byte};
+use super::text::{by_print, exact, held_live, noted, told};
+use crate::paper::live::NOT_MEASURED;
+
+/// In the paper's order.
+pub fn sections(live: Live<'_>) -> Vec<Section> {
+    vec![
+        Section::new("Table I", "seconds on a 4-core CPU, by the model", table()),
+        Section::new("Table I, here", "seconds of the listing on this machine", table_here(live)),
+        Section::new("Figure 7", "1 KB over 16 bytes on the CPU, by the model", figure()),
+        Section::new(
+            "Figure 7, here",
+            "1 KB over 16 bytes, CPU time of the listing on this machine",
+            figure_here(live),
+        ),
+        Section::new("Section V.A", "what the text says of the CPU", claims(live)),
+    ]
+}
+
+/// Lines and columns of Table I.
+fn cells() -> impl Iterator<Item = (usize, usize, usize)> {
+    let lines = SIZES_MB.into_iter().flat_map(|megabytes| [(megabytes, 16), (megabytes, 1024)]);
+    lines.flat_map(|(megabytes, block)| THREADS.map(|threads| (megabytes, block, threads)))
+}
+
+fn column(block: usize, threads: usize) -> String {
+    let size = if block == 16 { "16 bytes" } else { "1 KB" };
+    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    format!("{size}, {threads}")
+}
+
+fn table() -> Vec<Row> {
+    let fitted = model::cpu();
+    let cell = |(megabytes, block, threads): (usize, usize, usize)| {
+        let printed = cpu_seconds(megabytes, block, threads);
+        let ns = fitted.ns_per_byte(block) / threads.min(model::CORES) as f64;
+        let ours = ns * megabytes as f64 / 1000.0;
+        let row = Row::number(&format!("{megabytes} MB"), printed, ours, "s", Source::Model)
+            .column(&column(block, threads));
+        match (megabytes, block, threads) {
+            (16, 1024, 8) => row.exempt(FASTER_THAN_CORES),
+            (.., 1) => row.within(FIT),
+            _ => row.within(PREDICTED),
+        }
+    };
+    let mut rows: Vec<Row> = cells().map(cell).collect();
+    let cycles = |block| 2.2 * ns_per_byte(cpu_seconds(32, block, 1), 32);
+    rows.push(told(
+        "cycles for a byte at 2.2 GHz, 32 MB, one thread",
+        "not said",
+        &format!(
+            "16 bytes: {:.0}, 1 KB: {:.0}: AES as slow as the listing has it",
+            cycles(16),
+            cycles(1024)
+        ),
+    ));
+    rows
+}
+
+fn table_here(live: Live<'_>) -> Vec<Row> {
+    let cell = |(megabytes, block, threads)| {
+        let printed = cpu_seconds(megabytes, block, threads);
+        let ours =
+            live.listing(megabytes, block, threads).map(|row| row.wall_ns.median as f64 / 1e9);
+        let row = Row::number(
+            &format!("{megabytes} MB"),
+            printed,
+            ours.unwrap_or(f64::NAN),
+            "s",
+            Source::Live,
+        );
+        let row = row.column(&column(block, threads));
+        if ours.is_some() { row.exempt(ANOTHER_MACHINE) } else { row.not_here(missing(live)) }
+    };
+    cells().map(cell).collect()
+}
+
+fn figure() -> Vec<Row> {
+    let gain = model::cpu().gain(1024);
+    let row = |(megabytes, threads)| {
+        let printed = cpu_gain(megabytes, threads);
+        Row::number(&format!("{megabytes} MB"), printed, gain, "times as fast", Source::Model)
+            .column(&threads_column(threads))
+            .exempt("follows from two cells of Table I, each of which is held itself")
+    };
+    gains().map(row).collect()
+}
+
+fn gains() -> impl Iterator<Item = (usize, usize)> {
+    THREADS.into_iter().flat_map(|threads| SIZES_MB.map(|megabytes| (megabytes, threads)))
+}
+
+fn threads_column(threads: usize) -> String {
+    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") }
+}
+
+fn figure_here(live: Live<'_>) -> Vec<Row> {
+    let row = |(megabytes, threads)| {
+        let printed = cpu_gain(megabytes, threads);
+        let ours = live.cpu_gain(megabytes, threads);
+        let gain = ours.unwrap_or(f64::NAN);
+        let row =
+            Row::number(&format!("{megabytes} MB"), printed, gain, "times as fast", Source::Live)
+                .column(&threads_column(threads));
+        match (ours, threads) {
+            (None, _) => row.not_here(missing(live)),
+            (Some(gain), 1) => {
+                let verdict = if gain > 1.0 { Verdict::Held } else { Verdict::Missed };
+                Row { rule: Rule::Sign, verdict, ..row }.bound("above 1")
+            }
+            _ => row.exempt("held with one thread; threads share this machine's CPUs"),
+        }
+    };
+    gains().map(row).collect()
+}
+
+fn claims(live: Live<'_>) -> Vec<Row> {
+    let scaling = |block| SIZES_MB.map(|mb| cpu_seconds(mb, block, 1) / cpu_seconds(mb, block, 4));
+    let all = [scaling(16), scaling(1024)].concat();
+    let least = all.iter().copied().fold(f64::MAX, f64::min);
+    let eight = SIZES_MB.iter().flat_map(|mb| {
+        [16, 1024].map(|block| cpu_seconds(*mb, block, 8) / cpu_seconds(*mb, block, 4) - 1.0)
+    });
+    let eight: Vec<f64> = eight.collect();
+    let worst = eight.iter().copied().fold(f64::MIN, f64::max);
+    let faster = eight.iter().filter(|share| **share < 0.0).count();
+    let (low, high) = spread(THREADS.iter().flat_map(|n| SIZES_MB.map(|mb| cpu_gain(mb, *n))));
+    let within = THREADS
+        .iter()
+        .flat_map(|n| SIZES_MB.map(|mb| cpu_gain(mb, *n)))
+        .filter(|gain| (1.245..1.285).contains(gain))
+        .count();
+    let mut rows = vec![
+        told(
+            "a 4-core Intel Core 2 Duo",
+            "4 cores",
+            "a Duo has two cores; 3.9 times as fast with 4 threads takes four",
+        ),
+        by_print(
+            Rule::Value,
+            "4 threads scale well over 1",
+            "good scalability",
+            &format!("by Table I {least:.2} times at least"),
+            least >= 3.5,
+            "3.5 at least",
+        ),
+        scaling_here(live),
+        told(
+            "8 threads are a little faster than 4 in many cases",
+            "many cases",
+            &format!("by Table I in {faster} of 6"),
+        ),
+        by_print(
+            Rule::Value,
+            "8 threads have no major drawback over 4",
+            "no major drawback",
+            &format!("by Table I {:+.1} % of time at most", 100.0 * worst),
+            worst <= 0.1,
+            "10 % longer at most",
+        ),
+        eight_here(live),
+    ];
+    rows.push(exact("N-3b", "units of 16 bytes in 1 KB", &(1024 / 16)));
+    rows.push(told(
+        "1 KB is 1.25 to 1.28 times as fast as 16 bytes",
+        "1.25 to 1.28",
+        &format!(
+            "Table I gives {low:.2} to {high:.2}, and {within} of 9 cells are within 1.25 to 1.28"
+        ),
+    ));
+    rows.extend(THREADS.map(uniform));
+    rows.extend([gain_here(live), best_here(live)]);
+    rows.push(sizes_here(live, 2048, "2 KB is slower than 16 bytes", "below 1"));
+    rows.push(sizes_here(
+        live,
+        512,
+        "512 bytes gain at 16 and 32 MB, and not at 4 MB",
+        "above 1, and not",
+    ));
+    rows.push(sizes_here(
+        live,
+        4096,
+        "4 KB gain at 16 and 32 MB, and not at 4 MB",
+        "above 1, and not",
+    ));
+    rows.push(told(
+        "a larger block should have less overhead",
+        "expected, and not seen on the CPU",
+        "an expectation; no price for a byte and a call gives 2 KB more than 16 bytes and 4 KB less",
+    ));
+    rows
+}
+
+/// Whether the gain is the same at all sizes, with so many threads.
+fn uniform(threads: usize) -> Row {
+    let (low, high) = spread(SIZES_MB.map(|mb| cpu_gain(mb, threads)).into_iter());
+    let apart = high / low - 1.0;
+    let row = by_print(
+        Rule::Shape,
+        &format!("the gain is the same for all sizes, threads: {threads}"),
+        "almost uniform",
+        &format!("by Table I {:.1} % apart", 100.0 * apart),
+        apart <= 0.05,
+        "5 % apart at most",
+    );
+    if threads == 8 { row.exempt(FASTER_THAN_CORES) } else { row }
+}
+
+fn scaling_here(live: Live<'_>) -> Row {
+    let found = live.largest().zip(live.cpus()).and_then(|(megabytes, cpus)| {
+        let wall = |threads| Some(live.listing(megabytes, 1024, threads)?.wall_ns.median as f64);
+        let (scaled, possible) = (wall(1)? / wall(4)?, cpus.min(4) as f64);
+        let ours = format!("{scaled:.2} times on {cpus} CPUs, 1 KB, {megabytes} MB");
+        Some((ours, scaled >= 0.875 * possible))
+    });
+    held_live(Rule::Value, "4 threads scale well over 1, here", "good scalability", found, live)
+        .bound("0.875 of the CPUs that 4 threads can use")
+}
+
+fn eight_here(live: Live<'_>) -> Row {
+    let found = live.largest().and_then(|megabytes| {
+        let wall = |threads| Some(live.listing(megabytes, 1024, threads)?.wall_ns.median as f64);
+        let over = wall(8)? / wall(4)? - 1.0;
+        Some((format!("{:+.1} % of time, 1 KB, {megabytes} MB", 100.0 * over), over.abs() <= 0.1))
+    });
+    held_live(Rule::Value, "8 threads are as fast as 4, here", "no major drawback", found, live)
+        .bound("within 10 %")
+}
+
+/// CPU time of a form of the listing, in ns a byte.
+pub fn form_ns(live: Live<'_>, form: Form) -> Option<f64> {
+    form.row(live.0?).map(cpu_ns_per_byte)
+}
+
+fn gain_here(live: Live<'_>) -> Row {
+    let found = form_ns(live, Form::Called(16)).zip(form_ns(live, Form::Called(1024)));
+    let found = found.map(|(coarse, extended)| {
+        let gain = coarse / extended;
+        (format!("{gain:.3}, CPU time of all forms in turns"), (1.24..=1.30).contains(&gain))
+    });
+    let row =
+        held_live(Rule::Value, "1 KB over 16 bytes, one thread, here", "1.25 to 1.28", found, live);
+    noted(row.bound("1.24 to 1.30"), "the study's compiler and its flags are not known")
+}
+
+fn best_here(live: Live<'_>) -> Row {
+    let times = [512, 1024, 2048, 4096].map(|block| form_ns(live, Form::Called(block)));
+    let found = times.into_iter().collect::<Option<Vec<f64>>>().map(|times| {
+        let others = [times[0], times[2], times[3]].into_iter().fold(f64::MAX, f64::min);
+        let (low, high) = spread(times.iter().copied());
+        let ours = format!("512 to 4096 bytes are {:.1} % apart", 100.0 * (high / low - 1.0));
+        (ours, times[1] < others / 1.03)
+    });
+    held_live(Rule::Order, "1 KB is the best block", "1 KB", found, live)
+        .bound("first by more than 3 %")
+}
+
+/// A claim for which the paper prints no number.
+fn sizes_here(live: Live<'_>, block: usize, item: &str, printed: &str) -> Row {
+    let gain = |megabytes| {
+        let time = |block| Some(cpu_ns_per_byte(live.listing(megabytes, block, 1)?));
+        Some(format!("{megabytes} MB: {:.2}", time(16)? / time(block)?))
+    };
+    let sizes: Vec<String> = (1..=32).filter_map(gain).collect();
+    let row = Row::printed_only(Rule::Sign, item, Source::Live).printed(printed);
+    if sizes.is_empty() {
+        return row.not_here(NOT_MEASURED);
+    }
+    let ours = format!("times as fast as 16 bytes, one thread: {}", sizes.join(", "));
+    Row { ours: Some(Amount::Text(ours)), ..row }
+        .exempt("no number is printed, and no price for a byte and a call gives it")
+}
+
+fn spread(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
+}
+
+/// What is missing where a cell has no row.
+fn missing(live: Live<'_>) -> &'static str {
+    if live.0.is_some() { "a message of that size was not measured" } else { NOT_MEASURED }
+}
+
+/// What six numbers leave of two constants.
+const FIT: f64 = 0.04;
+const PREDICTED: f64 = 0.07;
+
+const FASTER_THAN_CORES: &str =
+    "16 MB in 1 KB with 8 threads is 4.50 times as fast as with one, on 4 cores";
+
+const ANOTHER_MACHINE: &str = "another machine";

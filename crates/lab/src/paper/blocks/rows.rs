@@ -1,0 +1,83 @@
+//! What is measured for the paper, and how its rows are found.
+
+use wattlock_report::results::{Results, Row};
+
+/// The listing of the study, as a kernel's name.
+pub const LISTING: &str = "listing";
+
+/// The study's extended blocks.
+pub const EXTENDED: [usize; 4] = [512, 1024, 2048, 4096];
+
+/// The key of everything that is measured. It protects nothing.
+pub const KEY: [u8; 16] = [0x42; 16];
+
+/// What was measured on this machine, if anything was.
+#[derive(Clone, Copy)]
+pub struct Live<'a>(pub Option<&'a Results>);
+
+impl<'a> Live<'a> {
+    /// The listing's row with blocks of so many bytes.
+    pub fn listing(self, megabytes: usize, block: usize, threads: usize) -> Option<&'a Row> {
+        let case = case(block, megabytes);
+        self.0?.rows.iter().find(|row| {
+            row.case == case
+                && row.kernel.as_deref() == Some(LISTING)
+                && row.threads == Some(threads)
+        })
+    }
+
+    /// What blocks of 1 KB gain over 16 bytes in CPU time.
+    pub fn cpu_gain(self, megabytes: usize, threads: usize) -> Option<f64> {
+        let time = |block| Some(cpu_ns_per_byte(self.listing(megabytes, block, threads)?));
+        Some(time(16)? / time(1024)?)
+    }
+
+    /// The row of a device with blocks of so many bytes.
+    pub fn on_device(self, megabytes: usize, block: usize) -> Option<&'a Row> {
+        let case = case(block, megabytes);
+        self.0?.rows.iter().find(|row| row.case == case && row.device.is_some())
+    }
+
+    /// The name of the device; if it is a CPU, with that.
+    pub fn device(self) -> Option<(&'a str, bool)> {
+        let results = self.0?;
+        let name = results.rows.iter().find_map(|row| row.device.as_deref())?;
+        Some((name, results.settings.contains_key(DEVICE_IS_A_CPU)))
+    }
+
+    /// The row that splits single blocks among so many threads.
+    pub fn fine(self, threads: usize) -> Option<&'a Row> {
+        let rows = &self.0?.rows;
+        rows.iter().find(|row| row.case.starts_with("fine, ") && row.threads == Some(threads))
+    }
+
+    /// The largest message that was measured, in MB.
+    pub fn largest(self) -> Option<usize> {
+        let rows = self.0?.rows.iter();
+        let sizes = rows.filter_map(|row| {
+            row.case.strip_prefix("coarse, 16 bytes, ")?.strip_suffix(" MB")?.parse().ok()
+        });
+        sizes.max()
+    }
+
+    /// CPUs of the machine.
+    pub fn cpus(self) -> Option<usize> {
+        Some(self.0?.machine.as_ref()?.processor.cpus)
+    }
+}
+
+/// The name of a message in blocks of so many bytes.
+pub fn case(block: usize, megabytes: usize) -> String {
+    match block {
+        16 => format!("coarse, 16 bytes, {megabytes} MB"),
+        _ => format!("extended, {block} bytes, {megabytes} MB"),
+    }
+}
+
+/// User and system time for a byte.
+pub fn cpu_ns_per_byte(row: &Row) -> f64 {
+    row.cpu_ns.median as f64 / row.bytes as f64
+}
+
+/// The setting that says that the device is OpenCL on the CPU.
+pub const DEVICE_IS_A_CPU: &str = "device_is_a_cpu";

@@ -1,0 +1,186 @@
+//! Section VI: why larger blocks are faster, which the paper says and does not measure.
+
+use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
+
+use super::cpu::form_ns;
+use super::forms::Form;
+use super::rows::Live;
+use super::text::{held_live, noted, told};
+use crate::paper::live::NOT_MEASURED;
+
+/// The claims of Section VI, and what was measured of them.
+pub fn sections(live: Live<'_>) -> Vec<Section> {
+    let measured = live.0.and_then(|_| Measured::of(live));
+    let mut rows = vec![
+        told(
+            "1.25 to 1.28, and 6.03 to 8.53",
+            "as in Section V",
+            "the same numbers as in Section V: see there",
+        ),
+        told(
+            "the GPU's many cores are the cause",
+            "as in Section V.B",
+            "no test is printed: see Section V.B",
+        ),
+        calls(live, measured),
+        instructions(live),
+        overlap(live, measured),
+        known(live, measured),
+    ];
+    rows.extend(Form::ALL.map(|form| of_form(live, form)));
+    vec![Section::new("Section VI", "what the gain is from, one thread of this CPU", rows)]
+}
+
+/// CPU time of the forms that tell, in ns a byte.
+#[derive(Clone, Copy)]
+struct Measured {
+    coarse: f64,
+    inlined: f64,
+    extended: f64,
+    chained: f64,
+}
+
+impl Measured {
+    fn of(live: Live<'_>) -> Option<Self> {
+        Some(Self {
+            coarse: form_ns(live, Form::Called(16))?,
+            inlined: form_ns(live, Form::Inlined)?,
+            extended: form_ns(live, Form::Called(1024))?,
+            chained: form_ns(live, Form::Chained(1024))?,
+        })
+    }
+
+    /// What 1 KB saves of 16 bytes' time, as a share.
+    fn saved(self) -> f64 {
+        1.0 - self.extended / self.coarse
+    }
+
+    /// How much of that the form without a call saves.
+    fn by_no_call(self) -> f64 {
+        (self.coarse - self.inlined) / (self.coarse - self.extended)
+    }
+
+    /// How much of it is lost if units wait for each other.
+    fn by_overlap(self) -> f64 {
+        (self.chained - self.extended) / (self.coarse - self.extended)
+    }
+
+    /// Whether 1 KB saves enough for shares of it to mean something.
+    fn tells(self) -> bool {
+        self.saved() > 0.02
+    }
+}
+
+/// The paper's cause. It is taken away by a form that has no call for a block.
+fn calls(live: Live<'_>, measured: Option<Measured>) -> Row {
+    let found = measured.map(|measured| {
+        let ours = format!(
+            "1 KB takes {:.1} % less time than 16 bytes; 16 bytes without a call {:.1} % less, {}",
+            100.0 * measured.saved(),
+            100.0 * (1.0 - measured.inlined / measured.coarse),
+            share(measured, measured.by_no_call())
+        );
+        (ours, measured.tells() && measured.by_no_call() >= 0.5)
+    });
+    let row = held_live(
+        Rule::Value,
+        "calls are what larger blocks save",
+        "fewer procedure calls",
+        found,
+        live,
+    );
+    let row = row.bound("without calls, 16 bytes have half of the gain or more");
+    noted(row, "on the study's Core 2 it is not known")
+}
+
+fn share(measured: Measured, part: f64) -> String {
+    if measured.tells() {
+        format!("{:.0} % of that", 100.0 * part)
+    } else {
+        "and that is too little to be divided".to_owned()
+    }
+}
+
+fn instructions(live: Live<'_>) -> Row {
+    let item = "a larger block executes fewer instructions";
+    let row = Row::printed_only(Rule::Value, item, Source::Live)
+        .printed("less overhead of calls and scheduling");
+    let Some(results) = live.0 else { return row.not_here(NOT_MEASURED) };
+    let count = |form: Form| form.row(results)?.instructions_per_byte;
+    let counted = count(Form::Called(16)).zip(count(Form::Inlined)).zip(count(Form::Called(1024)));
+    let Some(((coarse, inlined), extended)) = counted else {
+        let missing = results.skipped.iter().find(|why| why.starts_with("instructions"));
+        return row.not_here(missing.map_or("not counted in so short a run", String::as_str));
+    };
+    let by = results.settings.get("instructions_by").and_then(|by| by.as_str()).unwrap_or_default();
+    let ours = format!(
+        "{coarse:.1} a byte with 16 bytes, {inlined:.1} without the call, {extended:.1} with 1 KB ({by}): the call is {:.1} \
+         % of them",
+        100.0 * (1.0 - inlined / coarse)
+    );
+    let verdict = if extended < coarse { Verdict::Held } else { Verdict::Missed };
+    Row { ours: Some(Amount::Text(ours)), verdict, ..row }
+        .bound("fewer with 1 KB than with 16 bytes")
+}
+
+/// Not the paper's claim, and the other cause there may be.
+fn overlap(live: Live<'_>, measured: Option<Measured>) -> Row {
+    let row = Row::printed_only(
+        Rule::Value,
+        "the CPU works on several units of a block at once",
+        Source::Live,
+    )
+    .printed("not said");
+    let Some(measured) = measured.filter(|_| live.0.is_some()) else {
+        return row.not_here(NOT_MEASURED);
+    };
+    let ours = format!(
+        "1 KB whose 16 bytes wait for each other in every round takes {:+.1} % of 1 KB's time and {:+.1} % of 16 bytes'",
+        100.0 * (measured.chained / measured.extended - 1.0),
+        100.0 * (measured.chained / measured.coarse - 1.0)
+    );
+    Row { ours: Some(Amount::Text(ours)), ..row }.exempt("not a claim of the paper")
+}
+
+/// What follows.
+fn known(live: Live<'_>, measured: Option<Measured>) -> Row {
+    let row = Row::printed_only(Rule::Value, "what is known of the cause", Source::Live)
+        .printed("more analyses are planned");
+    let Some(measured) = measured.filter(|_| live.0.is_some()) else {
+        return row.not_here(NOT_MEASURED);
+    };
+    let (call, overlap) = (measured.by_no_call(), measured.by_overlap());
+    let ours = match (measured.tells(), call >= 0.5, overlap >= 0.5) {
+        (false, ..) => "on this CPU larger blocks save too little to have a cause",
+        (true, true, false) => "on this CPU the call and what the compiler does around it",
+        (true, false, true) => "on this CPU not the call: units that overlap in the core",
+        (true, true, true) => {
+            "on this CPU both: without a call the compiler keeps the gain, and without overlap it is lost"
+        }
+        (true, false, false) => {
+            "on this CPU neither the call nor the overlap alone has half of the gain"
+        }
+    };
+    Row { ours: Some(Amount::Text(ours.to_owned())), ..row }
+        .exempt("what is found here; the study's CPU and GPU may differ")
+}
+
+/// A form's time, instructions and cycles.
+fn of_form(live: Live<'_>, form: Form) -> Row {
+    let row = Row::printed_only(
+        Rule::Value,
+        &format!("the form \u{201c}{}\u{201d}", form.name()),
+        Source::Live,
+    );
+    let Some(found) = live.0.and_then(|results| form.row(results)) else {
+        return row.not_here(NOT_MEASURED);
+    };
+    let mut ours = format!("{:.2} ns a byte", found.cpu_ns.median as f64 / found.bytes as f64);
+    if let Some(cycles) = found.cycles_per_byte {
+        ours += &format!(", {cycles:.1} cycles");
+    }
+    if let Some(count) = found.instructions_per_byte {
+        ours += &format!(", {count:.1} instructions");
+    }
+    Row { ours: Some(Amount::Text(ours)), ..row }.exempt("a time of this machine")
+}
