@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | [`Rc4`], [`Rc4a`] | all | none |
 //! | [`Parc4`] | [`Parc4::fill`] | any bytes, [`Parc4::xor_block`] |
-//! | [`Parc4i`] | [`Parc4i::fill`] | the same |
+//! | [`Parc4i`] | `Half::fill`, of two halves | two, and any bytes, [`Parc4i::xor_block`] |
 //! | [`Blowfish`] on one thread, or dealt as PBlock | key schedule | any whole blocks (ECB), any bytes (CTR) |
 
 pub mod aes;

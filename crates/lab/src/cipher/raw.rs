@@ -1,5 +1,7 @@
 //! A raw cipher in the middle of a stream: windows in, windows out, each spread over the workers.
 
+use std::sync::{Mutex, PoisonError};
+
 use zeroize::Zeroizing;
 
 use wattlock_engine::crypto::{AesKey, Mode};
@@ -35,7 +37,7 @@ enum State {
     Rc4(Rc4),
     Rc4a(Rc4a),
     Parc4(Parc4, Keystream),
-    Parc4i(Parc4i, Keystream),
+    Parc4i(Parc4i, [Zeroizing<Vec<u8>>; 2]),
     Blowfish { key: Blowfish, iv: Option<[u8; 8]>, spread: bool },
 }
 
@@ -70,7 +72,7 @@ impl RawStream {
                 None => Rc4a::with_default_k2(keyed.key),
             }?),
             Algorithm::Parc4 => State::Parc4(Parc4::new(keyed.key)?, Keystream::default()),
-            Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key)?, Keystream::default()),
+            Algorithm::Parc4i => State::Parc4i(Parc4i::new(keyed.key)?, Default::default()),
             Algorithm::Blowfish(_) | Algorithm::PBlock(_) => State::Blowfish {
                 key: Blowfish::new(keyed.key)?,
                 iv: keyed.iv.try_into().ok(),
@@ -110,9 +112,7 @@ impl RawStream {
             State::Parc4(cipher, keystream) => {
                 keystream.xor(engine, self.grain, window, |bytes| cipher.fill(bytes))
             }
-            State::Parc4i(cipher, keystream) => {
-                keystream.xor(engine, self.grain, window, |bytes| cipher.fill(bytes))
-            }
+            State::Parc4i(cipher, halves) => parc4i(engine, cipher, halves, self.grain, window),
             State::Blowfish { key, iv, spread } => {
                 key.permits(window.len() as u64).map_err(|e| of_cipher(e.into()))?;
                 let cipher = BlowfishAt { key, iv: *iv, position, direction: self.direction };
@@ -223,6 +223,49 @@ impl Keystream {
             fill(keystream);
             run(engine, Cipher::Other(&Xor(keystream)), grain, part)?;
         }
+        Ok(())
+    }
+}
+
+/// PARC4-I: two threads make the halves of the key stream, and all threads XOR.
+fn parc4i(
+    engine: &Engine,
+    cipher: &mut Parc4i,
+    halves: &mut [Zeroizing<Vec<u8>>; 2],
+    grain: Option<usize>,
+    window: &mut [u8],
+) -> Result<(), Error> {
+    for part in window.chunks_mut(Keystream::LEN) {
+        let (position, next) = cipher.next(part.len());
+        let mut jobs = next.into_iter().zip(&mut *halves).map(|(half, keystream)| {
+            keystream.resize(half.len, 0);
+            Mutex::new((half, keystream))
+        });
+        let jobs = [jobs.next(), jobs.next()];
+        engine.for_each(&jobs, |job| {
+            if let Some(job) = job {
+                let (half, keystream) = &mut *job.lock().unwrap_or_else(PoisonError::into_inner);
+                half.fill(keystream);
+            }
+        })?;
+        let halves = halves.each_ref().map(|half| half.as_slice());
+        run(engine, Cipher::Other(&XorHalves { position, halves }), grain, part)?;
+    }
+    Ok(())
+}
+
+struct XorHalves<'a> {
+    position: u64,
+    halves: [&'a [u8]; 2],
+}
+
+impl Transform for XorHalves<'_> {
+    fn apply(
+        &self,
+        offset: u64,
+        in_out: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Parc4i::xor_block(self.position, self.halves, offset, in_out);
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! PARC4-I, with table lookups at secret places: its time depends on key and data.
 
-use super::KeyLength;
-use super::rc4_vartime::{KEY_LEN, Shuffle, next_key, xor_word};
-use super::words::{Unread, WORD};
+use super::rc4_vartime::{KEY_LEN, next_key};
+use super::{KeyLength, Rc4a};
 
 /// PARC4-I in our reconstruction, `parc4i-r1`: two RC4A key streams, interleaved by two bytes.
 ///
@@ -12,17 +11,30 @@ use super::words::{Unread, WORD};
 /// (K3, K4), and each of the keys is made of the one before as [`Rc4a::with_default_k2`] does it.
 /// So there are four permutations and one index. Other implementations of PARC4-I need not agree.
 ///
-/// The key stream is made by one thread ([`Parc4i::fill`]), and blocks of it are XORed concurrently
-/// by [`Parc4::xor_block`].
+/// Nothing crosses between the two, so that two threads can make the key stream, a half each
+/// ([`Half::fill`]); RC4A itself cannot be cut so, and a third thread has nothing to make. Blocks of
+/// both are XORed concurrently by [`Parc4i::xor_block`].
 ///
-/// [`Parc4::xor_block`]: super::Parc4::xor_block
 /// [`Rc4a::with_default_k2`]: super::Rc4a::with_default_k2
-pub struct Parc4i(Box<State>);
+pub struct Parc4i {
+    halves: [Rc4a; 2],
+    /// Bytes of key stream that were made.
+    position: u64,
+}
 
-struct State {
-    shuffles: [Shuffle; 4],
-    i: u8,
-    unread: Unread,
+/// One of the two key streams, and how much of it a part of the whole takes.
+pub struct Half<'a> {
+    cipher: &'a mut Rc4a,
+    /// Bytes of this half.
+    pub len: usize,
+}
+
+impl Half<'_> {
+    /// The serial part of a half: writes its next bytes, [`Half::len`] of them.
+    pub fn fill(&mut self, keystream: &mut [u8]) {
+        keystream.fill(0);
+        self.cipher.xor(keystream);
+    }
 }
 
 impl Parc4i {
@@ -32,50 +44,86 @@ impl Parc4i {
     /// [`KeyLength`] unless the key has 1 to 256 bytes.
     pub fn new(key: &[u8]) -> Result<Self, KeyLength> {
         KeyLength::check("PARC4-I", key, &KEY_LEN)?;
-        let shuffles = [(); 4].map(|()| Shuffle::blank());
-        let mut cipher = Self(Box::new(State { shuffles, i: 0, unread: Unread::none() }));
-        let (k2, [one, two, three, four]) = (next_key(key)?, &mut cipher.0.shuffles);
+        let k2 = next_key(key)?;
         let k3 = next_key(&k2)?;
-        one.schedule(key);
-        two.schedule(&k2);
-        three.schedule(&k3);
-        four.schedule(&next_key(&k3)?);
-        Ok(cipher)
+        let halves = [Rc4a::new(key, &k2)?, Rc4a::new(&k3, &next_key(&k3)?)?];
+        Ok(Self { halves, position: 0 })
     }
 
-    /// The serial part: writes the next bytes of the key stream to `keystream`.
-    pub fn fill(&mut self, keystream: &mut [u8]) {
-        keystream.fill(0);
-        let State { shuffles, i, unread } = &mut *self.0;
-        unread.xor(keystream, |words| {
-            let mut cursors = shuffles.each_mut().map(|shuffle| shuffle.cursor(*i));
-            let [one, two, three, four] = &mut cursors;
-            for word in words {
-                let mut bytes = [0; WORD];
-                for [a, b, c, d] in bytes.as_chunks_mut().0 {
-                    *i = i.wrapping_add(1);
-                    let (of_one, of_three) = (one.step(*i), three.step(*i));
-                    *a = two.look_up(of_one);
-                    *c = four.look_up(of_three);
-                    let (of_two, of_four) = (two.step(*i), four.step(*i));
-                    *b = one.look_up(of_two);
-                    *d = three.look_up(of_four);
-                }
-                xor_word(word, bytes);
-            }
-            let js = cursors.map(|cursor| cursor.j);
-            shuffles.iter_mut().zip(js).for_each(|(shuffle, j)| shuffle.keep(j));
-        });
+    /// The position and the two halves of the next `len` bytes of the key stream, which the caller
+    /// then fills.
+    pub fn next(&mut self, len: usize) -> (u64, [Half<'_>; 2]) {
+        let from = self.position;
+        self.position += len as u64;
+        let [before, after] = [of_halves(from), of_halves(self.position)];
+        let [one, two] = &mut self.halves;
+        let half =
+            |cipher, which: usize| Half { cipher, len: (after[which] - before[which]) as usize };
+        (from, [half(one, 0), half(two, 1)])
+    }
+
+    /// The concurrent part: XORs the key stream onto `in_out`, which lies `offset` bytes after the
+    /// position at which the halves begin.
+    pub fn xor_block(position: u64, halves: [&[u8]; 2], offset: u64, in_out: &mut [u8]) {
+        let (start, at) = (of_halves(position), of_halves(position + offset));
+        let rest = |which: usize| &halves[which][(at[which] - start[which]) as usize..];
+        let [mut one, mut two] = [rest(0), rest(1)];
+        let ahead =
+            (0..in_out.len()).take_while(|i| !(position + offset + *i as u64).is_multiple_of(QUAD));
+        let (head, quads) = in_out.split_at_mut(ahead.count());
+        for (at, byte) in (position + offset..).zip(head) {
+            *byte ^= take(if at % QUAD < PAIR { &mut one } else { &mut two });
+        }
+        let (quads, tail) = quads.as_chunks_mut();
+        let (pairs_one, pairs_two) = (one.as_chunks().0, two.as_chunks().0);
+        for ((quad, [a, b]), [c, d]) in quads.iter_mut().zip(pairs_one).zip(pairs_two) {
+            *quad =
+                (u32::from_ne_bytes(*quad) ^ u32::from_ne_bytes([*a, *b, *c, *d])).to_ne_bytes();
+        }
+        let done = PAIR as usize * quads.len();
+        let [mut one, mut two] = [&one[done..], &two[done..]];
+        for (at, byte) in tail.iter_mut().enumerate() {
+            *byte ^= take(if at < PAIR as usize { &mut one } else { &mut two });
+        }
     }
 }
+
+/// The next byte.
+fn take(bytes: &mut &[u8]) -> u8 {
+    let (first, rest) = bytes.split_first().expect("the halves are as long as the block");
+    *bytes = rest;
+    *first
+}
+
+/// Bytes of each half before a position of the whole.
+fn of_halves(position: u64) -> [u64; 2] {
+    let (quads, rest) = (position / QUAD, position % QUAD);
+    [PAIR * quads + rest.min(PAIR), PAIR * quads + rest.saturating_sub(PAIR)]
+}
+
+/// Bytes that one step of the index gives, and those of one half of them.
+const QUAD: u64 = 4;
+const PAIR: u64 = 2;
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::study::Rc4a;
     use crate::study::testing::{self, unhex};
+
+    /// The next bytes of the key stream, the second half first.
+    fn fill(cipher: &mut Parc4i, out: &mut [u8]) {
+        let (position, [mut one, mut two]) = cipher.next(out.len());
+        let (mut left, mut right) = (vec![0xff; one.len], vec![0xff; two.len]);
+        two.fill(&mut right);
+        one.fill(&mut left);
+        out.fill(0);
+        // In two blocks, the later first.
+        let (now, later) = out.split_at_mut(out.len() / 3);
+        Parc4i::xor_block(position, [&left, &right], now.len() as u64, later);
+        Parc4i::xor_block(position, [&left, &right], 0, now);
+    }
 
     #[test]
     fn agrees_with_the_vectors() {
@@ -87,7 +135,7 @@ mod tests {
             }
             let offset: usize = offset.parse().unwrap();
             let mut stream = vec![0xff; offset + 16];
-            Parc4i::new(&unhex(key)).unwrap().fill(&mut stream);
+            fill(&mut Parc4i::new(&unhex(key)).unwrap(), &mut stream);
             assert_eq!(stream[offset..], unhex(expected), "{line:?}");
             vectors += 1;
         }
@@ -118,7 +166,7 @@ mod tests {
                 pairs.flat_map(|(left, right)| [left, right].concat()).collect();
 
             let mut made = vec![0; 4 * quads];
-            Parc4i::new(&key).unwrap().fill(&mut made);
+            fill(&mut Parc4i::new(&key).unwrap(), &mut made);
             prop_assert_eq!(made, expected);
         }
 
@@ -128,10 +176,10 @@ mod tests {
             cuts in proptest::collection::vec(0usize..600, 0..12),
         ) {
             let whole = testing::in_cuts(&[cuts.iter().sum()], |out| {
-                Parc4i::new(&key).unwrap().fill(out);
+                fill(&mut Parc4i::new(&key).unwrap(), out);
             });
             let mut cipher = Parc4i::new(&key).unwrap();
-            prop_assert_eq!(testing::in_cuts(&cuts, |out| cipher.fill(out)), whole);
+            prop_assert_eq!(testing::in_cuts(&cuts, |out| fill(&mut cipher, out)), whole);
         }
     }
 }
