@@ -72,7 +72,7 @@ pub use idle::Idle;
 pub use knob::Knob;
 pub use lease::{Lease, Written};
 pub use metered::{Domain, Metered};
-pub use model::{Load, Tdp, modelled, modelled_net};
+pub use model::{Load, Model, Tdp, modelled, modelled_net};
 pub use nvml_knob::{LockedClocks, Megahertz};
 pub use restore::Replay;
 pub use root::Root;

@@ -12,11 +12,11 @@ use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
 pub use bench::{
-    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Study, Suite,
+    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Suite,
 };
 pub use devices::Spread;
 pub use paper::{
-    Measured, Paper, PaperBlocks, PaperEeca, PaperLecpaes, PaperSefps, ServePages,
+    Measured, Paper, PaperBlocks, PaperCiphers, PaperEeca, PaperLecpaes, PaperSefps, ServePages,
 };
 pub use raw::{Cipher, Hash, HashAlgorithm, Padding};
 pub use sefps::{Keyed, Sefps, SefpsProtect, SefpsRun, SefpsUnprotect};

@@ -7,7 +7,6 @@ pub mod stream;
 
 mod child;
 pub mod content;
-mod energy_study;
 pub mod joules;
 pub mod lab;
 pub mod publish;

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
         Command::Paper(Paper::Eeca(args)) => paper::eeca::run(&args),
         Command::Paper(Paper::Sefps(args)) => paper::sefps::run(&args),
+        Command::Paper(Paper::Ciphers(args)) => paper::ciphers::run(&args),
         Command::Paper(Paper::Blocks(args)) => paper::blocks::run(&args),
         Command::Simulate(Simulate::Lecpaes(args)) => simulate::lecpaes::run(&args),
         Command::Simulate(Simulate::Policies(args)) => simulate::policies::run(&args),

@@ -1,6 +1,7 @@
 //! `wattlock-lab paper`: each number and claim that a paper prints, and ours.
 
 pub mod blocks;
+pub mod ciphers;
 pub mod eeca;
 pub mod lecpaes;
 mod live;

@@ -44,19 +44,9 @@ pub struct BenchCiphers {
     /// Take a quick look: one length, 3 rounds
     #[arg(long)]
     pub quick: bool,
-    /// Run only what a study measured, and compare with its printed numbers
-    #[arg(long, value_enum, value_name = "STUDY")]
-    pub paper: Option<Study>,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-}
-
-/// A study whose numbers are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Study {
-    /// Energy per byte of six serial and parallel ciphers
-    Energy,
 }
 
 /// Benchmark file encryption against cp, age, gpg and openssl enc.

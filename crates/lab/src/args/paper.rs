@@ -19,6 +19,7 @@ pub enum Paper {
     Lecpaes(PaperLecpaes),
     Eeca(PaperEeca),
     Sefps(PaperSefps),
+    Ciphers(PaperCiphers),
     Blocks(PaperBlocks),
 }
 
@@ -163,4 +164,25 @@ pub struct PaperBlocks {
     pub meters: Meters,
     #[command(flatten)]
     pub spread: Spread,
+}
+
+/// Six ciphers: joules a byte of serial and parallel ciphers, at the default clock and a lower one.
+///
+/// Measures RC4, RC4A, Blowfish and their parallel forms, encrypting and decrypting. The headline
+/// takes a meter and clocks that can be set: `--clocks default,low --set-clocks`.
+#[derive(Debug, Args)]
+pub struct PaperCiphers {
+    /// Measure each contender N times
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(value_parser = from_to(1, u16::MAX))]
+    pub rounds: u16,
+    /// Use at most N threads in parallel ciphers [default: all]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
+    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub measured: Measured,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
 }

@@ -20,10 +20,9 @@ use wattlock_host::exit::{Ended, usage};
 use wattlock_peers::{Absent, Operation, Peer};
 use wattlock_report::results::Results;
 
-use super::energy_study;
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
-use crate::args::{self, Study};
+use crate::args;
 use crate::bench::publish;
 use crate::study::{Algorithm, BlowfishMode, aes};
 use contenders::{
@@ -37,21 +36,15 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     // Fails early where a device is not here.
     args.spread.selection()?.engine(1)?;
     let bench = Bench::new(args);
-    let windows = match (args.quick, args.paper) {
-        (true, _) => Windows::QUICK,
-        (false, None) => Windows::SHORT,
-        (false, Some(Study::Energy)) => Windows::LONG,
-    };
-    let mut lab = Lab::new(bench.results(args.paper), &args.meters, windows)?;
+    let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let mut lab = Lab::new(bench.results("ciphers"), &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
-        if args.paper.is_none() {
-            bench.aes(lab);
-            bench.records(lab);
-            bench.macs(lab);
-            bench.gcm(lab);
-            bench.hashes(lab);
-            bench.threads(lab);
-        }
+        bench.aes(lab);
+        bench.records(lab);
+        bench.macs(lab);
+        bench.gcm(lab);
+        bench.hashes(lab);
+        bench.threads(lab);
         bench.study(lab);
         Ok(())
     })?;
@@ -69,10 +62,34 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if args.quick {
         results.only_tell();
     }
-    publish::publish(&results, args.json.as_deref(), &args.meters, |results| match args.paper {
-        Some(Study::Energy) => report::table(results) + &energy_study::text(results),
-        _ => report::table(results),
-    })
+    publish::publish(&results, args.json.as_deref(), &args.meters, report::table)
+}
+
+/// The six ciphers of the energy study alone, with windows that are long enough for joules.
+///
+/// # Errors
+/// That the meter or the clocks which were asked for cannot be used.
+pub fn measure_study(args: &args::PaperCiphers) -> anyhow::Result<Results> {
+    let bench = Bench::of_study(args);
+    let windows = match args.measured.quick {
+        true => Windows { count: 1, ..Windows::QUICK },
+        false => Windows::LONG,
+    };
+    let mut lab = Lab::new(bench.results("energy"), &args.meters, windows)?;
+    lab.run(&args.clocks, |lab| {
+        bench.study(lab);
+        Ok(())
+    })?;
+    let mut results = lab.results;
+    if results.rows.is_empty() {
+        bail!("nothing was measured: {}", results.skipped.join("; "));
+    }
+    report::clock(bench.effort, &mut results);
+    report::ratios(&mut results);
+    if args.measured.quick {
+        results.only_tell();
+    }
+    Ok(results)
 }
 
 /// True if a clock was skipped.
@@ -110,29 +127,37 @@ struct Bench {
 
 impl Bench {
     fn new(args: &args::BenchCiphers) -> Self {
-        let most = args::threads(args.threads);
+        let bench = Self::sized(args.quick, args.rounds, args.threads);
+        Self { only: args.only.clone(), spread: args.spread.clone(), ..bench }
+    }
+
+    fn of_study(args: &args::PaperCiphers) -> Self {
+        // Its subject are forms of a cipher, not libraries.
+        let bench = Self::sized(args.measured.quick, args.rounds, args.threads);
+        Self { peers: Vec::new(), absent: Vec::new(), ..bench }
+    }
+
+    fn sized(quick: bool, rounds: u16, threads: Option<u16>) -> Self {
+        let most = args::threads(threads);
         let mut threads: Vec<_> = (0..).map(|i| 1 << i).take_while(|n| *n < most).collect();
         threads.push(most);
         let (peers, absent) = wattlock_peers::all();
-        let rounds = usize::from(if args.quick { args.rounds.min(3) } else { args.rounds });
+        let rounds = usize::from(if quick { rounds.min(3) } else { rounds });
         Self {
-            effort: Effort { rounds, sample_ns: if args.quick { 500_000 } else { 2_000_000 } },
-            only: args.only.clone(),
+            effort: Effort { rounds, sample_ns: if quick { 500_000 } else { 2_000_000 } },
+            only: None,
             left_out: RefCell::default(),
-            calls: if args.quick { vec![16 << 10] } else { CALLS.to_vec() },
-            large: if args.quick { 4 << 20 } else { 64 << 20 },
+            calls: if quick { vec![16 << 10] } else { CALLS.to_vec() },
+            large: if quick { 4 << 20 } else { 64 << 20 },
             threads,
-            spread: args.spread.clone(),
+            spread: args::Spread::default(),
             peers,
             absent,
         }
     }
 
-    fn results(&self, study: Option<Study>) -> Results {
-        let mut results = Results::new(match study {
-            None => "ciphers",
-            Some(Study::Energy) => "energy",
-        });
+    fn results(&self, kind: &str) -> Results {
+        let mut results = Results::new(kind);
         results.tools.insert("wattlock".into(), env!("CARGO_PKG_VERSION").into());
         for peer in &self.peers {
             results.tools.insert(peer.name().into(), peer.version());
@@ -393,7 +418,8 @@ impl Bench {
         }
     }
 
-    /// The six ciphers of the energy study: serial, and parallel on every number of threads.
+    /// The six ciphers of the energy study: serial, and parallel on every number of threads; both
+    /// directions.
     fn study(&self, lab: &mut Lab<'_>) {
         let call = self.large.min(8 << 20);
         let pairs = [
@@ -414,6 +440,13 @@ impl Bench {
             self.case(lab, &parallel.name(), call, call, || {
                 let threads = self.threads.iter();
                 threads.map(|&threads| raw(parallel, Direction::Encrypt, threads)).collect()
+            });
+            self.case(lab, &format!("{} decrypt", serial.name()), call, call, || {
+                vec![raw(serial, Direction::Decrypt, 1)]
+            });
+            self.case(lab, &format!("{} decrypt", parallel.name()), call, call, || {
+                let threads = self.threads.iter();
+                threads.map(|&threads| raw(parallel, Direction::Decrypt, threads)).collect()
             });
         }
         self.case(lab, "parc4-reuse (no encryption)", call, call, || {

@@ -64,22 +64,6 @@ fn what_a_bench_cannot_do_is_said_before_it_starts() {
 }
 
 #[test]
-fn results_are_compared_with_papers() {
-    let run = |args: &[&str]| {
-        let ran = lab().arg("bench").args(args).output().unwrap();
-        assert_exit(&ran, 0);
-        stdout(&ran)
-    };
-    let study = run(&["ciphers", "--quick", "--paper", "energy"]);
-    let words = study.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("PARC4-I 51.72 0.3454 131.28 0.0678"), "{study}");
-    if study.contains("(model, not measured)") {
-        assert!(study.contains("/////") && study.contains("no order is given"), "{study}");
-        assert!(!study.contains("the least first") && !study.contains("█"), "{study}");
-    }
-}
-
-#[test]
 fn streams_are_measured_by_latency_and_at_saturation() {
     let results = json(&["stream", "--quick", "--users", "30", "--check-all"]);
     assert_eq!(results["kind"], "stream");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod blocks;
+mod ciphers;
 mod eeca;
 
 use std::process::Output;

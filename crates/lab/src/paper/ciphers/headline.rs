@@ -1,0 +1,149 @@
+//! The headline, Figures 3 to 6: a parallel cipher at a low clock against its serial form at the
+//! default.
+
+use wattlock_report::paper::{Row, Rule, Source};
+
+use super::here::quotient;
+use super::model::{cheaper_above, exponent, range, slowed};
+use super::printed::{Cipher, Platform};
+use super::rows::{A_METER, Live, by_print, counted, found, rate, told};
+use crate::paper::live::NOT_MEASURED;
+
+/// By the model of the one printed pair, and measured.
+pub fn rows(live: Live<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> = vec![told(
+        "Figures 3 to 6: joules and MB/s of serial, parallel, and parallel at a lowered clock",
+        "no number",
+        "images; 1.18 and 7.1125 of the text are under Section IV",
+    )];
+    rows.push(by_model());
+    for (serial, parallel) in Cipher::PAIRS {
+        rows.push(takes_less(live, serial, parallel));
+        rows.push(drops(live, parallel));
+        rows.push(is_slower(live, parallel));
+    }
+    rows
+}
+
+fn by_model() -> Row {
+    let all = || {
+        Platform::ALL.into_iter().flat_map(|platform| {
+            Cipher::PAIRS.map(move |(serial, parallel)| (platform, serial, parallel))
+        })
+    };
+    let ratios = all().map(|(platform, serial, parallel)| slowed(platform, serial, parallel));
+    let (least, most) = range(ratios);
+    let above =
+        range(all().map(|(platform, serial, parallel)| cheaper_above(platform, serial, parallel)))
+            .1;
+    let ours = format!(
+        "slowed to the serial form's speed {least:.2} to {most:.2} of its joules, with exponent {:.2}; cheaper in all six for any above {above:.2}",
+        exponent()
+    );
+    let row = Row::claim(
+        Rule::Sign,
+        "parallel at a low clock is cheaper than serial, by the model",
+        &ours,
+        most < 1.0,
+        Source::Model,
+    );
+    row.printed("less at the same performance").bound("6 of 6")
+}
+
+/// What is missing here for joules at two clocks.
+fn missing(live: Live<'_>, cipher: Cipher) -> &'static str {
+    let Some(row) = live.row(cipher) else { return NOT_MEASURED };
+    match (counted(row).is_some(), live.lowered().is_empty()) {
+        (false, true) => {
+            "a joule meter, and clocks that can be set (--clocks default,low --set-clocks)"
+        }
+        (false, false) => A_METER,
+        (true, _) => A_CLOCK,
+    }
+}
+
+const A_CLOCK: &str = "clocks that can be set (--clocks default,low --set-clocks)";
+
+/// A clock, and what the parallel form takes and gives there over the serial one at the default.
+struct Lowered<'a> {
+    clock: &'a str,
+    joules: (f64, f64),
+    speed: f64,
+}
+
+/// At every lowered clock at which joules were counted.
+fn lowered<'a>(live: Live<'a>, parallel: Cipher, base: Cipher) -> Vec<Lowered<'a>> {
+    let default = live.row(base);
+    let all = live.lowered().into_iter().filter_map(|clock| {
+        let (row, base) = (live.at_clock(parallel, clock)?, default?);
+        let joules = quotient(counted(row)?.interval(), counted(base)?.interval());
+        Some(Lowered { clock, joules, speed: rate(row) / rate(base) })
+    });
+    all.collect()
+}
+
+fn takes_less(live: Live<'_>, serial: Cipher, parallel: Cipher) -> Row {
+    let item = format!("{parallel} at a low clock takes less than {serial} at the default");
+    let row =
+        Row::printed_only(Rule::Sign, &item, Source::Live).printed("less at the same performance");
+    let all = lowered(live, parallel, serial);
+    let middle = |lowered: &&Lowered<'_>| (lowered.joules.0 * lowered.joules.1).sqrt();
+    let cheapest = |some: &mut dyn Iterator<Item = usize>| {
+        some.min_by(|a, b| middle(&&all[*a]).total_cmp(&middle(&&all[*b])))
+    };
+    let as_fast = &mut (0..all.len()).filter(|at| all[*at].speed >= SAME_SPEED);
+    let Some(best) = cheapest(as_fast).or_else(|| cheapest(&mut (0..all.len()))) else {
+        return row.not_here(missing(live, serial));
+    };
+    let Lowered { clock, joules: (least, most), speed } = &all[best];
+    let ours =
+        format!("at {clock}: {least:.2} to {most:.2} of the joules, {speed:.2} of the speed");
+    if *speed < SAME_SPEED {
+        return found(row, ours, "no clock that was measured is as fast as the serial form");
+    }
+    if *least <= 1.0 && *most >= 1.0 {
+        return found(row, ours, "no clear difference");
+    }
+    Row::claim(Rule::Sign, &item, &ours, *most < 1.0, Source::Live)
+        .printed("less at the same performance")
+        .bound("below 1, at 0.95 of the speed or more")
+}
+
+fn drops(live: Live<'_>, parallel: Cipher) -> Row {
+    let item = format!("{parallel}: a low clock takes less than the default");
+    let all = lowered(live, parallel, parallel);
+    if all.is_empty() {
+        let row = Row::printed_only(Rule::Sign, &item, Source::Live).printed("drops dramatically");
+        return row.not_here(missing(live, parallel));
+    }
+    let ours: Vec<String> = all
+        .iter()
+        .map(|Lowered { clock, joules: (least, most), .. }| {
+            format!("{clock}: {least:.2} to {most:.2} of the joules")
+        })
+        .collect();
+    let holds = all.iter().any(|lowered| lowered.joules.1 < 1.0);
+    Row::claim(Rule::Sign, &item, &ours.join("; "), holds, Source::Live)
+        .printed("drops dramatically")
+        .bound("below 1 at one of them")
+}
+
+fn is_slower(live: Live<'_>, parallel: Cipher) -> Row {
+    let item = format!("{parallel}: a low clock is slower than the default");
+    let rates = live.lowered().into_iter().filter_map(|clock| {
+        Some((clock, rate(live.at_clock(parallel, clock)?) / rate(live.row(parallel)?)))
+    });
+    let rates: Vec<(&str, f64)> = rates.collect();
+    if rates.is_empty() {
+        let row = Row::printed_only(Rule::Sign, &item, Source::Live).printed("slower");
+        return row.not_here(if live.0.is_some() { A_CLOCK } else { NOT_MEASURED });
+    }
+    let ours: Vec<String> =
+        rates.iter().map(|(clock, of)| format!("{clock}: {of:.2} of the speed")).collect();
+    let holds = rates.iter().all(|(_, of)| *of < 1.0);
+    let row =
+        by_print(Rule::Sign, &item, "slower", &ours.join("; "), holds, "below 1 at all of them");
+    Row { source: Source::Live, ..row }
+}
+
+const SAME_SPEED: f64 = 0.95;

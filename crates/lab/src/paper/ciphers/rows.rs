@@ -1,0 +1,133 @@
+//! What was measured, and rows of claims.
+
+use wattlock_energy::{Class, Energy, Figure};
+use wattlock_report::paper::{Amount, Row, Rule, Source, Verdict};
+use wattlock_report::results::{Results, Row as Measured};
+
+use super::printed::{Cipher, said};
+use crate::paper::live::NOT_MEASURED;
+
+/// What was measured on this machine, if anything was.
+#[derive(Clone, Copy)]
+pub struct Live<'a>(pub Option<&'a Results>);
+
+impl<'a> Live<'a> {
+    /// The row at the default clock; of a parallel cipher that with the most threads.
+    pub fn row(self, cipher: Cipher) -> Option<&'a Measured> {
+        self.at(cipher, |clocks| clocks.is_none_or(|clocks| clocks == DEFAULT))
+    }
+
+    /// The row at a clock.
+    pub fn at_clock(self, cipher: Cipher, clocks: &str) -> Option<&'a Measured> {
+        self.at(cipher, |found| found == Some(clocks))
+    }
+
+    fn at(self, cipher: Cipher, is_it: impl Fn(Option<&str>) -> bool) -> Option<&'a Measured> {
+        self.0?.rows.iter().rfind(|row| {
+            row.case == cipher.case() && row.tool == OURS && is_it(row.clocks.as_deref())
+        })
+    }
+
+    /// Decryption at the default clock.
+    pub fn decryption(self, cipher: Cipher) -> Option<&'a Measured> {
+        let case = format!("{} decrypt", cipher.case());
+        self.0?.rows.iter().rfind(|row| {
+            let clocks = row.clocks.as_deref().unwrap_or(DEFAULT);
+            row.case == case && row.tool == OURS && clocks == DEFAULT
+        })
+    }
+
+    /// The clocks other than the default.
+    pub fn lowered(self) -> Vec<&'a str> {
+        let mut clocks = Vec::new();
+        for row in self.0.into_iter().flat_map(|results| &results.rows) {
+            match row.clocks.as_deref() {
+                Some(DEFAULT) | None => {}
+                Some(name) if clocks.contains(&name) => {}
+                Some(name) => clocks.push(name),
+            }
+        }
+        clocks
+    }
+
+    /// CPUs of the machine.
+    pub fn cpus(self) -> Option<usize> {
+        Some(self.0?.machine.as_ref()?.processor.cpus)
+    }
+}
+
+/// MB a second.
+pub fn rate(row: &Measured) -> f64 {
+    1000.0 * row.rate()
+}
+
+/// User and system time over wall time: how many CPUs were busy.
+pub fn busy(row: &Measured) -> f64 {
+    row.cpu_ns.median as f64 / row.wall_ns.median as f64
+}
+
+/// Microjoules a byte, if they were counted and not modelled.
+pub fn counted(row: &Measured) -> Option<Figure> {
+    let class = row.joules.energy.as_ref().map_or(Class::Unavailable, Energy::class);
+    if class > Class::Modelled { row.joules.per_byte("µJ/B", 1e6) } else { None }
+}
+
+/// A claim that has no bound, or that the paper itself contradicts.
+pub fn told(item: &str, printed: &str, why: &str) -> Row {
+    Row::printed_only(Rule::Value, item, Source::Print).printed(printed).exempt(why)
+}
+
+/// A claim that printed numbers decide.
+pub fn by_print(
+    rule: Rule,
+    item: &str,
+    printed: &str,
+    ours: &str,
+    holds: bool,
+    bound: &str,
+) -> Row {
+    Row::claim(rule, item, ours, holds, Source::Print).printed(printed).bound(bound)
+}
+
+/// A number of the text that ours has to be.
+pub fn exact(id: &str, item: &str, ours: usize) -> Row {
+    let (printed, unit) = said(id);
+    let ours = ours.to_string();
+    let row = Row::claim(Rule::Value, item, &ours, ours == printed, Source::Exact);
+    row.printed(&format!("{printed} {unit}")).bound("the same")
+}
+
+/// A claim that is measured here: what was found, and whether that agrees; or what is missing.
+pub fn held_live(
+    rule: Rule,
+    item: &str,
+    printed: &str,
+    found: Option<(String, bool)>,
+    bound: &str,
+    live: Live<'_>,
+) -> Row {
+    let row = match found {
+        Some((ours, holds)) => Row::claim(rule, item, &ours, holds, Source::Live),
+        None => {
+            let missing = if live.0.is_some() { "rows of these ciphers" } else { NOT_MEASURED };
+            Row::printed_only(rule, item, Source::Live).not_here(missing)
+        }
+    };
+    row.printed(printed).bound(bound)
+}
+
+/// With what was found, and no bound.
+pub fn found(row: Row, ours: String, why: &str) -> Row {
+    Row { ours: Some(Amount::Text(ours)), ..row }.exempt(why)
+}
+
+/// With what has to be known of it, unless something is missing.
+pub fn noted(row: Row, why: &str) -> Row {
+    if row.verdict == Verdict::NotHere { row } else { row.note(why) }
+}
+
+/// What a joule meter is needed for.
+pub const A_METER: &str = "a joule meter";
+
+const OURS: &str = "wattlock";
+const DEFAULT: &str = "default";
