@@ -25,7 +25,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use wattlock_host::{exit, guardian, program, report};
-use wattlock_report::Papers;
 
 use args::{Cli, Command};
 
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Provider(args) => provider::run(&args),
-        Command::Report(args) => report::run(&args, &Papers::default()),
+        Command::Report(args) => report::run(&args),
         Command::Completions(args) => documents::completions(&args),
         Command::Man(args) => documents::man(&args),
     };

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use wattlock_file::Shown;
-use wattlock_report::{Document, Papers, page};
+use wattlock_report::{Document, page};
 
 use crate::exit::{self, Ended};
 use crate::replace;
@@ -26,13 +26,13 @@ pub struct Report {
     pub output: PathBuf,
 }
 
-/// Makes the page; compares results with the numbers that papers print.
-pub fn run(args: &Report, papers: &Papers) -> Ended {
+/// Makes the page.
+pub fn run(args: &Report) -> Ended {
     let output = Some(&args.output).filter(|path| path.as_os_str() != "-");
     let place = output.map(|path| place(path, &args.files)).transpose()?;
     let documents: Vec<Document> =
         args.files.iter().map(|path| Document::read(path)).collect::<anyhow::Result<_>>()?;
-    let page = page(&documents, papers);
+    let page = page(&documents);
     match place {
         Some(place) => {
             replace::write(&place, page.as_bytes())

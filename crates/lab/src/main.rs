@@ -12,7 +12,6 @@ mod hash;
 mod lock;
 mod outlet;
 mod paper;
-mod papers;
 mod sefps;
 mod simulate;
 mod simulation;
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
         Command::Sefps(Sefps::Protect(args)) => sefps::protect(&args),
         Command::Sefps(Sefps::Unprotect(args)) => sefps::unprotect(&args),
         Command::ServePages(args) => paper::eeca::serve_pages(&args),
-        Command::Report(args) => report::run(&args, &papers::PAPERS),
+        Command::Report(args) => report::run(&args),
     };
     exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))
 }

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use crate::amounts::three;
 use crate::document::{Document, Row, Sample};
 use crate::figure::{self, Bar, Figure, Group, Pick, Scales};
-use crate::papers::{self, Papers};
 use crate::reading::Spread;
 use crate::svg::{Look, Mark};
 
-/// Our speedups and the printed ones, rates by block size, rates by threads, and the columns.
-pub fn figures(document: &Document, papers: &Papers) -> Vec<Figure> {
+/// Speedups, rates by block size, rates by threads, and the columns.
+pub fn figures(document: &Document) -> Vec<Figure> {
     let Some(largest) = dealt(document).map(|(_, block)| block.megabytes).max() else {
         return rest(document);
     };
-    let mut figures = vec![speedups(document, papers, largest), by_size(document, largest)];
+    let mut figures = vec![speedups(document, largest), by_size(document, largest)];
     figures.extend(by_threads(document, largest));
     figures.extend(rest(document));
     figures
@@ -80,30 +79,15 @@ impl<'a> Walls<'a> {
     }
 }
 
-fn speedups(document: &Document, papers: &Papers, megabytes: u64) -> Figure {
+fn speedups(document: &Document, megabytes: u64) -> Figure {
     let mut groups = Vec::new();
     let walls = Walls::of(document);
     for kernel in kernels(document) {
         let Some(coarse) = walls.wall(kernel, megabytes, 1, 16) else { continue };
         let extended = walls.sizes(kernel, megabytes).filter(|(size, _)| *size != 16);
-        let bars = extended
-            .map(|(size, wall)| bar(format!("{size} bytes"), Look::Ours, quotient(coarse, wall)));
-        groups.push(group(kernel, "", bars.collect()));
-    }
-    let printed = papers::speedups(papers, 32).into_iter().map(|(size, speedup)| {
-        let spread = Spread { lo: speedup, best: speedup, hi: speedup };
-        bar(format!("{size} bytes"), Look::Printed, spread)
-    });
-    let machine = "printed, Table III: NVIDIA GT9500, 32 MB";
-    let printed: Vec<_> = printed.collect();
-    if !printed.is_empty() {
-        groups.push(group("the study's GPU", machine, printed));
-    }
-    if let Some(speedup) = papers::cpu_speedup(papers, 32) {
-        let spread = Spread { lo: speedup, best: speedup, hi: speedup };
-        let bars = vec![bar("1024 bytes".to_owned(), Look::Printed, spread)];
-        let machine = "printed, Table I: 4-core Intel, 2.2 GHz, 32 MB, 1 thread";
-        groups.push(group("the study's CPU", machine, bars));
+        let bars =
+            extended.map(|(size, wall)| bar(format!("{size} bytes"), quotient(coarse, wall)));
+        groups.push(group(kernel, bars.collect()));
     }
     let about = format!(
         "How many times as fast as with a call for each 16 bytes; AES-128-CTR, {megabytes} MB, one \
@@ -195,14 +179,13 @@ fn relabelled(mut figure: Figure, picks: &[Pick<'_>], label: impl Fn(&Row) -> St
     figure
 }
 
-fn group(name: &str, verdict: &str, bars: Vec<Bar>) -> Group {
-    Group { name: name.to_owned(), verdict: verdict.to_owned(), bars }
+fn group(name: &str, bars: Vec<Bar>) -> Group {
+    Group { name: name.to_owned(), verdict: String::new(), bars }
 }
 
-fn bar(label: String, look: Look, spread: Spread) -> Bar {
-    let printed = if look == Look::Printed { ", printed" } else { "" };
-    let value = format!("{} ×{printed}", three(spread.best));
-    Bar { label, value, mark: Mark::Bar(look, spread) }
+fn bar(label: String, spread: Spread) -> Bar {
+    let value = format!("{} ×", three(spread.best));
+    Bar { label, value, mark: Mark::Bar(Look::Ours, spread) }
 }
 
 fn quotient(over: Sample, under: Sample) -> Spread {

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use crate::amounts::{bytes, three};
 use crate::document::{Document, Row};
 use crate::html::Html;
-use crate::papers::Papers;
 use crate::reading::{Amount, MODEL, Spread};
 use crate::table;
 
 /// Quotients of joules per byte of this document's rows; what cannot be compared is refused, and
 /// said.
-pub fn write(html: &mut Html, document: &Document, papers: &Papers) {
-    let pairs = pairs(document, papers);
+pub fn write(html: &mut Html, document: &Document) {
+    let pairs = pairs(document);
     if pairs.is_empty() {
         return;
     }
@@ -64,20 +63,19 @@ fn write_quotients(html: &mut Html, lines: &[Vec<String>]) {
 
 /// Names and rows of what a reader would compare: ours with each peer, parallel with serial, low
 /// clocks with the default.
-fn pairs<'a>(document: &'a Document, papers: &Papers) -> Vec<(String, &'a Row, &'a Row)> {
+fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
     let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
     let ours = rows.iter().filter(|row| row.ours);
     let all = ours.flat_map(|first| rows.iter().map(move |second| (*first, *second)));
-    let pairs =
-        all.filter_map(|(first, second)| Some((comparable(first, second, papers)?, first, second)));
+    let pairs = all.filter_map(|(first, second)| Some((comparable(first, second)?, first, second)));
     pairs.take(MOST_PAIRS).collect()
 }
 
 /// What the comparison is called, if it is one.
-fn comparable(first: &Row, second: &Row, papers: &Papers) -> Option<String> {
+fn comparable(first: &Row, second: &Row) -> Option<String> {
     let same_call = first.case == second.case && first.call_bytes == second.call_bytes;
     let same_clocks = first.clocks == second.clocks;
-    let serial = papers.serial_forms.iter().find(|(parallel, _)| *parallel == first.case);
+    let serial = SERIAL_FORMS.iter().find(|(parallel, _)| *parallel == first.case);
     let size = first.call_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
     let peers_threads = second.threads.is_none_or(|threads| Some(threads) == first.threads);
     if same_call && same_clocks && !second.ours && peers_threads {
@@ -135,6 +133,9 @@ fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
 
 /// The first of a pair takes more.
 const MORE: &str = "MORE";
+/// The cases that are a parallel form of a cipher, and the serial one.
+const SERIAL_FORMS: [(&str, &str); 3] =
+    [("parc4", "rc4"), ("parc4-i", "rc4a"), ("pblock", "blowfish-ecb")];
 /// Lines of a table that a reader takes in.
 const MANY: usize = 40;
 /// Pairs that a page can hold.

@@ -5,25 +5,24 @@ use crate::blocks;
 use crate::document::{Document, Row};
 use crate::energy;
 use crate::figure::{self, Figure, Pick, Scales};
-use crate::papers::Papers;
 use crate::simulated;
 
 /// The figures of a document, rates and times first, then joules.
-pub fn figures(document: &Document, papers: &Papers) -> Vec<Figure> {
+pub fn figures(document: &Document) -> Vec<Figure> {
     if let Some(simulation) = &document.simulation {
         return simulated::figures(simulation);
     }
     if let Some(paper) = &document.paper {
-        return paper.figures().into_iter().chain(of_rows(document, papers)).collect();
+        return paper.figures().into_iter().chain(of_rows(document)).collect();
     }
-    of_rows(document, papers)
+    of_rows(document)
 }
 
 /// Of what was measured.
-fn of_rows(document: &Document, papers: &Papers) -> Vec<Figure> {
+fn of_rows(document: &Document) -> Vec<Figure> {
     match document.kind.as_str() {
         "ciphers" => ciphers(document),
-        "blocks" => with_energy(blocks::figures(document, papers), &by_case(document)),
+        "blocks" => with_energy(blocks::figures(document), &by_case(document)),
         "files" => files(document),
         "measure" => measure(document),
         "stream" => stream(document),

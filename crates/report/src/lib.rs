@@ -16,9 +16,7 @@ mod machine;
 pub mod measure;
 mod page;
 pub mod paper;
-mod papers;
 mod parse;
-mod printed;
 mod reading;
 pub mod results;
 mod sample;
@@ -30,4 +28,3 @@ mod table;
 
 pub use document::Document;
 pub use page::page;
-pub use papers::Papers;

@@ -6,15 +6,13 @@ use crate::energy;
 use crate::html::Html;
 use crate::kinds;
 use crate::paper::Paper;
-use crate::papers::Papers;
-use crate::printed;
 use crate::reading::Amount;
 use crate::simulated;
 use crate::svg;
 use crate::table;
 
 /// The whole page. Of the same documents it is the same, byte for byte.
-pub fn page(documents: &[Document], papers: &Papers) -> String {
+pub fn page(documents: &[Document]) -> String {
     let mut html = Html::default();
     html.doctype();
     html.element("html", &[("lang", "en")], |html| {
@@ -28,7 +26,7 @@ pub fn page(documents: &[Document], papers: &Papers) -> String {
             html.line();
             for (index, document) in documents.iter().enumerate() {
                 let id = format!("section-{}", index + 1);
-                html.element("section", &[("id", &id)], |html| section(html, document, papers));
+                html.element("section", &[("id", &id)], |html| section(html, document));
                 html.line();
             }
             for (index, document) in documents.iter().enumerate() {
@@ -61,7 +59,7 @@ fn summary(html: &mut Html, documents: &[Document]) {
     });
 }
 
-fn section(html: &mut Html, document: &Document, papers: &Papers) {
+fn section(html: &mut Html, document: &Document) {
     html.leaf("h2", &[], &title(document));
     html.element("dl", &[], |html| {
         let date = document.created_unix_s.map(crate::date::utc);
@@ -95,14 +93,13 @@ fn section(html: &mut Html, document: &Document, papers: &Papers) {
     });
     table::write_ratios(html, document);
     table::write_losses(html, document);
-    for figure in kinds::figures(document, papers) {
+    for figure in kinds::figures(document) {
         figure.write(html, document);
     }
     if document.energy_rows().next().is_some() {
         energy::write_table(html, document);
-        compared::write(html, document, papers);
+        compared::write(html, document);
     }
-    printed::write(html, document, papers);
     simulated::write_cells(html, document);
     if let Some(paper) = &document.paper {
         paper.write_rows(html);

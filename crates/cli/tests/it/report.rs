@@ -49,16 +49,10 @@ fn a_measurement_of_a_command() {
 }
 
 #[test]
-fn the_papers_are_left_to_the_laboratory() {
-    let blocks = page(&document("blocks", &[row("wattlock", "x", 100)]));
-    let energy = page(&document("energy", &[row("wattlock", "parc4", 100)]));
-    for (page, printed) in
-        [(blocks, ["NVIDIA GT9500", "Table I:"]), (energy, ["printed p1", "Tables 2"])]
-    {
+fn results_of_the_laboratory_are_drawn_too() {
+    for (kind, case) in [("blocks", "x"), ("energy", "parc4")] {
+        let page = page(&document(kind, &[row("wattlock", case, 100)]));
         assert!(seen(&page).contains("<figure"), "{page}");
-        for text in printed {
-            assert!(!seen(&page).contains(text), "{text}: {page}");
-        }
     }
 }
 
