@@ -52,8 +52,8 @@ bench: export WATTLOCK_COMMIT := $(shell git describe --always --dirty --abbrev=
 bench: prepare openssl
 	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
 	target/release/wattlock-lab bench ciphers --json bench/results/ciphers.json | tee bench/results/ciphers.txt
-	target/release/wattlock-lab bench ciphers --paper energy --json bench/results/energy.json | tee bench/results/energy.txt
-	target/release/wattlock-lab bench blocks --paper --json bench/results/blocks.json | tee bench/results/blocks.txt
+	target/release/wattlock-lab paper ciphers --json bench/results/energy.json | tee bench/results/energy.txt
+	target/release/wattlock-lab paper blocks --json bench/results/blocks.json | tee bench/results/blocks.txt
 	target/release/wattlock-lab bench files --json bench/results/files.json | tee bench/results/files.txt
 	target/release/wattlock-lab paper sefps --rounds 3 --json bench/results/sefps.json > bench/results/sefps.txt; cat bench/results/sefps.txt
 	target/release/wattlock-lab bench stream --json bench/results/stream.json | tee bench/results/stream.txt

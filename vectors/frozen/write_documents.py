@@ -94,8 +94,8 @@ def documents(corpus):
     https = ["--sizes", "16K", "--suites", "ECDHE-RSA-AES256-GCM-SHA384,TLS_AES_256_GCM_SHA384"]
     for label, args in {
         "ciphers": ["bench", "ciphers", "--quick", "--only", "aes-256-gcm"],
-        "energy": ["bench", "ciphers", "--quick", "--paper", "energy"],
-        "blocks": ["bench", "blocks", "--quick", "--threads", "1,2"],
+        "energy": ["paper", "ciphers", "--quick"],
+        "blocks": ["paper", "blocks", "--quick"],
         "files": ["bench", "files", "--size", "256K", "--rounds", "3", "--files", "3", "--file-size", "1000"],
         "sefps": ["bench", "files", "--quick", "--paper", "sefps"],
         "stream": ["bench", "stream", "--quick"],
