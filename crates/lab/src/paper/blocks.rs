@@ -4,6 +4,7 @@
 mod count;
 mod cpu;
 mod device;
+mod form;
 mod forms;
 mod gpu;
 mod granularity;
@@ -22,7 +23,7 @@ use super::live;
 use crate::args;
 use crate::bench::publish;
 use crate::outlet::Outlet;
-use forms::Form;
+use form::Form;
 use rows::Live;
 
 /// `wattlock-lab paper blocks`.
@@ -64,4 +65,4 @@ fn stepped(form: &str, lengths: &[String]) -> Ended {
 }
 
 const TITLE: &str = "Extended blocks: Tran, Lee, Hong, Lee, \u{201c}Parallel Execution of AES-CTR Algorithm Using \
-                     Extended Block Size\u{201d}, 2011";
+                     Extended Block Size\u{201d}";

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use perf_event::Builder;
 use perf_event::events::Hardware;
 
-use super::forms::Form;
+use super::form::Form;
 
 /// How instructions were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

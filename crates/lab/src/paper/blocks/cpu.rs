@@ -2,7 +2,7 @@
 
 use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
-use super::forms::Form;
+use super::form::Form;
 use super::model;
 use super::printed::{SIZES_MB, THREADS, cpu_gain, cpu_seconds, ns_per_byte};
 use super::rows::{Live, cpu_ns_per_byte};
@@ -86,7 +86,7 @@ fn figure() -> Vec<Row> {
     let gain = model::cpu().gain(1024);
     let row = |(megabytes, threads)| {
         let printed = cpu_gain(megabytes, threads);
-        Row::number(&format!("{megabytes} MB"), printed, gain, "times as fast", Source::Model)
+        Row::number(&format!("{megabytes} MB"), printed, gain, "×", Source::Model)
             .column(&threads_column(threads))
             .exempt("follows from two cells of Table I, each of which is held itself")
     };
@@ -106,9 +106,8 @@ fn figure_here(live: Live<'_>) -> Vec<Row> {
         let printed = cpu_gain(megabytes, threads);
         let ours = live.cpu_gain(megabytes, threads);
         let gain = ours.unwrap_or(f64::NAN);
-        let row =
-            Row::number(&format!("{megabytes} MB"), printed, gain, "times as fast", Source::Live)
-                .column(&threads_column(threads));
+        let row = Row::number(&format!("{megabytes} MB"), printed, gain, "×", Source::Live)
+            .column(&threads_column(threads));
         match (ours, threads) {
             (None, _) => row.not_here(missing(live)),
             (Some(gain), 1) => {

@@ -297,7 +297,7 @@ const TIMES: f64 = 0.20;
 const GAINS: f64 = 0.15;
 const SAME: f64 = 0.002;
 
-const TIMES_AS_FAST: &str = "times as fast";
+const TIMES_AS_FAST: &str = "×";
 const OPENCL_ON_A_CPU: &str = "OpenCL on the CPU, not a GPU";
 const OUR_KERNEL: &str =
     "of our kernel, which fills its tables once for many blocks; the study's is not known";

@@ -3,7 +3,7 @@
 use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
 use super::cpu::form_ns;
-use super::forms::Form;
+use super::form::Form;
 use super::rows::Live;
 use super::text::{held_live, noted, told};
 use crate::paper::live::NOT_MEASURED;
