@@ -8,17 +8,24 @@ mod rows;
 mod speed;
 
 pub use phases::section as figure_3;
-pub use rows::section;
 
 use anyhow::Context;
 use serde_json::json;
 use wattlock_host::signals;
+use wattlock_report::paper::Section;
 use wattlock_report::results::Results;
 
 use super::printed::Which;
 use crate::args;
 use crate::bench::https::{Load, Settings, Site};
 use crate::bench::lab::{Lab, Windows};
+
+/// A table as it comes out here, and the claims that it can hold.
+pub fn section(which: Which, results: Option<&Results>) -> Section {
+    let mut section = rows::section(which, results);
+    section.rows.extend(claims::of(&rows::Here { which, results }));
+    section
+}
 
 /// The kind of the results.
 pub const KIND: &str = "eeca";

@@ -8,7 +8,7 @@ use super::Found;
 use super::here;
 use super::printed::{Line, Way, Which, gain};
 use super::quotes::quote;
-use super::rows::{claim, is_falling, is_rising, listed, of, stated};
+use super::rows::{claim, drawn, is_falling, is_rising, listed, of, stated};
 use super::server::{RECORD, records};
 use super::speed::CORES;
 use super::table_1::{bracket, crossing};
@@ -24,6 +24,7 @@ pub fn sections(found: &Found, measured: Option<&Results>) -> Vec<Section> {
         Section::new("Section 2.3.1", "where the time goes (Figure 3)", phases(found)),
         here::figure_3(measured),
         Section::new("Section 2.3.2", "three ways alone (Figure 4)", challenges(found)),
+        drawn("Figure 4", &found.one, &Way::SINGLE),
     ]
 }
 
@@ -189,6 +190,11 @@ fn records_of_tls(found: &Found) -> Vec<Row> {
             format!("{share:.1} times as long beside the line as on it"),
             share > 1.0,
         ),
+        stated(
+            "buffers are encrypted one by one",
+            "one by one",
+            "how libssl works; the provider's single records are that",
+        ),
         stated("Figure 1: the record protocol", "a drawing", DRAWING),
     ]
 }
@@ -337,6 +343,8 @@ fn challenges(found: &Found) -> Vec<Row> {
             format!("{} for the pages of Table 2", listed(fragments.by_ref().map(|count| count as f64), 0)),
             records(2048) == 129 && records(8) == 1,
         ),
+        stated("performance per watt", "performance by energy", "it is throughput by watts, as Section 5.3's numbers show"),
+        stated("OpenSSL uses one way at a time", "one", "without an engine or a provider"),
         Row::printed_only(Rule::Value, "the accelerator frees the CPU", Source::Live)
             .printed("a large part")
             .not_here("an accelerator: the simulated one works on the CPU"),
@@ -350,7 +358,6 @@ fn challenges(found: &Found) -> Vec<Row> {
             format!("{} of 8 callers keep it full", listed(large.iter().map(|line| found.machine.device.full_callers(line.bytes())), 1)),
             is_falling(&large.iter().map(|line| found.machine.device.full_callers(line.bytes())).collect::<Vec<_>>()),
         ),
-        stated("Figure 4: performance for a joule of three ways", "curves", "no number is printed; they are Table 1's columns"),
     ]
 }
 

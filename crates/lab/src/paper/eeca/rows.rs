@@ -1,6 +1,8 @@
 //! Rows in the forms that this paper needs.
 
-use wattlock_report::paper::{Row, Rule, Source, Verdict};
+use wattlock_report::paper::{Row, Rule, Section, Source, Verdict};
+
+use super::printed::{Line, Way};
 
 /// What a claim says, what we find, and whether that agrees.
 pub fn claim(
@@ -21,6 +23,20 @@ pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
 /// Something printed that no number of ours can agree with or not.
 pub fn stated(item: &str, printed: &str, why: &str) -> Row {
     contradicted(Rule::Value, item, printed, why)
+}
+
+/// A figure that draws what some ways do for a joule and prints no number: a table's throughputs and
+/// watts give it.
+pub fn drawn(place: &str, lines: &[Line], ways: &[Way]) -> Section {
+    let rows = ways.iter().flat_map(|way| {
+        lines.iter().map(move |line| {
+            let hundredths = (100.0 * line.ppw(*way)).round() / 100.0;
+            Row::ours_only(&line.size(), hundredths, "kB/J", Source::Print)
+                .column(way.name())
+                .exempt("the figure prints no number; the table's throughputs and watts give it")
+        })
+    });
+    Section::new(place, "kilobytes for a joule", rows.collect())
 }
 
 /// A printed gain or loss in percent, and ours: held if both are gains or both losses.

@@ -14,7 +14,7 @@ pub fn of(here: &Here<'_>) -> Vec<Row> {
     let mut rows = vec![faster(here)];
     match here.which {
         Which::One => rows.push(busy(here)),
-        Which::Two => rows.push(suite(here)),
+        Which::Two => rows.extend([suite(here), decrypted(here), used(here)]),
     }
     rows
 }
@@ -77,6 +77,42 @@ fn suite(here: &Here<'_>) -> Row {
         found.as_ref().is_some_and(|found| found.contains(SUITE)),
     );
     if found.is_none() { row.not_here(&here.missing()) } else { row.note("as curl reports it") }
+}
+
+/// Section 4.2: clients can decrypt what was sealed at once.
+fn decrypted(here: &Here<'_>) -> Row {
+    let checked = here.results.and_then(|results| of_eeca(results, "negotiated"));
+    let row = claim(
+        (Rule::Value, Source::Live),
+        "clients decrypt what was reconstructed",
+        "correctly",
+        "curl compared every page of EECA with its file",
+        checked.is_some(),
+    );
+    if checked.is_none() { row.not_here(&here.missing()) } else { row }
+}
+
+/// Section 4.3: the ciphers of the engine take the place of OpenSSL's.
+fn used(here: &Here<'_>) -> Row {
+    let counted = here.results.and_then(|results| of_eeca(results, "counted"));
+    let bytes = counted.map_or(0, |counted| {
+        let lanes = counted["accelerator"]["lanes"].as_object().into_iter().flatten();
+        lanes.filter_map(|(_, lane)| lane["bytes"].as_u64()).sum::<u64>()
+    });
+    let row = claim(
+        (Rule::Value, Source::Live),
+        "the engine's ciphers take the place of OpenSSL's",
+        "once it is loaded",
+        format!("EECA's counters have {} MB", bytes / 1_000_000),
+        bytes > 0,
+    );
+    if counted.is_none() { row.not_here(&here.missing()) } else { row }
+}
+
+/// What a setting says of EECA.
+fn of_eeca<'a>(results: &'a Results, setting: &str) -> Option<&'a Value> {
+    let all = results.settings.get(setting)?.as_object()?;
+    all.iter().find(|(tool, _)| tool.contains("EECA")).map(|(_, value)| value)
 }
 
 fn negotiated(results: &Results) -> Option<String> {

@@ -264,7 +264,10 @@ impl Stopwatch {
     fn new() -> Self {
         let started = thread_ns();
         let asked = 1000;
-        let last = (0..asked).map(|_| thread_ns()).last().unwrap_or(started);
+        let mut last = started;
+        for _ in 0..asked {
+            last = thread_ns();
+        }
         Self { last, cost: (last - started) / asked, spent: Spent::default() }
     }
 

@@ -4,7 +4,7 @@ use wattlock_energy::Class;
 use wattlock_report::paper::{Row, Section, Source};
 use wattlock_report::results::{self, Results};
 
-use super::{CLIENT, claims, speed};
+use super::{CLIENT, speed};
 use crate::args::Suite;
 use crate::bench::https::case;
 use crate::bench::https::contenders::{Contender, Hardware};
@@ -33,7 +33,6 @@ pub fn section(which: Which, results: Option<&Results>) -> Section {
     for over in Way::SINGLE {
         rows.extend(lines.iter().map(|line| here.gained(line, over)));
     }
-    rows.extend(claims::of(&here));
     let title = match which {
         Which::One => {
             "AES-256-CBC by `openssl speed -multi` here, a process for each CPU. EECA and the accelerator are the provider's; \

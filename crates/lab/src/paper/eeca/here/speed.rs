@@ -187,8 +187,8 @@ fn version() -> String {
     crate::bench::https::version(Path::new("openssl"), &["version"])
 }
 
-/// Kilobytes (1000 bytes) a second of a way.
-pub fn row<'a>(results: &'a Results, contender: Contender, bytes: u64) -> Option<&'a Row> {
+/// The row of a way and a size.
+pub fn row(results: &Results, contender: Contender, bytes: u64) -> Option<&Row> {
     results.row(&contender.tool(results), &case(bytes))
 }
 
