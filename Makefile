@@ -26,6 +26,8 @@ test-fast: prepare
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
 test-all: test sanitize constant-time dist
+	./.ci/prepare vm
+	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.

@@ -1,10 +1,11 @@
-//! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `test`
+//! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`, `test`
 //! and `dist`.
 #![forbid(unsafe_code)]
 
 mod dist;
 mod docs;
 mod imports;
+mod kernel;
 mod modules;
 mod openssl;
 mod pictures;
@@ -20,11 +21,12 @@ fn main() -> anyhow::Result<()> {
         Some(("docs", options)) => docs::run(options),
         Some(("pictures", _)) => pictures::draw(),
         Some(("openssl", _)) => openssl::build(),
+        Some(("kernel", _)) => kernel::unpack(),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
         _ => {
             anyhow::bail!(
-                "usage: cargo xtask structure | docs [--book] | pictures | openssl | dist | test \
+                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | dist | test \
                  [NEXTEST OPTIONS]"
             )
         }

@@ -45,7 +45,7 @@ pub fn build() -> anyhow::Result<()> {
 }
 
 /// The folder for what is built once for all checkouts: the user's cache, or else the target folder.
-fn cache(target: &Path) -> PathBuf {
+pub fn cache(target: &Path) -> PathBuf {
     let own = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let cache = own.or(home).filter(|cache| cache.is_absolute());
@@ -60,7 +60,7 @@ fn hash(text: &str) -> u64 {
 }
 
 /// Makes `name` a link to `folder`, in place of what had that name.
-fn link(folder: &Path, name: &Path) -> anyhow::Result<()> {
+pub fn link(folder: &Path, name: &Path) -> anyhow::Result<()> {
     if fs::read_link(name).is_ok_and(|there| there == folder) {
         return Ok(());
     }

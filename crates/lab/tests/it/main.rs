@@ -12,6 +12,7 @@ mod gpu_faults;
 mod handbook;
 mod hash;
 mod https;
+mod kernel_crypto;
 mod limits;
 mod paper;
 mod report;

@@ -2,6 +2,7 @@
 //! and where the time of a page goes.
 
 mod claims;
+mod kernel;
 pub mod page_server;
 mod phases;
 mod rows;
@@ -67,6 +68,7 @@ pub fn measure(args: &args::PaperEeca) -> anyhow::Result<Results> {
     let mut lab = Lab::new(results, &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         speed::measure(lab, &speed, &site)?;
+        kernel::measure(lab, &speed.bytes, speed.rounds, speed.seconds);
         site.pages(lab, &settings)?;
         phases::measure(lab, &site, &settings.sizes, settings.seconds)
     })?;
@@ -78,6 +80,12 @@ pub fn measure(args: &args::PaperEeca) -> anyhow::Result<Results> {
 /// Processes that ran or wanted to in the last minute, on average.
 fn load_average() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
+
+/// The release of the running kernel.
+fn kernel_version() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("Linux {}", release.trim())
 }
 
 /// Phases of a page.

@@ -31,7 +31,7 @@ pub fn drawn(place: &str, lines: &[Line], ways: &[Way]) -> Section {
     let rows = ways.iter().flat_map(|way| {
         lines.iter().map(move |line| {
             let hundredths = (100.0 * line.ppw(*way)).round() / 100.0;
-            Row::ours_only(&line.size(), hundredths, "kB/J", Source::Print)
+            Row::unprinted(&line.size(), hundredths, "kB/J", Source::Print)
                 .column(way.name())
                 .exempt("the figure prints no number; the table's throughputs and watts give it")
         })

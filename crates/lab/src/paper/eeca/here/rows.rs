@@ -4,7 +4,7 @@ use wattlock_energy::Class;
 use wattlock_report::paper::{Row, Section, Source};
 use wattlock_report::results::{self, Results};
 
-use super::{CLIENT, speed};
+use super::{CLIENT, kernel, speed};
 use crate::args::Suite;
 use crate::bench::https::case;
 use crate::bench::https::contenders::{Contender, Hardware};
@@ -26,6 +26,9 @@ pub fn section(which: Which, results: Option<&Results>) -> Section {
     let mut rows: Vec<Row> = Vec::new();
     for way in Way::ALL {
         rows.extend(lines.iter().map(|line| here.throughput(line, way)));
+    }
+    if which == Which::One {
+        rows.extend(lines.iter().map(|line| here.by_kernel(line)));
     }
     for way in Way::ALL {
         rows.extend(lines.iter().map(|line| here.per_joule(line, way)));
@@ -85,6 +88,22 @@ impl<'a> Here<'a> {
             None => row.not_here(&self.missing()),
             Some((_, hardware)) if uses_model(line, way, hardware) => row.exempt(SIMULATED),
             Some(_) => row.exempt(OTHER_MACHINE),
+        }
+    }
+
+    /// The accelerator's cell by the kernel's crypto interface.
+    fn by_kernel(&self, line: &Line) -> Row {
+        let found = match self.results {
+            Some(results) => kernel::row(results, line.kb << 10),
+            None => Err(NOT_MEASURED.to_owned()),
+        };
+        let ours = found.as_ref().map_or(f64::NAN, |row| self.rate(row));
+        let printed = line.rate(Way::Accelerator);
+        let row = Row::number(&line.size(), printed, ours, self.which.unit(), Source::Live)
+            .column("the accelerator's, by AF_ALG");
+        match found {
+            Ok(_) => row.exempt(BY_KERNEL),
+            Err(why) => row.not_here(&why),
         }
     }
 
@@ -186,4 +205,6 @@ const SIMULATED: &str =
     "the accelerator is a model, and every process has its own: no queue is shared";
 const BLOCKED: &str = "the accelerator is a model, and a synchronous call stops the only worker while it works; the \
                        paper's processes sleep and others run";
+const BY_KERNEL: &str = "another machine, one thread with eight messages in flight: the kernel's fastest AES-CBC, on the CPU unless an \
+     accelerator has a driver";
 const METER: &str = "a meter that counts joules";
