@@ -5,7 +5,7 @@ use serde_json::Value;
 use wattlock_report::paper::{Row, Rule, Source};
 use wattlock_report::results::{self, Results};
 
-use super::rows::Here;
+use super::rows::{Here, spread};
 use crate::paper::eeca::printed::{Way, Which};
 use crate::paper::eeca::rows::{claim, listed};
 
@@ -30,13 +30,18 @@ fn faster(here: &Here<'_>) -> Row {
     let pairs = pairs(here, Way::InstructionSet, Way::Software);
     let times: Vec<f64> =
         pairs.iter().map(|(set, soft)| here.rate(set) / here.rate(soft)).collect();
+    let is_slower = pairs
+        .iter()
+        .zip(&times)
+        .any(|((set, soft), times)| 100.0 * (times - 1.0) < -2.0 * (spread(set) + spread(soft)));
     let row = claim(
         (Rule::Order, Source::Live),
         "the instruction set is faster than software",
         "at every size",
         format!("{} times", listed(times.iter().copied(), 2)),
-        !times.is_empty() && times.iter().all(|times| *times > 1.0),
-    );
+        !times.is_empty() && !is_slower,
+    )
+    .bound("no size is slower by more than twice what its rounds differ");
     if times.is_empty() { row.not_here(&here.missing()) } else { row }
 }
 

@@ -193,7 +193,7 @@ fn uses_model(line: &Line, way: Way, hardware: Hardware) -> bool {
 }
 
 /// Half of the rounds are within so many percent of the median.
-fn spread(row: &results::Row) -> f64 {
+pub fn spread(row: &results::Row) -> f64 {
     100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64
 }
 
