@@ -112,7 +112,7 @@ fn sections(experiment: &Experiment, runs: &[Run], fits: &[Fit]) -> Vec<Section>
         (
             "Table 6",
             text("Section 5.3", "summary", {
-                let mut rows = savings::summary(&both);
+                let mut rows = savings::summary(&both, Seed::of(experiment.seed));
                 rows.extend(printed::tables_6_to_8());
                 rows
             }),
