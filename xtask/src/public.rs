@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "wattlock_energy::Gpu::observed_clock",
         "a driver takes the nearest clock that it has; a test looks which",
     ),
+    ("wattlock_energy::Knob", "what `by_id` returns to tests"),
     ("wattlock_energy::Lease::guardian_pid", "a test kills the guardian"),
     ("wattlock_energy::Lease::leftover", "a test looks at what a lease put back before it began"),
     ("wattlock_energy::knobs::by_id", "tests set a knob alone, without the guardian of a lease"),

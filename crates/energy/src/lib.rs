@@ -73,7 +73,7 @@ pub use knob::Knob;
 pub use lease::{Lease, Written};
 pub use metered::{Domain, Metered};
 pub use model::{Load, Model, Tdp, modelled, modelled_net};
-pub use nvml_knob::{LockedClocks, Megahertz};
+pub use nvml_knob::Megahertz;
 pub use restore::Replay;
 pub use root::Root;
 pub use setting::Setting;

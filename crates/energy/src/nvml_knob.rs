@@ -70,7 +70,7 @@ impl Gpu {
     }
 
     /// The knob that locks the clock of its cores.
-    pub fn locked_clocks(&self) -> LockedClocks {
+    pub(crate) fn locked_clocks(&self) -> LockedClocks {
         LockedClocks::of(self, Part::Core)
     }
 

@@ -8,7 +8,7 @@ use nix::sys::socket::{AddressFamily, AlgAddr, SockFlag, SockType, bind, setsock
 
 /// What is done to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     /// Plaintext to ciphertext.
     Encrypt,
     /// Ciphertext to plaintext.

@@ -23,7 +23,9 @@ use zeroize::Zeroizing;
 use lane::Lane;
 use ring::Ring;
 
-pub use kernel::{Direction, Kernel, Linux};
+use kernel::Direction;
+
+pub use kernel::{Kernel, Linux};
 
 /// The kernel's crypto as a device.
 pub struct KernelCrypto {

@@ -10,6 +10,11 @@ fn pairs(gpu: &Gpu) -> Vec<(u32, u32)> {
     pairs.iter().map(|pair| (pair.core.0, pair.memory.0)).collect()
 }
 
+/// The lock of the first GPU's cores.
+fn locked_clocks(machine: &Machine) -> Box<dyn Knob> {
+    knobs::by_id(&machine.root(), &format!("nvml/{UUID}/locked-clocks")).unwrap()
+}
+
 fn word(word: &str) -> Setting {
     Setting::new(word).unwrap_or_else(|| panic!("{word} is no word"))
 }
@@ -42,7 +47,7 @@ fn reading_sets_nothing() {
     let gpu = &Gpu::all(&machine.root()).unwrap()[0];
     gpu.clock_pairs().unwrap();
     gpu.observed_clock().unwrap();
-    gpu.locked_clocks().read().unwrap();
+    locked_clocks(&machine).read().unwrap();
     knobs::by_id(&machine.root(), &format!("nvml/{UUID}/power-limit")).unwrap().read().unwrap();
     assert_eq!(machine.settings(), Vec::<String>::new());
 }
@@ -53,7 +58,7 @@ fn clocks_are_locked_and_unlocked() {
     let gpu = &Gpu::all(&machine.root()).unwrap()[0];
     assert_eq!(gpu.name().unwrap(), "NVIDIA H200");
     assert_eq!(pairs(gpu), [(345, 1593), (1410, 3201), (1965, 3201), (1980, 3201)]);
-    let knob = gpu.locked_clocks();
+    let knob = locked_clocks(&machine);
     assert_eq!(knob.id(), format!("nvml/{UUID}/locked-clocks"));
     let before = knob.read().unwrap();
     assert_eq!(before, word("unlocked"));
@@ -99,8 +104,7 @@ fn the_power_limit_goes_back_to_what_it_was() {
 #[test]
 fn a_knob_that_may_not_be_set_stays_as_it_was() {
     let machine = Machine::new().gpu(0, &[("settable", "error 4")]);
-    let gpu = &Gpu::all(&machine.root()).unwrap()[0];
-    let clocks = gpu.locked_clocks();
+    let clocks = locked_clocks(&machine);
     let refused = clocks.write(&word("1410")).unwrap_err().to_string();
     assert!(refused.contains("nvmlDeviceSetGpuLockedClocks") && refused.contains(UUID));
     assert!(refused.contains("permission"), "{refused}");
