@@ -61,8 +61,7 @@ fn write_quotients(html: &mut Html, lines: &[Vec<String>]) {
     table::write(html, "", &heads, |rows| lines.iter().for_each(|line| rows.row(line)));
 }
 
-/// Names and rows of what a reader would compare: ours with each peer, parallel with serial, low
-/// clocks with the default.
+/// Names and rows of what a reader would compare: ours with each peer, low clocks with the default.
 fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
     let rows: Vec<&Row> = document.energy_rows().filter(|row| !row.is_bound()).collect();
     let ours = rows.iter().filter(|row| row.ours);
@@ -75,16 +74,10 @@ fn pairs(document: &Document) -> Vec<(String, &Row, &Row)> {
 fn comparable(first: &Row, second: &Row) -> Option<String> {
     let same_call = first.case == second.case && first.call_bytes == second.call_bytes;
     let same_clocks = first.clocks == second.clocks;
-    let serial = SERIAL_FORMS.iter().find(|(parallel, _)| *parallel == first.case);
     let size = first.call_bytes.map_or_else(String::new, |size| format!(", {}", bytes(size)));
     let peers_threads = second.threads.is_none_or(|threads| Some(threads) == first.threads);
     if same_call && same_clocks && !second.ours && peers_threads {
         return Some(format!("{}{size}: {} / {}", first.case, first.label(), second.label()));
-    }
-    if let Some((parallel, serial)) = serial
-        && (second.case == *serial && second.ours && same_clocks)
-    {
-        return Some(format!("{parallel} / {serial}: {}", first.label()));
     }
     let from_default = second.clocks.as_deref() == Some("default") && !same_clocks;
     let same_code = (&first.tool, &first.kernel, first.threads)
@@ -133,9 +126,6 @@ fn quotient(first: &Row, second: &Row) -> Result<Vec<String>, String> {
 
 /// The first of a pair takes more.
 const MORE: &str = "MORE";
-/// The cases that are a parallel form of a cipher, and the serial one.
-const SERIAL_FORMS: [(&str, &str); 3] =
-    [("parc4", "rc4"), ("parc4-i", "rc4a"), ("pblock", "blowfish-ecb")];
 /// Lines of a table that a reader takes in.
 const MANY: usize = 40;
 /// Pairs that a page can hold.

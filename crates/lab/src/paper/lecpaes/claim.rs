@@ -99,6 +99,12 @@ pub fn falls(values: &[f64], slack: f64, digits: usize) -> Found {
     Found { text: series(values, digits), holds }
 }
 
+/// Whether they never rise by more than a tie: by 2.5 %, less than the numbers themselves are held to.
+pub fn falls_but_ties(values: &[f64], digits: usize) -> Found {
+    let holds = values.windows(2).all(|pair| pair[1] <= 1.025 * pair[0]);
+    Found { text: series(values, digits), holds }
+}
+
 /// Values in a line.
 pub fn series(values: &[f64], digits: usize) -> String {
     let shown: Vec<String> = values.iter().map(|value| format!("{value:.digits$}")).collect();

@@ -246,7 +246,7 @@ fn related() -> Vec<Row> {
         told(
             "Iwai: bytes a thread",
             "16 bytes",
-            "of another paper; `bench blocks` measures that grain",
+            "of another paper; `paper blocks` measures that grain",
         ),
         told("[18] to [29] encrypt single files, not streams", "Subsection 2.3", OTHER),
     ]
