@@ -124,7 +124,9 @@ fn what_was_counted_has_bars_and_no_hatching() {
 #[test]
 fn what_was_modelled_is_hatched_and_never_a_point() {
     let mut rows = ["rc4", "parc4", "rc4a"]
-        .map(|case| with_energy(row("wattlock", case, 100), &modelled(200_000, 5_000_000)));
+        .map(|case| with_energy(row("wattlock", case, 100), &modelled(200_000, 5_000_000)))
+        .to_vec();
+    rows.push(with_energy(row("openssl", "rc4", 90), &modelled(200_000, 5_000_000)));
     rows[0]["energy_window_uj"] = json!({"median": 424_242, "min": 424_242, "max": 424_242});
     let page = page(&[&document("energy", &rows)]);
     let figures = pieces(&page, "<figure", "</figure>");
@@ -132,7 +134,7 @@ fn what_was_modelled_is_hatched_and_never_a_point() {
         figures.iter().filter(|figure| figure.contains("Joules per byte")).collect();
     assert_eq!(joules.len(), 2, "gross and net");
     for figure in joules {
-        assert_eq!(figure.matches("url(#hatching)").count(), 3 + 1, "three rows and the key");
+        assert_eq!(figure.matches("url(#hatching)").count(), 4 + 1, "four rows and the key");
         assert!(!figure.contains("class=\"bar "));
         assert!(figure.contains("~0.20–5.0 nJ/B (model, not measured)"), "{figure}");
     }
