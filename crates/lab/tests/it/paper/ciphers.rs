@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wattlock_testing::results::counted;
 use wattlock_testing::{Machine, Place, assert_exit, stderr, stdout};
 
 use super::{paper, rows};
@@ -71,7 +72,7 @@ fn compared(file: &Path, document: &Value) -> (std::process::Output, Value) {
 #[test]
 fn the_headline_is_held_where_a_meter_and_clocks_are() {
     let (machine, place) = (Machine::new(), Place::new());
-    let args = ["paper", "ciphers", "--quick", "--rounds", "1", "--threads", "2", "--json", "-"];
+    let args = ["paper", "ciphers", "--quick", "--rounds", "1", "--threads", "1", "--json", "-"];
     let mut command = machine.run(lab(), &args);
     command.args(["--clocks", "default,low", "--set-clocks", "--meter", &meter(&machine)]);
     let ran = command.output().unwrap();
@@ -81,7 +82,7 @@ fn the_headline_is_held_where_a_meter_and_clocks_are() {
     let item = "PBlock at a low clock takes less than Blowfish at the default";
     let row = find(&quick, "Figures 3 to 6", item);
     assert_eq!((&row["verdict"], &row["source"]), (&"exempt".into(), &"live".into()), "{row}");
-    assert!(row["ours"].as_str().unwrap().contains("at low (2000 MHz): 0."), "{row}");
+    assert!(row["ours"].as_str().unwrap().contains("at low (2000 MHz): "), "{row}");
     for cipher in ["Blowfish", "PBlock", "RC4", "PARC4", "RC4A", "PARC4-I"] {
         let decrypts = format!("{cipher}: decrypting over encrypting");
         assert_ne!(find(&quick, "Section III", &decrypts)["verdict"], "not-here", "{cipher}");
@@ -93,7 +94,8 @@ fn the_headline_is_held_where_a_meter_and_clocks_are() {
         assert!(joules["ours"].as_f64().unwrap() > 0.0, "{joules}");
     }
 
-    // As if it had not been a quick look, and all ciphers took a nanosecond a byte.
+    // As if it had not been a quick look, all ciphers took a nanosecond a byte, and the low clock a
+    // fifth of the joules: what this machine took meanwhile decides nothing.
     quick["live"]["settings"].as_object_mut().unwrap().remove("quick");
     for row in quick["live"]["rows"].as_array_mut().unwrap() {
         let bytes = row["bytes"].clone();
@@ -101,6 +103,9 @@ fn the_headline_is_held_where_a_meter_and_clocks_are() {
             row[time] =
                 json!({"median": bytes, "min": bytes, "max": bytes, "mad": 0, "values": [bytes]});
         }
+        let joules = if row["clocks"] == "default" { 5_000_000 } else { 1_000_000 };
+        row["energy"] = counted("integrated", joules);
+        row["energy_bytes"] = 1_000_000.into();
     }
     let file = place.path("ciphers.json");
     let (ran, held) = compared(&file, &quick);
