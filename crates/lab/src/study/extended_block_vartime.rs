@@ -102,10 +102,11 @@ impl ListingAes {
     /// If `in_out` is not as long as `block`, or shorter than a block of AES.
     #[inline(never)]
     pub fn encrypt_extended(&self, block: &mut ExtendedBlock, counter: u128, in_out: &mut [u8]) {
-        self.extended::<false>(block, counter, in_out, 0);
+        self.extended::<{ PLAIN }>(block, counter, in_out, 0);
     }
 
-    /// Figure 6, where in every round each 16 bytes wait for those before.
+    /// Figure 6, where in every round each 16 bytes wait for those before: they take a byte of what the
+    /// round has just given.
     ///
     /// `none` is zero, and the compiler must not know it.
     ///
@@ -119,12 +120,28 @@ impl ListingAes {
         in_out: &mut [u8],
         none: u8,
     ) {
-        self.extended::<true>(block, counter, in_out, none);
+        self.extended::<{ CHAINED }>(block, counter, in_out, none);
     }
 
-    /// `CHAINED`: what a round works on waits for the last byte that it gave before.
+    /// The same work without the wait: the byte is of what the round before has given. What the two
+    /// differ by is the wait alone.
+    ///
+    /// # Panics
+    /// As [`Self::encrypt_extended`].
+    #[inline(never)]
+    pub fn encrypt_extended_linked(
+        &self,
+        block: &mut ExtendedBlock,
+        counter: u128,
+        in_out: &mut [u8],
+        none: u8,
+    ) {
+        self.extended::<{ LINKED }>(block, counter, in_out, none);
+    }
+
+    /// `LINK`: where the byte is from that each 16 bytes take up: nowhere, [`LINKED`] or [`CHAINED`].
     #[inline(always)]
-    fn extended<const CHAINED: bool>(
+    fn extended<const LINK: u8>(
         &self,
         block: &mut ExtendedBlock,
         counter: u128,
@@ -143,8 +160,9 @@ impl ListingAes {
             let blocks = c.as_chunks::<BLOCK_LEN>().0.iter();
             let mut before = 0;
             for (c, temp) in blocks.zip(temp.as_chunks_mut::<BLOCK_LEN>().0) {
+                let state = c;
                 let linked;
-                let c = if CHAINED {
+                let c = if LINK != PLAIN {
                     linked = (u128::from_ne_bytes(*c) ^ u128::from(before & none)).to_ne_bytes();
                     &linked
                 } else {
@@ -155,7 +173,7 @@ impl ListingAes {
                         temp[4 * j + i] = self.byte(c, round, j, i);
                     }
                 }
-                before = temp[BLOCK_LEN - 1];
+                before = if LINK == CHAINED { temp[BLOCK_LEN - 1] } else { state[BLOCK_LEN - 1] };
             }
             c.copy_from_slice(temp);
         }
@@ -201,6 +219,13 @@ impl ListingAes {
             ^ key
     }
 }
+
+/// As the figure has it.
+const PLAIN: u8 = 0;
+/// A byte of the round before.
+const LINKED: u8 = 1;
+/// A byte of this round.
+const CHAINED: u8 = 2;
 
 /// `tb0` to `tb3`: `TABLES[row][i][byte]` is what a byte of that row adds to byte `i` of a column.
 static TABLES: [[[u8; 256]; 4]; 4] = {
@@ -263,6 +288,12 @@ mod tests {
                     listing.encrypt_extended_chained(&mut block, counter, bytes, 0);
                 }
                 assert_eq!(chained, expected, "chained blocks of {len}");
+                let mut linked = pattern(4096);
+                for (i, bytes) in linked.chunks_mut(len).enumerate() {
+                    let counter = counter.wrapping_add((i * len / 16) as u128);
+                    listing.encrypt_extended_linked(&mut block, counter, bytes, 0);
+                }
+                assert_eq!(linked, expected, "linked blocks of {len}");
             }
             assert!(listing.extended_block(100).is_err());
         }

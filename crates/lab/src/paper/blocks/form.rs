@@ -16,11 +16,13 @@ pub enum Form {
     Inlined,
     /// A call for each block of that many bytes, where each 16 bytes wait for those before.
     Chained(usize),
+    /// The same work as the chained form of that many bytes, without the wait.
+    Linked(usize),
 }
 
 impl Form {
     /// All that are measured.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Called(16),
         Self::Inlined,
         Self::Chained(16),
@@ -33,6 +35,7 @@ impl Form {
         Self::Called(2048),
         Self::Called(4096),
         Self::Chained(1024),
+        Self::Linked(1024),
     ];
     /// The name of one that is quick to count.
     pub const PROBE: &str = "called 16";
@@ -43,6 +46,7 @@ impl Form {
             Self::Called(bytes) => format!("called {bytes}"),
             Self::Inlined => "inlined 16".to_owned(),
             Self::Chained(bytes) => format!("chained {bytes}"),
+            Self::Linked(bytes) => format!("linked {bytes}"),
         }
     }
 
@@ -57,32 +61,36 @@ impl Form {
             Self::Called(bytes) => format!("form called, {bytes} bytes, {megabytes} MB"),
             Self::Inlined => format!("form inlined, 16 bytes, {megabytes} MB"),
             Self::Chained(bytes) => format!("form chained, {bytes} bytes, {megabytes} MB"),
+            Self::Linked(bytes) => format!("form linked, {bytes} bytes, {megabytes} MB"),
         }
     }
 
     /// What encrypts whole blocks in place.
     pub fn work(self) -> Box<dyn FnMut(&mut [u8])> {
         let listing = ListingAes::new(&KEY).expect("a key of 16 bytes");
-        let (Self::Called(len) | Self::Chained(len)) = self else {
+        let (Self::Called(len) | Self::Chained(len) | Self::Linked(len)) = self else {
             return Box::new(move |data| listing.encrypt_inlined(7, data));
         };
         let mut arrays = listing.extended_block(len).expect("whole blocks");
-        let is_chained = matches!(self, Self::Chained(_));
-        Box::new(move |data| match (len, is_chained) {
-            (16, false) => {
+        Box::new(move |data| match self {
+            Self::Called(16) => {
                 for (counter, block) in (7..).zip(data.as_chunks_mut().0) {
                     listing.encrypt_block(counter, block);
                 }
             }
-            (16, true) => listing.encrypt_chained(7, data, black_box(0)),
+            Self::Chained(16) => listing.encrypt_chained(7, data, black_box(0)),
             _ => {
                 for (index, bytes) in data.chunks_exact_mut(len).enumerate() {
                     let counter = 7 + (index * len / 16) as u128;
-                    if is_chained {
-                        let none = black_box(0);
-                        listing.encrypt_extended_chained(&mut arrays, counter, bytes, none);
-                    } else {
-                        listing.encrypt_extended(&mut arrays, counter, bytes);
+                    let (arrays, none) = (&mut arrays, black_box(0));
+                    match self {
+                        Self::Chained(_) => {
+                            listing.encrypt_extended_chained(arrays, counter, bytes, none);
+                        }
+                        Self::Linked(_) => {
+                            listing.encrypt_extended_linked(arrays, counter, bytes, none);
+                        }
+                        _ => listing.encrypt_extended(arrays, counter, bytes),
                     }
                 }
             }

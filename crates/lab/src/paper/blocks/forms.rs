@@ -66,10 +66,11 @@ fn clock_ghz(effort: Effort) -> Option<f64> {
 /// Those whose instructions are counted in a quick look.
 const COUNTED_QUICKLY: [(Form, usize); 2] = [(Form::Called(16), 16), (Form::Inlined, 16)];
 /// Those whose instructions are counted, and on how many bytes.
-const COUNTED: [(Form, usize); 5] = [
+const COUNTED: [(Form, usize); 6] = [
     (Form::Called(16), 512),
     (Form::Inlined, 512),
     (Form::Chained(16), 512),
     (Form::Called(1024), 1024),
     (Form::Chained(1024), 1024),
+    (Form::Linked(1024), 1024),
 ];

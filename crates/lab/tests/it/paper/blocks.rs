@@ -131,6 +131,38 @@ fn what_was_measured_decides_and_a_miss_is_the_exit_code() {
     assert_eq!(measured(1240), "missed");
 }
 
+#[test]
+fn overlap_is_told_only_of_forms_that_do_the_same_work() {
+    let place = Place::new();
+    let file = place.path("blocks.json");
+    let told = |chained: f64, linked: f64| {
+        let mut document = json(&["--no-live"]);
+        document["live"] = results(1240);
+        for row in document["live"]["rows"].as_array_mut().unwrap() {
+            let case = row["case"].as_str().unwrap();
+            let count = if case.starts_with("form chained, 1024") { chained } else { linked };
+            row["instructions_per_byte"] = count.into();
+        }
+        std::fs::write(&file, document.to_string()).unwrap();
+        let made =
+            lab_blocks().arg("--measured").arg(&file).args(["--json", "-"]).output().unwrap();
+        let document: Value = serde_json::from_str(&stdout(&made)).unwrap();
+        let find = |item: &str| {
+            let rows = rows(&document, "Section VI");
+            rows.iter().find(|row| row["item"] == item).unwrap().clone()
+        };
+        let overlap = find("the CPU works on several units of a block at once");
+        let known = find("what is known of the cause");
+        [overlap["why"].to_string(), known["ours"].to_string()]
+    };
+    let [why, known] = told(100.0, 99.0);
+    assert!(why.contains("execute as many instructions"), "{why}");
+    assert!(known.contains("units that overlap in the core have half"), "{known}");
+    let [why, known] = told(88.0, 98.0);
+    assert!(why.contains("it tells nothing"), "{why}");
+    assert!(known.contains("whether units overlap was not decided"), "{known}");
+}
+
 fn lab_blocks() -> Command {
     let mut command = lab();
     command.args(["paper", "blocks"]);
@@ -151,6 +183,7 @@ fn results(inlined_ns: u64) -> Value {
         row("form called, 16 bytes, 4 MB", 1250),
         row("form inlined, 16 bytes, 4 MB", inlined_ns),
         row("form chained, 1024 bytes, 4 MB", 1200),
+        row("form linked, 1024 bytes, 4 MB", 1010),
     ];
     for block in [512, 1024, 2048, 4096] {
         rows.push(row(&format!("form called, {block} bytes, 4 MB"), 1000));
