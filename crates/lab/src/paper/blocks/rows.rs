@@ -28,8 +28,8 @@ impl<'a> Live<'a> {
 
     /// What blocks of 1 KB gain over 16 bytes in CPU time.
     pub fn cpu_gain(self, megabytes: usize, threads: usize) -> Option<f64> {
-        let time = |block| Some(cpu_ns_per_byte(self.listing(megabytes, block, threads)?));
-        Some(time(16)? / time(1024)?)
+        let time = |block| Some(&self.listing(megabytes, block, threads)?.cpu_ns);
+        Some(time(16)?.over(time(1024)?))
     }
 
     /// The row of a device with blocks of so many bytes.
@@ -72,11 +72,6 @@ pub fn case(block: usize, megabytes: usize) -> String {
         16 => format!("coarse, 16 bytes, {megabytes} MB"),
         _ => format!("extended, {block} bytes, {megabytes} MB"),
     }
-}
-
-/// User and system time for a byte.
-pub fn cpu_ns_per_byte(row: &Row) -> f64 {
-    row.cpu_ns.median as f64 / row.bytes as f64
 }
 
 /// The setting that says that the device is OpenCL on the CPU.

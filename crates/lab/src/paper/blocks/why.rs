@@ -2,7 +2,7 @@
 
 use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
-use super::cpu::form_ns;
+use super::cpu::form_over;
 use super::form::Form;
 use super::rows::Live;
 use super::text::{held_live, noted, told};
@@ -31,10 +31,9 @@ pub fn sections(live: Live<'_>) -> Vec<Section> {
     vec![Section::new("Section VI", "what the gain is from, one thread of this CPU", rows)]
 }
 
-/// CPU time of the forms that tell, in ns a byte.
+/// CPU time of the forms that tell, in parts of that of 16-byte blocks.
 #[derive(Clone, Copy)]
 struct Measured {
-    coarse: f64,
     inlined: f64,
     extended: f64,
     chained: f64,
@@ -43,29 +42,29 @@ struct Measured {
 
 impl Measured {
     fn of(live: Live<'_>) -> Option<Self> {
+        let over = |form| form_over(live, form, Form::Called(16));
         Some(Self {
-            coarse: form_ns(live, Form::Called(16))?,
-            inlined: form_ns(live, Form::Inlined)?,
-            extended: form_ns(live, Form::Called(1024))?,
-            chained: form_ns(live, Form::Chained(1024))?,
-            linked: form_ns(live, Form::Linked(1024))?,
+            inlined: over(Form::Inlined)?,
+            extended: over(Form::Called(1024))?,
+            chained: over(Form::Chained(1024))?,
+            linked: over(Form::Linked(1024))?,
         })
     }
 
     /// What 1 KB saves of 16 bytes' time, as a share.
     fn saved(self) -> f64 {
-        1.0 - self.extended / self.coarse
+        1.0 - self.extended
     }
 
     /// How much of that the form without a call saves.
     fn by_no_call(self) -> f64 {
-        (self.coarse - self.inlined) / (self.coarse - self.extended)
+        (1.0 - self.inlined) / self.saved()
     }
 
     /// How much of it is lost if units wait for each other; the linked form does the same work
     /// without the wait.
     fn by_overlap(self) -> f64 {
-        (self.chained - self.linked) / (self.coarse - self.extended)
+        (self.chained - self.linked) / self.saved()
     }
 
     /// Whether 1 KB saves enough for shares of it to mean something.
@@ -80,7 +79,7 @@ fn calls(live: Live<'_>, measured: Option<Measured>) -> Row {
         let ours = format!(
             "1 KB takes {:+.1} % of 16 bytes' time; 16 bytes without a call {:+.1} %: {}",
             -100.0 * measured.saved(),
-            100.0 * (measured.inlined / measured.coarse - 1.0),
+            100.0 * (measured.inlined - 1.0),
             share(measured, measured.by_no_call())
         );
         (ours, measured.tells() && measured.by_no_call() >= 0.5)

@@ -323,17 +323,16 @@ fn both_directions(live: Live<'_>) -> Row {
 fn decryption(live: Live<'_>, cipher: Cipher) -> Row {
     let item = format!("{cipher}: decrypting over encrypting");
     let row = Row::printed_only(Rule::Shape, &item, Source::Live).printed("not told apart");
-    let cost = |row: &wattlock_report::results::Row| row.cpu_ns.median as f64 / row.bytes as f64;
     match live.row(cipher).zip(live.decryption(cipher)) {
         Some((one, other)) if [Blowfish, PBlock].contains(&cipher) => {
-            let ratio = cost(other) / cost(one);
+            let ratio = other.cpu_ns.over(&one.cpu_ns);
             let verdict =
                 if (0.9..=1.1).contains(&ratio) { Verdict::Held } else { Verdict::Missed };
             let ours = Some(Amount::Text(format!("{ratio:.2} of the CPU time")));
             Row { ours, verdict, ..row }.bound("within 10 %")
         }
         Some((one, other)) => {
-            let ours = format!("{:.2} of the CPU time", cost(other) / cost(one));
+            let ours = format!("{:.2} of the CPU time", other.cpu_ns.over(&one.cpu_ns));
             found(row, ours, "the same function for a stream cipher")
         }
         None => row.not_here(NOT_MEASURED),
