@@ -82,7 +82,7 @@ pub struct Measured {
 pub struct PaperSefps {
     #[command(flatten)]
     pub measured: Measured,
-    /// Run N rounds; at most 3 with --quick, which takes the five smallest files
+    /// Run N rounds; at most 3 with --quick, which takes the three smallest files
     #[arg(long, value_name = "N", default_value_t = Self::ROUNDS)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
@@ -150,7 +150,7 @@ pub struct ServePages {
 #[derive(Debug, Args)]
 pub struct PaperBlocks {
     /// Measure each contender N times
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
     /// Do a form of the listing under a tracer: for the program itself
@@ -173,7 +173,7 @@ pub struct PaperBlocks {
 #[derive(Debug, Args)]
 pub struct PaperCiphers {
     /// Measure each contender N times
-    #[arg(long, value_name = "N", default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 41)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
     /// Use at most N threads in parallel ciphers [default: all]

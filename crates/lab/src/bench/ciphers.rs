@@ -190,8 +190,7 @@ impl Bench {
         buffer: usize,
         contenders: impl FnOnce() -> Vec<Contender<'static>>,
     ) {
-        if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
-            self.left_out.borrow_mut().insert(name.to_owned());
+        if self.is_left_out(name) {
             return;
         }
         tell!("{name}, {call_bytes} bytes");
@@ -419,7 +418,7 @@ impl Bench {
     }
 
     /// The six ciphers of the energy study: serial, and parallel on every number of threads; both
-    /// directions.
+    /// directions. All take turns, so that what else the machine does meets them alike.
     fn study(&self, lab: &mut Lab<'_>) {
         let call = self.large.min(8 << 20);
         let pairs = [
@@ -431,26 +430,56 @@ impl Bench {
                 Some(Operation::BlowfishEcbEncrypt),
             ),
         ];
+        let mut all = Vec::new();
         for (serial, parallel, operation) in pairs {
-            self.case(lab, &serial.name(), call, call, || {
-                let peers = operation.map(|operation| self.peers(operation, &KEY[..16]));
-                let ours = raw(serial, Direction::Encrypt, 1);
-                [ours].into_iter().chain(peers.unwrap_or_default()).collect()
-            });
-            self.case(lab, &parallel.name(), call, call, || {
+            let peers = operation.map(|operation| self.peers(operation, &KEY[..16]));
+            let mut peers = peers.unwrap_or_default();
+            for (direction, suffix) in [(Direction::Encrypt, ""), (Direction::Decrypt, " decrypt")]
+            {
+                let mut one = vec![raw(serial, direction, 1)];
+                // Peers encrypt.
+                one.append(&mut peers);
                 let threads = self.threads.iter();
-                threads.map(|&threads| raw(parallel, Direction::Encrypt, threads)).collect()
-            });
-            self.case(lab, &format!("{} decrypt", serial.name()), call, call, || {
-                vec![raw(serial, Direction::Decrypt, 1)]
-            });
-            self.case(lab, &format!("{} decrypt", parallel.name()), call, call, || {
-                let threads = self.threads.iter();
-                threads.map(|&threads| raw(parallel, Direction::Decrypt, threads)).collect()
-            });
+                let many = threads.map(|&threads| raw(parallel, direction, threads)).collect();
+                all.push((format!("{}{suffix}", serial.name()), one));
+                all.push((format!("{}{suffix}", parallel.name()), many));
+            }
         }
-        self.case(lab, "parc4-reuse (no encryption)", call, call, || {
-            self.threads.iter().map(|&threads| parc4_reuse(threads)).collect()
-        });
+        let reuse = self.threads.iter().map(|&threads| parc4_reuse(threads)).collect();
+        all.push(("parc4-reuse (no encryption)".to_owned(), reuse));
+        self.cases(lab, call, all);
+    }
+
+    /// Measures cases whose contenders all take turns, but for those that were not asked for.
+    fn cases(
+        &self,
+        lab: &mut Lab<'_>,
+        call_bytes: usize,
+        all: Vec<(String, Vec<Contender<'static>>)>,
+    ) {
+        let (mut names, mut contenders) = (Vec::new(), Vec::new());
+        for (name, of_it) in all {
+            if self.is_left_out(&name) {
+                continue;
+            }
+            tell!("{name}, {call_bytes} bytes");
+            names.resize(names.len() + of_it.len(), name);
+            contenders.extend(of_it);
+        }
+        let first = lab.results.rows.len();
+        let case = Case { name: String::new(), call_bytes };
+        lab.measure(self.effort, &case, Buffer::new(call_bytes).bytes(), contenders);
+        for (row, name) in lab.results.rows[first..].iter_mut().zip(names) {
+            row.case = name;
+        }
+    }
+
+    /// Whether a case of that name was not asked for, which is noted.
+    fn is_left_out(&self, name: &str) -> bool {
+        let left_out = self.only.as_ref().is_some_and(|only| !name.contains(only.as_str()));
+        if left_out {
+            self.left_out.borrow_mut().insert(name.to_owned());
+        }
+        left_out
     }
 }

@@ -35,6 +35,8 @@ pub const SHARES: &str = "hybrid_bytes";
 
 /// Bytes of small files that one repetition goes through, so that it is long enough for a clock.
 const REPETITION: u64 = 4 << 20;
+/// The same in a quick look.
+const QUICK_REPETITION: u64 = 256 << 10;
 
 /// The files, the contenders, and where they are measured.
 pub struct Bench {
@@ -42,6 +44,7 @@ pub struct Bench {
     pub files: Vec<File>,
     pub rounds: usize,
     pub contenders: Contenders,
+    repetition: u64,
     shares: RefCell<serde_json::Map<String, Value>>,
 }
 
@@ -86,9 +89,10 @@ impl Bench {
         let threads = args.threads.unwrap_or_else(|| args::threads(None));
         let bench = Self {
             directory: directory.to_owned(),
-            files: files[..quick(files.len(), 5)].to_vec(),
+            files: files[..quick(files.len(), 3)].to_vec(),
             rounds: quick(args.rounds.into(), 3),
             contenders: Contenders::new(threads, &args.devices.names)?,
+            repetition: if args.measured.quick { QUICK_REPETITION } else { REPETITION },
             shares: RefCell::default(),
         };
         bench.check_room(&args.dir)?;
@@ -143,7 +147,7 @@ impl Bench {
     fn one_file(&self, lab: &mut Lab<'_>, file: &File) -> anyhow::Result<()> {
         let plain = self.directory.join("plain");
         random_file(&plain, file.bytes)?;
-        let calls = (REPETITION / file.bytes).clamp(1, 256);
+        let calls = (self.repetition / file.bytes).clamp(1, 256);
         let all = &self.contenders.all;
         let mut costs: Vec<Vec<ThereAndBack>> = all.iter().map(|_| Vec::new()).collect();
         for round in 0..=self.rounds {
