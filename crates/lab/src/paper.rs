@@ -19,8 +19,10 @@ fn publish(paper: &Paper, outlet: Outlet) -> Ended {
     if paper.met {
         return Ok(0.into());
     }
-    let missed: Vec<String> =
-        paper.missed().map(|(section, row)| format!("{}, {}", section.place, row.name())).collect();
-    say!("missed: {}", missed.join("; "));
+    let missed: Vec<String> = paper
+        .missed()
+        .map(|(section, row)| format!("\n  {}: {}", section.place, row.name()))
+        .collect();
+    say!("{} of {} rows missed:{}", missed.len(), paper.rows().count(), missed.concat());
     Ok(exit::FAILURE.into())
 }

@@ -20,7 +20,7 @@ pub struct Paper {
     pub schema: String,
     /// "lecpaes", "eeca", "sefps", "ciphers" or "blocks".
     pub paper: String,
-    /// Authors, title and place of the paper.
+    /// Authors, title, journal and year of the paper.
     pub title: String,
     /// When it was compared.
     pub created_unix_s: u64,
@@ -127,7 +127,7 @@ pub enum Amount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// A model in virtual time.
+    /// A model: a simulation in virtual time, or a formula.
     Model,
     /// Measured on this machine.
     Live,
@@ -161,7 +161,7 @@ pub enum Verdict {
     Held,
     /// Not within it.
     Missed,
-    /// There is no bound.
+    /// There is nothing to compare it with; the reason is given.
     Exempt,
     /// Something is missing here that ours needs.
     NotHere,
@@ -210,15 +210,7 @@ impl Paper {
     /// A comparison of that paper.
     pub fn new(paper: &str, title: &str, sections: Vec<Section>) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut counts = Counts::default();
-        for row in sections.iter().flat_map(|section| &section.rows) {
-            match row.verdict {
-                Verdict::Held => counts.held += 1,
-                Verdict::Missed => counts.missed += 1,
-                Verdict::Exempt => counts.exempt += 1,
-                Verdict::NotHere => counts.not_here += 1,
-            }
-        }
+        let counts = Counts::of(sections.iter().flat_map(|section| &section.rows));
         Self {
             schema: "wattlock-paper/1".to_owned(),
             paper: paper.to_owned(),
@@ -236,6 +228,11 @@ impl Paper {
         }
     }
 
+    /// The rows of all sections.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.sections.iter().flat_map(|section| &section.rows)
+    }
+
     /// The rows that are missed, each with its section.
     pub fn missed(&self) -> impl Iterator<Item = (&Section, &Row)> {
         let rows = self
@@ -243,6 +240,22 @@ impl Paper {
             .iter()
             .flat_map(|section| section.rows.iter().map(move |row| (section, row)));
         rows.filter(|(_, row)| row.verdict == Verdict::Missed)
+    }
+}
+
+impl Counts {
+    /// Of these rows.
+    pub fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Self {
+        let mut counts = Self::default();
+        for row in rows {
+            match row.verdict {
+                Verdict::Held => counts.held += 1,
+                Verdict::Missed => counts.missed += 1,
+                Verdict::Exempt => counts.exempt += 1,
+                Verdict::NotHere => counts.not_here += 1,
+            }
+        }
+        counts
     }
 }
 
@@ -377,6 +390,13 @@ impl Row {
         Self { ours: None, error: None, limit: None, verdict, why: missing.to_owned(), ..self }
     }
 
+    /// Whether it is exempt as the paper's own numbers or words contradict it.
+    pub fn is_contradicted(&self) -> bool {
+        let says = |start| self.why.starts_with(start);
+        self.verdict == Verdict::Exempt
+            && (says("false in print: ") || says("contradicts itself: "))
+    }
+
     /// Its name in a line: "1000 µs, CP".
     pub fn name(&self) -> String {
         match self.column.as_str() {
@@ -394,6 +414,9 @@ impl Amount {
 }
 
 impl Source {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Model, Self::Print, Self::Exact, Self::Live];
+
     /// As tables name it.
     pub fn name(self) -> &'static str {
         match self {

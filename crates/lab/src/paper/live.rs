@@ -36,11 +36,11 @@ pub fn measured(
 /// The measurements in the JSON of an earlier comparison with the same paper.
 fn read(file: &Path, kind: &str) -> anyhow::Result<Results> {
     let paper: Paper = serde_json::from_str(&fs::read_to_string(file)?)
-        .context("is not what `wattlock-lab paper --json` writes")?;
+        .context("this is not JSON of `wattlock-lab paper`")?;
     match paper.live {
         Some(live) if live.kind == kind => Ok(live),
-        Some(live) => bail!("holds measurements of {:?}, not of {kind:?}", live.kind),
-        None => bail!("holds no measurements"),
+        Some(live) => bail!("it holds measurements of kind {:?}; {kind:?} is needed", live.kind),
+        None => bail!("it holds no measurements: it was written with --no-live"),
     }
 }
 
@@ -53,8 +53,15 @@ pub fn compared(
 ) -> Paper {
     let is_quick = live.as_ref().is_some_and(|live| live.settings.contains_key(QUICK));
     if is_quick {
-        let rows = sections.iter_mut().flat_map(|section| &mut section.rows);
-        for row in rows.filter(|row| row.source == Source::Live) {
+        let rows = sections.iter_mut().flat_map(|section| {
+            // Models of what was measured, too.
+            let is_here = section.place.ends_with(", here");
+            section.rows.iter_mut().map(move |row| (is_here, row))
+        });
+        for (is_here, row) in rows {
+            if !is_here && row.source != Source::Live {
+                continue;
+            }
             if matches!(row.verdict, Verdict::Held | Verdict::Missed) {
                 *row = Row { limit: None, ..row.clone() }.exempt(TOO_SHORT);
             }
@@ -69,4 +76,4 @@ const QUICK: &str = "quick";
 const TOO_SHORT: &str = "a quick look is too short for a verdict";
 
 /// What is missing where nothing was measured.
-pub const NOT_MEASURED: &str = "nothing was measured in this run";
+pub const NOT_MEASURED: &str = "--no-live was given";

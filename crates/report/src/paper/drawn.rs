@@ -11,10 +11,9 @@ use crate::svg::{Look, Mark};
 use crate::table;
 
 impl Paper {
-    /// Whether a number in it is a model's.
+    /// Whether joules in it are a model's.
     pub(crate) fn is_modelled(&self) -> bool {
-        let mut rows = self.sections.iter().flat_map(|section| &section.rows);
-        rows.any(|row| row.source == Source::Model)
+        self.rows().any(|row| row.source == Source::Model && is_energy(&row.unit))
     }
 
     /// Of each section and unit, our numbers and the printed ones by column.
@@ -53,7 +52,7 @@ impl Paper {
                         lines.row(&[constant.name.clone(), value, constant.from.clone()]);
                     }
                 });
-                let heads = ["left by the fit to", "numbers", "mean, %", "at most, %"];
+                let heads = ["off", "numbers", "in the mean, %", "at most, %"];
                 table::write(html, "", &heads, |lines| {
                     for residual in &model.residuals {
                         let [mean, largest] =
@@ -65,6 +64,11 @@ impl Paper {
             });
         }
     }
+}
+
+/// Whether numbers in that unit are of energy or power.
+fn is_energy(unit: &str) -> bool {
+    matches!(unit, "J" | "W" | "µJ/B")
 }
 
 fn cells(row: &Row) -> [String; 8] {
@@ -122,9 +126,8 @@ fn figure(section: &Section, unit: &str, rows: &[&Row]) -> Figure {
         section.title
     );
     let modelled = rows.iter().any(|row| row.source.is_model());
-    let is_energy = matches!(unit, "J" | "W" | "µJ/B");
     let classes =
-        if modelled && is_energy { BTreeSet::from(["modelled"]) } else { BTreeSet::new() };
+        if modelled && is_energy(unit) { BTreeSet::from(["modelled"]) } else { BTreeSet::new() };
     Figure { classes, ..Figure::new(&section.place, about, unit, Scales::Each, groups) }
 }
 

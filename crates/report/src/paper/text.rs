@@ -9,18 +9,38 @@ use crate::paper::{Amount, Counts, Model, Paper, Row, Section, Source, Verdict};
 impl Paper {
     /// The whole comparison.
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n", self.title);
+        let mut text = format!("{}\n\n{SOURCES}", self.title);
         for section in self.sections.iter().filter(|section| !section.rows.is_empty()) {
             text += &self::section(section);
         }
         for model in &self.models {
             text += &self::model(model);
         }
-        text += &format!("\n{}\n", self.counts.text());
+        text += &self.summary();
         for (section, row) in self.missed() {
             let _ = writeln!(text, "MISSED: {}: {}", section.place, row.name());
         }
-        text + SOURCES
+        text
+    }
+
+    /// How many rows have each verdict, by where ours is from.
+    fn summary(&self) -> String {
+        let mut table = Columns::new("<>>>>");
+        table.row(["from", "held", "MISSED", "exempt", "cannot be measured here"]);
+        for source in Source::ALL {
+            let counts = Counts::of(self.rows().filter(|row| row.source == source));
+            if counts != Counts::default() {
+                table.row(counts.cells(source.name()));
+            }
+        }
+        table.row(self.counts.cells("all"));
+        let mut text = format!("\n{table}\n{}\n", self.counts.text());
+        let contradicted = self.rows().filter(|row| row.is_contradicted()).count();
+        if contradicted > 0 {
+            let _ =
+                writeln!(text, "{contradicted} of the exempt are contradicted by the paper itself");
+        }
+        text
     }
 }
 
@@ -35,6 +55,13 @@ impl Counts {
             "{rows} rows: {held} held, {missed}, {exempt} exempt, {not_here} cannot be measured here"
         )
     }
+
+    fn cells(&self, name: &str) -> [String; 5] {
+        let Self { held, missed, exempt, not_here } = self;
+        let [held, missed, exempt, not_here] =
+            [held, missed, exempt, not_here].map(ToString::to_string);
+        [name.to_owned(), held, missed, exempt, not_here]
+    }
 }
 
 fn section(section: &Section) -> String {
@@ -43,8 +70,8 @@ fn section(section: &Section) -> String {
         section.rows.iter().partition(|row| row.is_of_numbers());
     let mut notes = Vec::new();
     if !numbers.is_empty() {
-        let mut table = Columns::new("<>><><<").indented();
-        table.row(["", "printed", "ours", "from", "error", "rule", "verdict"]);
+        let mut table = Columns::new("<>><<><<").indented();
+        table.row(["", "printed", "ours", "unit", "from", "error", "rule", "verdict"]);
         for row in numbers {
             table.row(cells(row, &mut notes));
         }
@@ -60,7 +87,7 @@ fn section(section: &Section) -> String {
 }
 
 /// A row of numbers; what has to be said of it becomes a note.
-fn cells(row: &Row, notes: &mut Vec<String>) -> [String; 7] {
+fn cells(row: &Row, notes: &mut Vec<String>) -> [String; 8] {
     let decimals = row.decimals();
     let written = |amount: &Option<Amount>| match amount {
         Some(Amount::Number(value)) => format!("{value:.decimals$}"),
@@ -81,6 +108,7 @@ fn cells(row: &Row, notes: &mut Vec<String>) -> [String; 7] {
         row.name(),
         written(&row.printed),
         written(&row.ours),
+        row.unit.clone(),
         source.to_owned(),
         row.error_text(),
         row.rule_text(),
@@ -99,8 +127,11 @@ fn claim(row: &Row) -> String {
     if let Some(ours) = &row.ours {
         line(&format!("ours ({})", row.source.name()), &ours.text(&row.unit));
     }
-    let why = if row.why.is_empty() { String::new() } else { format!(" ({})", row.why) };
-    line(&row.rule_text(), &format!("{}{why}", row.verdict.name()));
+    if row.verdict != Verdict::Exempt || !row.bound.is_empty() {
+        line("rule", &row.rule_text());
+    }
+    let why = if row.why.is_empty() { String::new() } else { format!(": {}", row.why) };
+    let _ = writeln!(text, "      {}{why}", row.verdict.name());
     text
 }
 
@@ -116,7 +147,7 @@ fn model(model: &Model) -> String {
     for residual in residuals {
         let _ = writeln!(
             text,
-            "  left by the fit to {} ({}): {:.1} % in the mean, {:.1} % at most",
+            "  off {} ({} numbers) by {:.1} % in the mean, {:.1} % at most",
             residual.of,
             residual.numbers,
             100.0 * residual.mean,
@@ -203,9 +234,9 @@ impl Source {
     }
 }
 
-const SOURCES: &str = "\nfrom: \"model\" is simulated in virtual time, its joules modelled, not measured; \"live\" is \
-                       measured on this machine;\n\"print\" is computed from other numbers that the paper prints; \
-                       \"exact\" is counted\n";
+const SOURCES: &str = "Ours is from a \"model\" (told below; its joules are modelled, not measured), \"live\" measurements on this
+machine, \"print\" (computed from other numbers of the paper), or \"exact\": counted.
+";
 
 #[cfg(test)]
 mod tests {
@@ -218,7 +249,7 @@ mod tests {
             Row::number("1000 µs", 10.50, 10.4, "J", Source::Model).column("CP").within(0.05),
             Row::number("1500 µs", 2.0, 4.0, "J", Source::Model)
                 .column("CP")
-                .exempt("of another run"),
+                .exempt("contradicts itself: another run has 4"),
             Row::claim(
                 Rule::Order,
                 "GP is the fastest",
@@ -239,6 +270,7 @@ mod tests {
                 "1000 µs, CP",
                 "10.5",
                 "10.4",
+                "J",
                 "model",
                 "-1.0 %",
                 "value ±5 %",
@@ -251,6 +283,7 @@ mod tests {
                 "1500 µs, CP",
                 "2.00",
                 "4.00",
+                "J",
                 "model",
                 "+100.0 %",
                 "value",
@@ -258,10 +291,10 @@ mod tests {
             ]),
             "{text}"
         );
-        assert!(text.contains("  [1] of another run\n"), "{text}");
+        assert!(text.contains("  [1] contradicts itself: another run has 4\n"), "{text}");
         assert!(
             text.contains(
-                "  GP is the fastest\n      ours (model): GP, LECPAES, CP, CS\n      order: held\n"
+                "  GP is the fastest\n      ours (model): GP, LECPAES, CP, CS\n      rule: order\n      held\n"
             ),
             "{text}"
         );
@@ -269,5 +302,7 @@ mod tests {
             text.contains("3 rows: 2 held, none missed, 1 exempt, 0 cannot be measured here"),
             "{text}"
         );
+        assert!(cells.contains(&vec!["model", "2", "0", "1", "0"]), "{text}");
+        assert!(text.contains("1 of the exempt are contradicted"), "{text}");
     }
 }
