@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../../../gpu/tests/it/cuda/library.rs"]
-mod library;
+pub mod library;
 
 use std::fs;
 

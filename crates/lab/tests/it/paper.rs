@@ -4,6 +4,7 @@
 mod blocks;
 mod ciphers;
 mod eeca;
+mod gpu;
 
 use std::process::Output;
 
