@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use wattlock_host::flags::{Clocks, Devices, Meters};
+use wattlock_gpu::Named;
+use wattlock_host::flags::{Clocks, DEVICES, Devices, Meters};
 use wattlock_host::values::{from_to, parse_size};
 
-use super::Spread;
 use super::bench::parse_accelerator;
 use crate::simulation::Experiment;
 
@@ -50,8 +50,9 @@ pub struct PaperLecpaes {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
-    #[command(flatten)]
-    pub spread: Spread,
+    /// Also run GP and LECPAES on this GPU, such as cuda:0; see `wattlock devices` [default: none]
+    #[arg(long, value_name = "NAME", value_parser = parse_gpu, help_heading = DEVICES)]
+    pub device: Option<String>,
     #[command(flatten)]
     pub measured: Measured,
 }
@@ -162,8 +163,9 @@ pub struct PaperBlocks {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
-    #[command(flatten)]
-    pub spread: Spread,
+    /// Measure on this GPU, such as cuda:0; see `wattlock devices` [default: the first]
+    #[arg(long, value_name = "NAME", value_parser = parse_gpu, help_heading = DEVICES)]
+    pub device: Option<String>,
 }
 
 /// Six ciphers: joules a byte of serial and parallel ciphers, at the default clock and a lower one.
@@ -185,4 +187,12 @@ pub struct PaperCiphers {
     pub clocks: Clocks,
     #[command(flatten)]
     pub meters: Meters,
+}
+
+/// A GPU, by the name that `wattlock devices` shows.
+fn parse_gpu(text: &str) -> Result<String, String> {
+    match Named::parse(text) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("a GPU is {}; see `wattlock devices`", Named::forms())),
+    }
 }

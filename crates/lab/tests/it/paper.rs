@@ -289,6 +289,8 @@ fn what_lecpaes_cannot_do_is_said_before_it_starts() {
         (&["--users", "0"], 2, "give a whole number from 1 to"),
         (&["--quick", "--no-live"], 2, "cannot be used with"),
         (&["--device", "cuda:99"], 4, "cuda"),
+        (&["--device", "abacus"], 2, "a GPU is cuda"),
+        (&["--policy", "hybrid"], 2, "unexpected argument"),
         (&["--measured", "/nowhere"], 1, "/nowhere"),
     ] {
         let ran = lab().args(["paper", "lecpaes"]).args(args).output().unwrap();

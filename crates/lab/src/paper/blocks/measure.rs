@@ -35,8 +35,8 @@ pub fn measure(args: &args::PaperBlocks) -> anyhow::Result<Results> {
         results.settings.insert(name.into(), value);
     }
     let windows = if quick { Windows::QUICK } else { Windows::SHORT };
-    let named = args.spread.devices.iter().find(|name| *name != "cpu");
-    let gpu = gpu::find(named.map(String::as_str));
+    let named = args.device.as_deref();
+    let gpu = gpu::find(named);
     if let (Some(name), Err(why)) = (named, &gpu) {
         return Err(unavailable(format!("--device {name}: {why}")));
     }

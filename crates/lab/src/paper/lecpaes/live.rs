@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use serde_json::json;
-use wattlock_engine::{Cpu, Engine};
+use wattlock_engine::Engine;
 use wattlock_host::accelerators::{self, Rule, Selection};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_host::{clocks, energy};
@@ -30,7 +30,7 @@ use crate::study::aes::{Kernel, Key};
 pub fn measure(args: &args::PaperLecpaes) -> anyhow::Result<Results> {
     check_window(args.window)?;
     let threads = args::threads(args.threads);
-    let gpu = gpu(threads, &args.spread.devices)?;
+    let gpu = args.device.as_deref().map(|name| gpu(threads, name)).transpose()?;
     let quick = args.measured.quick;
     let users = if quick { args.users.min(200) } else { args.users };
     let experiment = Live {
@@ -60,14 +60,11 @@ pub fn measure(args: &args::PaperLecpaes) -> anyhow::Result<Results> {
     Ok(results)
 }
 
-/// An engine with the GPU that is named, if one is.
-fn gpu(threads: usize, names: &[String]) -> anyhow::Result<Option<Engine>> {
-    if names.iter().all(|name| name == Cpu::NAME) {
-        return Ok(None);
-    }
-    let names = names.to_vec();
+/// An engine with the GPU of that name.
+fn gpu(threads: usize, name: &str) -> anyhow::Result<Engine> {
+    let names = vec![name.to_owned()];
     let selection = Selection { names, rule: Rule::HybridRatio, ..Selection::default() };
-    selection.engine_with_accelerator(threads).map(Some)
+    selection.engine_with_accelerator(threads)
 }
 
 /// The UUID of the GPU whose clocks LECPAES may set, or why it sets none.
