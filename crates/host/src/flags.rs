@@ -108,7 +108,7 @@ pub struct Clocks {
     #[arg(long, value_name = "CLOCK", value_delimiter = ',', default_value = "default")]
     #[arg(value_parser = parse_clock, help_heading = ENERGY)]
     pub clocks: Vec<Clock>,
-    /// Set the clocks, and restore them at the end [default: only show what would be set]
+    /// Set these clocks for the run, then restore them [default: only show them]
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
 }

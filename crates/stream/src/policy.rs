@@ -1,4 +1,4 @@
-//! Velocity policies: pure functions of how full the window is.
+//! Velocity policies: pure functions of how full the window is and how old its messages are.
 
 use crate::ladder::Ladder;
 
@@ -51,17 +51,13 @@ impl Velocity {
         (
             |_, deadline| Self::Paced { deadline },
             "paced",
-            "The fewest threads, or the lowest clock, at which no message is late",
+            "The lowest speed that seals each message by its deadline",
         ),
-        (
-            |_, _| Self::Lecpaes,
-            "lecpaes",
-            "The thresholds of the LECPAES study, by how full the window is",
-        ),
+        (|_, _| Self::Lecpaes, "lecpaes", "The LECPAES study's: speed by how full the window is"),
         (
             |_, _| Self::LecpaesLiteral,
             "lecpaes-literal",
-            "The same; messages in progress do not count",
+            "As lecpaes, without counting messages in progress",
         ),
         (|_, _| Self::RaceToIdle, "race-to-idle", "Full speed while there is work"),
         (|ladder, _| Self::Fixed(ladder.top()), "fixed", "Full speed, always"),

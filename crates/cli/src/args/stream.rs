@@ -14,9 +14,8 @@ use super::{DEVICES, ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
 /// Encrypt a stream of messages from stdin or many connections; --open decrypts it.
 ///
 /// Messages come from standard input, or with --listen from any number of connections, and go out
-/// sealed to standard output, to files, or to a peer. Opening detects messages that were cut,
-/// repeated, moved or inserted on the way. Memory is bounded: senders block when output is slower
-/// than input.
+/// sealed to standard output, to files, or to a peer. --open detects truncated, repeated, reordered
+/// and inserted messages. Memory is bounded: senders block when output is slower than input.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{STREAM_HELP}\n{EXIT_CODES}"))]
 #[command(mut_arg("max_recipients", |arg| arg.help(MAX_RECIPIENTS)))]
@@ -56,7 +55,7 @@ pub struct Stream {
     #[arg(long, value_name = "N", default_value_t = 16_384, help_heading = INPUT)]
     #[arg(requires = "listen", value_parser = from_to(1_u32, 65_536))]
     pub max_connections: u32,
-    /// Close connections that are idle for N seconds, or take longer for one message
+    /// Close connections after N seconds without data or on one message
     ///
     /// With 0, idle connections stay open, and a message may take 300 s.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = INPUT)]
@@ -65,7 +64,7 @@ pub struct Stream {
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
-    /// Write to FILE; if it exists, to FILE.000001 and so on; with --open, fail
+    /// Write to FILE, or to FILE.000001 and so on if it exists (error with --open)
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
     pub output: Option<PathBuf>,
@@ -82,14 +81,14 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
-    /// Send to tcp:HOST:PORT or unix:PATH; with --open, open one for each connection in the stream
+    /// Send to tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
     /// --listen, else 30]
     #[arg(long, value_name = "SECONDS", value_parser = from_to(0, u32::MAX), help_heading = OUTPUT)]
     pub retry: Option<u32>,
-    /// With --open --connect: drop the queue of a backend that accepts nothing for N seconds
+    /// With --open --connect: drop a backend's queue after N seconds without progress
     ///
     /// This happens only while other connections wait for that backend.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, help_heading = OUTPUT)]
@@ -101,19 +100,21 @@ pub struct Stream {
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,
-    /// Choose the number of threads, or the clock, by how full the window is
+    /// Choose the number of threads, or with --set-clocks the clock
+    ///
+    /// The deadline is 50 ms, and shorter if the window fills sooner. No option changes it.
     #[arg(long, value_parser = one_of(Velocity::CHOICES))]
     #[arg(value_name = "POLICY", default_value = "paced")]
     pub policy: fn(&Ladder, f64) -> Velocity,
     /// Seal and open on this GPU, such as cuda:0; see `wattlock devices` [default: the CPU]
     ///
-    /// The GPU takes messages of equal length that follow each other, as --framing raw makes them from
-    /// a file. The CPU does the others, and all if the GPU fails.
+    /// The GPU gets runs of 8 or more messages of equal length, as --framing raw produces from a file.
+    /// The CPU does the rest; with ndjson that is nearly all. If the GPU fails, the CPU takes over.
     #[arg(long, value_name = "NAME", help_heading = DEVICES)]
     pub device: Option<String>,
     /// Let the policy set the CPU clock, not the thread count; restore it at the end
     ///
-    /// With --device, the clocks of that GPU: of its cores and of its memory.
+    /// With --device, sets the core and memory clocks of that GPU instead.
     #[arg(long, help_heading = ENERGY)]
     pub set_clocks: bool,
     /// On SIGTERM or SIGINT, take up to N seconds to deliver what senders have written
@@ -160,6 +161,6 @@ where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/uran
 A file that was truncated, or left by a killed program, decrypts up to its last complete
 message; the exit code is 3. Decrypt consecutive files one by one, or together: cat log.wls.* | ...
 
-The exit code is 1 too if messages were lost or perhaps lost (the summary counts them), or a sealed
-connection was cut; and 3 if the input was truncated or is no sealed stream.
+Exit code 1 also means: messages were lost or may be lost (see the summary), or a sealed connection
+was cut. Exit code 3 also means: truncated input, or not a sealed stream.
 ";

@@ -28,7 +28,7 @@ pub struct BenchCiphers {
     /// Run only cases with TEXT in the name: "aes-256-ctr", "sha3", "parc4" [default: all]
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Measure each contender N times
+    /// Measure N times and report the median
     #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
@@ -59,7 +59,7 @@ pub struct BenchFiles {
     /// Size of the large file in bytes (suffix K, M or G)
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_size_above_zero)]
     pub size: u64,
-    /// Run N rounds
+    /// Measure N times and report the median
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = from_to(1_usize, 65_535))]
     pub rounds: usize,
@@ -142,10 +142,10 @@ pub struct BenchHttps {
     /// Run these cipher suites, separated by commas [default: all]
     #[arg(long, value_name = "SUITE", value_delimiter = ',')]
     pub suites: Vec<Suite>,
-    /// Measure each contender for N seconds per round [default: 2; with --quick 1]
+    /// Measure each case for N seconds per round [default: 2; with --quick 1]
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1_u16, 600))]
     pub seconds: Option<u16>,
-    /// Run N rounds [default: 3; with --quick 1]
+    /// Measure N times and report the median [default: 3; with --quick 1]
     #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
     pub rounds: Option<u16>,
     /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]

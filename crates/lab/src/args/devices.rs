@@ -14,8 +14,8 @@ pub struct Spread {
     /// [default: cpu]
     #[arg(long = "device", value_name = "NAME", value_delimiter = ',', help_heading = DEVICES)]
     pub devices: Vec<String>,
-    /// Split the work by this policy [default: parallel; gpu or hybrid with a GPU in --device]
-    #[arg(long, value_parser = one_of(POLICIES), value_name = "POLICY", help_heading = DEVICES)]
+    /// Divide work between CPU and GPU [default: parallel; gpu or hybrid with a GPU in --device]
+    #[arg(long, value_parser = one_of(POLICIES), value_name = "SPLIT", help_heading = DEVICES)]
     pub policy: Option<Rule>,
     /// Minimize this; requires --policy auto [default: time]
     #[arg(long, value_parser = one_of(GOALS), value_name = "GOAL", help_heading = DEVICES)]

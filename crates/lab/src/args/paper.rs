@@ -12,8 +12,9 @@ use crate::simulation::Experiment;
 
 /// Compare what a paper prints with our numbers: each table, figure and claim.
 ///
-/// Each row says what is printed, what we have, where ours is from, and whether it is held. Fails
-/// with exit code 1 if a row is missed.
+/// Each row has the printed number, ours, its source, the rule that compares them, and a verdict:
+/// held, missed, exempt or not here. The exit code is 1 if a row is missed. With --json FILE,
+/// `wattlock-lab report FILE` draws the comparison as a page to browse.
 #[derive(Debug, Subcommand)]
 pub enum Paper {
     Lecpaes(PaperLecpaes),
@@ -23,14 +24,18 @@ pub enum Paper {
     Blocks(PaperBlocks),
 }
 
-/// LECPAES: energy and throughput of streams under a clock that follows the window.
+/// LECPAES: stream encryption on a GPU whose clock follows the load.
 ///
-/// Simulates the paper's experiment in virtual time on a model of its machine; those joules are
-/// modelled. Then runs it here: 12,000 users at seven latencies through CS and CP, and, with a GPU in
-/// --device, through GP and LECPAES. That takes some minutes.
+/// Simulates the paper's experiment in virtual time, with constants fitted to its figures; all
+/// joules are modelled. Then measures 12,000 users at seven latencies with CS (one CPU thread) and
+/// CP (all CPU threads), and, with --device, GP (GPU) and LECPAES (GPU, clock by window). Takes
+/// about five minutes; --no-live takes seconds.
+///
+/// With --device and --set-clocks, LECPAES sets that GPU's clocks, too; that takes root. Without
+/// --set-clocks, it counts what it would set.
 #[derive(Debug, Args)]
 pub struct PaperLecpaes {
-    /// Seed for the order of the message lengths
+    /// Seed of the simulation, for the order of the message lengths
     #[arg(long, value_name = "N", default_value_t = Experiment::SEED)]
     pub seed: u64,
     /// Number of users that are measured, each with a key and one message
@@ -60,7 +65,7 @@ pub struct PaperLecpaes {
 /// What is measured for a comparison, and where it goes.
 #[derive(Debug, Args)]
 pub struct Measured {
-    /// Take a quick look; rows that are measured have no verdict
+    /// Measure briefly; measured rows are exempt, not held or missed
     #[arg(long, conflicts_with_all = ["no_live", "measured"])]
     pub quick: bool,
     /// Measure nothing: compare models and printed numbers only
@@ -74,16 +79,22 @@ pub struct Measured {
     pub json: Option<PathBuf>,
 }
 
-/// SEFPS: files under SHA3-256 and parallel AES, on CPU and GPU.
+/// SEFPS: file encryption with SHA3-256 and parallel AES, on CPU and GPU.
 ///
-/// Adds up the stages that the paper prints. Encrypts and decrypts files of the paper's 14 sizes by each
-/// of its algorithms, with its kind of kernels and with the best; without a GPU, its GPU algorithms run
-/// by OpenCL on the CPU if that is installed, and rows say so.
+/// Compares a model that adds up the paper's stages. Then encrypts and decrypts files of its 14 sizes
+/// with its eight algorithms, with kernels like the paper's and with Wattlock's. Without a GPU, OpenCL
+/// on the CPU runs the GPU algorithms, and their rows say so. Takes minutes; --no-live takes seconds.
+/// Two rows are missed on every machine.
+///
+/// Names of algorithms: C, G or H for CPU, GPU or both; S or P for serial or parallel; P or UP for
+/// protect or unprotect: CSP, CPP, GPP, HPP, CSUP, CPUP, GPUP, HPUP.
 #[derive(Debug, Args)]
 pub struct PaperSefps {
     #[command(flatten)]
     pub measured: Measured,
-    /// Run N rounds; at most 3 with --quick, which takes the three smallest files
+    /// Measure N times and report the median
+    ///
+    /// With --quick: at most 3 times, and the three smallest files only.
     #[arg(long, value_name = "N", default_value_t = Self::ROUNDS)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
@@ -106,17 +117,18 @@ impl PaperSefps {
     pub const ROUNDS: u16 = 7;
 }
 
-/// EECA: AES for HTTPS by instruction set and accelerator, scheduled by size.
+/// EECA: AES for HTTPS on instruction set and accelerator, chosen by request size.
 ///
-/// Reckons Tables 1 and 2 by models in virtual time, whose constants are fitted to the columns of
-/// software, instruction set and accelerator. Then measures both tables and Figure 3 on this
-/// machine, with openssl speed, and with nginx and ab.
+/// Computes Tables 1 and 2 by models fitted to the columns of software, instruction set and
+/// accelerator. Then measures both tables and Figure 3 with openssl speed, nginx and ab, as PATH
+/// finds them. Rows of a program that is not installed are not here. Takes about nine minutes;
+/// --no-live takes a second.
 #[derive(Debug, Args)]
 pub struct PaperEeca {
-    /// Measure each contender for N seconds per round [default: 2; with --quick 1]
+    /// Measure each case for N seconds per round [default: 2; with --quick 1]
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1_u16, 600))]
     pub seconds: Option<u16>,
-    /// Run N rounds [default: 3; with --quick 1]
+    /// Measure N times and report the median [default: 3; with --quick 1]
     #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
     pub rounds: Option<u16>,
     /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
@@ -144,13 +156,13 @@ pub struct ServePages {
     pub suite: String,
 }
 
-/// Extended blocks: AES-CTR with a call for 16 bytes or for up to 4 KB, on CPU and GPU.
+/// Extended blocks: AES-CTR with 16 bytes or up to 4 KB per call, on CPU and GPU.
 ///
-/// Measures the study's listing with 1, 4 and 8 threads, other forms of it to find out why larger
-/// blocks gain, our kernels, and the first GPU. Takes minutes; --quick takes seconds.
+/// Measures the paper's code with 1, 4 and 8 threads, variants of it that show why larger blocks are
+/// faster, Wattlock's kernels, and a GPU. Takes minutes; --quick takes seconds.
 #[derive(Debug, Args)]
 pub struct PaperBlocks {
-    /// Measure each contender N times
+    /// Measure N times and report the median
     #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,
@@ -168,13 +180,14 @@ pub struct PaperBlocks {
     pub device: Option<String>,
 }
 
-/// Six ciphers: joules a byte of serial and parallel ciphers, at the default clock and a lower one.
+/// Six ciphers: energy per byte of serial and parallel ciphers, at two clocks.
 ///
-/// Measures RC4, RC4A, Blowfish and their parallel forms, encrypting and decrypting. The headline
-/// takes a meter and clocks that can be set: `--clocks default,low --set-clocks`.
+/// Measures RC4, RC4A, Blowfish and their parallel forms (PARC4, PARC4-I, PBlock), both directions.
+/// The paper's main claim, parallel at a low clock against serial at the default, needs an energy
+/// meter and `--clocks default,low --set-clocks`. Takes minutes; --quick takes seconds.
 #[derive(Debug, Args)]
 pub struct PaperCiphers {
-    /// Measure each contender N times
+    /// Measure N times and report the median
     #[arg(long, value_name = "N", default_value_t = 41)]
     #[arg(value_parser = from_to(1, u16::MAX))]
     pub rounds: u16,

@@ -47,10 +47,11 @@ pub struct SimulateLecpaes {
     pub json: Option<PathBuf>,
 }
 
-/// Simulate velocity policies on many streams, against a lower energy bound.
+/// Compare velocity policies, which choose a clock, on many message streams.
 ///
-/// No schedule can use less energy than the bound. Prints, for each policy and stream: energy above
-/// the bound, message delays, and refusals per message.
+/// The policies are lecpaes-literal, lecpaes, fixed, race-to-idle and paced. Prints, for each policy
+/// and stream: energy above the minimum of any schedule, message delays, and refusals per message.
+/// All joules are modelled.
 #[derive(Debug, Args)]
 pub struct SimulatePolicies {
     /// Seed for the streams
@@ -59,20 +60,19 @@ pub struct SimulatePolicies {
     /// Machine to simulate: "k20m" (the LECPAES paper's GPU) or a CSV file of its clock settings
     #[arg(long, value_name = "k20m|FILE", default_value = "k20m", value_hint = ValueHint::FilePath)]
     pub curve: PathBuf,
-    /// Replay the stream in FILE instead: one line "seconds bytes" per message
+    /// Replay a recorded stream: FILE has one line "seconds bytes" per message
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, alias = "trace")]
     #[arg(conflicts_with_all = ["streams", "seconds", "seed"])]
     pub stream: Option<PathBuf>,
-    /// Use the 13 streams for reports, the 13 for tuning policies, or 32 that the seed draws
+    /// Generated streams: reporting (13), tuning (13) or unseen (32, drawn by --seed)
     #[arg(long, value_name = "SET", default_value = "reporting")]
     #[arg(value_parser = ["reporting", "tuning", "unseen"])]
     pub streams: String,
-    /// Time within which messages have to be sealed, in milliseconds
+    /// Deadline for sealing a message, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50)]
     #[arg(value_parser = from_to(1_u32, 60_000))]
     pub deadline: u32,
-    /// Window size in bytes (suffix K, M or G) [default: what the fastest setting seals within
-    /// the deadline]
+    /// Window size (suffix K, M or G) [default: bytes that the top clock seals in a deadline]
     #[arg(long, value_name = "SIZE", value_parser = parse_size_above_zero)]
     pub window: Option<u64>,
     /// Length of each stream in seconds
