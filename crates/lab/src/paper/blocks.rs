@@ -64,5 +64,5 @@ fn stepped(form: &str, lengths: &[String]) -> Ended {
     Ok(0.into())
 }
 
-const TITLE: &str = "Extended blocks: Tran, Lee, Hong, Lee, \u{201c}Parallel Execution of AES-CTR Algorithm Using \
-                     Extended Block Size\u{201d}";
+const TITLE: &str = "Extended blocks: Nhat-Phuong Tran, Myungho Lee, Sugwon Hong, Seung-Jae Lee, \u{201c}Parallel Execution \
+                     of AES-CTR Algorithm Using Extended Block Size\u{201d}, whose copy prints no proceedings or year";

@@ -73,5 +73,5 @@ fn sections(live: Live<'_>) -> Vec<Section> {
     sections
 }
 
-const TITLE: &str = "Six ciphers: a study of joules a byte of serial and parallel ciphers, International Journal of \
-                     Innovative Research in Computer Science & Technology";
+const TITLE: &str = "Six ciphers: a study of the energy of serial and parallel ciphers, whose copy prints no authors, title \
+                     or year, International Journal of Innovative Research in Computer Science & Technology, about page 144";

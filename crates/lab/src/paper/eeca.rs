@@ -77,8 +77,8 @@ fn compared(measured: Option<Results>) -> Paper {
     paper
 }
 
-const TITLE: &str = "EECA: Xiao, Zhang, Liu, Bergmann, Xie, \u{201c}Energy-efficient crypto acceleration with HW/SW \
-                     co-design for HTTPS\u{201d}, Future Generation Computer Systems 96, 2019";
+const TITLE: &str = "EECA: Chunhua Xiao, Lei Zhang, Weichen Liu, Neil Bergmann, Yuhua Xie, \u{201c}Energy-efficient crypto \
+                     acceleration with HW/SW co-design for HTTPS\u{201d}, Future Generation Computer Systems 96, 2019";
 
 fn constant(name: &str, value: f64, unit: &str, from: &str) -> Constant {
     let [name, unit, from] = [name, unit, from].map(str::to_owned);

@@ -126,9 +126,9 @@ fn sections(experiment: &Experiment, runs: &[Run], fits: &[Fit]) -> Vec<Section>
     sections
 }
 
-const TITLE: &str = "LECPAES: Fei, Li, Yang, Li, \u{201c}Velocity-aware parallel encryption \
-algorithm with low energy consumption for streams\u{201d}, IEEE Transactions \
-on Big Data, 2017";
+const TITLE: &str = "LECPAES: Xiongwei Fei, Kenli Li, Wangdong Yang, Keqin Li, \u{201c}Velocity-aware parallel encryption \
+algorithm with low energy consumption for streams\u{201d}, IEEE Transactions on Big Data, 2017, \
+DOI 10.1109/TBDATA.2017.2697446";
 
 /// The machine that the runs are of.
 fn model(paper: &Paper) -> Model {

@@ -50,8 +50,8 @@ pub fn run(args: &args::PaperSefps) -> Ended {
     super::publish(&paper, outlet)
 }
 
-const TITLE: &str = "SEFPS: Fei, Li, Yang, Li, \u{201c}A secure and efficient file protecting system based on SHA3 and \
-                     parallel AES\u{201d}, Parallel Computing 52, 2016";
+const TITLE: &str = "SEFPS: Xiongwei Fei, Kenli Li, Wangdong Yang, Keqin Li, \u{201c}A secure and efficient file protecting \
+                     system based on SHA3 and parallel AES\u{201d}, Parallel Computing 52, 2016";
 
 /// All places, in the paper's order.
 fn sections(measured: Option<Measured<'_>>) -> anyhow::Result<Vec<Section>> {
