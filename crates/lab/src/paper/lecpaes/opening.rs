@@ -19,7 +19,7 @@ pub fn sections(numbers: &[&Numbers<'_>], runs: &[Run]) -> Vec<Section> {
                 "parallelizes AES, adopts a sliding window, senses the velocity …, scales the \
 frequency",
                 "AES-CTR in parallel, the window, thresholds by clock ratios, the K20M's \
-rungs: all four here",
+six clock settings: all four here",
                 true,
             ));
             rows.push(bursts.clone().printed("adopts a sliding window to stabilize burst flows"));

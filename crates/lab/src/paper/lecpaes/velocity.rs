@@ -35,7 +35,7 @@ fn text(numbers: &[&Numbers<'_>], runs: &[Run]) -> Vec<Row> {
         CLOCKS.iter().map(|(_, memory)| *memory).collect();
     rows.push(
         count("pairs of core and memory clock of a K20M", 6.0, CLOCKS.len() as f64, "pairs")
-            .note("a rung is a pair: the lowest alone has the memory at 324 MHz"),
+            .note("a setting is a pair of clocks: the lowest alone has the memory at 324 MHz"),
     );
     rows.push(
         fact(
