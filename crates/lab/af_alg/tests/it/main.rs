@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
-use wattlock_af_alg::{Kernel, KernelCrypto, Linux};
+use wattlock_af_alg::{AfAlgDevice, LinuxSockets, SocketSource};
 use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_engine::{Cipher, Data, Engine, Job, Policy, Report};
 
@@ -42,7 +42,7 @@ struct Fake {
     good: usize,
 }
 
-impl Kernel for Fake {
+impl SocketSource for Fake {
     fn socket(&self, key: &[u8]) -> io::Result<OwnedFd> {
         if self.answer == Answer::Refuses {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -89,9 +89,9 @@ fn serve(socket: &OwnedFd, key: &AesKey, answer: Answer, good: usize) {
 
 /// What comes out, and what is reported.
 fn encrypted(fake: Fake, depth: usize) -> (Vec<u8>, Report) {
-    let device = KernelCrypto::new(Arc::new(fake), depth, Duration::from_millis(300));
+    let device = AfAlgDevice::new(Arc::new(fake), depth, Duration::from_millis(300));
     let engine = Engine::new(1).with_policy(Policy::Gpu).with_device(Box::new(device));
-    let engine = engine.with_chosen(&[KernelCrypto::NAME]).unwrap();
+    let engine = engine.with_chosen(&[AfAlgDevice::NAME]).unwrap();
     let mut slots = plain();
     let key = AesKey::new(AesKernel::best(), &KEY).unwrap();
     let report = engine.run_by(Policy::Gpu, job(&key, &mut slots)).unwrap();
@@ -129,9 +129,9 @@ fn messages_in_flight_on_several_sockets_are_right() {
 #[test]
 fn the_cpu_finishes_what_the_kernel_does_not() {
     for (answer, says) in [
-        (Answer::Ends, "the kernel's crypto ended"),
-        (Answer::Silent, "did not answer in time"),
-        (Answer::Refuses, "AF_ALG: permission denied"),
+        (Answer::Ends, "socket closed before the message was complete"),
+        (Answer::Silent, "no answer within 300ms"),
+        (Answer::Refuses, "permission denied"),
     ] {
         for good in [0, 1] {
             let (slots, report) = encrypted(Fake { answer, good }, 2);
@@ -146,18 +146,18 @@ fn the_cpu_finishes_what_the_kernel_does_not() {
 #[test]
 fn a_kernel_that_computes_something_else_is_not_opened() {
     // The test when it is opened has IVs that are not zero.
-    let wrong = KernelCrypto::open(
+    let wrong = AfAlgDevice::open(
         Arc::new(Fake { answer: Answer::Right, good: 0 }),
         2,
         Duration::from_secs(10),
     );
-    assert!(wrong.err().unwrap().to_string().contains("not the CPU's"));
+    assert!(wrong.err().unwrap().to_string().contains("differs from the CPU's"));
 }
 
 #[test]
 fn the_kernel_of_this_machine() {
-    match KernelCrypto::open(Arc::new(Linux), 4, Duration::from_secs(10)) {
-        Ok(device) => assert_eq!(device.name(), KernelCrypto::NAME),
+    match AfAlgDevice::open(Arc::new(LinuxSockets), 4, Duration::from_secs(10)) {
+        Ok(device) => assert_eq!(device.name(), AfAlgDevice::NAME),
         Err(why) => wattlock_testing::skip("af-alg", why),
     }
 }

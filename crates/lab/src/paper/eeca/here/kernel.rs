@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wattlock_af_alg::{KernelCrypto, Linux};
+use wattlock_af_alg::{AfAlgDevice, LinuxSockets};
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Cipher, Data, Engine, Fault, Job, Policy};
 use wattlock_report::results::{Results, Row};
@@ -19,8 +19,8 @@ pub const TOOL: &str = "kernel's crypto (AF_ALG)";
 /// Messages in flight.
 const DEPTH: usize = 8;
 
-/// How long one may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time without an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bytes of one call: whole messages of every size.
 const CALL: u64 = 4 << 20;
@@ -63,10 +63,10 @@ pub fn measure(lab: &mut Lab<'_>, sizes: &[u64], rounds: u16, seconds: u16) {
 }
 
 fn open() -> anyhow::Result<(Engine, AesKey)> {
-    let device = KernelCrypto::open(Arc::new(Linux), DEPTH, PATIENCE)?;
+    let device = AfAlgDevice::open(Arc::new(LinuxSockets), DEPTH, TIMEOUT)?;
     let engine = Engine::new(1).with_policy(Policy::Gpu).with_device(device);
     let key = AesKey::new(wattlock_engine::crypto::AesKernel::best(), &[0x42; 32])?;
-    Ok((engine.with_chosen(&[KernelCrypto::NAME])?, key))
+    Ok((engine.with_chosen(&[AfAlgDevice::NAME])?, key))
 }
 
 /// The row of a size, or why there is none.

@@ -1,4 +1,4 @@
-//! Reads that are in flight, by io_uring.
+//! Asynchronous reads of several sockets, by io_uring.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -8,8 +8,8 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use zeroize::Zeroizing;
 
-/// Reads of several sockets, one of each.
-pub struct Ring {
+/// Reads of several sockets: at most one of each is in flight.
+pub struct ReadQueue {
     ring: IoUring,
     /// By the index of the socket. The kernel may write into one from when its read was submitted until
     /// it is complete.
@@ -29,8 +29,8 @@ impl Read {
     }
 }
 
-impl Ring {
-    /// A ring for as many sockets as `sockets`.
+impl ReadQueue {
+    /// Makes a queue for `sockets` sockets.
     ///
     /// # Errors
     /// The kernel has no io_uring, or forbids it.
@@ -40,7 +40,7 @@ impl Ring {
         Ok(Self { ring: IoUring::new(entries)?, buffers })
     }
 
-    /// Reads that are not complete.
+    /// Returns the number of reads that are not complete.
     pub fn in_flight(&self) -> usize {
         self.buffers.iter().flatten().count()
     }
@@ -48,7 +48,7 @@ impl Ring {
     /// Begins to read at most `len` bytes of a socket that has no read in flight.
     ///
     /// # Errors
-    /// The ring is full, or the kernel refuses.
+    /// The queue is full, or the kernel refuses.
     pub fn read(&mut self, index: usize, socket: &OwnedFd, len: usize) -> io::Result<()> {
         let mut buffer = Zeroizing::new(vec![0; len]);
         let wanted = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -57,16 +57,17 @@ impl Ring {
         let entry = read.offset(u64::MAX).build().user_data(index as u64);
         self.buffers[index] = Some(buffer);
         // SAFETY: the buffer stays where it is until the read is complete: it is taken out by `wait`
-        // then, and a ring that is dropped before leaks it.
+        // then, and a queue that is dropped before leaks it.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         if pushed.is_err() {
             self.buffers[index] = None;
-            return Err(io::Error::other("the ring is full"));
+            return Err(io::Error::other("the io_uring queue is full"));
         }
         self.ring.submit().map(drop)
     }
 
-    /// The next read that is complete, by the index of its socket, or `None` at `until`.
+    /// Waits for the next complete read and returns it with the index of its socket. `None` at
+    /// `until`.
     ///
     /// # Errors
     /// What io_uring says.
@@ -82,12 +83,13 @@ impl Ring {
                 };
                 return Ok(Some((index, read)));
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return Ok(None);
             }
-            let left = Timespec::from(left);
-            match self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&left)) {
+            let remaining = Timespec::from(remaining);
+            let wait = SubmitArgs::new().timespec(&remaining);
+            match self.ring.submitter().submit_with_args(1, &wait) {
                 Ok(_) => {}
                 Err(error)
                     if matches!(
@@ -100,7 +102,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for ReadQueue {
     fn drop(&mut self) {
         // The kernel may still write into them.
         self.buffers.iter_mut().filter_map(Option::take).for_each(std::mem::forget);

@@ -1,4 +1,4 @@
-//! A socket, and how far the message on it has come.
+//! A socket of the kernel's crypto, and how far its message has come.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -6,15 +6,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::libc::{ALG_OP_DECRYPT, ALG_OP_ENCRYPT, MSG_MORE, c_int};
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use crate::kernel::Direction;
-use crate::ring::Ring;
+use crate::read_queue::ReadQueue;
+use crate::socket_source::Direction;
 
 /// Bytes that go to the kernel at once. A socket holds more, and what it does not hold would wait for
 /// a read.
 const PART: usize = 64 << 10;
 
 /// A socket that works on one message at a time.
-pub struct Lane {
+pub struct CipherSocket {
     socket: OwnedFd,
     /// The index of its message among those of the piece.
     message: usize,
@@ -25,7 +25,7 @@ pub struct Lane {
     len: usize,
 }
 
-impl Lane {
+impl CipherSocket {
     pub fn new(socket: OwnedFd) -> Self {
         Self { socket, message: 0, read: 0, sent: 0, len: 0 }
     }
@@ -36,7 +36,7 @@ impl Lane {
     /// What the kernel says.
     pub fn start(
         &mut self,
-        ring: &mut Ring,
+        queue: &mut ReadQueue,
         index: usize,
         message: usize,
         (direction, iv): (Direction, &[u8; 16]),
@@ -48,24 +48,24 @@ impl Lane {
             Direction::Decrypt => ALG_OP_DECRYPT,
         };
         let head = [ControlMessage::AlgSetOp(&operation), ControlMessage::AlgSetIv(iv)];
-        self.send(ring, index, bytes, &head)
+        self.send(queue, index, bytes, &head)
     }
 
-    /// Goes on with the message that [`start`](Self::start) began.
+    /// Continues the message that [`start`](Self::start) began.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn go_on(&mut self, ring: &mut Ring, index: usize, bytes: &[u8]) -> io::Result<()> {
+    pub fn resume(&mut self, queue: &mut ReadQueue, index: usize, bytes: &[u8]) -> io::Result<()> {
         if self.read < self.sent {
             // A part of what was sent was read.
-            return ring.read(index, &self.socket, self.sent - self.read);
+            return queue.read(index, &self.socket, self.sent - self.read);
         }
-        self.send(ring, index, bytes, &[])
+        self.send(queue, index, bytes, &[])
     }
 
     fn send(
         &mut self,
-        ring: &mut Ring,
+        queue: &mut ReadQueue,
         index: usize,
         bytes: &[u8],
         head: &[ControlMessage<'_>],
@@ -77,18 +77,19 @@ impl Lane {
         let sent =
             sendmsg::<()>(self.socket.as_raw_fd(), &[IoSlice::new(part)], head, flags, None)?;
         if sent != part.len() {
-            return Err(io::Error::new(io::ErrorKind::WriteZero, "a part of a message was sent"));
+            let why = format!("sent {sent} of {} bytes", part.len());
+            return Err(io::Error::new(io::ErrorKind::WriteZero, why));
         }
         self.sent += sent;
-        ring.read(index, &self.socket, self.sent - self.read)
+        queue.read(index, &self.socket, self.sent - self.read)
     }
 
-    /// The message, and where in it the bytes belong that are read next.
+    /// Returns the index of the message, and the offset in it of the bytes that are read next.
     pub fn place(&self) -> (usize, usize) {
         (self.message, self.read)
     }
 
-    /// Notes that as many bytes were read. True if the message is complete.
+    /// Records that `bytes` bytes were read. Returns true if the message is complete.
     pub fn advance(&mut self, bytes: usize) -> bool {
         self.read += bytes;
         self.read >= self.len
