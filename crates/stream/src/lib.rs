@@ -8,7 +8,7 @@
 //! connections into them and out again.
 #![forbid(unsafe_code)]
 
-mod ages;
+mod arrival_times;
 mod bell;
 mod error;
 pub mod frame;
@@ -22,11 +22,11 @@ mod policy;
 mod pool;
 mod window;
 
-pub use ages::Ages;
+pub use arrival_times::ArrivalTimes;
 pub use error::Error;
 pub use ladder::{Ladder, Rung};
 pub use live::{
-    Delays, Done, GpuClocks, Knob, Live, OnDevice, Pace, Settings, Sink, Stats, Summary,
+    Delays, Done, GpuClocks, Live, OnDevice, Pace, Settings, Sink, SpeedControl, Stats, Summary,
 };
 pub use message::{Cipher, Message, Nonce};
 pub use policy::{Sense, Velocity};

@@ -38,20 +38,20 @@ use crate::pool::Pool;
 use crate::window::{Reserve, Window};
 use delivery::Delivery;
 use desk::Desk;
-use knob::Setter;
 use recorder::Recorder;
+use speed_control::Setter;
 
 pub use gpu_clocks::GpuClocks;
-pub use knob::Knob;
 pub use recorder::{Delays, Stats};
+pub use speed_control::SpeedControl;
 
 mod continuous;
 mod delivery;
 mod desk;
 mod device;
 mod gpu_clocks;
-mod knob;
 mod recorder;
+mod speed_control;
 
 /// How a stream is run.
 pub struct Settings {
@@ -83,7 +83,7 @@ pub enum Pace {
     Workers,
     /// A clock; all workers work. It is set by a thread of its own, and a refusal is counted and
     /// nothing more.
-    Clocks(Box<dyn Knob>),
+    Clocks(Box<dyn SpeedControl>),
 }
 
 /// A message that was worked on.
@@ -227,9 +227,9 @@ impl Live {
             setter,
         });
         let mut live = Self { shared, threads: Vec::new() };
-        if let Pace::Clocks(knob) = pace {
+        if let Pace::Clocks(control) = pace {
             let shared = Arc::clone(&live.shared);
-            live.spawn("clocks", move || shared.turn(knob))?;
+            live.spawn("clocks", move || shared.turn(control))?;
         }
         for index in 0..workers {
             let shared = Arc::clone(&live.shared);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use crossbeam_queue::SegQueue;
 
-use crate::ages::Ages;
+use crate::arrival_times::ArrivalTimes;
 use crate::bell::Bell;
 use crate::error::Error;
 use crate::lock::lock;
@@ -43,7 +43,7 @@ pub struct Window<T> {
     /// Senders that are held back for another reason than the window.
     held_back: AtomicUsize,
     started: Instant,
-    ages: Ages,
+    arrival_times: ArrivalTimes,
     queue: SegQueue<Entry<T>>,
     taking: Mutex<Taking<T>>,
     /// How many wait for room.
@@ -138,7 +138,7 @@ impl<T> Window<T> {
             refused: AtomicU64::new(0),
             held_back: AtomicUsize::new(0),
             started: Instant::now(),
-            ages: Ages::new(deadline),
+            arrival_times: ArrivalTimes::new(deadline),
             queue: SegQueue::new(),
             taking: Mutex::new(Taking { ahead: None, sequence: 0 }),
             waiting: AtomicUsize::new(0),
@@ -170,11 +170,11 @@ impl<T> Window<T> {
         buffered + in_flight
     }
 
-    /// Bytes a second at which all that is in the window is sealed in time: see [`Ages::asked`].
-    pub(crate) fn asked(&self) -> f64 {
-        let left = self.head.load(Ordering::SeqCst);
-        let came = self.tail.load(Ordering::SeqCst) & !CLOSED;
-        self.ages.asked(self.elapsed_ns(Instant::now()), came, left)
+    /// The bytes per second that seal all messages in time: see [`ArrivalTimes::required_rate`].
+    pub(crate) fn required_rate(&self) -> f64 {
+        let departed = self.head.load(Ordering::SeqCst);
+        let arrived = self.tail.load(Ordering::SeqCst) & !CLOSED;
+        self.arrival_times.required_rate(self.elapsed_ns(Instant::now()), arrived, departed)
     }
 
     fn elapsed_ns(&self, at: Instant) -> u64 {
@@ -379,7 +379,8 @@ impl<T> Window<T> {
     fn push(&self, item: T, bytes: u64, since: Instant) {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         let came = self.tail.load(Ordering::Relaxed) & !CLOSED;
-        self.ages.came(self.elapsed_ns(since), came.saturating_sub(bytes));
+        let before = came.saturating_sub(bytes);
+        self.arrival_times.record_arrival(self.elapsed_ns(since), before);
         self.queue.push(Entry { item, bytes, since });
         self.arrivals.ring();
     }

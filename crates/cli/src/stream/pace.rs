@@ -9,7 +9,7 @@ use wattlock_engine::{Aad, Cipher, Data, Engine, Job, Nonces, Operation, Policy}
 use wattlock_host::accelerators::{self, Rule, Selection};
 use wattlock_host::exit::{say_fault, unavailable};
 use wattlock_host::{clocks, energy};
-use wattlock_stream::{GpuClocks, Knob, Ladder, OnDevice, Pace, Rung, Settings, Velocity};
+use wattlock_stream::{GpuClocks, Ladder, OnDevice, Pace, Rung, Settings, SpeedControl, Velocity};
 
 use crate::args;
 
@@ -134,7 +134,7 @@ struct Clocks {
     clocks: Vec<Kilohertz>,
 }
 
-impl Knob for Clocks {
+impl SpeedControl for Clocks {
     fn set(&mut self, index: usize, _: &Rung) -> Result<(), Box<dyn std::error::Error>> {
         if let Some((governor, clock)) = self.governor.as_mut().zip(self.clocks.get(index)) {
             governor.apply(*clock)?;

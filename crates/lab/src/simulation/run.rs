@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use wattlock_stream::{Ages, Sense, Velocity};
+use wattlock_stream::{ArrivalTimes, Sense, Velocity};
 
 use super::machine::{Calls, Machine};
 
@@ -109,7 +109,7 @@ struct Course<'a> {
     flight: Vec<Message>,
     in_flight: u64,
     phase: Phase,
-    ages: Ages,
+    arrival_times: ArrivalTimes,
     /// Bytes that were put since the beginning.
     came: u64,
     rung: usize,
@@ -146,7 +146,7 @@ impl<'a> Course<'a> {
             flight: Vec::new(),
             in_flight: 0,
             phase: Phase::Held { until: machine.stall_ns },
-            ages: Ages::new(deadline(machine.velocity)),
+            arrival_times: ArrivalTimes::new(deadline(machine.velocity)),
             came: 0,
             rung: machine.first_rung,
             rung_since: 0,
@@ -197,7 +197,7 @@ impl<'a> Course<'a> {
             self.attempt += attempts * step;
             return;
         }
-        self.ages.came(self.now, self.came);
+        self.arrival_times.record_arrival(self.now, self.came);
         self.came += len;
         self.queue.push_back(Message { len, submitted_ns: self.submitted });
         self.buffered += len;
@@ -345,7 +345,8 @@ impl<'a> Course<'a> {
     fn sense(&self) -> Sense {
         let Self { buffered, in_flight, window: size, rung, .. } = *self;
         let left = self.came - buffered - in_flight;
-        Sense { buffered, in_flight, size, rung, asked: self.ages.asked(self.now, self.came, left) }
+        let asked = self.arrival_times.required_rate(self.now, self.came, left);
+        Sense { buffered, in_flight, size, rung, asked }
     }
 }
 

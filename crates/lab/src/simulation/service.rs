@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use wattlock_stream::{Ages, Sense, Velocity};
+use wattlock_stream::{ArrivalTimes, Sense, Velocity};
 
 use super::curve::Curve;
 use super::streams::Arrival;
@@ -95,7 +95,7 @@ struct Device<'a> {
     remaining: f64,
     door: VecDeque<Arrival>,
     retry: f64,
-    ages: Ages,
+    arrival_times: ArrivalTimes,
     /// Bytes that were let in since the beginning.
     came: u64,
     service: Service,
@@ -121,7 +121,7 @@ impl<'a> Device<'a> {
             remaining: 0.0,
             door: VecDeque::new(),
             retry: 0.0,
-            ages: Ages::new(deadline),
+            arrival_times: ArrivalTimes::new(deadline),
             came: 0,
             service: Service { at_rungs: vec![0.0; rungs], ..Service::default() },
         }
@@ -204,7 +204,7 @@ impl<'a> Device<'a> {
     }
 
     fn admit(&mut self, arrival: Arrival) {
-        self.ages.came(ns(self.now), self.came);
+        self.arrival_times.record_arrival(ns(self.now), self.came);
         self.came += u64::from(arrival.bytes);
         self.buffered_bytes += u64::from(arrival.bytes);
         self.buffered.push_back(arrival);
@@ -251,7 +251,7 @@ impl<'a> Device<'a> {
     fn decide(&mut self) {
         let left = self.came - self.buffered_bytes - self.in_flight_bytes;
         let sense = Sense {
-            asked: self.ages.asked(ns(self.now), self.came, left),
+            asked: self.arrival_times.required_rate(ns(self.now), self.came, left),
             buffered: self.buffered_bytes,
             in_flight: self.in_flight_bytes,
             size: self.window,

@@ -101,7 +101,7 @@ impl Desk {
             in_flight: used.in_flight,
             size: window.size(),
             rung: self.rung(),
-            asked: window.asked(),
+            asked: window.required_rate(),
         };
         let mut rung = self.velocity.rung(&sense, &self.ladder);
         if !self.by_workers {

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use wattlock_energy::{ClockPair, GpuGovernor};
 
-use super::Knob;
+use super::SpeedControl;
 use crate::ladder::{Ladder, Rung};
 
 /// A GPU's clocks, put back at the end of the stream.
@@ -38,7 +38,7 @@ impl GpuClocks {
     }
 }
 
-impl Knob for GpuClocks {
+impl SpeedControl for GpuClocks {
     fn set(&mut self, index: usize, _: &Rung) -> Result<(), Box<dyn Error>> {
         if let Some(pair) = self.governor.pairs().get(index) {
             self.governor.apply(*pair)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, TAG_LEN};
 use wattlock_stream::{
-    Cipher, Done, Error, Knob, Live, Message, Nonce, Pace, Rung, Settings, Velocity,
+    Cipher, Done, Error, Live, Message, Nonce, Pace, Rung, Settings, SpeedControl, Velocity,
 };
 
 const WINDOW: u64 = 64 << 10;
@@ -237,7 +237,7 @@ fn a_payload_outside_of_its_buffer_is_an_outcome_and_no_panic() {
 /// A clock that cannot be written.
 struct Refuses;
 
-impl Knob for Refuses {
+impl SpeedControl for Refuses {
     fn set(&mut self, _: usize, rung: &Rung) -> Result<(), Box<dyn std::error::Error>> {
         Err(format!("{} was refused", rung.name).into())
     }

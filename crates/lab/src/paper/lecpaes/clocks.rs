@@ -1,12 +1,12 @@
 //! The clocks that LECPAES asks a GPU for: set on lease with `--set-clocks`, or only counted.
 
-use wattlock_stream::{Knob, Ladder, Rung};
+use wattlock_stream::{Ladder, Rung, SpeedControl};
 
-/// A knob of a device whose clocks are not touched: it counts on the stream's side what would be
+/// A control of a device whose clocks are not touched: it counts on the stream's side what would be
 /// set.
 pub struct Would;
 
-impl Knob for Would {
+impl SpeedControl for Would {
     fn set(&mut self, _: usize, _: &Rung) -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     }

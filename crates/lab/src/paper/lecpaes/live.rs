@@ -11,7 +11,7 @@ use wattlock_host::accelerators::{self, Rule, Selection};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_host::{clocks, energy};
 use wattlock_report::results::{Delays, Results, Row, Sample};
-use wattlock_stream::{Error, GpuClocks, Knob, Pool, Velocity};
+use wattlock_stream::{Error, GpuClocks, Pool, SpeedControl, Velocity};
 
 use super::clocks::{Would, k20m};
 use super::rounds::{Clock, Crew, Done, Message, Rounds};
@@ -147,7 +147,7 @@ impl Live {
         if algorithm != Algorithm::Lecpaes {
             return Ok(Rounds { crew, clock: None });
         }
-        let (ladder, knob): (_, Box<dyn Knob>) = match &self.clocks {
+        let (ladder, control): (_, Box<dyn SpeedControl>) = match &self.clocks {
             Ok(uuid) => {
                 let clocks = GpuClocks::new(clocks::of_gpu(&energy::quiet_root(), uuid)?);
                 // The study's policy looks at clocks alone.
@@ -156,7 +156,7 @@ impl Live {
             Err(_) => (k20m(), Box::new(Would)),
         };
         let ladder = ladder.ok_or(Error::Ladder)?;
-        Ok(Rounds { crew, clock: Some(Clock { velocity: Velocity::Lecpaes, ladder, knob }) })
+        Ok(Rounds { crew, clock: Some(Clock { velocity: Velocity::Lecpaes, ladder, control }) })
     }
 
     /// Adds a row. Returns how often a clock was asked for.

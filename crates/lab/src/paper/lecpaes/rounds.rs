@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Data, Engine, Error as EngineError, Job, Policy};
-use wattlock_stream::{Error, Knob, Ladder, Sense, Use, Velocity};
+use wattlock_stream::{Error, Ladder, Sense, SpeedControl, Use, Velocity};
 use zeroize::Zeroizing;
 
 use super::window::{RingWindow, Taken};
@@ -34,7 +34,7 @@ pub struct Clock {
     /// From these.
     pub ladder: Ladder,
     /// Sets it, on the thread of the loop.
-    pub knob: Box<dyn Knob>,
+    pub control: Box<dyn SpeedControl>,
 }
 
 /// Who works on a round.
@@ -241,7 +241,7 @@ impl Done {
             return;
         }
         *rung = Some(wanted);
-        let is_set = clock.knob.set(wanted, &clock.ladder.rungs()[wanted]).is_ok();
+        let is_set = clock.control.set(wanted, &clock.ladder.rungs()[wanted]).is_ok();
         self.clocks_set += u64::from(is_set);
     }
 
@@ -300,7 +300,7 @@ mod tests {
     /// Notes what is set.
     struct Noted(Arc<Mutex<Vec<usize>>>);
 
-    impl Knob for Noted {
+    impl SpeedControl for Noted {
         fn set(&mut self, index: usize, _: &Rung) -> Result<(), Box<dyn std::error::Error>> {
             lock(&self.0).push(index);
             Ok(())
@@ -314,8 +314,8 @@ mod tests {
     /// The K20M's clocks, and what was set of them.
     fn clocked(velocity: Velocity) -> (Rounds, Arc<Mutex<Vec<usize>>>) {
         let set = Arc::new(Mutex::default());
-        let knob = Box::new(Noted(Arc::clone(&set)));
-        let clock = Clock { velocity, ladder: clocks::k20m().unwrap(), knob };
+        let control = Box::new(Noted(Arc::clone(&set)));
+        let clock = Clock { velocity, ladder: clocks::k20m().unwrap(), control };
         (Rounds { crew: Crew::Serial, clock: Some(clock) }, set)
     }
 

@@ -6,8 +6,8 @@ use super::Shared;
 use crate::bell::Bell;
 use crate::ladder::Rung;
 
-/// Something whose rungs can be set: the clocks of a GPU, or a cap of the CPUs' clock.
-pub trait Knob: Send {
+/// Sets the rungs of a ladder: the clocks of a GPU, or a cap of the CPUs' clock.
+pub trait SpeedControl: Send {
     /// Sets the rung of that index; called on change only, and never by a thread that seals.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Setter {
 
 impl Shared {
     /// What the thread that sets does.
-    pub(super) fn turn(&self, mut knob: Box<dyn Knob>) {
+    pub(super) fn turn(&self, mut control: Box<dyn SpeedControl>) {
         let setter = &self.setter;
         let mut set = setter.nothing;
         loop {
@@ -56,7 +56,7 @@ impl Shared {
                 set = wanted;
                 drop(listener);
                 let rung = &self.desk.ladder().rungs()[wanted];
-                self.recorder.set(knob.set(wanted, rung));
+                self.recorder.set(control.set(wanted, rung));
             } else if setter.ended.load(Ordering::SeqCst) {
                 return;
             } else {
