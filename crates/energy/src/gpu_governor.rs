@@ -1,5 +1,4 @@
-//! Sets both clocks of a GPU, that of its cores and that of its memory, which are the rungs of
-//! LECPAES.
+//! Sets a GPU's core and memory clocks. LECPAES chooses among such pairs.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use crate::nvml_knob::{ApplicationsClocks, Megahertz};
 use crate::setting::Setting;
 use crate::sources::nvml::Gpu;
 
-/// A clock of the cores, and the clock of the memory with it.
+/// A core clock and a memory clock that are set together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClockPair {
     /// Of the cores.
@@ -26,9 +25,9 @@ impl fmt::Display for ClockPair {
 }
 
 impl Gpu {
-    /// The pairs that are worth a try, in ascending order of the cores' clock: all clocks with the
-    /// memory at its fastest and, for each slower clock of the memory, the lowest that goes with it.
-    /// On a K20M these are 324/324 and 614 to 758/2600 MHz.
+    /// Returns the useful pairs, in ascending order of the core clock: all core clocks with the memory
+    /// at its fastest and, for each slower memory clock, the lowest core clock that goes with it. On a
+    /// K20M these are 324/324 and 614 to 758/2600 MHz.
     ///
     /// # Errors
     /// The driver refuses, as it does in MIG mode and on vGPUs.
@@ -43,7 +42,7 @@ impl Gpu {
         let fastest = *fastest;
         let all = self.core_clocks(fastest)?.into_iter();
         pairs.extend(all.map(|core| ClockPair { core, memory: fastest }));
-        // A rung for each clock of the cores, the slowest memory with it.
+        // One pair for each core clock, with the slowest memory.
         pairs.sort_by_key(|pair| (pair.core, pair.memory));
         pairs.dedup_by_key(|pair| pair.core);
         Ok(pairs)
@@ -53,48 +52,49 @@ impl Gpu {
 /// Moves the clocks of a GPU, through a lease.
 pub struct GpuGovernor {
     pairs: Vec<ClockPair>,
-    way: Way,
+    control: ClockControl,
     gpu: Gpu,
     lease: Lease,
 }
 
 /// What a GPU's clocks are set with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// The cores are locked, and the memory if it has several clocks.
+enum ClockControl {
+    /// The core clock is locked, and the memory clock if there are several.
     Locks { memory: bool },
     /// Applications clocks, on GPUs that lack one of these locks.
     Applications,
 }
 
 impl GpuGovernor {
-    /// The governor of `gpu`, whose clocks `lease` may change. An unknown lock on its clocks ends.
+    /// Returns the governor of `gpu`, whose clocks `lease` may change. Removes locks that other programs
+    /// set: NVML cannot report them.
     ///
     /// # Errors
-    /// The driver reports no clocks, lets nobody set them, or not this user.
+    /// The driver reports no clocks, or this user or GPU may not set them.
     pub fn new(gpu: &Gpu, lease: Lease) -> Result<Self, Error> {
         let mut pairs = gpu.clock_pairs()?;
         let several = pairs.iter().any(|pair| pair.memory != pairs[0].memory);
         let core = gpu.locked_clocks().exists()?;
         let memory = several && gpu.locked_memory_clocks().exists()?;
-        let way = if core && memory == several {
-            Way::Locks { memory }
+        let control = if core && memory == several {
+            ClockControl::Locks { memory }
         } else {
             match gpu.applications_clocks().read() {
-                Ok(_) => Way::Applications,
+                Ok(_) => ClockControl::Applications,
                 Err(_) if core => {
-                    // What cannot be set is no rung.
+                    // Keep only pairs with a memory clock that can be set.
                     let fastest = pairs.iter().map(|pair| pair.memory).max();
                     pairs.retain(|pair| Some(pair.memory) == fastest);
-                    Way::Locks { memory: false }
+                    ClockControl::Locks { memory: false }
                 }
                 Err(error) => return Err(error),
             }
         };
-        Ok(Self { pairs, way, gpu: gpu.clone(), lease })
+        Ok(Self { pairs, control, gpu: gpu.clone(), lease })
     }
 
-    /// The pairs that it can set, in ascending order of the cores' clock.
+    /// Returns the pairs that it can set, in ascending order of the core clock.
     pub fn pairs(&self) -> &[ClockPair] {
         &self.pairs
     }
@@ -102,18 +102,18 @@ impl GpuGovernor {
     /// Sets a pair.
     ///
     /// # Errors
-    /// A clock could not be set. Another may be: drop the governor to put all back.
+    /// A clock could not be set. The other may already be set; drop the governor to restore both.
     pub fn apply(&mut self, pair: ClockPair) -> Result<(), Error> {
         let number = |clock: Megahertz| Setting::from(clock.0);
-        match self.way {
-            Way::Locks { memory } => {
+        match self.control {
+            ClockControl::Locks { memory } => {
                 if memory {
                     let knob = self.gpu.locked_memory_clocks();
                     self.lease.set(knob.id(), &number(pair.memory))?;
                 }
                 self.lease.set(self.gpu.locked_clocks().id(), &number(pair.core))?;
             }
-            Way::Applications => {
+            ClockControl::Applications => {
                 let setting = ApplicationsClocks::setting(pair.memory, pair.core);
                 self.lease.set(self.gpu.applications_clocks().id(), &setting)?;
             }

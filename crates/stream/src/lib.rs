@@ -2,7 +2,8 @@
 //! than their velocity asks for.
 //!
 //! A [`Ladder`] holds what a machine can be set to: clocks, or numbers of workers. A
-//! [`Velocity`] policy is a pure function that looks at how full the window is and chooses a rung.
+//! [`Velocity`] policy is a pure function that looks at the window, how full it is and how old its
+//! messages are, and chooses a rung.
 //! A [`Window`] bounds what is held in memory, and [`Live`] seals what comes into it, on threads of
 //! its own, and hands it to a [`Sink`]. [`frame`] is the format of sealed streams, and [`gateway`] leads
 //! connections into them and out again.

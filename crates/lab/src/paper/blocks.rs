@@ -57,7 +57,7 @@ fn sections(live: Live<'_>) -> Vec<Section> {
 
 /// What the child does that is executed one instruction at a time.
 fn stepped(form: &str, lengths: &[String]) -> Ended {
-    let form = Form::named(form).ok_or_else(|| anyhow::anyhow!("{form:?} is no form"))?;
+    let form = Form::named(form).ok_or_else(|| anyhow::anyhow!("unknown form {form:?}"))?;
     let lengths: Vec<usize> =
         lengths.iter().map(|length| length.parse()).collect::<Result<_, _>>()?;
     count::be_stepped(form, &lengths)?;

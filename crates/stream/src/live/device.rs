@@ -1,8 +1,9 @@
-//! Batches on a device: messages of one key and length with nonces that count up are one job.
+//! Batches on a device: runs of messages with one key, one length and consecutive nonces are sealed or
+//! opened as one job.
 //!
 //! A device works on many messages at once, each on threads of its own, and one message alone would
-//! take longer there than here. So it gets runs of [`LEAST_RUN`] messages or more; the others are the
-//! worker's.
+//! take longer there than here. So it gets runs of [`LEAST_RUN`] messages or more; the CPU worker
+//! does the others.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,8 +21,7 @@ use crate::window::Taken;
 const LEAST_RUN: usize = 8;
 
 impl Shared {
-    /// Lets the device work on what it can of a batch. `done` says of each message whether it is done:
-    /// one that is not is as it was.
+    /// Seals or opens runs on the device. `done[i]` is false for messages left unchanged for the CPU.
     pub(super) fn on_device(&self, batch: &mut [Taken<Message>], done: &mut Vec<bool>) {
         done.resize(batch.len(), false);
         let Some(device) = &self.device else { return };
@@ -50,7 +50,8 @@ struct Kind<'a> {
     len: usize,
 }
 
-/// `None` for a message with bytes that only its tag covers, or of a layout that is none.
+/// Returns `None` for a message with bytes that only its tag covers, or whose payload and tag exceed
+/// its buffer.
 fn kind(message: &Message) -> Option<Kind<'_>> {
     let (operation, key, nonce, aad) = match &message.cipher {
         message::Cipher::Seal { key, nonce, aad } => (Operation::Seal, key, nonce, aad),
@@ -70,7 +71,7 @@ fn slot(message: &Message) -> Range<usize> {
     message.payload.start..message.payload.end + TAG_LEN
 }
 
-/// How many messages from the first on are one run; at least one.
+/// Returns how many messages from the first on are one run; at least one.
 fn run_len(batch: &[Taken<Message>]) -> usize {
     let Some(first) = kind(&batch[0].item) else { return 1 };
     let continues = |(index, taken): &(usize, &Taken<Message>)| {
@@ -85,8 +86,8 @@ fn run_len(batch: &[Taken<Message>]) -> usize {
     batch.iter().enumerate().take_while(continues).count().max(1)
 }
 
-/// Works on a run as one job, in memory apart: messages lie where they came in. False if it could not
-/// be done, or a tag was wrong; which one says the worker.
+/// Works on a run as one job, in a buffer of its own. Returns false on a device error or a wrong tag;
+/// the CPU worker then finds the wrong message.
 fn work(device: &OnDevice, run: &mut [Taken<Message>]) -> bool {
     let mut slots = Zeroizing::new(Vec::new());
     let Some(Kind { operation, key, nonce, len }) = kind(&run[0].item) else { return false };

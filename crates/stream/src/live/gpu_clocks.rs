@@ -13,15 +13,15 @@ pub struct GpuClocks {
 }
 
 impl GpuClocks {
-    /// Those that `governor` sets.
+    /// Wraps `governor`.
     pub fn new(governor: GpuGovernor) -> Self {
         Self { governor }
     }
 
-    /// A rung for each pair of clocks, with the speed that Eq. 9 makes thresholds of: the clock of
-    /// the cores. The highest seals `rate` bytes a second. What they draw is not known; the model's
-    /// cost per byte rises by a thousandth to the top, so that the slowest is preferred. `None` if
-    /// there is no pair.
+    /// Returns one rung per pair; its speed, of which Eq. 9 makes thresholds, is the core clock. `rate`
+    /// is bytes per second at the highest core clock. Power is unknown: `joules_per_byte` is a
+    /// placeholder that rises by less than 0.1 % from the lowest to the highest clock, so that policies
+    /// prefer the slowest. `None` if there is no pair.
     pub fn ladder(&self, rate: f64) -> Option<Ladder> {
         let highest = f64::from(self.governor.pairs().last()?.core.0);
         let rung = |pair: &ClockPair| {
