@@ -40,10 +40,10 @@ struct Order {
     data: Zeroizing<Vec<u8>>,
 }
 
-/// Threads of a group, where the device has as many: the study takes a multiple of 64.
-const GROUP: usize = 256;
-
 impl OneBlock {
+    /// Threads of a group, where the device has as many: the study takes a multiple of 64.
+    pub const GROUP: usize = 256;
+
     /// Opens a device, compiles the study's kernel, and compares its output with the CPU's.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Device for OneBlock {
 
 impl Study {
     fn open(listed: &Listed) -> Result<Self, Error> {
-        let group = listed.group_lanes.min(GROUP);
+        let group = listed.group_lanes.min(OneBlock::GROUP);
         if group == 0 {
             let what = "lanes";
             return Err(Error::TooSmall { device: listed.name.clone(), what, has: 0, needed: 1 });

@@ -20,7 +20,8 @@ pub(super) struct Crypt<'a> {
     key: &'a aes::Key,
     mode: Mode,
     policy: Policy,
-    /// True if all threads get an even share of whole blocks, as in the paper's Algorithm 1.
+    /// True if all threads get shares of whole blocks up front, as in the paper's Algorithm 1, but as
+    /// large as the first thread's: the last one has less.
     is_dealt: bool,
     chunk_len: usize,
     pub direction: Direction,
