@@ -1,5 +1,6 @@
 //! `wattlock-lab paper sefps`: the SEFPS paper beside a model of its stages and this machine.
 
+mod attacks;
 mod conclusions;
 mod container;
 mod contenders;

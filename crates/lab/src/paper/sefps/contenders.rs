@@ -14,7 +14,7 @@ use crate::study::aes::{Kernel, Key};
 pub const ONE_BLOCK: &str = "aes-one-block-opencl";
 
 /// The key of everything that is measured. It protects nothing.
-const KEY: [u8; 16] = [0x42; 16];
+pub const KEY: [u8; 16] = [0x42; 16];
 
 /// A variant with a kernel; AES-128 in ECB, as in the paper's listings.
 pub struct Contender {

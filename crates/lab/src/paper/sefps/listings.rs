@@ -1,12 +1,13 @@
 //! Sections 3.2 to 3.4 of the SEFPS paper: what Algorithms 1 to 6 and Eq. 1 do, counted for its 14
 //! files.
 
+use wattlock_gpu::opencl::OneBlock;
 use wattlock_report::paper::{Row, Rule, Section, Source};
 
 use super::equations::ratio;
 use super::model::Split;
-use super::printed::{AVERAGE, CASES, Platform, Stage, files, quoted};
-use super::rows::{by_print, count, exact, false_in_print, untested};
+use super::printed::{CASES, Platform, files, quoted};
+use super::rows::{contradicted, exact, false_in_print, untested};
 use super::security::Victim;
 use crate::sefps::format::{Variant, container_len};
 
@@ -14,13 +15,7 @@ use crate::sefps::format::{Variant, container_len};
 /// A file that cannot be written.
 pub fn sections(victim: &Victim<'_>) -> anyhow::Result<Vec<Section>> {
     let mut cpu = cpu();
-    cpu.push(exact(
-        Rule::Value,
-        "Algorithm 2, line 33: if digests differ, there is no plaintext",
-        "report and exit",
-        "of an altered container nothing is released",
-        victim.releases_nothing_altered()?,
-    ));
+    cpu.extend(done(victim)?);
     Ok(vec![
         Section::new("Algorithms 1 and 2", "CPP and CPUP: all CPU threads", cpu),
         Section::new("Algorithms 3 and 4", "GPP and GPUP: the GPU", gpu()),
@@ -30,6 +25,33 @@ pub fn sections(victim: &Victim<'_>) -> anyhow::Result<Vec<Section>> {
             equation_1(),
         ),
         Section::new("Algorithms 5 and 6", "HPP and HPUP: both", hybrid()),
+    ])
+}
+
+/// What is done with containers made here.
+fn done(victim: &Victim<'_>) -> anyhow::Result<[Row; 3]> {
+    Ok([
+        exact(
+            Rule::Value,
+            "Algorithm 1, lines 13 to 15: the count, the digest of data and padding, and its place",
+            "memset 16 - fileLen%16; Hash(256, (plainLen - 32) * 8); memcpy to the last 32 bytes",
+            "a container made here, decrypted by AES alone, is built so",
+            victim.holds_data_padding_and_digest()?,
+        ),
+        exact(
+            Rule::Value,
+            "Algorithm 2, line 33: if digests differ, there is no plaintext",
+            "report and exit",
+            "of an altered container nothing is released",
+            victim.releases_nothing_altered()?,
+        ),
+        exact(
+            Rule::Value,
+            "section 3.2.2: the right password gives the original file, another fails",
+            "will get the original file; otherwise they will fail",
+            "CPUP with the right key and with another, in both modes: so",
+            victim.opens_with_its_key_alone()?,
+        ),
     ])
 }
 
@@ -44,62 +66,102 @@ fn shares(len: u64, threads: u64) -> Vec<u64> {
     (0..threads).map(|thread| mean + if more > thread { 16 } else { 0 }).collect()
 }
 
+/// As we deal it: the same number of groups to each thread in turn, and the last has what is left.
+fn dealt(len: u64, threads: u64) -> (u64, u64) {
+    let groups = len / 16;
+    let share = groups.div_ceil(threads);
+    (share, groups - share * (groups.div_ceil(share) - 1))
+}
+
 fn cpu() -> Vec<Row> {
+    let mut rows = parallel();
+    rows.extend(mistakes());
+    rows
+}
+
+/// What Algorithms 1 and 2 do.
+fn parallel() -> Vec<Row> {
     let len = |len: u64| len + 16 + (16 - len % 16) + 32;
     let lengths = files().iter().all(|file| container_len(file.bytes) == len(file.bytes));
-    let cases = containers().into_iter().flat_map(|len| [16, 8].map(|threads| (len, threads)));
-    let even = |(len, threads): (u64, u64)| {
-        let shares = shares(len, threads);
-        let spread = shares.iter().max().zip(shares.iter().min()).map(|(most, least)| most - least);
-        shares.iter().sum::<u64>() == len && spread.is_some_and(|spread| spread <= 16)
-    };
+    let first = containers()[0];
+    let theirs = shares(first, 16);
+    let (share, last) = dealt(first, 16);
     vec![
         exact(
             Rule::Value,
-            "line 4: bytes of the container",
+            "Algorithm 1, line 4: bytes of the container",
             "len + 16 + (16 - len mod 16) + 32",
-            "the same for all 14 files: 5,745 bytes become 5,808",
+            &format!(
+                "the same for all 14 files: {} bytes become {first}, and so on",
+                files()[0].bytes
+            ),
             lengths,
         ),
-        exact(
-            Rule::Value,
-            "lines 16 to 31: even shares of whole groups",
+        untested(
+            "Algorithm 1, lines 16 to 31: even shares of whole groups",
             "the first threads get 16 bytes more",
-            "for 14 files by 16 and by 8 threads: the shares add up, and differ by 16 bytes at most",
-            { cases }.all(even),
+            &format!(
+                "a definition, and ours differs: of {first} bytes on 16 threads theirs have {} to {} bytes, ours {} and the last \
+                 {}, in each window of 1 MiB a thread",
+                theirs[15],
+                theirs[0],
+                16 * share,
+                16 * last
+            ),
         ),
         untested(
-            "line 35: a key schedule for each thread",
+            "Algorithm 1, lines 32 to 36: one parallel region of WORK_THREADS threads",
+            "num_threads(WORK_THREADS)",
+            "ours has one for each window of 1 MiB a thread",
+        ),
+        untested(
+            "Algorithm 1, line 35: AES by lookup tables",
+            "employs T lookup tables to accelerate",
+            "live, the kernel aes-ttable-vartime of CSP and CPP does so",
+        ),
+        untested(
+            "Algorithm 1, line 35: a key schedule for each thread",
             "AesTTableUnroll(..., key)",
             "ours expands the key once a file, on purpose",
         ),
         untested(
-            "line 37: the result replaces the input in place",
+            "Algorithm 1, line 37: the result replaces the input in place",
             "rewind and write",
             "ours writes another file and renames it, so that a crash leaves a whole one",
         ),
+    ]
+}
+
+/// Where listings cannot do what the text says.
+fn mistakes() -> [Row; 7] {
+    [
         false_in_print(
-            "line 2: how the file is opened, in all six listings",
+            "line 2 of all six listings: how the file is opened",
             "fopen(fileName, \"wb+\")",
             "\"wb+\" empties the file: there is nothing to read; \"rb+\" is meant",
         ),
         false_in_print(
-            "line 3: its length",
+            "line 3 of all six listings: the file's length",
             "ftell after fopen",
             "that is 0 at the start of any file; it lacks an fseek to the end",
         ),
-        false_in_print(
-            "line 11: the last bytes of the file",
+        contradicted(
+            "Algorithms 1, 3 and 5, line 11: the last bytes of the file",
             "one byte by one byte, says the text",
             "fread(.., rm, 1, ..) reads one item of rm bytes",
         ),
-        false_in_print(
+        contradicted(
+            "Algorithms 2, 4 and 6, line 3: the container's length",
+            "CipherLen",
+            "cipherLen is used: C tells them apart, so it does not compile",
+        ),
+        contradicted(
             "Algorithm 2, line 15: the shares",
             "StLenCPU",
             "declared as CtLenCPU: it does not compile",
         ),
         false_in_print(
-            "Algorithm 2, line 30: bytes that are cut",
+            "Algorithm 2, line 30; 4, line 22; 6, line 16: bytes that are cut",
             "cipher[cipherLen - 1]",
             "that is in the digest; the count ends 33 bytes before the end, and section 3.1 has a third place",
         ),
@@ -112,72 +174,100 @@ fn cpu() -> Vec<Row> {
 }
 
 fn gpu() -> Vec<Row> {
-    let blocks = |len: u64, threads: u64| (len >> 4).div_ceil(threads);
-    let wide =
-        |threads| containers().into_iter().filter(|len| blocks(*len, threads) >= 1 << 16).count();
-    let covers = containers().into_iter().all(|len| {
-        let blocks = blocks(len, 256);
-        blocks < 1 << 16 || blocks.div_ceil(1 << 15) << 15 >= blocks
-    });
-    let copies = |case: super::printed::Case| {
-        let both = 2.0 / Platform::printed(case.platform).copy_gbps;
-        100.0 * both * case.gbps(Stage::Aes, AVERAGE, Variant::Gpu)
-    };
-    vec![
-        exact(
-            Rule::Value,
-            "line 18: threads of a block",
-            "a multiple of 64",
-            "256 in the study's kernel as we have it",
-            256_u32.is_multiple_of(quoted("S3.3.1-bk") as u32),
-        ),
-        exact(
-            Rule::Value,
-            "line 19: a group of 16 bytes for each thread",
-            "(groups + BK - 1) / BK blocks",
-            &format!(
-                "{} to {} blocks for the 14 files, BK = 256",
-                blocks(containers()[0], 256),
-                blocks(containers()[13], 256)
-            ),
-            containers().into_iter().all(|len| blocks(len, 256) * 256 * 16 >= len),
-        ),
-        exact(
-            Rule::Value,
-            "lines 21 to 24: from 65536 blocks on, a grid of two dimensions",
-            "32768 by as many as it takes",
-            &format!(
-                "{} of 14 files, BK = 256; {} with BK = 64. Up to 32,767 blocks have nothing to do",
-                wide(256),
-                wide(64)
-            ),
-            covers && quoted("A3-21-limit") == 65536.0 && quoted("A3-22-x") == 32768.0,
-        ),
-        untested(
-            "65536, the limitation of a dimension",
-            "65536",
-            "half true: 65535 on the GTX 460, 2^31 - 1 in x on the K20M",
-        ),
-        by_print(
-            Rule::Value,
-            "copies are a part of the time of AES",
-            "transferred in series",
-            &format!(
-                "at the printed bandwidths copies both ways are {:.0} % and {:.0} % of GPP's AES",
-                copies(CASES[0]),
-                copies(CASES[2])
-            ),
-            copies(CASES[0]) < 100.0 && copies(CASES[2]) < 100.0,
-        ),
+    let mut rows = grid();
+    rows.extend(steps());
+    rows.extend([
         false_in_print(
             "section 3.3.1: what GPP is given",
             "the file to be unprotected",
             "GPP protects; the same slip stands in 3.4.1",
         ),
-        false_in_print(
-            "Algorithm 4, line 23: where the plaintext goes",
+        contradicted(
+            "Algorithm 4, line 17: the kernel's name",
+            "InvCipherTTable",
+            "the text calls it invCipherTTable",
+        ),
+        contradicted(
+            "Algorithm 4, line 23; 6, line 17: where the plaintext goes",
             "pPlainFile",
             "the file was opened as pCipherFile",
+        ),
+    ]);
+    rows
+}
+
+/// Lines 18 to 24 of Algorithm 3: threads and blocks.
+fn grid() -> Vec<Row> {
+    let group = OneBlock::GROUP as u64;
+    let [multiple, limit, x, shift] =
+        ["S3.3.1-bk", "A3-21-limit", "A3-22-x", "A3-23-shift"].map(|id| quoted(id) as u64);
+    let blocks = |len: u64, threads: u64| (len >> 4).div_ceil(threads);
+    let wide =
+        |threads| containers().into_iter().filter(|len| blocks(*len, threads) >= limit).count();
+    let covers = containers().into_iter().all(|len| {
+        let blocks = blocks(len, group);
+        blocks < limit || ((blocks + x - 1) >> shift) * x >= blocks
+    });
+    vec![
+        exact(
+            Rule::Value,
+            "Algorithm 3, line 18: threads of a block",
+            "BK is multiple of 64",
+            &format!("{group} in our copy of the study's kernel"),
+            group.is_multiple_of(multiple),
+        ),
+        untested(
+            "Algorithm 3, line 19: a group of 16 bytes for each thread",
+            "(groups + BK - 1) / BK blocks",
+            &format!(
+                "a definition: {} to {} blocks for the 14 files, BK = {group}",
+                blocks(containers()[0], group),
+                blocks(containers()[13], group)
+            ),
+        ),
+        exact(
+            Rule::Value,
+            "Algorithm 3, lines 21 to 24: from 65536 blocks on, a grid of two dimensions covers them",
+            "32768 by (blocks + 32767) >> 15",
+            &format!(
+                "{} of 14 files, BK = {group}; {} with BK = {multiple}. The grid has up to {} blocks too many, which must do \
+                 nothing",
+                wide(group),
+                wide(multiple),
+                x - 1
+            ),
+            covers && x == 1_u64 << shift,
+        ),
+        untested(
+            "section 3.3.1: the limitation of a dimension",
+            &format!("{}", quoted("S3.3.1-grid")),
+            "half true: 65535 on the GTX 460, 2^31 - 1 in x on the K20M",
+        ),
+    ]
+}
+
+/// The other lines of Algorithms 3 and 4, and what our copy of the kernel does.
+fn steps() -> [Row; 4] {
+    [
+        untested(
+            "Algorithm 3, line 16: one key schedule for all threads",
+            "the key is extended in serial",
+            "ours is made by the CPU, too: once a key",
+        ),
+        untested(
+            "Algorithm 3, lines 17 and 25 to 28: memory, copies and tables for each file",
+            "copy data from plain, exKey, T tables",
+            "so does our copy, for each 64 MiB of a large file",
+        ),
+        untested(
+            "Algorithm 4, lines 7, 8 and 16: other keys and tables",
+            "a different sbox invBox and a different lookup table invT, whereas in GPP, sbox can be gotten by T table",
+            "so does our copy: an inverse S-box of 256 bytes more, for decrypting alone",
+        ),
+        untested(
+            "section 3.3.2: the right password gives the original file",
+            "if legal users execute GPUP with the right password",
+            "live, each file that GPUP opens is compared with the original; another key is tested with CPUP, above",
         ),
     ]
 }
@@ -198,7 +288,7 @@ fn equation_1() -> Vec<Row> {
             Source::Print,
         )
         .printed("Gmp x Ws x Gf / ((Cc - 1) x Cf), with Table 1")
-        .exempt("its value is not printed")
+        .exempt("its value is not printed; that a warp is 32 threads is its maker's")
     };
     let late = CASES.map(|case| {
         let Split { gpu, cpu, .. } = Split::of(case);
@@ -232,23 +322,38 @@ fn hybrid() -> Vec<Row> {
     let whole = { cases }.filter(|bytes| bytes % 16 == 0).count();
     vec![
         untested(
-            "lines 20 to 22: one of the threads serves the GPU",
-            "the others encrypt",
+            "Algorithm 5, line 17; 6, line 8: the ratio",
+            "calculated by the computing capacity",
+            "ours, too, takes Eq. 1 with the device's numbers, and measures nothing",
+        ),
+        untested(
+            "Algorithm 5, lines 20 to 22: one of the threads serves the GPU",
+            "the others execute encrypting",
             "ours encrypts with all, and a thread more serves the GPU",
         ),
-        false_in_print(
-            "lines 18 and 9: the CPU's bytes",
-            "plainLen * 1.0 / (ratio + 1) / 16 * 16",
-            &format!(
-                "in floating point / 16 * 16 rounds nothing: whole groups in {whole} of 28 cases (14 files, 2 ratios)"
-            ),
+        untested(
+            "section 3.4.1: the programming model",
+            "CUDA + OpenMP",
+            "ours: threads of Rust, and CUDA or OpenCL",
         ),
         false_in_print(
-            "lines 19 and 10: what PG is",
+            "Algorithm 5, line 18; 6, line 9: the CPU's bytes",
+            "plainLen * 1.0 / (ratio + 1) / 16 * 16",
+            &format!(
+                "computed in floating point, / 16 * 16 does not round: in {whole} of 28 cases (14 files, 2 ratios) is it a \
+                 multiple of 16"
+            ),
+        ),
+        contradicted(
+            "Algorithm 5, line 19; 6, line 10: what PG is",
             "\"PC is the number of bytes ... on GPUs\"",
             "PG is; PC is the CPU's",
         ),
-        count("bits of line 23's shift", quoted("A3-23-shift"), 15.0, "bits"),
+        contradicted(
+            "section 3.4.2: whom the right password helps",
+            "if legal users execute GPUP",
+            "HPUP is meant. Live, each file that HPUP opens is compared with the original",
+        ),
     ]
 }
 
@@ -262,12 +367,13 @@ mod tests {
     fn counts_of_the_listings() {
         assert_eq!(shares(5808, 16)[0], 368);
         assert_eq!(shares(5808, 16)[15], 352);
+        assert_eq!(dealt(5808, 16), (23, 18));
         let directory = tempfile::tempdir().unwrap();
         let sections = sections(&Victim::new(directory.path()).unwrap()).unwrap();
         let rows = sections.iter().flat_map(|section| &section.rows);
         assert!(rows.clone().all(|row| row.verdict != Verdict::Missed));
         let text = format!("{:?}", rows.collect::<Vec<_>>());
-        assert!(text.contains("whole groups in 0 of 28 cases"), "{text}");
+        assert!(text.contains("in 0 of 28 cases (14 files, 2 ratios) is it a multiple"), "{text}");
         assert!(text.contains("5 of 14 files, BK = 256; 7 with BK = 64"), "{text}");
         assert!(text.contains("3.5, 3.9, 7.2, 7.4 times as long"), "{text}");
     }

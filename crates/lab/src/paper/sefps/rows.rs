@@ -13,10 +13,14 @@ pub fn exact(rule: Rule, item: &str, printed: &str, ours: &str, holds: bool) -> 
     Row::claim(rule, item, ours, holds, Source::Exact).printed(printed)
 }
 
-/// A claim that is false, or contradicts another place, in print: the arithmetic in a line.
+/// A claim that is false in print: the arithmetic in a line.
 pub fn false_in_print(item: &str, printed: &str, arithmetic: &str) -> Row {
-    let row = Row::claim(Rule::Value, item, "false in print", false, Source::Print);
-    row.printed(printed).exempt(arithmetic)
+    untested(item, printed, &format!("false in print: {arithmetic}"))
+}
+
+/// A claim that another place of the paper contradicts.
+pub fn contradicted(item: &str, printed: &str, elsewhere: &str) -> Row {
+    untested(item, printed, &format!("contradicts itself: {elsewhere}"))
 }
 
 /// A claim for which there is no test.
@@ -28,3 +32,12 @@ pub fn untested(item: &str, printed: &str, why: &str) -> Row {
 pub fn count(item: &str, printed: f64, ours: f64, unit: &str) -> Row {
     Row::number(item, printed, ours, unit, Source::Exact).near(0.0)
 }
+
+/// A printed number that cannot be wrong here, for that reason.
+pub fn given(item: &str, printed: f64, unit: &str, why: &str) -> Row {
+    let row = Row::number(item, printed, f64::NAN, unit, Source::Print);
+    Row { ours: None, error: None, ..row }.exempt(why)
+}
+
+/// The reason of a number that only counts a list beside it.
+pub const COUNT: &str = "a definition: it counts its own list";
