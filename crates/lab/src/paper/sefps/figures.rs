@@ -3,8 +3,9 @@
 use wattlock_report::paper::{Row, Rule, Section, Source};
 
 use super::equations::{amdahl, parallel_share};
-use super::model::{Split, Stages, parallel_aes};
+use super::model::{Split, Stages, Start, parallel_aes};
 use super::printed::{AVERAGE, CASES, Case, PARALLEL, SMALL, Stage, VARIANTS, files};
+use super::rows::given;
 use crate::sefps::format::Variant;
 
 /// The five figures of a case: totals, AES, hash, and the speedups of totals and of AES.
@@ -78,9 +79,7 @@ fn cell(case: Case, stage: Stage, size: &str, variant: Variant, ours: f64) -> Op
 /// A printed speed from which the model is made.
 fn input(case: Case, stage: Stage, size: &str, variant: Variant) -> Option<Row> {
     let printed = case.speed(stage, size, variant)?;
-    let row = Row::number(size, printed, f64::NAN, "Gbit/s", Source::Print);
-    let row = Row { ours: None, error: None, ..row };
-    Some(row.column(&case.name(variant)).exempt(INPUT))
+    Some(given(size, printed, "Gbit/s", INPUT).column(&case.name(variant)))
 }
 
 const INPUT: &str = "an input of the stage model";
@@ -105,16 +104,37 @@ fn total(model: &Stages, size: &str, variant: Variant) -> Option<Row> {
     Some(if size == AVERAGE {
         row.within(0.01)
     } else if (case, size, variant) == (CASES[0], SMALL[1], Variant::Parallel) {
-        row.exempt(
-            "inconsistent in print: it leaves 528 µs for input and output, where CSP, GPP and HPP leave 193 to 269",
-        )
-    } else if case.platform == 1 {
-        row.within(0.03)
+        let rests = model.rests(size);
+        row.exempt(&format!("contradicts itself: totals less hash and AES leave {rests}"))
     } else if model.is_affine(size, variant) {
-        row.within(0.08)
+        by_line(model, size, variant, row.within(0.08))
+    } else if case.platform == 1 {
+        rest_noted(model, size, variant, row.within(0.03))
     } else {
         row.within(0.05)
     })
+}
+
+/// Where AES is by the line, the row says so; and of CPP, what platform 1's start would give.
+fn by_line(model: &Stages, size: &str, variant: Variant, row: Row) -> Row {
+    const LINE: &str = "AES is by the line: none is printed";
+    if variant != Variant::Parallel {
+        return row.note(LINE);
+    }
+    let printed = model.case.gbps(Stage::Total, size, variant);
+    let other = Stages::started(model.case, Start::Platform1).total(size, variant);
+    row.note(&format!(
+        "{LINE}; with platform 1's start of CPP {:+.1} %, which was tried after this had missed",
+        100.0 * (other / printed - 1.0)
+    ))
+}
+
+/// Held, but barely: its rest is as far from the others' as that of the exempt cell.
+fn rest_noted(model: &Stages, size: &str, variant: Variant, row: Row) -> Row {
+    if (model.case, size, variant) != (CASES[1], SMALL[2], Variant::Parallel) {
+        return row;
+    }
+    row.note(&format!("totals less hash and AES leave {}", model.rests(size)))
 }
 
 /// AES: printed speeds are inputs; the lines through them, and the rules for averages, stand beside.
@@ -125,8 +145,12 @@ fn aes_rows(case: Case) -> Vec<Row> {
         for size in SMALL {
             let bytes = super::printed::decimal_bytes(size);
             let line = 8.0 * bytes / model.line_us(size, variant) / 1e3;
-            let row = cell(case, Stage::Aes, size, variant, line);
-            rows.extend(row.map(|row| row.exempt(FITTED)));
+            let row = match case.platform {
+                1 => cell(case, Stage::Aes, size, variant, line).map(|row| row.exempt(FITTED)),
+                // The line goes through the one point that there is.
+                _ => input(case, Stage::Aes, size, variant),
+            };
+            rows.extend(row);
         }
         rows.extend(average_aes(case, variant));
     }
@@ -134,30 +158,35 @@ fn aes_rows(case: Case) -> Vec<Row> {
     rows
 }
 
-const FITTED: &str = "an input of the stage model; ours is the line that is fitted to this column, for sizes without print";
+const FITTED: &str = "an input of the stage model; beside it the line that is fitted to these four numbers, for crossovers";
 
 fn average_aes(case: Case, variant: Variant) -> Option<Row> {
     let cell = |ours| cell(case, Stage::Aes, AVERAGE, variant, ours);
     match variant {
         Variant::Parallel => {
             let row = cell(parallel_aes(case))?.within(0.06);
-            Some(row.note("CSP's times the cores of the CPUs"))
+            let serial = case.name(Variant::Serial);
+            Some(row.note(&format!("{serial}'s times the cores of the CPUs")))
         }
         Variant::HybridRatio => {
             let row = cell(Split::of(case).by_equation_1())?.within(0.02);
-            Some(row.note("the slower part of Eq. 1's split: GPP's rate, and CPP's less one core"))
+            let [gpu, cpu] = [Variant::Gpu, Variant::Parallel].map(|variant| case.name(variant));
+            Some(row.note(&format!(
+                "Eq. 1's split, as slow as its slower part: the GPU at {gpu}'s speed, the CPU at {cpu}'s less one core"
+            )))
         }
         _ => input(case, Stage::Aes, AVERAGE, variant),
     }
 }
 
 fn hash(case: Case) -> Vec<Row> {
-    let row = Row::number("all files", case.hash(), f64::NAN, "Gbit/s", Source::Print);
-    let row = Row { ours: None, error: None, ..row };
-    let row = row.column("all four").exempt(
-        "an input of the stage model that cancels: the rest is what CSP's total leaves beside it",
+    let row = given(
+        "all files",
+        case.hash(),
+        "Gbit/s",
+        "an input without effect: what is added as hash is taken off again as rest",
     );
-    vec![row, images(case, 4)]
+    vec![row.column("all four"), images(case, 4)]
 }
 
 /// Points of a figure that are in no text.
@@ -210,12 +239,7 @@ fn derived(case: Case, stage: Stage) -> Vec<Row> {
     let cells = PARALLEL.into_iter().flat_map(|variant| SMALL.map(|size| (variant, size)));
     let row = |(variant, size): (Variant, &str)| {
         let ratio = case.speed(stage, size, variant)? / case.speed(stage, size, Variant::Serial)?;
-        let row = Row::printed_only(Rule::Value, size, Source::Print);
-        let row = Row {
-            ours: Some(wattlock_report::paper::Amount::Number(ratio)),
-            unit: "times".to_owned(),
-            ..row
-        };
+        let row = Row::unprinted(size, ratio, "times", Source::Print);
         Some(row.column(&case.name(variant)).exempt(DERIVED))
     };
     cells.filter_map(row).collect()
@@ -235,9 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn the_48_totals_follow_but_one() {
+    fn the_48_totals_follow_but_three() {
         let all = CASES.map(|case| verdicts(&of(case).totals));
-        assert_eq!(all, [[14, 0, 7], [15, 0, 6], [15, 0, 6], [3, 0, 2]]);
+        // Platform 2 prints too little for CPP's start, which the two smallest files show.
+        assert_eq!(all, [[14, 0, 7], [15, 0, 6], [13, 2, 6], [3, 0, 2]]);
     }
 
     #[test]
