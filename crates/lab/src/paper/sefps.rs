@@ -1,6 +1,7 @@
 //! `wattlock-lab paper sefps`: the SEFPS paper beside a model of its stages and this machine.
 
 mod attacks;
+mod causes;
 mod conclusions;
 mod container;
 mod contenders;
@@ -22,6 +23,7 @@ mod results;
 mod rows;
 mod runs;
 mod security;
+mod speeds;
 
 use wattlock_host::exit::Ended;
 use wattlock_host::metrics::Metrics;

@@ -2,14 +2,11 @@
 
 use wattlock_report::paper::{Row, Rule, Section, Source};
 
+use super::contenders::KEY;
 use super::equations::{amdahl, parallel_share};
-use super::model::Stages;
-use super::orders::ranked;
-use super::printed::{
-    AVERAGE, CASES, Case, PARALLEL, Platform, SIZES, SMALL, Stage, VARIANTS, quoted,
-};
-use super::rows::{by_print, false_in_print, untested};
-use super::{efficiencies, figures};
+use super::printed::{AVERAGE, CASES, Case, PARALLEL, Platform, Stage, quoted};
+use super::rows::{by_print, contradicted, count, false_in_print, untested};
+use super::{causes, efficiencies, figures, speeds};
 use crate::sefps::format::Variant;
 
 /// Figures 3 to 22, and after each what the text says of it.
@@ -33,9 +30,12 @@ fn of_case(case: Case) -> Vec<Section> {
         let place = format!("Section {}.{part}", section_of(case));
         Section::new(&place, &format!("{title}, {}", case.text()), rows)
     };
-    let mut totals = speeds(case, Stage::Total);
-    let mut aes = speeds(case, Stage::Aes);
-    slips(case, &mut totals, &mut aes);
+    let mut totals = speeds::rows(case, Stage::Total);
+    totals.extend(speeds::slips_of_totals(case));
+    totals.extend(causes::of_totals(case));
+    let mut aes = speeds::rows(case, Stage::Aes);
+    aes.extend(speeds::slips_of_aes(case));
+    aes.extend(causes::of_aes(case));
     vec![
         all.totals,
         part(1, "what it says of total speeds", totals),
@@ -50,214 +50,31 @@ fn of_case(case: Case) -> Vec<Section> {
     ]
 }
 
-/// Claims about the order at each size, and about growth from one size to the next.
-fn speeds(case: Case, stage: Stage) -> Vec<Row> {
-    let printed = |size: &&str| case.speed(stage, size, Variant::Serial).is_some();
-    let sizes: Vec<&str> = SIZES.into_iter().filter(printed).collect();
-    let mut rows: Vec<Row> = sizes.iter().map(|size| order_at(case, stage, size)).collect();
-    for pair in sizes.windows(2) {
-        if let [below, above @ ..] = pair
-            && above != [AVERAGE]
-        {
-            rows.push(growth(case, stage, below, above[0]));
-        }
-    }
-    if sizes.len() == SIZES.len() {
-        rows.extend(lead(case, stage));
-    }
-    rows.push(untested(
-        "speeds are stable and have the same trend from 12.5 MB on",
-        "keep stable",
-        "the figure is an image, and the text has their mean only; live, below",
-    ));
-    rows
-}
-
-/// What the text says of a size: who is first, and who beats whom.
-fn order_at(case: Case, stage: Stage, size: &str) -> Row {
-    use Variant::{Gpu, HybridRatio, Parallel, Serial};
-    let speeds = case.speeds(stage, size);
-    let faster =
-        |one: Variant, other: Variant| case.gbps(stage, size, one) > case.gbps(stage, size, other);
-    let [csp, cpp, gpp, hpp] = VARIANTS.map(|variant| case.name(variant));
-    let gpu_first = stage == Stage::Total && case == CASES[2];
-    let (claim, holds) = match size {
-        "5.61 KB" => (
-            format!("{csp} faster than {gpp} and {hpp}, slower than {cpp}"),
-            faster(Serial, Gpu) && faster(Serial, HybridRatio) && faster(Parallel, Serial),
-        ),
-        "20.4 KB" => (
-            format!("{gpp} and {hpp} surpass {csp}, still slower than {cpp}"),
-            faster(Gpu, Serial)
-                && faster(HybridRatio, Serial)
-                && faster(Parallel, Gpu)
-                && faster(Parallel, HybridRatio),
-        ),
-        "255 KB" if gpu_first => (
-            format!("{gpp} outperforms all the others"),
-            [Serial, Parallel, HybridRatio].into_iter().all(|other| faster(Gpu, other)),
-        ),
-        AVERAGE => (
-            format!("descending: {hpp}, {gpp}, {cpp}, {csp}"),
-            faster(HybridRatio, Gpu) && faster(Gpu, Parallel) && faster(Parallel, Serial),
-        ),
-        _ => (
-            format!("{hpp} outperforms all the others"),
-            [Serial, Parallel, Gpu].into_iter().all(|other| faster(HybridRatio, other)),
-        ),
-    };
-    by_print(Rule::Order, &format!("order, {size}"), &claim, &ranked(case, speeds), holds)
-        .bound("by the printed speeds; ~ is a tie")
-}
-
-fn growth(case: Case, stage: Stage, below: &str, above: &str) -> Row {
-    let gains = VARIANTS.map(|variant| {
-        100.0 * (case.gbps(stage, above, variant) / case.gbps(stage, below, variant) - 1.0)
-    });
-    let ours: Vec<String> = VARIANTS
-        .into_iter()
-        .zip(gains)
-        .map(|(variant, gain)| format!("{} {gain:+.1} %", case.name(variant)))
-        .collect();
-    let item = format!("all accelerate from {below} to {above}");
-    let ours = ours.join(", ");
-    if gains.iter().all(|gain| *gain > 0.0) {
-        return by_print(Rule::Sign, &item, "faster than before", &ours, true);
-    }
-    false_in_print(&item, "slight increase in speed can be seen", &ours)
-}
-
-/// Whether the hybrid's lead over all others grows from 255 KB to 2.21 MB, where the text says so.
-fn lead(case: Case, stage: Stage) -> Option<Row> {
-    let is_said = stage == Stage::Aes || case == CASES[1];
-    let lead = |size, other| {
-        case.gbps(stage, size, Variant::HybridRatio) / case.gbps(stage, size, other) - 1.0
-    };
-    let others = [Variant::Gpu, Variant::Parallel, Variant::Serial];
-    let leads = others.map(|other| [SMALL[2], SMALL[3]].map(|size| 100.0 * lead(size, other)));
-    let ours: Vec<String> = others
-        .into_iter()
-        .zip(leads)
-        .map(|(other, [from, to])| format!("over {} {from:.1} to {to:.1} %", case.name(other)))
-        .collect();
-    let item = format!(
-        "{}'s lead over the others grows from 255 KB to 2.21 MB",
-        case.name(Variant::HybridRatio)
-    );
-    let (printed, ours) = ("enlarges its superiority", ours.join(", "));
-    is_said.then(|| {
-        if leads.iter().all(|[from, to]| to > from) {
-            by_print(Rule::Sign, &item, printed, &ours, true)
-        } else {
-            false_in_print(&item, printed, &ours)
-        }
-    })
-}
-
-/// Claims that only one of the cases has.
-fn slips(case: Case, totals: &mut Vec<Row>, aes: &mut Vec<Row>) {
-    const REVERSED: &str = "the values stand in the reverse order: .0345 is CSP's, as Figure 6 and the other sizes say";
-    match CASES.iter().position(|one| *one == case) {
-        Some(0) => {
-            totals.push(false_in_print(
-                "names of the four averages",
-                "HPP, GPP, CPP and CSP",
-                REVERSED,
-            ));
-            totals.push(false_in_print(
-                "parts of section 6.1",
-                "6.1.1 to 6.1.4",
-                "efficiency is in 6.1.5",
-            ));
-            aes.push(false_in_print(
-                "names of the four averages",
-                "HPP, GPP, CPP, and CSP",
-                REVERSED,
-            ));
-            totals.push(overhead(case));
-        }
-        Some(1) => {
-            totals.push(half(case));
-            aes.push(false_in_print(
-                "what Figure 9 portrays",
-                "the encryption speeds",
-                "it is of decryption",
-            ));
-        }
-        Some(2) => {
-            totals.push(overhead(case));
-            aes.push(false_in_print(
-                "CPP against CSP",
-                "uncertainly faster",
-                "7.8 and 8.0 times: undoubtedly is meant",
-            ));
-        }
-        _ => {
-            aes.push(false_in_print(
-                "what Figure 19 portrays",
-                "encryption speeds",
-                "it is of decryption",
-            ));
-            aes.push(false_in_print(
-                "the list of the four",
-                "CSUP, CPUP, GPUP, and GPUP",
-                "HPUP is meant",
-            ));
-        }
-    }
-}
-
-/// The GPU loses at the smallest size because it takes longer to start than CSP to encrypt.
-fn overhead(case: Case) -> Row {
-    let model = Stages::of(case);
-    let start = model.lines.map_or(f64::NAN, |lines| lines[2].start_us);
-    let serial = model.line_us(SMALL[0], Variant::Serial);
-    Row::claim(
-        Rule::Sign,
-        "the GPU's overhead offsets its gain at 5.61 KB",
-        &format!("GPP's AES starts with {start:.0} µs; all of CSP's takes {serial:.0} µs"),
-        start > serial,
-        Source::Model,
-    )
-    .printed("high extra overhead cost")
-}
-
-/// Unprotecting is half as fast as protecting on platform 1.
-fn half(case: Case) -> Row {
-    let ratio = |stage, variant| {
-        case.gbps(stage, AVERAGE, variant) / CASES[0].gbps(stage, AVERAGE, variant)
-    };
-    let of = |stage| VARIANTS.map(|variant| format!("{:.3}", ratio(stage, variant))).join(" ");
-    let hash = case.hash() / CASES[0].hash();
-    false_in_print(
-        "unprotecting is the same work as protecting",
-        "half as fast, in all stages",
-        &format!(
-            "against protecting: totals {}, hash {hash:.3}, AES {}; the same code on platform 2 is as fast both ways, so it \
-             is that run (the GPU's stages were slowed more, 0.47, than the CPU's, 0.51); the cause is not said",
-            of(Stage::Total),
-            of(Stage::Aes)
-        ),
-    )
-}
-
 fn hash(case: Case) -> Vec<Row> {
-    let mut rows = vec![untested(
-        "hash speeds are almost the same for all four",
-        "almost same",
-        "one number is printed; live, below",
-    )];
+    let mut rows = vec![
+        untested(
+            "hash speeds are almost the same for all four",
+            "almost same",
+            "one number is printed; judged live alone",
+        ),
+        untested(
+            "why they are the same",
+            "all use one thread of the CPUs in hashing files",
+            "so does ours: one thread hashes in all variants",
+        ),
+    ];
     if case.platform == 2 {
         return rows;
     }
     let section = format!("S{}.3", section_of(case));
     let quote = |what: &str| quoted(&format!("{section}-{what}"));
-    let (less, serial) = (quote("hash-less"), if case == CASES[0] { "csp" } else { "csup" });
-    rows.push(false_in_print(
-        &format!("small files hash at most {less} % slower"),
-        "files of 5.61 and 12.5 KB",
-        "there is no file of 12.5 KB: 20.4 KB or 12.5 MB is meant; live, below",
+    let (less, size) = (quote("hash-less"), quote("wrong-size"));
+    rows.push(contradicted(
+        "how much slower small files are hashed",
+        &format!("less than {less} %, for files of 5.61 and {size} KB"),
+        &format!("no file has {size} KB: 20.4 KB or {size} MB is meant; how much is told live alone"),
     ));
+    let serial = if case == CASES[0] { "csp" } else { "csup" };
     let (printed, aes) = (quote("ratio"), quote(serial));
     let ratio = Row::number(
         "SHA3-256 over AES with one thread",
@@ -270,59 +87,125 @@ fn hash(case: Case) -> Vec<Row> {
     let average = case.gbps(Stage::Aes, AVERAGE, Variant::Serial);
     let row = Row::number("AES with one thread, again", aes, average, "Gbit/s", Source::Print);
     rows.push(row.within(0.001).note("against the average in section 6.1.2 or 6.2.2"));
+    if case == CASES[0] {
+        let bits = 8.0 * KEY.len() as f64;
+        rows.push(count("AES-128: the key that is measured here", quote("aes"), bits, "bits"));
+    }
     rows
 }
 
+/// What the text of a case says of its speedups, in its own words.
+struct Said {
+    /// Of the hybrid algorithm's speedup.
+    superior: &'static str,
+    /// Of AES against the whole.
+    more: &'static str,
+    /// Of Amdahl's law.
+    law: &'static str,
+}
+
+fn said(case: Case) -> Said {
+    match CASES.iter().position(|one| *one == case) {
+        Some(0) => Said {
+            superior: "superior to all GPP, CPP, and CSP",
+            more: "a larger speedup of encrypting than the speedup of protecting",
+            law: "Amdahl's law works on our SEFPS",
+        },
+        Some(1) => Said {
+            superior: "superior to both GPUP and CPUP",
+            more: "a higher speedup of decrypting than its speedup of unprotecting",
+            law: "this demonstrates the effect of Amdahl's law on the SEFPS",
+        },
+        Some(2) => Said {
+            superior: "superior to CPP",
+            more: "a larger speedup of encrypting than the speedup of protecting",
+            law: "Amdahl's law works on our SEFPS",
+        },
+        _ => Said {
+            superior: "superior to all the others",
+            more: "a larger speedup of decrypting than the speedup of unprotecting",
+            law: "Amdahl's law works on the SEFPS",
+        },
+    }
+}
+
 fn speedups(case: Case) -> Vec<Row> {
+    let Said { superior, more, law } = said(case);
     let share = parallel_share(case);
     let pairs = PARALLEL
         .map(|variant| (case.speedup(Stage::Aes, variant), case.speedup(Stage::Total, variant)));
     let of_all = pairs.map(|(aes, total)| format!("{aes:.2} and {total:.2}"));
-    let best = pairs[2].1 / amdahl(share, f64::INFINITY);
-    let cores = Platform::printed(case.platform).cores;
+    let most = amdahl(share, f64::INFINITY);
+    let names = PARALLEL.map(|variant| case.name(variant)).join(", ");
+    let hpp = case.name(Variant::HybridRatio);
+    // Of platform 2, protecting, it is said against CPP alone.
+    let over_gpu = case == CASES[2] || pairs[2].1 > pairs[1].1;
     let mut rows = vec![
         by_print(
             Rule::Order,
-            &format!("{} has the largest speedup", case.name(Variant::HybridRatio)),
-            "superior",
-            &pairs.map(|(_, total)| format!("{total:.2}")).join(", "),
-            pairs[2].1 > pairs[1].1 && pairs[1].1 > pairs[0].1,
+            &format!("{hpp}'s speedup of the whole is the larger one"),
+            superior,
+            &format!("{names}: {}", pairs.map(|(_, total)| format!("{total:.2}")).join(", ")),
+            over_gpu && pairs[2].1 > pairs[0].1,
         ),
         by_print(
             Rule::Sign,
             "AES gains more than the whole",
-            "a larger speedup of encrypting than of protecting",
-            &of_all.join("; "),
+            more,
+            &format!("{names}: {}", of_all.join("; ")),
             pairs.iter().all(|(aes, total)| aes > total),
         ),
-        by_print(
-            Rule::Value,
+        untested(
             "Amdahl's law works",
-            "improving hash and IO can improve the speedup further",
+            law,
             &format!(
-                "AES is {share:.3} of the serial time: at most {:.2} times, of which HPP has {:.0} %",
-                amdahl(share, f64::INFINITY),
-                100.0 * best
+                "the rows \"Eq. 5\" of the figure of totals test it. AES is {share:.3} of the serial time: at most {most:.2} times, of \
+                 which {hpp} has {:.0} %",
+                100.0 * pairs[2].1 / most
             ),
-            best < 1.0,
         ),
     ];
-    let counted = amdahl(share, cores);
-    rows.push(false_in_print(
-        "what n of Eq. 5 is",
-        "the number of processors",
-        &format!("with n = {cores:.0} it gives {counted:.2} for CPP, of which {:.2} is printed; with AES's speedup, the rows of the figure", pairs[0].1),
-    ));
+    if case == CASES[0] {
+        rows.push(untested(
+            "what improves the speedup further",
+            "parallelizing hash, optimizing IO, and so on",
+            "the model's gains are told under \"Section 8, future work\"",
+        ));
+        rows.push(processors(case));
+    }
     if case == CASES[1] {
         let over_csp = CASES[1].gbps(Stage::Total, AVERAGE, Variant::HybridRatio)
             / CASES[0].gbps(Stage::Total, AVERAGE, Variant::Serial);
-        rows.push(false_in_print(
+        rows.push(contradicted(
             "what HPUP's 3.67 is over",
             "over CSP",
             &format!("CSUP is meant: over CSP it is {over_csp:.2}"),
         ));
     }
     rows
+}
+
+/// Eq. 5 with its n as it is printed, for the CPUs' cores and for the GPU's.
+fn processors(case: Case) -> Row {
+    let share = parallel_share(case);
+    let Platform { cores, gpu_cores, .. } = Platform::printed(case.platform);
+    let [cpp, gpp] = [Variant::Parallel, Variant::Gpu].map(|variant| {
+        (case.speedup(Stage::Total, variant), amdahl(share, case.speedup(Stage::Aes, variant)))
+    });
+    false_in_print(
+        "what n of Eq. 5 is",
+        "the number of processors",
+        &format!(
+            "with n = {gpu_cores:.0} it gives {:.2} for GPP (printed: {:.2}), with AES's printed speedup as n {:.2}. For CPP it \
+             fits as well: {:.2} with n = {cores:.0} (printed: {:.2}), {:.2} with AES's speedup",
+            amdahl(share, gpu_cores),
+            gpp.0,
+            gpp.1,
+            amdahl(share, cores),
+            cpp.0,
+            cpp.1
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -335,13 +218,18 @@ mod tests {
     fn what_the_text_says_is_held_or_false_in_print() {
         let sections = sections();
         let rows = || sections.iter().flat_map(|section| &section.rows);
-        let missed: Vec<_> = rows().filter(|row| row.verdict == Verdict::Missed).collect();
-        assert!(missed.is_empty(), "{missed:?}");
+        let missed: Vec<String> = rows()
+            .filter(|row| row.verdict == Verdict::Missed)
+            .map(Row::name)
+            .collect();
+        // Totals of the stage model: platform 2 prints too little for CPP's start.
+        assert_eq!(missed, ["5.61 KB, CPP", "20.4 KB, CPP"]);
         let find = |item: &str| rows().find(|row| row.item.contains(item)).unwrap().why.clone();
-        assert!(find("all accelerate from 255 KB to 2.21 MB").starts_with("CSP -0.3 %"));
+        let growth = find("all accelerate from 255 KB to 2.21 MB");
+        assert!(growth.starts_with("false in print: CSP -0.3 %"), "{growth}");
         assert!(find("HPUP's lead").contains("over GPUP 1.4 to 1.0 %"));
-        assert!(find("platform 2's GPU").contains("25.2 % on platform 1 and 12.1 %"));
-        assert!(find("copies faster").contains("115.8 and 16.3 %"));
+        assert!(find("more efficient on").contains("25.2 % on platform 1 and 12.1 %"));
+        assert!(find("copies faster").contains("115.8 against 16.3 %"));
         assert_eq!(sections.len(), 40);
     }
 }
