@@ -8,6 +8,7 @@ mod phases;
 mod rows;
 mod speed;
 
+pub use kernel::missing as kernel_missing;
 pub use phases::section as figure_3;
 
 use anyhow::Context;

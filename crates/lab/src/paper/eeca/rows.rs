@@ -25,6 +25,16 @@ pub fn stated(item: &str, printed: &str, why: &str) -> Row {
     contradicted(Rule::Value, item, printed, why)
 }
 
+/// What the kernel's crypto interface does with a request. Requests that went through it here show no
+/// more than that it works so.
+pub fn by_kernel(item: &str, printed: &str, missing: Option<&str>) -> Row {
+    let row = Row::printed_only(Rule::Value, item, Source::Live).printed(printed);
+    match missing {
+        None => row.exempt("how the interface works: requests went through it in this run"),
+        Some(why) => row.not_here(why),
+    }
+}
+
 /// A figure that draws what some ways do for a joule and prints no number: a table's throughputs and
 /// watts give it.
 pub fn drawn(place: &str, lines: &[Line], ways: &[Way]) -> Section {
@@ -33,7 +43,9 @@ pub fn drawn(place: &str, lines: &[Line], ways: &[Way]) -> Section {
             let hundredths = (100.0 * line.ppw(*way)).round() / 100.0;
             Row::unprinted(&line.size(), hundredths, "kB/J", Source::Print)
                 .column(way.name())
-                .exempt("the figure prints no number; the table's throughputs and watts give it")
+                .exempt(
+                    "the figure prints no number; it follows from the table's throughputs and watts",
+                )
         })
     });
     Section::new(place, "kilobytes for a joule", rows.collect())

@@ -12,6 +12,7 @@ use wattlock_report::results::{Results, Row};
 use super::speed;
 use crate::bench::lab::Lab;
 use crate::bench::rates::{Buffer, Case, Contender, Effort};
+use crate::paper::live::NOT_MEASURED;
 
 /// What rows name it.
 pub const TOOL: &str = "kernel's crypto (AF_ALG)";
@@ -67,6 +68,16 @@ fn open() -> anyhow::Result<(Engine, AesKey)> {
     let engine = Engine::new(1).with_policy(Policy::Gpu).with_device(device);
     let key = AesKey::new(wattlock_engine::crypto::AesKernel::best(), &[0x42; 32])?;
     Ok((engine.with_chosen(&[AfAlgDevice::NAME])?, key))
+}
+
+/// Why no request went through the kernel's crypto interface here; `None` if some did.
+pub fn missing(results: Option<&Results>) -> Option<String> {
+    let Some(results) = results else { return Some(NOT_MEASURED.to_owned()) };
+    if results.rows.iter().any(|row| row.tool == TOOL) {
+        return None;
+    }
+    let why = results.skipped.iter().find(|why| why.starts_with(TOOL));
+    Some(why.cloned().unwrap_or_else(|| "not in this run".to_owned()))
 }
 
 /// The row of a size, or why there is none.

@@ -1,7 +1,7 @@
 //! Tables 1 and 2 as they come out on this machine.
 
 use wattlock_energy::Class;
-use wattlock_report::paper::{Row, Section, Source};
+use wattlock_report::paper::{Row, Rule, Section, Source};
 use wattlock_report::results::{self, Results};
 
 use super::{CLIENT, kernel, speed};
@@ -9,6 +9,7 @@ use crate::args::Suite;
 use crate::bench::https::case;
 use crate::bench::https::contenders::{Contender, Hardware};
 use crate::paper::eeca::printed::{Line, Way, Which, gain};
+use crate::paper::eeca::quotes::quote;
 use crate::paper::eeca::rows::sign;
 use crate::paper::eeca::speed::THRESHOLD_KB;
 use crate::paper::live::NOT_MEASURED;
@@ -19,7 +20,8 @@ pub struct Here<'a> {
     pub results: Option<&'a Results>,
 }
 
-/// A table here: throughput, kilobytes a joule and what EECA gains, one row for each printed cell.
+/// A table here: throughput, kilobytes a joule and what EECA gains, one row for each printed cell; and
+/// what was measured of those that the paper only draws.
 pub fn section(which: Which, results: Option<&Results>) -> Section {
     let here = Here { which, results };
     let lines = which.lines();
@@ -31,7 +33,7 @@ pub fn section(which: Which, results: Option<&Results>) -> Section {
         rows.extend(lines.iter().map(|line| here.by_kernel(line)));
     }
     for way in Way::ALL {
-        rows.extend(lines.iter().map(|line| here.per_joule(line, way)));
+        rows.extend(here.joules(&lines, way));
     }
     for over in Way::SINGLE {
         rows.extend(lines.iter().map(|line| here.gained(line, over)));
@@ -54,21 +56,17 @@ impl<'a> Here<'a> {
     pub fn row(&self, line: &Line, way: Way) -> Option<(&'a results::Row, Hardware)> {
         let results = self.results?;
         Hardware::all().find_map(|hardware| {
-            let contender = match way {
-                Way::Eeca => Contender::Eeca(hardware),
-                Way::Software => Contender::Software,
-                Way::InstructionSet => Contender::InstructionSet,
-                Way::Accelerator => Contender::Accelerator(hardware),
-            };
-            let bytes = line.kb << 10;
-            let found = match self.which {
-                Which::One => speed::row(results, contender, bytes),
-                Which::Two => {
-                    results.row(&contender.tool(results), &case(Suite::CbcSha384, bytes, CLIENT))
-                }
-            };
-            found.map(|row| (row, hardware))
+            let tool = contender(way, hardware).tool(results);
+            results.row(&tool, &self.case(line)).map(|row| (row, hardware))
         })
+    }
+
+    /// What a row of that size is called.
+    fn case(&self, line: &Line) -> String {
+        match self.which {
+            Which::One => speed::case(line.kb << 10),
+            Which::Two => case(Suite::CbcSha384, line.kb << 10, CLIENT),
+        }
     }
 
     /// Kilobytes or requests a second.
@@ -85,8 +83,11 @@ impl<'a> Here<'a> {
         let row = Row::number(&line.size(), line.rate(way), ours, self.which.unit(), Source::Live)
             .column(way.name());
         match found {
-            None => row.not_here(&self.missing()),
+            None => row.not_here(&self.missing(line, way)),
             Some((_, hardware)) if uses_model(line, way, hardware) => row.exempt(SIMULATED),
+            Some((_, Hardware::Real(name))) if uses_device(line, way) => {
+                row.exempt(&format!("the accelerator is {name}; {OTHER_MACHINE}"))
+            }
             Some(_) => row.exempt(OTHER_MACHINE),
         }
     }
@@ -107,17 +108,46 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn per_joule(&self, line: &Line, way: Way) -> Row {
-        let found = self.row(line, way).and_then(|(row, _)| self.kilobytes(row));
-        let ours = found.unwrap_or(f64::NAN);
-        let printed = hundredths(line.ppw(way));
-        let row = Row::number(&line.size(), printed, ours, "kB/J", Source::Live)
-            .column(&format!("{} for a joule", way.name()));
-        match found {
-            None if self.row(line, way).is_none() => row.not_here(&self.missing()),
-            None => row.not_here(METER),
-            Some(_) => row.exempt(OTHER_MACHINE),
+    /// Kilobytes for a joule of a way: the sizes that the text prints, and those that were measured.
+    fn joules(&self, lines: &[Line], way: Way) -> Vec<Row> {
+        let rows: Vec<Row> = lines.iter().filter_map(|line| self.per_joule(line, way)).collect();
+        if !rows.is_empty() {
+            return rows;
         }
+        let measured = lines.iter().find(|line| self.row(line, way).is_some());
+        let why = measured.or(lines.first()).map(|line| self.kilobytes_of(line, way));
+        let missing = why.and_then(Result::err).unwrap_or_else(|| METER.to_owned());
+        let item = format!("{} for a joule", way.name());
+        vec![Row::printed_only(Rule::Value, &item, Source::Live).not_here(&missing)]
+    }
+
+    /// None where neither the text prints nor this machine measured anything.
+    fn per_joule(&self, line: &Line, way: Way) -> Option<Row> {
+        let found = self.kilobytes_of(line, way);
+        let row = match (printed_per_joule(self.which, line, way), &found) {
+            (Some(printed), found) => {
+                let ours = found.as_ref().map_or(f64::NAN, |ours| *ours);
+                Row::number(&line.size(), printed, ours, "kB/J", Source::Live)
+            }
+            (None, Ok(ours)) => Row::unprinted(&line.size(), *ours, "kB/J", Source::Live),
+            (None, Err(_)) => return None,
+        };
+        let row = row.column(&format!("{} for a joule", way.name()));
+        Some(match found {
+            Ok(_) => row.exempt(OTHER_MACHINE),
+            Err(why) => row.not_here(&why),
+        })
+    }
+
+    /// Kilobytes for a joule of a way, or what is missing.
+    fn kilobytes_of(&self, line: &Line, way: Way) -> Result<f64, String> {
+        let Some((row, hardware)) = self.row(line, way) else {
+            return Err(self.missing(line, way));
+        };
+        if uses_model(line, way, hardware) {
+            return Err(NO_DEVICE.to_owned());
+        }
+        self.kilobytes(row).ok_or_else(|| METER.to_owned())
     }
 
     /// Kilobytes for a joule, where joules were measured.
@@ -132,23 +162,24 @@ impl<'a> Here<'a> {
 
     /// What EECA gains over another way: for a joule, or in throughput where no joules were measured.
     fn gained(&self, line: &Line, over: Way) -> Row {
-        let printed =
-            if line.is_consistent(over) { line.improvement(over) } else { line.follows(over) };
-        let printed = hundredths(printed);
+        let printed = line.improvement(over);
         let (eeca, other) = (self.row(line, Way::Eeca), self.row(line, over));
         let column = format!("over {}", over.name());
         let Some(((one, hardware), (two, _))) = eeca.zip(other) else {
+            let way = if self.row(line, Way::Eeca).is_some() { over } else { Way::Eeca };
             return sign(&line.size(), &column, printed, f64::NAN, Source::Live)
-                .not_here(&self.missing());
+                .not_here(&self.missing(line, way));
         };
-        let joules = self.kilobytes(one).zip(self.kilobytes(two));
+        let is_model = [Way::Eeca, over].iter().any(|way| uses_model(line, *way, hardware));
+        let joules = self.kilobytes(one).zip(self.kilobytes(two)).filter(|_| !is_model);
         let (ours, what) = match joules {
             Some((one, two)) => (gain(one, two), "for a joule"),
             None => (gain(self.rate(one), self.rate(two)), "in throughput: no meter counts joules"),
         };
-        let row = sign(&line.size(), &column, printed, ours, Source::Live).note(what);
+        let by_cpu = if line.kb <= THRESHOLD_KB { OWN_CODE } else { "" };
+        let row = sign(&line.size(), &column, printed, ours, Source::Live);
+        let row = row.note(&format!("{what}{by_cpu}"));
         let spread = spread(one) + spread(two);
-        let is_model = [Way::Eeca, over].iter().any(|way| uses_model(line, *way, hardware));
         if is_model {
             row.exempt(match self.which {
                 Which::One => SIMULATED,
@@ -168,28 +199,60 @@ impl<'a> Here<'a> {
         rounds.unwrap_or(0)
     }
 
-    /// Why there is no row: what was skipped, or that this size was not asked for.
-    pub fn missing(&self) -> String {
+    /// Why a way has no row of that size: what was said of it, or that it was not asked for.
+    pub fn missing(&self, line: &Line, way: Way) -> String {
         let Some(results) = self.results else { return NOT_MEASURED.to_owned() };
-        let mut skipped = results.skipped.iter();
-        let why = skipped.find(|why| why.contains("not installed") || why.contains("provider"));
-        why.cloned().unwrap_or_else(|| "not in this run".to_owned())
+        let said = Hardware::all().find_map(|hardware| {
+            let tool = contender(way, hardware).tool(results);
+            results.skipped.iter().find(|why| is_about(why, &tool, &self.case(line)))
+        });
+        let of_pages = results.skipped.iter().find(|why| why.starts_with("pages by HTTPS: "));
+        let said = said.or(of_pages.filter(|_| self.which == Which::Two));
+        said.cloned().unwrap_or_else(|| NOT_ASKED.to_owned())
     }
 }
 
-/// To two decimals, as improvements are printed.
-fn hundredths(value: f64) -> f64 {
-    (100.0 * value).round() / 100.0
+/// Who is measured for a way.
+fn contender(way: Way, hardware: Hardware) -> Contender {
+    match way {
+        Way::Eeca => Contender::Eeca(hardware),
+        Way::Software => Contender::Software,
+        Way::InstructionSet => Contender::InstructionSet,
+        Way::Accelerator => Contender::Accelerator(hardware),
+    }
 }
 
-/// Whether a model of an accelerator takes part.
-fn uses_model(line: &Line, way: Way, hardware: Hardware) -> bool {
-    let by_device = match way {
+/// Whether a line about what was skipped is about that tool, and that case or all of its kind:
+/// "TOOL, CASE: why", "TOOL, SUITE: why", or "TOOL, TOOL: why" of those that need the provider.
+fn is_about(line: &str, tool: &str, case: &str) -> bool {
+    let Some((what, _)) = line.split_once(": ") else { return false };
+    let of_tool = what.strip_prefix(tool).and_then(|rest| rest.strip_prefix(", "));
+    if of_tool.is_some_and(|rest| rest == case || case.starts_with(&format!("{rest}, "))) {
+        return true;
+    }
+    let all_ours = tool.starts_with("wattlock ") && what.starts_with("wattlock ");
+    all_ours && (what.ends_with(tool) || what.starts_with(&format!("{tool}, wattlock ")))
+}
+
+/// Kilobytes for a joule that the text prints of a cell.
+fn printed_per_joule(which: Which, line: &Line, way: Way) -> Option<f64> {
+    let section = if which == Which::One { "S5.3" } else { "S5.4" };
+    let printed = quote(&format!("{section}-ppw-{}", line.kb));
+    Some(printed).filter(|printed| printed.is_finite() && way == Way::Eeca)
+}
+
+/// Whether an accelerator has part in a cell.
+fn uses_device(line: &Line, way: Way) -> bool {
+    match way {
         Way::Accelerator => true,
         Way::Eeca => line.kb > THRESHOLD_KB,
         Way::Software | Way::InstructionSet => false,
-    };
-    by_device && hardware == Hardware::Simulated
+    }
+}
+
+/// Whether a model of an accelerator has part in a cell, or a driver that makes one of the CPU.
+fn uses_model(line: &Line, way: Way, hardware: Hardware) -> bool {
+    uses_device(line, way) && !matches!(hardware, Hardware::Real(_))
 }
 
 /// Half of the rounds are within so many percent of the median.
@@ -200,11 +263,39 @@ pub fn spread(row: &results::Row) -> f64 {
 /// Rounds from which on their spread says something.
 const LEAST_ROUNDS: u64 = 3;
 
-const OTHER_MACHINE: &str = "another machine: columns compare, numbers do not";
-const SIMULATED: &str =
-    "the accelerator is a model, and every process has its own: no queue is shared";
-const BLOCKED: &str = "the accelerator is a model, and a synchronous call stops the only worker while it works; the \
-                       paper's processes sleep and others run";
+const OTHER_MACHINE: &str = "another machine: compare the columns, not absolute numbers";
+const SIMULATED: &str = "the accelerator is a model, or a driver that makes one of the CPU, and every process has its own: \
+                         no queue is shared";
+const BLOCKED: &str = "the accelerator is a model, or a driver that makes one of the CPU, and a synchronous call stops \
+                       the only worker while it works; the paper's processes sleep and others run";
+const OWN_CODE: &str = "; up to T this sets the provider's code beside OpenSSL's, not a check beside none";
+const NO_DEVICE: &str = "an accelerator that draws power: this one is a model, or a driver on the CPU";
+const NOT_ASKED: &str = "not in this run";
 const BY_KERNEL: &str = "another machine, one thread with eight messages in flight: the kernel's fastest AES-CBC, on the CPU unless an \
      accelerator has a driver";
 const METER: &str = "a meter that counts joules";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_that_of_its_own_tool_and_case() {
+        let case = "aes-256-cbc, 1 KiB";
+        let (model, eeca) = ("wattlock simulated accelerator", "wattlock EECA, simulated");
+        for (line, tool, is_about_it) in [
+            ("openssl, software, aes-256-cbc, 1 KiB: masked", "openssl, software", true),
+            ("openssl, software, aes-256-cbc, 1 KiB: masked", "openssl", false),
+            ("openssl, software, aes-256-cbc, 2 KiB: masked", "openssl, software", false),
+            ("wattlock EECA, simulated, aes-256-cbc, 1 KiB: calls", eeca, true),
+            ("wattlock EECA, simulated, aes-256-cbc, 2 KiB: calls", eeca, false),
+            ("wattlock simulated accelerator, wattlock EECA, simulated: none", eeca, true),
+            ("wattlock simulated accelerator, wattlock EECA, simulated: none", model, true),
+            ("wattlock simulated accelerator, wattlock EECA, simulated: none", "openssl", false),
+        ] {
+            assert_eq!(is_about(line, tool, case), is_about_it, "{line}, {tool}");
+        }
+        let page = "ECDHE-RSA-AES256-SHA384, 1 KiB, by ab";
+        assert!(is_about("openssl, ECDHE-RSA-AES256-SHA384: no nginx", "openssl", page));
+    }
+}
