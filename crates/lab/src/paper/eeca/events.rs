@@ -74,13 +74,13 @@ fn play(machine: &Machine, bytes: f64, rule: Rule, seed: u64) -> f64 {
 }
 
 /// How much a duration varies, as a share of it.
-const JITTER: f64 = 0.07;
+pub const JITTER: f64 = 0.07;
 
 /// Calls of a run; the first fifth does not count.
-const CALLS: u32 = 10_000;
+pub const CALLS: u32 = 10_000;
 
 /// Runs.
-const SEEDS: u64 = 3;
+pub const SEEDS: u64 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -41,15 +41,19 @@ pub fn drawn(place: &str, lines: &[Line], ways: &[Way]) -> Section {
     let rows = ways.iter().flat_map(|way| {
         lines.iter().map(move |line| {
             let hundredths = (100.0 * line.ppw(*way)).round() / 100.0;
+            let of_run = *way == Way::Accelerator && place != "Figure 10";
             Row::unprinted(&line.size(), hundredths, "kB/J", Source::Print)
                 .column(way.name())
-                .exempt(
-                    "the figure prints no number; it follows from the table's throughputs and watts",
-                )
+                .exempt(if of_run { MAYBE_OTHER_RUN } else { FOLLOWS })
         })
     });
     Section::new(place, "kilobytes for a joule", rows.collect())
 }
+
+const FOLLOWS: &str =
+    "the figure prints no number; it follows from the table's throughputs and watts";
+const MAYBE_OTHER_RUN: &str = "the figure prints no number; it follows from the table's throughputs and watts, unless the \
+                               figure draws the run that the column over the accelerator is perhaps of";
 
 /// A printed gain or loss in percent, and ours: held if both are gains or both losses.
 pub fn sign(item: &str, column: &str, printed: f64, ours: f64, source: Source) -> Row {

@@ -177,10 +177,13 @@ impl Server {
     }
 
     /// Requests a second if what comes to the scheduler is what a provider of OpenSSL sees: writes
-    /// of libssl rather than pages.
+    /// of libssl rather than pages. A page of T bytes counts as T, as in the bench: its header is added
+    /// to the threshold.
     pub fn by_writes(&self, line: &Line, call_us: f64) -> f64 {
-        let large: Vec<u64> =
-            writes(line.kb).into_iter().filter(|bytes| *bytes > THRESHOLD_KB << 10).collect();
+        let large = large_writes(line.kb);
+        if large.is_empty() {
+            return per_second(core_us(line, Way::InstructionSet) + self.check_us);
+        }
         let saved = large.iter().sum::<u64>() as f64 / self.set_rate;
         per_second(core_us(line, Way::InstructionSet) - saved + large.len() as f64 * call_us)
     }
@@ -222,6 +225,12 @@ pub fn writes(kb: u64) -> Vec<u64> {
         }
     }
     requests
+}
+
+/// Those of them that are the accelerator's.
+pub fn large_writes(kb: u64) -> Vec<u64> {
+    let threshold = (THRESHOLD_KB << 10) + HEADER;
+    writes(kb).into_iter().filter(|bytes| *bytes > threshold).collect()
 }
 
 /// `SSL_write` of nginx with `ssl_buffer_size 124k`.
@@ -319,19 +328,19 @@ mod tests {
         let counts = [1, 2, 8, 16, 32, 64, 128, 256, 512, 1024, 2048].map(|kb| {
             let all = writes(kb);
             assert_eq!(all.iter().sum::<u64>(), (kb << 10) + HEADER);
-            (all.iter().filter(|bytes| **bytes > 8192).count(), all.len(), records(kb))
+            (large_writes(kb).len(), all.len(), records(kb))
         });
         assert_eq!(
             counts,
             [
                 (0, 1, 1),
                 (0, 1, 1),
-                (1, 1, 1),
+                (0, 1, 1),
                 (1, 2, 2),
                 (2, 3, 3),
                 (1, 2, 5),
                 (1, 2, 9),
-                (3, 3, 17),
+                (2, 3, 17),
                 (5, 6, 33),
                 (10, 11, 65),
                 (17, 18, 129),
@@ -339,6 +348,6 @@ mod tests {
         );
         let server = server();
         let found = gains(&server, |line| server.by_writes(line, server.call_us));
-        all_near(&found, [-13.9, -19.3, 5.3, 14.9, 12.4, 15.8, 16.1, 18.5]);
+        all_near(&found, [-13.9, -19.3, 5.3, 14.9, 16.5, 15.8, 16.1, 18.5]);
     }
 }
