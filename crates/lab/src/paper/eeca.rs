@@ -1,5 +1,6 @@
 //! `wattlock-lab paper eeca`: the EECA paper beside models of its server in virtual time.
 
+mod challenges;
 mod design;
 mod evaluation;
 mod events;
@@ -64,7 +65,7 @@ fn compared(measured: Option<Results>) -> Paper {
     let found = Found::new();
     let results = measured.as_ref();
     let mut sections: Vec<Section> = motivation::sections(&found, results);
-    sections.extend(design::sections(&found));
+    sections.extend(design::sections(&found, results));
     sections.extend(evaluation::before_tables(&found));
     sections.extend(table_1::sections(&found));
     sections.push(here::section(Which::One, results));

@@ -25,6 +25,12 @@ pub fn stated(item: &str, printed: &str, why: &str) -> Row {
     contradicted(Rule::Value, item, printed, why)
 }
 
+/// A printed number for which there is nothing of ours.
+pub fn number_only(item: &str, column: &str, printed: f64, unit: &str, why: &str) -> Row {
+    let row = Row::number(item, printed, f64::NAN, unit, Source::Print).column(column);
+    Row { ours: None, ..row.exempt(why) }
+}
+
 /// What the kernel's crypto interface does with a request. Requests that went through it here show no
 /// more than that it works so.
 pub fn by_kernel(item: &str, printed: &str, missing: Option<&str>) -> Row {
@@ -61,6 +67,11 @@ pub fn sign(item: &str, column: &str, printed: f64, ours: f64, source: Source) -
     let holds = (printed < 0.0) == (ours < 0.0) && ours.is_finite();
     let verdict = if holds { Verdict::Held } else { Verdict::Missed };
     Row { rule: Rule::Sign, verdict, ..row }
+}
+
+/// How many lines agree.
+pub fn count(lines: &[Line], holds: impl Fn(&Line) -> bool) -> usize {
+    lines.iter().filter(|line| holds(line)).count()
 }
 
 /// "3 of 9"
