@@ -13,6 +13,8 @@ mod server;
 mod speed;
 mod table_1;
 mod table_2;
+mod text_1;
+mod text_2;
 
 use wattlock_host::exit::Ended;
 use wattlock_report::paper::{Constant, Model, Paper, Residual, Section};
@@ -69,10 +71,10 @@ fn compared(measured: Option<Results>) -> Paper {
     sections.extend(evaluation::before_tables(&found));
     sections.extend(table_1::sections(&found));
     sections.push(here::section(Which::One, results));
-    sections.extend(evaluation::of_table_1(&found));
+    sections.extend(text_1::sections(&found));
     sections.extend(table_2::sections(&found));
     sections.push(here::section(Which::Two, results));
-    sections.extend(evaluation::of_table_2(&found));
+    sections.extend(text_2::sections(&found));
     let mut paper = live::compared("eeca", TITLE, sections, measured);
     paper.models = vec![speed_model(&found), server_model(&found)];
     paper

@@ -9,6 +9,11 @@ pub fn quote(id: &str) -> f64 {
     QUOTES.number(id, "printed").unwrap_or(f64::NAN)
 }
 
+/// The printed words with that name.
+pub fn words(id: &str) -> &'static str {
+    QUOTES.lines().find(|line| line.first() == id).map_or("", |line| line.text("printed"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,6 +36,7 @@ fn every_place_of_the_paper_has_rows() {
         "Section 2.3.1",
         "Section 2.3.2",
         "Section 3",
+        "Section 4",
         "Section 4.1",
         "Section 4.2",
         "Section 4.3",
@@ -82,10 +83,40 @@ fn cells_are_held_to_the_models_bounds() {
         let row = cell(&two, item, "EECA");
         assert_eq!((&row["verdict"], &row["limit"]), (&"held".into(), &limit.into()), "{row}");
     }
+    for (rows, item, column) in [
+        (&one, "64 kB", "accelerator"),
+        (&one, "1 kB", "software"),
+        (&two, "2 MB", "software"),
+    ] {
+        let row = cell(rows, item, column);
+        assert_eq!(row["verdict"], "exempt", "{row}");
+        assert!(row["why"].as_str().unwrap().starts_with("fitted"), "{row}");
+    }
+    for rows in [&one, &two] {
+        let row = cell(rows, "1 kB", "model over instruction set");
+        assert_eq!(row["verdict"], "exempt", "it sets the check: {row}");
+    }
     for item in ["16 kB", "32 kB"] {
         let row = cell(&two, item, "model over instruction set");
         assert!(row["why"].as_str().unwrap().contains("cannot be decided"), "{row}");
     }
+}
+
+/// What print has wrong is said in the same words in every row, so that it can be counted.
+#[test]
+fn contradictions_in_print_are_named_alike() {
+    let document = compared();
+    let sections = document["sections"].as_array().unwrap().iter();
+    let rows = sections.flat_map(|section| section["rows"].as_array().unwrap());
+    let whys: Vec<&str> = rows.filter_map(|row| row["why"].as_str()).collect();
+    let count = |start: &str| whys.iter().filter(|why| why.starts_with(start)).count();
+    assert!(count("false in print: ") >= 10, "{whys:?}");
+    assert!(count("contradicts itself: ") >= 20, "{whys:?}");
+    let printed = |place: &str| {
+        let of_place = self::rows(&document, place).into_iter();
+        of_place.filter(|row| row["printed"].is_number()).count()
+    };
+    assert_eq!(printed("Section 4.2, requests"), 0, "the paper prints no such ratios");
 }
 
 #[test]
