@@ -10,7 +10,7 @@ use wait4::Wait4;
 use wattlock_energy::Metered;
 use wattlock_engine::Lane;
 use wattlock_provider::statistics::SharedTable;
-use wattlock_report::results::{Results, Row, Sample};
+use wattlock_report::results::{Row, Sample};
 
 use crate::bench::https::contenders::{Contender, Hardware, MASK, STUDYS_THRESHOLD, configure};
 use crate::bench::https::{Site, guarded, size_name};
@@ -185,11 +185,6 @@ fn add(lab: &mut Lab<'_>, settings: &Settings, tool: String, bytes: u64, turns: 
 
 fn version() -> String {
     crate::bench::https::version(Path::new("openssl"), &["version"])
-}
-
-/// The row of a way and a size.
-pub fn row(results: &Results, contender: Contender, bytes: u64) -> Option<&Row> {
-    results.row(&contender.tool(results), &case(bytes))
 }
 
 /// Bytes of a repetition: whole messages of every size.
