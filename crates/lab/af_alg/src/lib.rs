@@ -64,7 +64,8 @@ impl AfAlgDevice {
         piece: &mut Piece<'_>,
         until: Option<Instant>,
     ) -> Result<(), Stop> {
-        let first = usize::try_from(piece.first()).map_err(|_| fault("piece index out of range"))?;
+        let first =
+            usize::try_from(piece.first()).map_err(|_| fault("piece index out of range"))?;
         let input = piece.slots();
         let mut output = Zeroizing::new(Vec::with_capacity(input.len()));
         output.resize(input.len(), 0);
@@ -92,9 +93,7 @@ impl AfAlgDevice {
             }
             let begin = chunk * task.chunk_len + at;
             let place = output.get_mut(begin..begin + done.len());
-            place
-                .ok_or_else(|| fault("AF_ALG: more output than input"))?
-                .copy_from_slice(done);
+            place.ok_or_else(|| fault("AF_ALG: more output than input"))?.copy_from_slice(done);
             if socket.advance(done.len()) {
                 start(queue, socket, index, task, first, &chunks, &mut next)?;
             } else {

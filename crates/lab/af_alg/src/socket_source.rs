@@ -30,7 +30,8 @@ pub struct LinuxSockets;
 impl SocketSource for LinuxSockets {
     fn socket(&self, key: &[u8]) -> io::Result<OwnedFd> {
         let cipher = socket(AddressFamily::Alg, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None);
-        let cipher = cipher.map_err(explain("AF_ALG is not available", "load the module af_alg"))?;
+        let cipher =
+            cipher.map_err(explain("AF_ALG is not available", "load the module af_alg"))?;
         bind(cipher.as_raw_fd(), &AlgAddr::new("skcipher", "cbc(aes)"))
             .map_err(explain("the kernel has no cbc(aes)", "load the module algif_skcipher"))?;
         setsockopt(&cipher, AlgSetKey::default(), &key)

@@ -173,7 +173,9 @@ impl Row {
         let printed = self.printed.as_ref().and_then(Amount::number).unwrap_or(0.0).to_string();
         let printed = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let ours = self.ours.as_ref().and_then(Amount::number).map_or_else(String::new, three);
-        let ours = ours.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        // Of a number in millions "e" follows.
+        let of_it = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let ours = if ours.contains('e') { 0 } else { of_it(&ours) };
         let is_small =
             self.ours.as_ref().and_then(Amount::number).is_some_and(|ours| ours.abs() < 1e-4);
         if is_small { printed.clamp(0, 6) } else { printed.max(ours).min(6) }

@@ -239,9 +239,10 @@ fn bottleneck(one: &[Line]) -> Row {
 
 /// Percent of the accelerator's rate that it does alone in Table 2.
 pub fn used_alone(found: &Found) -> Vec<f64> {
-    let used = found.two.iter().map(|line| {
-        100.0 * line.rate(Way::Accelerator) * line.bytes() / found.machine.device.rate
-    });
+    let used = found
+        .two
+        .iter()
+        .map(|line| 100.0 * line.rate(Way::Accelerator) * line.bytes() / found.machine.device.rate);
     used.collect()
 }
 

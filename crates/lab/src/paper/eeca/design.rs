@@ -309,8 +309,7 @@ fn scheduler(found: &Found) -> Vec<Row> {
         claim((Rule::Value, Source::Exact), item, printed, ours, holds)
     };
     let from_device = "number 1 leaves the queue of the accelerator";
-    let above: Vec<f64> =
-        found.one.iter().filter(|line| line.kb >= 16).map(Line::bytes).collect();
+    let above: Vec<f64> = found.one.iter().filter(|line| line.kb >= 16).map(Line::bytes).collect();
     let full = above.iter().map(|bytes| {
         let device = found.machine.device;
         100.0 * device.throughput(*bytes, device.full_callers(*bytes)) / device.rate

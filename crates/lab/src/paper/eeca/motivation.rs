@@ -41,9 +41,9 @@ pub fn largest(found: &Found, place: &str) -> Vec<Row> {
         let heads = ["sw", "is", "hw"];
         Way::SINGLE.into_iter().zip(heads).map(move |(over, head)| {
             let item = format!("largest gain over {}, {}", over.name(), which.place());
-            let most = lines.iter().max_by(|one, other| {
-                one.improvement(over).total_cmp(&other.improvement(over))
-            });
+            let most = lines
+                .iter()
+                .max_by(|one, other| one.improvement(over).total_cmp(&other.improvement(over)));
             let printed = quote(&format!("abstract-{name}-{head}"));
             let (follows, room) =
                 most.map_or((f64::NAN, 0.0), |line| (line.follows(over), line.rounding(over)));

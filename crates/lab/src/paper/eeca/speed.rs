@@ -140,7 +140,8 @@ impl Machine {
         let errors = above.map(|line| {
             gain(self.split(line.bytes(), device, callers), per_second(line, Way::Eeca))
         });
-        errors.fold((f64::MAX, f64::MIN), |(least, most), error| (least.min(error), most.max(error)))
+        errors
+            .fold((f64::MAX, f64::MIN), |(least, most), error| (least.min(error), most.max(error)))
     }
 
     /// Kilobytes from which on the accelerator, if it is idle, is sooner done than a core.

@@ -91,7 +91,8 @@ pub fn watts(lines: &[Line]) -> Vec<Row> {
         })
     });
     let of = |way| listed(lines.iter().map(|line| line.watts(way)), 1);
-    let apart = lines.iter().map(|line| gain(line.watts(Way::Eeca), line.watts(Way::InstructionSet)));
+    let apart =
+        lines.iter().map(|line| gain(line.watts(Way::Eeca), line.watts(Way::InstructionSet)));
     let most = apart.map(f64::abs).fold(0.0, f64::max);
     let trend = claim(
         (Rule::Shape, Source::Print),
@@ -100,7 +101,9 @@ pub fn watts(lines: &[Line]) -> Vec<Row> {
         format!("{} W, up to {most:.1} % apart", of(Way::InstructionSet)),
         false,
     )
-    .exempt("no model gives watts: the instruction set's stand for EECA's, and their trend is another");
+    .exempt(
+        "no model gives watts: the instruction set's stand for EECA's, and their trend is another",
+    );
     eeca.chain(others).chain([trend]).collect()
 }
 
@@ -232,8 +235,7 @@ fn algorithm_2(found: &Found) -> Row {
 
 fn alone(lines: &[Line]) -> Row {
     let above = lines.iter().filter(|line| line.kb > THRESHOLD_KB);
-    let gains =
-        above.map(|line| gain(line.rate(Way::Accelerator), line.rate(Way::InstructionSet)));
+    let gains = above.map(|line| gain(line.rate(Way::Accelerator), line.rate(Way::InstructionSet)));
     claim(
         (Rule::Value, Source::Print),
         "a threshold without migration explains the gain from 16 kB on",
@@ -248,7 +250,8 @@ fn alone(lines: &[Line]) -> Row {
 fn fewer_watts(lines: &[Line]) -> Row {
     let small = || lines.iter().filter(|line| line.kb <= THRESHOLD_KB);
     let over = |of: fn(&Line, Way) -> f64| {
-        let gains = small().map(move |line| gain(of(line, Way::Eeca), of(line, Way::InstructionSet)));
+        let gains =
+            small().map(move |line| gain(of(line, Way::Eeca), of(line, Way::InstructionSet)));
         listed(gains, 1)
     };
     claim(

@@ -264,7 +264,8 @@ const WITH_CHECK: &str =
     "the printed cell of the instruction set, and the check that the 1 kB cell shows";
 const MAIN: &str = "predicted: AES off the core, one call a page";
 const UNDECIDED: &str = "cannot be decided: how a call is reckoned changes the sign";
-const PAGE: &str = "the main model without its watts; what print gives is in the rows of libssl's writes";
+const PAGE: &str =
+    "the main model without its watts; what print gives is in the rows of libssl's writes";
 
 /// SHA-384 and AES-256-CBC decryption on a Cortex-A57, in OpenSSL's notes: 0.85 cycles a byte for
 /// 128-bit keys, and 14 rounds instead of 10.

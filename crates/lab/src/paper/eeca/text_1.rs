@@ -93,8 +93,10 @@ fn over_the_set(found: &Found) -> [Row; 3] {
     let model = |line: &Line| gain(table_1::eeca(found, line), line.rate(Way::InstructionSet));
     let losses: Vec<f64> = small.iter().map(|line| line.improvement(Way::InstructionSet)).collect();
     let by_model: Vec<f64> = small.iter().map(model).collect();
-    let above: Vec<f64> =
-        large.iter().map(|line| gain(line.rate(Way::Eeca), line.rate(Way::InstructionSet))).collect();
+    let above: Vec<f64> = large
+        .iter()
+        .map(|line| gain(line.rate(Way::Eeca), line.rate(Way::InstructionSet)))
+        .collect();
     [
         claim(
             (Rule::Sign, Source::Print),

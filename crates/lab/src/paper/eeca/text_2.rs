@@ -61,9 +61,10 @@ fn over_the_set(found: &Found) -> [Row; 4] {
     let small: Vec<f64> = two[1..3].iter().map(over).collect();
     let losses: Vec<f64> =
         two[..4].iter().map(|line| line.improvement(Way::InstructionSet)).collect();
-    let used = two.iter().filter(|line| line.kb > THRESHOLD_KB).map(|line| {
-        100.0 * line.rate(Way::Eeca) * line.bytes() / found.machine.device.rate
-    });
+    let used = two
+        .iter()
+        .filter(|line| line.kb > THRESHOLD_KB)
+        .map(|line| 100.0 * line.rate(Way::Eeca) * line.bytes() / found.machine.device.rate);
     [
         contradicted(
             Rule::Value,
@@ -78,7 +79,9 @@ fn over_the_set(found: &Found) -> [Row; 4] {
             format!("from 16 kB on {} % of the accelerator's rate", listed(used, 0)),
             false,
         )
-        .exempt("false in print: a third of the accelerator at most, and up to 8 kB none of it, by T"),
+        .exempt(
+            "false in print: a third of the accelerator at most, and up to 8 kB none of it, by T",
+        ),
         claim(
             (Rule::Sign, Source::Model),
             "EECA is a little below the instruction set for small pages",
@@ -86,7 +89,9 @@ fn over_the_set(found: &Found) -> [Row; 4] {
             format!("{} % by the model at 2 and 8 kB", listed(small.iter().copied(), 1)),
             small.iter().chain(&losses[..3]).all(|loss| *loss < 0.0),
         )
-        .note("given that a check takes time, which the line of 1 kB says; 16 kB cannot be decided"),
+        .note(
+            "given that a check takes time, which the line of 1 kB says; 16 kB cannot be decided",
+        ),
         claim(
             (Rule::Order, Source::Print),
             "that loss falls with the page",
@@ -111,7 +116,9 @@ fn over_the_accelerator(found: &Found) -> [Row; 4] {
     let rising = &follows[3..];
     let most = two
         .iter()
-        .max_by(|one, other| one.follows(Way::Accelerator).total_cmp(&other.follows(Way::Accelerator)))
+        .max_by(|one, other| {
+            one.follows(Way::Accelerator).total_cmp(&other.follows(Way::Accelerator))
+        })
         .map(Line::size)
         .unwrap_or_default();
     [

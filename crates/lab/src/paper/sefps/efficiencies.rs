@@ -47,9 +47,8 @@ fn orders(case: Case) -> [Row; 2] {
     let [cpu, gpu, both] = PARALLEL.map(|variant| case.efficiency(variant));
     let by_speedups =
         PARALLEL.map(|variant| efficiency_of(case, variant, case.speedup(Stage::Aes, variant)));
-    let by_averages = PARALLEL.map(|variant| {
-        efficiency_of(case, variant, case.ratio_of_averages(Stage::Aes, variant))
-    });
+    let by_averages = PARALLEL
+        .map(|variant| efficiency_of(case, variant, case.ratio_of_averages(Stage::Aes, variant)));
     let [cpp, gpp, hpp] = PARALLEL.map(|variant| case.name(variant));
     let lower = format!(
         "{gpu} and {both} against {cpu} % in print; by Eqs. 6 to 8 {:.1} and {:.1} against {:.1}",
@@ -77,7 +76,11 @@ fn orders(case: Case) -> [Row; 2] {
             &lower,
             cpu > gpu.max(both) && by_speedups[0] > by_speedups[1].max(by_speedups[2]),
         ),
-        if is_reversed { order.note("the ratios of averages have it the other way") } else { order },
+        if is_reversed {
+            order.note("the ratios of averages have it the other way")
+        } else {
+            order
+        },
     ]
 }
 

@@ -72,7 +72,9 @@ fn hash(case: Case) -> Vec<Row> {
     rows.push(contradicted(
         "how much slower small files are hashed",
         &format!("less than {less} %, for files of 5.61 and {size} KB"),
-        &format!("no file has {size} KB: 20.4 KB or {size} MB is meant; how much is told live alone"),
+        &format!(
+            "no file has {size} KB: 20.4 KB or {size} MB is meant; how much is told live alone"
+        ),
     ));
     let serial = if case == CASES[0] { "csp" } else { "csup" };
     let (printed, aes) = (quote("ratio"), quote(serial));
@@ -218,10 +220,8 @@ mod tests {
     fn what_the_text_says_is_held_or_false_in_print() {
         let sections = sections();
         let rows = || sections.iter().flat_map(|section| &section.rows);
-        let missed: Vec<String> = rows()
-            .filter(|row| row.verdict == Verdict::Missed)
-            .map(Row::name)
-            .collect();
+        let missed: Vec<String> =
+            rows().filter(|row| row.verdict == Verdict::Missed).map(Row::name).collect();
         // Totals of the stage model: platform 2 prints too little for CPP's start.
         assert_eq!(missed, ["5.61 KB, CPP", "20.4 KB, CPP"]);
         let find = |item: &str| rows().find(|row| row.item.contains(item)).unwrap().why.clone();

@@ -339,7 +339,8 @@ fn chosen() -> Vec<u8> {
     [&content(INNER)[..], b" and this is the rest of the letter"].concat()
 }
 
-const CHOSEN: &str = "the paper assumes that attackers know c(m) and c(d) alone; this one chose a part of m";
+const CHOSEN: &str =
+    "the paper assumes that attackers know c(m) and c(d) alone; this one chose a part of m";
 
 /// A claim that an attack done here shows to be false, and what the attacker has to know.
 fn refuted(item: &str, printed: &str, how: &str, assumed: &str, shown: bool) -> Row {

@@ -83,11 +83,9 @@ fn cells_are_held_to_the_models_bounds() {
         let row = cell(&two, item, "EECA");
         assert_eq!((&row["verdict"], &row["limit"]), (&"held".into(), &limit.into()), "{row}");
     }
-    for (rows, item, column) in [
-        (&one, "64 kB", "accelerator"),
-        (&one, "1 kB", "software"),
-        (&two, "2 MB", "software"),
-    ] {
+    for (rows, item, column) in
+        [(&one, "64 kB", "accelerator"), (&one, "1 kB", "software"), (&two, "2 MB", "software")]
+    {
         let row = cell(rows, item, column);
         assert_eq!(row["verdict"], "exempt", "{row}");
         assert!(row["why"].as_str().unwrap().starts_with("fitted"), "{row}");

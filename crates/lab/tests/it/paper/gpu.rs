@@ -67,5 +67,8 @@ fn blocks_are_measured_on_a_gpu() {
     assert_eq!(of_4_mb("Table II, here"), ["exempt"; 5], "another machine");
     let gains = of_4_mb("Figure 8, here");
     assert_eq!(gains.len(), 4);
-    assert!(gains.iter().all(|verdict| ["held", "missed"].contains(&verdict.as_str())), "{gains:?}");
+    assert!(
+        gains.iter().all(|verdict| ["held", "missed"].contains(&verdict.as_str())),
+        "{gains:?}"
+    );
 }

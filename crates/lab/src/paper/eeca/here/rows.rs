@@ -268,8 +268,10 @@ const SIMULATED: &str = "the accelerator is a model, or a driver that makes one 
                          no queue is shared";
 const BLOCKED: &str = "the accelerator is a model, or a driver that makes one of the CPU, and a synchronous call stops \
                        the only worker while it works; the paper's processes sleep and others run";
-const OWN_CODE: &str = "; up to T this sets the provider's code beside OpenSSL's, not a check beside none";
-const NO_DEVICE: &str = "an accelerator that draws power: this one is a model, or a driver on the CPU";
+const OWN_CODE: &str =
+    "; up to T this sets the provider's code beside OpenSSL's, not a check beside none";
+const NO_DEVICE: &str =
+    "an accelerator that draws power: this one is a model, or a driver on the CPU";
 const NOT_ASKED: &str = "not in this run";
 const BY_KERNEL: &str = "another machine, one thread with eight messages in flight: the kernel's fastest AES-CBC, on the CPU unless an \
      accelerator has a driver";
