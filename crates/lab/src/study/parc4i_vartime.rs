@@ -38,6 +38,9 @@ impl Half<'_> {
 }
 
 impl Parc4i {
+    /// Bytes that one step of the index gives, both halves together.
+    pub const STEP_LEN: usize = QUAD as usize;
+
     /// Derives the three other keys and runs the four key schedules.
     ///
     /// # Errors

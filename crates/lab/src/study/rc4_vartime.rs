@@ -19,6 +19,9 @@ struct State {
 }
 
 impl Rc4 {
+    /// Bytes that one step of the index gives.
+    pub const STEP_LEN: usize = 1;
+
     /// Runs the key schedule.
     ///
     /// # Errors
@@ -44,7 +47,7 @@ impl Rc4 {
             let mut cursor = shuffle.cursor(*i);
             for word in words {
                 let mut bytes = [0; WORD];
-                for byte in &mut bytes {
+                for [byte] in bytes.as_chunks_mut::<{ Rc4::STEP_LEN }>().0 {
                     *i = i.wrapping_add(1);
                     let place = cursor.step(*i);
                     *byte = cursor.look_up(place);

@@ -18,6 +18,9 @@ struct State {
 }
 
 impl Rc4a {
+    /// Bytes that one step of the index gives.
+    pub const STEP_LEN: usize = 2;
+
     /// Runs the key schedule for both permutations.
     ///
     /// # Errors
@@ -51,7 +54,7 @@ impl Rc4a {
             let (mut first, mut second) = (one.cursor(*i), two.cursor(*i));
             for word in words {
                 let mut bytes = [0; WORD];
-                for [a, b] in bytes.as_chunks_mut().0 {
+                for [a, b] in bytes.as_chunks_mut::<{ Rc4a::STEP_LEN }>().0 {
                     *i = i.wrapping_add(1);
                     let place = first.step(*i);
                     *a = second.look_up(place);
