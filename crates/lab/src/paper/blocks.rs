@@ -1,7 +1,7 @@
 //! `wattlock-lab paper blocks`: AES-CTR with extended blocks, the paper beside models of its machines
 //! and the same granularities on this one.
 
-mod count;
+pub mod count;
 mod cpu;
 mod device;
 mod form;
@@ -23,13 +23,12 @@ use super::live;
 use crate::args;
 use crate::bench::publish;
 use crate::outlet::Outlet;
-use form::Form;
 use rows::Live;
 
 /// `wattlock-lab paper blocks`.
 pub fn run(args: &args::PaperBlocks) -> Ended {
-    if let [form, lengths @ ..] = &args.count_steps[..] {
-        return stepped(form, lengths);
+    if let [name, lengths @ ..] = &args.count_steps[..] {
+        return stepped(name, lengths);
     }
     let outlet = Outlet::open(args.measured.json.as_deref())?;
     publish::can_publish(None, &args.meters)?;
@@ -56,11 +55,10 @@ fn sections(live: Live<'_>) -> Vec<Section> {
 }
 
 /// What the child does that is executed one instruction at a time.
-fn stepped(form: &str, lengths: &[String]) -> Ended {
-    let form = Form::named(form).ok_or_else(|| anyhow::anyhow!("unknown form {form:?}"))?;
+fn stepped(name: &str, lengths: &[String]) -> Ended {
     let lengths: Vec<usize> =
         lengths.iter().map(|length| length.parse()).collect::<Result<_, _>>()?;
-    count::be_stepped(form, &lengths)?;
+    count::be_stepped(name, &lengths)?;
     Ok(0.into())
 }
 

@@ -1,5 +1,5 @@
-//! How many instructions a form of the listing executes for each byte: by the CPU's counter, or where
-//! the kernel shows none, by executing a child one instruction at a time.
+//! How many instructions a form of the listing, RC4 or RC4A executes for each byte: by the CPU's
+//! counter, or where the kernel shows none, by executing a child one instruction at a time.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -13,6 +13,8 @@ use perf_event::Builder;
 use perf_event::events::Hardware;
 
 use super::form::Form;
+use super::rows::KEY;
+use crate::study::{Rc4, Rc4a};
 
 /// How instructions were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,24 +52,37 @@ impl Counter {
         }
     }
 
-    /// Instructions for each byte of a form: what `2 * bytes` take more than `bytes`.
+    /// Instructions for each byte of what has that name: what `2 * bytes` take more than `bytes`.
     ///
     /// # Errors
-    /// What counts says why not.
-    pub fn per_byte(self, form: Form, bytes: usize) -> anyhow::Result<f64> {
+    /// That nothing has that name, and why what counts does not.
+    pub fn per_byte(self, name: &str, bytes: usize) -> anyhow::Result<f64> {
         let [once, twice] = match self {
             Self::Hardware => {
-                let mut work = form.work();
+                let mut work = named(name)?;
                 let mut data = vec![0x5a; 2 * bytes];
                 work(&mut data);
                 let once = counted(|| work(&mut data[..bytes]))?;
                 [once, counted(|| work(&mut data))?]
             }
-            Self::Steps => {
-                steps(&[COUNT, &form.name(), &bytes.to_string(), &(2 * bytes).to_string()])?
-            }
+            Self::Steps => steps(&[COUNT, name, &bytes.to_string(), &(2 * bytes).to_string()])?,
         };
         Ok((twice as f64 - once as f64) / bytes as f64)
+    }
+}
+
+/// What is counted by that name: a form of the listing, or a cipher of the study of six.
+fn named(name: &str) -> anyhow::Result<Box<dyn FnMut(&mut [u8])>> {
+    match name {
+        "rc4" => {
+            let mut cipher = Rc4::new(&KEY)?;
+            Ok(Box::new(move |data: &mut [u8]| cipher.xor(data)))
+        }
+        "rc4a" => {
+            let mut cipher = Rc4a::with_default_k2(&KEY)?;
+            Ok(Box::new(move |data: &mut [u8]| cipher.xor(data)))
+        }
+        _ => Form::named(name).map(Form::work).with_context(|| format!("{name:?} is no form")),
     }
 }
 
@@ -133,12 +148,12 @@ fn expect_stop(status: WaitStatus) -> anyhow::Result<()> {
 /// No form takes as many for what it is given.
 const MOST_STEPS: u64 = 20_000_000;
 
-/// The child: does a form on two lengths, and stops before, between and after.
+/// The child: does what has that name on two lengths, and stops before, between and after.
 ///
 /// # Errors
-/// That it cannot be traced.
-pub fn be_stepped(form: Form, lengths: &[usize]) -> anyhow::Result<()> {
-    let mut work = form.work();
+/// That nothing has that name, and that it cannot be traced.
+pub fn be_stepped(name: &str, lengths: &[usize]) -> anyhow::Result<()> {
+    let mut work = named(name)?;
     let mut data = vec![0x5a; lengths.iter().copied().max().unwrap_or(0)];
     work(&mut data);
     ptrace::traceme().context("ptrace")?;

@@ -38,7 +38,7 @@ fn count(lab: &mut Lab<'_>, counter: Counter, first: usize, forms: &[(Form, usiz
     for &(form, bytes) in forms {
         tell!("instructions of {}", form.name());
         let at = Form::ALL.into_iter().position(|other| other == form).unwrap_or_default();
-        match counter.per_byte(form, bytes) {
+        match counter.per_byte(&form.name(), bytes) {
             Ok(count) => lab.results.rows[first + at].instructions_per_byte = Some(count),
             Err(why) => {
                 let why = format!("instructions of {}: {why:#}", form.name());
