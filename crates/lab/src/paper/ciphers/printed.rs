@@ -93,12 +93,12 @@ impl Platform {
 
     /// Microjoules a byte.
     pub fn joules(self, cipher: Cipher) -> f64 {
-        self.cell(cipher, "uJ_per_B")
+        self.cell(cipher, UNITS[0])
     }
 
     /// MB a second.
     pub fn rate(self, cipher: Cipher) -> f64 {
-        self.cell(cipher, "MBps")
+        self.cell(cipher, UNITS[1])
     }
 
     /// Their product.
@@ -106,12 +106,33 @@ impl Platform {
         self.joules(cipher) * self.rate(cipher)
     }
 
+    /// MB that give round seconds and joules: inferred.
+    pub fn megabytes(self, cipher: Cipher) -> f64 {
+        match (self, Cipher::BLOCK.contains(&cipher)) {
+            (Self::One, true) => 32.0,
+            (Self::Two, true) => 128.0,
+            (_, false) => 512.0,
+        }
+    }
+
+    /// How many cells of Tables 2 and 3 a cipher has.
+    pub fn cells(self, cipher: Cipher) -> usize {
+        UNITS.iter().filter(|unit| self.number(cipher, unit).is_some()).count()
+    }
+
     fn cell(self, cipher: Cipher, unit: &str) -> f64 {
-        let number = if self == Self::One { 1 } else { 2 };
-        let found = TABLES.number(cipher.name(), &format!("p{number}_{unit}"));
+        let found = self.number(cipher, unit);
         found.unwrap_or_else(|| panic!("{cipher} is not in the table"))
     }
+
+    fn number(self, cipher: Cipher, unit: &str) -> Option<f64> {
+        let number = if self == Self::One { 1 } else { 2 };
+        TABLES.number(cipher.name(), &format!("p{number}_{unit}"))
+    }
 }
+
+/// The units of the tables' columns.
+const UNITS: [&str; 2] = ["uJ_per_B", "MBps"];
 
 /// A number that the text quotes.
 pub fn quoted(key: &str) -> f64 {

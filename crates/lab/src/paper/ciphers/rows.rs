@@ -37,6 +37,35 @@ impl<'a> Live<'a> {
         })
     }
 
+    /// The row of one thread at the default clock.
+    pub fn one_thread(self, cipher: Cipher) -> Option<&'a Measured> {
+        self.alone(cipher.case())
+    }
+
+    /// How much of PARC4's time on one thread is its key stream: what a form that only XORs saves.
+    pub fn keystream_share(self) -> Option<f64> {
+        let (whole, xor) = (self.one_thread(Cipher::Parc4)?, self.alone(XOR_ALONE)?);
+        Some(1.0 - rate(whole) / rate(xor))
+    }
+
+    fn alone(self, case: &str) -> Option<&'a Measured> {
+        self.0?.rows.iter().find(|row| {
+            let clocks = row.clocks.as_deref().unwrap_or(DEFAULT);
+            row.case == case && row.tool == OURS && row.threads == Some(1) && clocks == DEFAULT
+        })
+    }
+
+    /// The row, if it may be held or missed: a quick look decides nothing.
+    pub fn decided(self, row: Row) -> Row {
+        let is_quick = self.0.is_some_and(|results| results.settings.contains_key("quick"));
+        let has_verdict = matches!(row.verdict, Verdict::Held | Verdict::Missed);
+        if is_quick && has_verdict {
+            row.exempt("a quick look is too short for a verdict")
+        } else {
+            row
+        }
+    }
+
     /// The clocks other than the default.
     pub fn lowered(self) -> Vec<&'a str> {
         let mut clocks = Vec::new();
@@ -72,9 +101,21 @@ pub fn counted(row: &Measured) -> Option<Figure> {
     if class > Class::Modelled { row.joules.per_byte("µJ/B", 1e6) } else { None }
 }
 
-/// A claim that has no bound, or that the paper itself contradicts.
+/// A claim that has no bound.
 pub fn told(item: &str, printed: &str, why: &str) -> Row {
     Row::printed_only(Rule::Value, item, Source::Print).printed(printed).exempt(why)
+}
+
+/// A claim that printed numbers contradict.
+pub fn false_in_print(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
+    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
+    row.exempt(&format!("false in print: {why}"))
+}
+
+/// A claim that another passage of the paper contradicts.
+pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
+    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
+    row.exempt(&format!("contradicts itself: {why}"))
 }
 
 /// A claim that printed numbers decide.
@@ -129,5 +170,10 @@ pub fn noted(row: Row, why: &str) -> Row {
 /// What a joule meter is needed for.
 pub const A_METER: &str = "a joule meter";
 
+/// Why a claim of the headline has no verdict where it is repeated.
+pub const SEE_HEADLINE: &str = "see Figures 3 to 6: the headline";
+
 const OURS: &str = "wattlock";
+/// PARC4 with a key stream that is not made, as rows name it.
+const XOR_ALONE: &str = "parc4-reuse (no encryption)";
 const DEFAULT: &str = "default";
