@@ -35,7 +35,7 @@ mod words;
 pub use algorithm::{Algorithm, BlowfishMode};
 pub use blowfish_vartime::Blowfish;
 pub use error::{Error, KeyLength, iv_length};
-pub use extended_block_vartime::ListingAes;
+pub use extended_block_vartime::{ListingAes, PrintedRound};
 pub use parc4::{Parc4, Parc4Reuse};
 pub use parc4i_vartime::Parc4i;
 pub use rc4_vartime::Rc4;

@@ -1,6 +1,8 @@
 //! `wattlock-lab paper blocks`: AES-CTR with extended blocks, the paper beside models of its machines
 //! and the same granularities on this one.
 
+mod aes;
+mod beyond;
 pub mod count;
 mod cpu;
 mod device;
@@ -51,6 +53,7 @@ fn sections(live: Live<'_>) -> Vec<Section> {
     sections.extend(device::sections(live));
     sections.extend(why::sections(live));
     sections.extend(text::after());
+    sections.push(beyond::section(live));
     sections
 }
 

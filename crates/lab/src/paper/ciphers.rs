@@ -44,11 +44,7 @@ fn compared(live: Option<Results>) -> Paper {
 fn sections(live: Live<'_>) -> Vec<Section> {
     let mut sections = text::sections(live);
     sections.extend(tables::sections(live));
-    sections.push(Section::new(
-        "Section IV",
-        "what the text says of the tables",
-        claims::rows(),
-    ));
+    sections.push(Section::new("Section IV", "what the text says of the tables", claims::rows()));
     sections.push(Section::new(
         "Section IV, here",
         "the same on this machine",

@@ -20,6 +20,18 @@ pub struct ListingAes {
     round_keys: AesSchedule,
 }
 
+/// What the study prints of a round, where it differs from FIPS 197 or from itself.
+#[derive(Clone, Copy, Debug)]
+pub struct PrintedRound {
+    /// By how many columns a row is shifted more than the one above: 1 in the listings, and in the
+    /// equation 3, which is -1.
+    pub shift: usize,
+    /// Whether the last round is mixed as the others are.
+    pub mixes_last: bool,
+    /// Whether byte 4i + j of state and keys is in row i, as in the listings, and not in column i.
+    pub by_rows: bool,
+}
+
 /// The arrays `c` and `temp` of the listing, and its key, repeated to an extended block.
 pub struct ExtendedBlock {
     c: Zeroizing<Vec<u8>>,
@@ -195,6 +207,31 @@ impl ListingAes {
         Ok(ExtendedBlock { c: array(), temp: array(), first_key: Zeroizing::new(first_key) })
     }
 
+    /// A block as the print has it, to find out which of it is AES.
+    pub fn as_printed(&self, print: PrintedRound, input: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+        let at = |i: usize, j: usize| if print.by_rows { 4 * i + j } else { 4 * j + i };
+        let mut c = self.first_round(u128::from_be_bytes(input));
+        for round in 1..=self.rounds() {
+            let key = &self.round_keys.expose()[round];
+            let is_mixed = print.mixes_last || round < self.rounds();
+            let mut temp = [0; BLOCK_LEN];
+            for j in 0..4 {
+                for i in 0..4 {
+                    let from = |row: usize| usize::from(c[at(row, (j + print.shift * row) % 4)]);
+                    let mixed = |row: usize| TABLES[row][i][from(row)];
+                    let byte = if is_mixed {
+                        mixed(0) ^ mixed(1) ^ mixed(2) ^ mixed(3)
+                    } else {
+                        S_BOX[from(i)]
+                    };
+                    temp[at(i, j)] = byte ^ key[at(i, j)];
+                }
+            }
+            c = temp;
+        }
+        c
+    }
+
     /// The state before round 1.
     pub fn first_round(&self, counter: u128) -> [u8; BLOCK_LEN] {
         let mut c = counter.to_be_bytes();
@@ -217,6 +254,13 @@ impl ListingAes {
             ^ TABLES[2][i][from(2)]
             ^ TABLES[3][i][from(3)]
             ^ key
+    }
+}
+
+impl ExtendedBlock {
+    /// How many times the key of 16 bytes is repeated.
+    pub fn units(&self) -> usize {
+        self.first_key.len() / BLOCK_LEN
     }
 }
 

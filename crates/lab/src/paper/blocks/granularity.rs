@@ -157,7 +157,7 @@ fn fine(engine: &Engine, aes: &ListingAes, counter: u128, in_out: &mut [u8]) -> 
 }
 
 /// Columns of a block: more threads than that have nothing to do.
-pub const COLUMNS: usize = 4;
+const COLUMNS: usize = 4;
 
 #[cfg(test)]
 mod tests {

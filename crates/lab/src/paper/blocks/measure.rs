@@ -9,7 +9,7 @@ use super::forms;
 use super::gpu;
 use super::granularity::{Granularity, Rounds, granular_ctr};
 use super::printed::{SIZES_MB, THREADS};
-use super::rows::{DEVICE_IS_A_CPU, EXTENDED, KEY, LISTING, case};
+use super::rows::{DEVICE_IS_A_CPU, EXTENDED, FINE, KEY, LISTING, WHOLE, case};
 use crate::args;
 use crate::bench::lab::{Lab, Windows};
 use crate::bench::rates::{Buffer, Case, Contender, Effort};
@@ -89,12 +89,22 @@ fn message(lab: &mut Lab<'_>, effort: Effort, megabytes: usize, threads: &[usize
 }
 
 /// The threads of a block wait for each other after every round: a message of the study's size
-/// would take minutes.
+/// would take minutes. The same short message in whole blocks takes turns with it.
 fn fine(lab: &mut Lab<'_>, effort: Effort, threads: &[usize], len: usize) {
-    let case = Case { name: format!("fine, inside a block, {} KiB", len >> 10), call_bytes: len };
-    tell!("{}", case.name);
-    let contenders = threads.iter().map(|threads| of_listing(Granularity::Fine, *threads));
-    lab.measure(effort, &case, Buffer::new(len).bytes(), contenders.collect());
+    let mut names = Vec::new();
+    let mut contenders = Vec::new();
+    for (kind, granularity) in [(FINE, Granularity::Fine), (WHOLE, Granularity::Coarse)] {
+        contenders.extend(threads.iter().map(|threads| of_listing(granularity, *threads)));
+        let name = format!("{kind}, {} KiB", len >> 10);
+        tell!("{name}");
+        names.resize(contenders.len(), name);
+    }
+    let first = lab.results.rows.len();
+    let all = Case { name: String::new(), call_bytes: len };
+    lab.measure(effort, &all, Buffer::new(len).bytes(), contenders);
+    for (row, name) in lab.results.rows[first..].iter_mut().zip(names) {
+        row.case = name;
+    }
 }
 
 /// Bytes of a message of `megabytes` MB, rounded to whole blocks of the largest kind.

@@ -12,7 +12,7 @@ pub const CPU: &str = "a 4-core Intel CPU at 2.2 GHz";
 /// The study's GPU.
 pub const GPU: &str = "an NVIDIA GT9500";
 
-/// Messages, in MB of 10^6 bytes.
+/// Messages in MB; 10^6 bytes is inferred from the throughput of the text.
 pub const SIZES_MB: [usize; 3] = [4, 16, 32];
 /// Threads of Table I.
 pub const THREADS: [usize; 3] = [1, 4, 8];
@@ -35,7 +35,7 @@ pub fn gpu_gain(megabytes: usize, block: usize) -> f64 {
     cell(TABLE_3, megabytes, &column(block))
 }
 
-/// Figure 7: the same on the CPU, from Table I.
+/// Figure 7, whose image has no numbers: the same on the CPU, from Table I.
 pub fn cpu_gain(megabytes: usize, threads: usize) -> f64 {
     cpu_seconds(megabytes, 16, threads) / cpu_seconds(megabytes, 1024, threads)
 }

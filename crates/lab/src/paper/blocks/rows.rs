@@ -1,6 +1,10 @@
 //! What is measured for the paper, and how its rows are found.
 
-use wattlock_report::results::{Results, Row};
+use wattlock_report::paper::{Row, Rule, Source, Verdict};
+use wattlock_report::results::{Results, Row as Measured};
+
+use super::printed::said;
+use crate::paper::live::NOT_MEASURED;
 
 /// The listing of the study, as a kernel's name.
 pub const LISTING: &str = "listing";
@@ -17,7 +21,7 @@ pub struct Live<'a>(pub Option<&'a Results>);
 
 impl<'a> Live<'a> {
     /// The listing's row with blocks of so many bytes.
-    pub fn listing(self, megabytes: usize, block: usize, threads: usize) -> Option<&'a Row> {
+    pub fn listing(self, megabytes: usize, block: usize, threads: usize) -> Option<&'a Measured> {
         let case = case(block, megabytes);
         self.0?.rows.iter().find(|row| {
             row.case == case
@@ -33,7 +37,7 @@ impl<'a> Live<'a> {
     }
 
     /// The row of a device with blocks of so many bytes.
-    pub fn on_device(self, megabytes: usize, block: usize) -> Option<&'a Row> {
+    pub fn on_device(self, megabytes: usize, block: usize) -> Option<&'a Measured> {
         let case = case(block, megabytes);
         self.0?.rows.iter().find(|row| row.case == case && row.device.is_some())
     }
@@ -46,9 +50,18 @@ impl<'a> Live<'a> {
     }
 
     /// The row that splits single blocks among so many threads.
-    pub fn fine(self, threads: usize) -> Option<&'a Row> {
+    pub fn fine(self, threads: usize) -> Option<&'a Measured> {
+        self.of_short(FINE, threads)
+    }
+
+    /// The row of the same message in whole blocks.
+    pub fn whole(self, threads: usize) -> Option<&'a Measured> {
+        self.of_short(WHOLE, threads)
+    }
+
+    fn of_short(self, kind: &str, threads: usize) -> Option<&'a Measured> {
         let rows = &self.0?.rows;
-        rows.iter().find(|row| row.case.starts_with("fine, ") && row.threads == Some(threads))
+        rows.iter().find(|row| row.case.starts_with(kind) && row.threads == Some(threads))
     }
 
     /// The largest message that was measured, in MB.
@@ -72,6 +85,71 @@ pub fn case(block: usize, megabytes: usize) -> String {
         16 => format!("coarse, 16 bytes, {megabytes} MB"),
         _ => format!("extended, {block} bytes, {megabytes} MB"),
     }
+}
+
+/// The message of single blocks that threads share, as rows name it.
+pub const FINE: &str = "fine, inside a block";
+/// The same message in whole blocks.
+pub const WHOLE: &str = "coarse, the message of fine";
+
+/// A claim that has no bound.
+pub fn told(item: &str, printed: &str, why: &str) -> Row {
+    Row::printed_only(Rule::Value, item, Source::Print).printed(printed).exempt(why)
+}
+
+/// A claim that printed numbers, or arithmetic, contradict.
+pub fn false_in_print(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
+    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
+    row.exempt(&format!("false in print: {why}"))
+}
+
+/// A claim that another passage of the paper contradicts.
+pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
+    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
+    row.exempt(&format!("contradicts itself: {why}"))
+}
+
+/// A claim that printed numbers decide.
+pub fn by_print(
+    rule: Rule,
+    item: &str,
+    printed: &str,
+    ours: &str,
+    holds: bool,
+    bound: &str,
+) -> Row {
+    Row::claim(rule, item, ours, holds, Source::Print).printed(printed).bound(bound)
+}
+
+/// A number of the text that ours has to be.
+pub fn exact(id: &str, item: &str, ours: &impl ToString) -> Row {
+    let (printed, unit) = said(id);
+    let ours = ours.to_string();
+    let row = Row::claim(Rule::Value, item, &ours, ours == printed, Source::Exact);
+    row.printed(&format!("{printed} {unit}")).bound("the same")
+}
+
+/// A claim that is measured here: what was found, and whether that agrees with it by the bound.
+pub fn held_live(
+    rule: Rule,
+    item: &str,
+    printed: &str,
+    found: Option<(String, bool)>,
+    live: Live<'_>,
+) -> Row {
+    let row = match found {
+        Some((ours, holds)) => Row::claim(rule, item, &ours, holds, Source::Live),
+        None if live.0.is_some() => {
+            Row::printed_only(rule, item, Source::Live).not_here("not measured in so short a run")
+        }
+        None => Row::printed_only(rule, item, Source::Live).not_here(NOT_MEASURED),
+    };
+    row.printed(printed)
+}
+
+/// With what has to be known of it, unless something is missing.
+pub fn noted(row: Row, why: &str) -> Row {
+    if row.verdict == Verdict::NotHere { row } else { row.note(why) }
 }
 
 /// The setting that says that the device is OpenCL on the CPU.

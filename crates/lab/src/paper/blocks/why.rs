@@ -4,14 +4,13 @@ use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
 use super::cpu::form_over;
 use super::form::Form;
-use super::rows::Live;
-use super::text::{held_live, noted, told};
+use super::rows::{Live, held_live, noted, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// The claims of Section VI, and what was measured of them.
 pub fn sections(live: Live<'_>) -> Vec<Section> {
     let measured = live.0.and_then(|_| Measured::of(live));
-    let mut rows = vec![
+    let rows = vec![
         told(
             "1.25 to 1.28, and 6.03 to 8.53",
             "as in Section V",
@@ -27,7 +26,6 @@ pub fn sections(live: Live<'_>) -> Vec<Section> {
         overlap(live, measured),
         known(live, measured),
     ];
-    rows.extend(Form::ALL.map(|form| of_form(live, form)));
     vec![Section::new("Section VI", "what the gain is from, one thread of this CPU", rows)]
 }
 
@@ -77,9 +75,9 @@ impl Measured {
 fn calls(live: Live<'_>, measured: Option<Measured>) -> Row {
     let found = measured.map(|measured| {
         let ours = format!(
-            "1 KB takes {:+.1} % of 16 bytes' time; 16 bytes without a call {:+.1} %: {}",
-            -100.0 * measured.saved(),
-            100.0 * (measured.inlined - 1.0),
+            "1 KB takes {}, 16 bytes without a call {} than 16 bytes: {}",
+            changed(measured.extended),
+            changed(measured.inlined),
             share(measured, measured.by_no_call())
         );
         (ours, measured.tells() && measured.by_no_call() >= 0.5)
@@ -91,8 +89,14 @@ fn calls(live: Live<'_>, measured: Option<Measured>) -> Row {
         found,
         live,
     );
-    let row = row.bound("without calls, 16 bytes have half of the gain or more");
+    let row = row.bound("16 bytes without a call keep at least half of what 1 KB gains");
     noted(row, "on the study's Core 2 it is not known")
+}
+
+/// "8.4 % less time".
+fn changed(over: f64) -> String {
+    let percent = 100.0 * (over - 1.0);
+    format!("{:.1} % {} time", percent.abs(), if percent < 0.0 { "less" } else { "more" })
 }
 
 fn share(measured: Measured, part: f64) -> String {
@@ -105,8 +109,9 @@ fn share(measured: Measured, part: f64) -> String {
 
 fn instructions(live: Live<'_>) -> Row {
     let item = "a larger block executes fewer instructions";
-    let row = Row::printed_only(Rule::Value, item, Source::Live)
-        .printed("less overhead of calls and scheduling");
+    let row = Row::printed_only(Rule::Sign, item, Source::Live)
+        .printed("less overhead of calls and scheduling")
+        .bound("fewer with 1 KB than with 16 bytes");
     let Some(results) = live.0 else { return row.not_here(NOT_MEASURED) };
     let count = |form: Form| form.row(results)?.instructions_per_byte;
     let counted = count(Form::Called(16)).zip(count(Form::Inlined)).zip(count(Form::Called(1024)));
@@ -120,7 +125,6 @@ fn instructions(live: Live<'_>) -> Row {
     );
     let verdict = if extended < coarse { Verdict::Held } else { Verdict::Missed };
     Row { ours: Some(Amount::Text(ours)), verdict, ..row }
-        .bound("fewer with 1 KB than with 16 bytes")
 }
 
 /// Not the paper's claim, and the other cause there may be.
@@ -135,9 +139,8 @@ fn overlap(live: Live<'_>, measured: Option<Measured>) -> Row {
         return row.not_here(NOT_MEASURED);
     };
     let ours = format!(
-        "1 KB whose 16 bytes wait for each other in every round takes {:+.1} % of the time of the same work without the \
-         wait: {}",
-        100.0 * (measured.chained / measured.linked - 1.0),
+        "1 KB whose 16 bytes wait for each other in every round takes {} than the same work without the wait: {}",
+        changed(measured.chained / measured.linked),
         share(measured, measured.by_overlap())
     );
     let why = match same_work(live) {
@@ -185,24 +188,4 @@ fn known(live: Live<'_>, measured: Option<Measured>) -> Row {
     };
     Row { ours: Some(Amount::Text(ours.to_owned())), ..row }
         .exempt("what is found here; the study's CPU and GPU may differ")
-}
-
-/// A form's time, instructions and cycles.
-fn of_form(live: Live<'_>, form: Form) -> Row {
-    let row = Row::printed_only(
-        Rule::Value,
-        &format!("the form \u{201c}{}\u{201d}", form.name()),
-        Source::Live,
-    );
-    let Some(found) = live.0.and_then(|results| form.row(results)) else {
-        return row.not_here(NOT_MEASURED);
-    };
-    let mut ours = format!("{:.2} ns a byte", found.cpu_ns.median as f64 / found.bytes as f64);
-    if let Some(cycles) = found.cycles_per_byte {
-        ours += &format!(", {cycles:.1} cycles");
-    }
-    if let Some(count) = found.instructions_per_byte {
-        ours += &format!(", {count:.1} instructions");
-    }
-    Row { ours: Some(Amount::Text(ours)), ..row }.exempt("a time of this machine")
 }
