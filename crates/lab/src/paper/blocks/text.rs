@@ -18,11 +18,7 @@ pub fn before(live: Live<'_>) -> Vec<Section> {
         Section::new("Abstract and Section I", "what is claimed", abstract_and_introduction(live)),
         Section::new("Section II", "AES and counter mode", aes::rows()),
         Section::new("Section III", "processors", processors()),
-        Section::new(
-            "Section IV",
-            "granularities, and the listings of Figures 5 and 6",
-            granular,
-        ),
+        Section::new("Section IV", "granularities, and the listings of Figures 5 and 6", granular),
     ]
 }
 

@@ -220,7 +220,8 @@ fn fewer_calls() -> Row {
         let [rc4, rc4a, parc4i] = ORDERED.map(|cipher| platform.rate(cipher));
         format!("{rc4:.1}, {rc4a:.1} and {parc4i:.1} MB/s on {}", platform.name())
     });
-    let why = "PARC4-I ran on two and on eight cores, the others on one: the order may be that of cores";
+    let why =
+        "PARC4-I ran on two and on eight cores, the others on one: the order may be that of cores";
     found(row.printed("RC4, RC4A, PARC4-I"), speeds.join("; "), why)
 }
 

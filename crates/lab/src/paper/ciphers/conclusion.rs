@@ -110,9 +110,8 @@ fn given_up() -> Row {
 }
 
 fn block_and_stream() -> [Row; 2] {
-    let [joules_1, joules_2] = Platform::ALL.map(|platform| {
-        crossed(|block, stream| platform.joules(block) > platform.joules(stream))
-    });
+    let [joules_1, joules_2] = Platform::ALL
+        .map(|platform| crossed(|block, stream| platform.joules(block) > platform.joules(stream)));
     let [slower_1, slower_2] = Platform::ALL
         .map(|platform| crossed(|block, stream| platform.rate(block) < platform.rate(stream)));
     [
@@ -169,9 +168,8 @@ fn more_power() -> Row {
     let [one, two] = Platform::ALL
         .map(|platform| crossed(|block, stream| platform.watts(stream) > platform.watts(block)));
     let [serial_1, serial_2] = Platform::ALL.map(|platform| {
-        let draws = |a, b| {
-            (platform.rate(a) > platform.rate(b)) == (platform.watts(a) > platform.watts(b))
-        };
+        let draws =
+            |a, b| (platform.rate(a) > platform.rate(b)) == (platform.watts(a) > platform.watts(b));
         pairs(&serial, draws).0
     });
     false_in_print(

@@ -39,11 +39,7 @@ fn introduction() -> Vec<Row> {
         .flat_map(|platform| Cipher::ALL.map(|cipher| platform.cells(cipher)))
         .sum();
     vec![
-        told(
-            "another work: 13.6 kb under Blowfish",
-            "approximately 75 % of a battery",
-            &battery(),
-        ),
+        told("another work: 13.6 kb under Blowfish", "approximately 75 % of a battery", &battery()),
         told(
             "another work: what cryptography takes is significant",
             "significant",
