@@ -5,7 +5,9 @@ use std::ops::AddAssign;
 
 use wattlock_report::paper::{Row, Rule, Section, Source};
 
-use super::claim::{count, fact, told};
+use super::claim::{BUILT, Claim, at_each, count, fact, stated, told};
+use super::numbers::{Numbers, Unit};
+use crate::simulation::Algorithm;
 use crate::study::aes::{Kernel, Key};
 
 /// Operations on bytes, as the paper counts them.
@@ -112,14 +114,29 @@ fn dealt(blocks: u64, threads: u64) -> Vec<u64> {
 }
 
 /// Section 3.2, Equation 1, and Figures 2 and 3.
-pub fn sections() -> Vec<Section> {
+pub fn sections(numbers: &[&Numbers<'_>]) -> Vec<Section> {
+    let mut rows = text();
+    rows.extend(SUITS_A_GPU.rows(numbers));
     vec![
-        Section::new("Section 3.2", "AES in parallel", text()),
+        Section::new("Section 3.2", "AES in parallel", rows),
         Section::new("Figure 2", "how a block is encrypted", figure_2()),
         Section::new("Equation 1", "operations on a block", operations()),
         Section::new("Figure 3", "blocks in CTR", figure_3()),
     ]
 }
+
+const SUITS_A_GPU: Claim = Claim::new(
+    Rule::Order,
+    "AES is bound by computing, so that it suits a GPU",
+    "a computing-intensive application. It is suitable to be executed on GPUs",
+    |numbers| {
+        at_each(|us| {
+            let [gp, cp] = [Algorithm::Gp, Algorithm::Cp].map(|who| numbers.of(who, us, Unit::Mib));
+            gp > cp
+        })
+    },
+)
+.bound("GP faster than CP, 7 of 7");
 
 fn text() -> Vec<Row> {
     let list =
@@ -130,23 +147,35 @@ fn text() -> Vec<Row> {
         let (sum, mixed) = block(bits, Mixed::OneColumn);
         let without = sum.xors - mixed * mix_columns(Mixed::OneColumn).xors;
         let cell = |column: &str, printed: i32, ours: u64| {
-            count(&item, printed.into(), ours as f64, "times").column(column)
+            let row = count(&item, printed.into(), ours as f64, "times").column(column);
+            // Of these the text prints the 14 alone.
+            if printed == 14 { row } else { row.note("follows from the printed formula") }
         };
         rows.push(cell("rounds, N/32 + 6", nr, rounds(bits)));
         rows.push(cell("AddRoundKey, N/32 + 7", keys, without / BLOCK));
         rows.push(cell("MixColumns, not in the last round", mixes, mixed));
     }
-    rows.push(fact(
+    rows.push(stated(
         "the key is extended once, in serial, for all blocks",
-        "one time in the entire process",
+        "executed in serial due to data dependence … only one time",
         "one expanded key for all blocks, made before any of them",
-        true,
+        BUILT,
+    ));
+    rows.push(told(
+        "versions of AES, and the length of their keys",
+        "three versions of 128, 192, and 256; a key of length N bits",
+        "a definition, of FIPS 197",
     ));
     rows.extend(modes());
     rows.extend([(8, "2, 2, 2, 2"), (10, "3, 3, 2, 2")].map(|(blocks, printed)| {
         let ours = list(dealt(blocks, 4));
         fact(&format!("{blocks} blocks on 4 threads"), printed, &ours, ours == printed)
     }));
+    rows.push(told(
+        "what is dealt to threads",
+        "these blocks will be distributed evenly",
+        "contradicts itself: blocks here, whole users' data in Algorithm 3",
+    ));
     rows.push(fact(
         "all blocks are dealt, no thread has two more than another",
         "Nb/Nt, and one more for the first Nb % Nt",
@@ -182,14 +211,23 @@ fn modes() -> Vec<Row> {
         told(
             "CBC and CFB are hard to run in parallel",
             "hard to parallelize",
-            "half false: true of encryption; both decrypt in parallel, CBC here 13 times \
-as fast as it encrypts one message (bench ciphers)",
+            "half false: true of encryption; both decrypt in parallel (see bench ciphers)",
         ),
         told(
             "CBC and CFB resist active attacks, OFB does not",
             "hard to suffer active attacks",
             "false: none of the five does without a MAC; bits flip in CTR and OFB, CBC and \
 CFB are malleable",
+        ),
+        told(
+            "OFB is hard to run in parallel",
+            "OFB possibly suffers active attacks and hard to parallelize",
+            "a definition: each block of its key stream is the encryption of the one before",
+        ),
+        told(
+            "ECB suffers active attacks, CBC and CFB are more secure",
+            "probably suffers active attacks; with higher security than ECB",
+            "of their definitions: blocks of ECB can be put in another order, and equal ones show",
         ),
         told("CTR is proved secure and advised by [4]", "strongly recommended", "of another paper"),
     ]
@@ -221,9 +259,19 @@ twice",
         step("ShiftRows, rotations", 6.0, shift_rows().rotations),
         step("MixColumns, multiplications", 16.0, whole.multiplications).exempt(ONE_COLUMN),
         step("MixColumns, XORs", 12.0, whole.xors).exempt(ONE_COLUMN),
-        step("MixColumns of one column, both", 28.0, column.sum()),
+        step("XORs of a round, 28O", 28.0, add_round_key().xors + column.xors),
     ];
     let (aes_256, _) = block(256, Mixed::OneColumn);
+    let round = Operations { xors: 28, lookups: 16, rotations: 6, multiplications: 16 };
+    rows.push(fact(
+        "AES-256, as it is added up",
+        "14 x (28O + 16L + 6R + 16M) + 16O - 16M - 12O",
+        &format!("{} operations by this sum, each kind as by rounds", 14 * round.sum() - 12),
+        14 * round.xors + 16 - 12 == aes_256.xors
+            && 14 * round.lookups == aes_256.lookups
+            && 14 * round.rotations == aes_256.rotations
+            && 14 * round.multiplications - 16 == aes_256.multiplications,
+    ));
     rows.extend([
         step("AES-256, XORs", 396.0, aes_256.xors),
         step("AES-256, lookups", 224.0, aes_256.lookups),
@@ -247,24 +295,28 @@ twice",
         let row = Row::number(&item, exponent, log, "", Source::Exact).near(0.005);
         rows.push(row.column("exponent of N, log16 of its operations"));
     }
-    rows.push(linear(aes_256.sum()));
+    let exponents = [(256, "N^2.46"), (192, "N^2.40"), (128, "N^2.33")];
+    rows.extend(exponents.map(|(bits, printed)| linear(bits, printed)));
     rows
 }
 
 const ONE_COLUMN: &str = "false in print: 16 multiplications and 12 XORs are one column's; a state has \
 four, 64 and 48";
 
-fn linear(operations: u64) -> Row {
+fn linear(bits: u64, printed: &str) -> Row {
+    let operations = block(bits, Mixed::OneColumn).0.sum();
     let bytes = f64::from(1 << 14);
     let by_exponent = bytes.powf((operations as f64).ln() / (BLOCK as f64).ln());
     let by_blocks = bytes / BLOCK as f64 * operations as f64;
     let ours = format!("16 KiB take {by_blocks:.1e} operations, not {by_exponent:.1e}");
-    Row::claim(Rule::Shape, "AES takes N^2.46 operations for N bytes", &ours, false, Source::Exact)
-        .printed("O(N) = N^2.46")
-        .exempt(
-            "false in print: 912 operations a block are 57 a byte, for any N; 16^2.46 is \
-912 for one block only",
-        )
+    let item = format!("AES-{bits} takes {printed} operations for N bytes");
+    Row::claim(Rule::Shape, &item, &ours, false, Source::Exact)
+        .printed(&format!("O(N) = {printed}"))
+        .exempt(&format!(
+            "false in print: {operations} operations a block are {:.1} a byte, for any N; the exponent \
+fits one block alone",
+            operations as f64 / BLOCK as f64
+        ))
 }
 
 fn figure_3() -> Vec<Row> {
@@ -276,6 +328,11 @@ fn figure_3() -> Vec<Row> {
             parts_give_the_whole(),
         )
         .note("\"added\" to the plain text is XOR, not addition"),
+        told(
+            "n blocks are drawn",
+            "model of n blocks in CTR mode",
+            "contradicts itself: drawn are blocks 0 to n, which are n + 1",
+        ),
     ]
 }
 

@@ -21,6 +21,7 @@ pub struct Claim {
     bound: &'static str,
     check: fn(&Numbers<'_>) -> Found,
     why_exempt: &'static str,
+    why_of_model: &'static str,
     note: &'static str,
 }
 
@@ -32,7 +33,7 @@ impl Claim {
         printed: &'static str,
         check: fn(&Numbers<'_>) -> Found,
     ) -> Self {
-        Self { item, printed, rule, bound: "", check, why_exempt: "", note: "" }
+        Self { item, printed, rule, bound: "", check, why_exempt: "", why_of_model: "", note: "" }
     }
 
     /// With its bound in words.
@@ -43,6 +44,11 @@ impl Claim {
     /// Not held to it, for that reason.
     pub const fn exempt(self, why_exempt: &'static str) -> Self {
         Self { why_exempt, ..self }
+    }
+
+    /// The model is not held to it, for that reason.
+    pub const fn model_exempt(self, why_of_model: &'static str) -> Self {
+        Self { why_of_model, ..self }
     }
 
     /// With what has to be known of it.
@@ -58,7 +64,11 @@ impl Claim {
             .column(numbers.name())
             .bound(self.bound)
             .note(self.note);
-        if self.why_exempt.is_empty() { row } else { row.exempt(self.why_exempt) }
+        let why = match numbers.source {
+            Source::Model if !self.why_of_model.is_empty() => self.why_of_model,
+            _ => self.why_exempt,
+        };
+        if why.is_empty() { row } else { row.exempt(why) }
     }
 
     /// A row for each of them.
@@ -140,6 +150,14 @@ pub fn count(item: &str, printed: f64, ours: f64, unit: &str) -> Row {
 pub fn fact(item: &str, printed: &str, ours: &str, holds: bool) -> Row {
     Row::claim(Rule::Value, item, ours, holds, Source::Exact).printed(printed)
 }
+
+/// How something is, which no comparison can miss: exempt, with the reason.
+pub fn stated(item: &str, printed: &str, ours: &str, why: &str) -> Row {
+    fact(item, printed, ours, true).exempt(why)
+}
+
+/// The reason of what is said of our program alone.
+pub const BUILT: &str = "as it is built here: nothing is compared that could be missed";
 
 /// A statement of the paper that nothing here can be held to.
 pub fn told(item: &str, printed: &str, why: &str) -> Row {

@@ -63,9 +63,19 @@ fn figure_4() -> Vec<Row> {
 fn equations() -> Vec<Row> {
     let ring = Ring::PAPER;
     let mut rows = vec![
-        count("Eq. 2: buffered bytes, bs", 3.0, ring.buffered() as f64, "bytes"),
+        fact(
+            "Eq. 2: bs of the example",
+            "bs = tail - head, head 23, tail 26",
+            &format!("{} bytes", ring.buffered()),
+            ring.buffered() == 26 - 23,
+        ),
         full(),
-        count("Eq. 3: free bytes, as = size - bs", 7.0, ring.available() as f64, "bytes"),
+        fact(
+            "Eq. 3: as of the example",
+            "as = size - bs, size 10",
+            &format!("{} bytes", ring.available()),
+            ring.available() == 10 - ring.buffered(),
+        ),
         fact(
             "Eq. 4: 6 bytes flow in",
             "true",
@@ -73,6 +83,11 @@ fn equations() -> Vec<Row> {
             ring.fits(6),
         ),
     ];
+    let (end, last) = (ring.tail + 6, ring.parts(6).and_then(|parts| Some(*parts.last()?.end())));
+    rows.push(count("6 bytes: tail + len, beyond win + size", 32.0, end as f64, ""));
+    rows.push(count("6 bytes: win + size", 30.0, (ring.base + ring.size) as f64, ""));
+    let last = last.map_or(f64::NAN, |last| last as f64);
+    rows.push(count("6 bytes: tail + len - size - 1", 21.0, last, ""));
     for (len, printed, tail) in
         [(6, "[26, 29] [20, 21]", 22.0), (3, "[26, 28]", 29.0), (4, "[26, 29]", 20.0)]
     {

@@ -103,7 +103,7 @@ impl<'a> Numbers<'a> {
     /// Where they are from, as a column of rows.
     pub fn name(&self) -> &'static str {
         match self.source {
-            Source::Model => "by the model",
+            Source::Model => "by the fitted model",
             Source::Live => "here",
             Source::Print | Source::Exact => "in print",
         }
