@@ -113,14 +113,15 @@ pub const CS_TAKES_MOST: Claim = Claim::new(
     "far more energy than the other three",
     |numbers| {
         let others = [Cp, Gp, Lecpaes];
+        // Another machine has other quotients: measured joules are compared by order alone.
+        let far = if numbers.source == Source::Live { 1.0 } else { 3.0 };
         at_each(|us| {
-            others
-                .iter()
-                .all(|who| numbers.of(Cs, us, Unit::Joules) > numbers.of(*who, us, Unit::Joules))
+            let cs = numbers.of(Cs, us, Unit::Joules);
+            others.iter().all(|who| cs > far * numbers.of(*who, us, Unit::Joules))
         })
     },
 )
-.bound("7 of 7");
+.bound("7 of 7: above three times each of the others; measured here: above each");
 
 /// Where LECPAES begins to save.
 pub const LECPAES_CROSSES_GP: Claim = Claim::new(
@@ -130,7 +131,7 @@ pub const LECPAES_CROSSES_GP: Claim = Claim::new(
     |numbers| crosses(&numbers.less(Lecpaes, Gp, Unit::Joules), (100, 500)),
 )
 .bound("between 100 and 500 µs")
-.note("500 µs itself, 524.89 J against 641.60, belongs to those above");
+.note("at 500 µs LECPAES already takes less (524.89 J against 641.60)");
 
 /// Where a GPU at its default clock ends to save.
 pub const GP_CROSSES_CP: Claim = Claim::new(
