@@ -1,11 +1,12 @@
 //! Numbers that the paper's text quotes from Figures 8 and 9.
 
-use wattlock_report::paper::{Row, Source};
+use wattlock_report::paper::{Amount, Row, Rule, Source};
 
 use super::numbers::{Numbers, Unit};
-use super::printed::{MORE_THAN_ARRIVES, TRANSPOSED};
+use super::printed::{MORE_THAN_ARRIVES, TABLE_4, TRANSPOSED, difference};
 use crate::paper::table::Table;
 use crate::simulation::Algorithm;
+use Algorithm::{Cp, Gp, Lecpaes};
 
 const QUOTES: Table = Table(include_str!("../../../papers/lecpaes_quotes_figures8_9.csv"));
 
@@ -16,6 +17,15 @@ pub fn quote(quantity: &str, who: Algorithm, at: &str) -> Option<f64> {
     lines
         .find(|line| line.text("algorithm") == who && line.text("latency_us") == at)?
         .number("value")
+}
+
+/// What the text says of an algorithm at a latency. NaN if it says nothing.
+pub fn text(who: Algorithm, us: u64, unit: Unit) -> f64 {
+    quote(kind(unit), who, &us.to_string()).unwrap_or(f64::NAN)
+}
+
+fn kind(unit: Unit) -> &'static str {
+    if unit == Unit::Joules { "energy_J" } else { "throughput_MBps" }
 }
 
 /// A number of the text against print and the model: within half of its last digit, and within a
@@ -35,25 +45,123 @@ pub fn quoted(
     numbers.iter().map(row).collect()
 }
 
-/// The least that rounding to 0.01 in the text allows, with that of the differences that Figures 8
-/// and 9 follow from.
+/// What rounding two numbers to 0.01 allows.
 pub const CENT: f64 = 0.0101;
 
-/// A number of the text that the cells of Figure 8 or 9 hold: named, and held there.
+/// A number of the text: against what the paper's tables give without it, and against the model.
 pub fn at(numbers: &[&Numbers<'_>], who: Algorithm, us: u64, unit: Unit) -> Vec<Row> {
-    let (kind, share) =
-        if unit == Unit::Joules { ("energy_J", 0.05) } else { ("throughput_MBps", 0.03) };
-    let share = if (who, unit) == (Algorithm::Cp, Unit::Mib) { 0.10 } else { share };
-    let Some(printed) = quote(kind, who, &us.to_string()) else { return Vec::new() };
+    let Some(printed) = quote(kind(unit), who, &us.to_string()) else { return Vec::new() };
     let item = format!("{who} at {us} µs");
-    let of = |numbers: &Numbers<'_>| numbers.of(who, us, unit);
-    let rows = quoted(numbers, &item, printed, of, (CENT, share, unit.name()));
-    let exempt = |row: Row| match (who, us, unit) {
-        (Algorithm::Cp, 100, Unit::Joules) => row.exempt(TRANSPOSED),
-        (Algorithm::Gp, 3000, Unit::Mib) if row.source != Source::Print => {
-            row.exempt(MORE_THAN_ARRIVES)
-        }
-        _ => row,
+    let share = match (who, unit) {
+        (_, Unit::Joules) => 0.05,
+        (Cp, _) => 0.10,
+        _ => 0.03,
     };
-    rows.into_iter().map(exempt).collect()
+    let row = |numbers: &&Numbers<'_>| {
+        let row = if numbers.source == Source::Print {
+            in_print(&item, printed, (who, us, unit))
+        } else {
+            let ours = numbers.of(who, us, unit);
+            Row::number(&item, printed, ours, unit.name(), numbers.source).within(share)
+        };
+        let row = row.column(numbers.name());
+        match (who, us, unit) {
+            (Cp, 100, Unit::Joules) => row.exempt(TRANSPOSED),
+            (Gp, 3000, Unit::Mib) if row.source != Source::Print => row.exempt(MORE_THAN_ARRIVES),
+            _ => row,
+        }
+    };
+    numbers.iter().map(row).collect()
+}
+
+fn in_print(item: &str, printed: f64, (who, us, unit): (Algorithm, u64, Unit)) -> Row {
+    match implied(who, us, unit) {
+        Some(Implied { value, limit, from }) => {
+            Row::number(item, printed, value, unit.name(), Source::Print).note(from).near(limit)
+        }
+        None => base(item, printed, unit),
+    }
+}
+
+/// A number of the text that nothing else in print gives.
+pub fn base(item: &str, printed: f64, unit: Unit) -> Row {
+    Row {
+        printed: Some(Amount::Number(printed)),
+        unit: unit.name().to_owned(),
+        ..Row::printed_only(Rule::Value, item, Source::Print)
+    }
+    .exempt("nothing else in print gives it: those of CS, CP and GP are compared with it")
+}
+
+/// What the paper's tables give for a number of the text.
+struct Implied {
+    value: f64,
+    /// How far rounding lets it be off.
+    limit: f64,
+    from: &'static str,
+}
+
+fn implied(who: Algorithm, us: u64, unit: Unit) -> Option<Implied> {
+    let line = us.to_string();
+    let less = |other| difference(other, unit, &line);
+    // The joules of another: LECPAES' difference to it over what LECPAES saves of it.
+    let over = |other, saving: &str| {
+        let saved = TABLE_4.number(&line, saving)?;
+        let limit = 0.0051 + 5e-6 * less(other).abs() / (saved * saved);
+        Some((-less(other) / saved, (1e4 * limit).ceil() / 1e4))
+    };
+    match (unit, who, us) {
+        (Unit::Joules, Lecpaes, 3000) => {
+            let (gp, limit) = over(Gp, "L2G")?;
+            Some(Implied { value: gp + less(Gp), limit, from: "from Tables 4 and 6" })
+        }
+        (Unit::Joules, Lecpaes, _) => {
+            let (cp, limit) = over(Cp, "L2CP")?;
+            Some(Implied { value: cp + less(Cp), limit, from: "from Tables 4 and 7" })
+        }
+        (Unit::Joules, Gp, 1500) => {
+            let (value, limit) = over(Gp, "L2G")?;
+            Some(Implied { value, limit, from: "from Tables 4 and 6" })
+        }
+        (Unit::Joules, Cp, 1500) => {
+            let (value, limit) = over(Cp, "L2CP")?;
+            Some(Implied { value, limit, from: "from Tables 4 and 7" })
+        }
+        (_, Lecpaes, _) => None,
+        _ => {
+            let value = text(Lecpaes, us, unit) - less(who);
+            Some(Implied { value, limit: CENT, from: "from LECPAES' of the text and Table 6 or 7" })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_text_follow_from_tables_without_them() {
+        let off = |who, us, unit| {
+            let Implied { value, limit, .. } = implied(who, us, unit).unwrap();
+            (value - text(who, us, unit)).abs() / limit
+        };
+        for (who, us) in [
+            (Cp, 1500),
+            (Cp, 3000),
+            (Gp, 100),
+            (Gp, 500),
+            (Gp, 1500),
+            (Gp, 3000),
+            (Lecpaes, 100),
+            (Lecpaes, 500),
+            (Lecpaes, 3000),
+        ] {
+            assert!(off(who, us, Unit::Joules) <= 1.0, "{who} at {us} µs");
+        }
+        assert!(off(Cp, 100, Unit::Joules) > 100.0, "its digits are transposed");
+        for (who, us) in [(Gp, 100), (Gp, 3000), (Cp, 100), (Cp, 3000)] {
+            assert!(off(who, us, Unit::Mib) <= 1.0, "{who} at {us} µs");
+        }
+        assert!(implied(Lecpaes, 100, Unit::Mib).is_none());
+    }
 }
