@@ -52,6 +52,6 @@ pub use curve::Curve;
 pub use experiment::{Algorithm, Experiment, Run};
 
 pub use random::SplitMix64;
-pub use streams::{REPORTING, Stream, TUNING, unseen};
+pub use streams::{Arrival, REPORTING, Stream, TUNING, unseen};
 pub use study::{MOST_REFUSALS, Mean, Row, Study, Trial, means};
 pub use trace::trace;
