@@ -126,9 +126,7 @@ counted, Figures 8 and 9",
         Source::Model,
     )
     .printed("282.13 MBps and 395.95 J at 100 µs")
-    .exempt(
-        "contradicts itself: its numbers are not of the letter: what is in flight has to count",
-    )
+    .exempt("contradicts itself: its numbers are not of the letter: what is in flight has to count")
 }
 
 fn algorithm_3() -> Vec<Row> {

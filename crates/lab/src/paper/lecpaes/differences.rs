@@ -147,9 +147,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_held_where_it_is_larger_than_its_terms_may_be_off_by() {
-        let is_held = |other, unit, us| {
-            matches!(bar(other, unit, Some(us), Seed::Default), Bar::Relative(_))
-        };
+        let is_held =
+            |other, unit, us| matches!(bar(other, unit, Some(us), Seed::Default), Bar::Relative(_));
         for us in [100, 500, 1000, 1500, 2000, 2500, 3000] {
             assert!([Gp, Cp, Cs].iter().all(|other| is_held(*other, Unit::Joules, us)), "{us}");
             assert!(is_held(Cs, Unit::Mib, us) && is_held(Cs, Unit::Retransmissions, us), "{us}");

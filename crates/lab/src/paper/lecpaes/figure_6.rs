@@ -60,7 +60,9 @@ fn is_static(printed: &Numbers<'_>) -> Row {
     Row::claim(
         Rule::Value,
         "static energy is the same at a fixed and at scaled clocks",
-        &format!("at {COMPARED_US} µs GP {gp:.0} J, LECPAES {lecpaes:.0} J, by the lines of Section 3.5"),
+        &format!(
+            "at {COMPARED_US} µs GP {gp:.0} J, LECPAES {lecpaes:.0} J, by the lines of Section 3.5"
+        ),
         (lecpaes / gp - 1.0).abs() <= 0.05,
         Source::Print,
     )

@@ -26,7 +26,8 @@ const OTHER_CODE: &str = "another machine and other code: the printed CS takes 3
 const OPENCL: &str = "of OpenCL on the CPU, not of a GPU";
 const NO_GPU: &str = "a GPU; name one with --device";
 const OPENCL_HERE: &str = "a GPU: OpenCL runs on the CPU here";
-const THREADS: &str = "of the kernel, which has a thread for each block: throughput does not count threads";
+const THREADS: &str =
+    "of the kernel, which has a thread for each block: throughput does not count threads";
 const NO_METER: &str = "a meter of joules";
 
 impl Here<'_> {

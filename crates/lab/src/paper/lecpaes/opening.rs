@@ -303,7 +303,9 @@ fn linear() -> Row {
     )
     .printed("GPU frequencies and energy consumption have a linear relationship")
     .bound("half the joules or fewer at 324 MHz")
-    .exempt("false in print: the bytes cost about as much at less than half the clock (Section 3.5)")
+    .exempt(
+        "false in print: the bytes cost about as much at less than half the clock (Section 3.5)",
+    )
 }
 
 /// Whether the policy looks at anything but the window.
@@ -360,8 +362,10 @@ const REST: Claim = Claim::new(
     },
 )
 .bound("more than half")
-.note("by what does not grow with time (Section 3.5), or the model's 0.098 J for a MiB; Figure 6 has \
-it otherwise");
+.note(
+    "by what does not grow with time (Section 3.5), or the model's 0.098 J for a MiB; Figure 6 has \
+it otherwise",
+);
 
 /// Whether one thread keeps up with arrivals.
 pub const SLOWER_THAN_STREAMS: Claim = Claim::new(

@@ -259,7 +259,9 @@ fn follows() -> Row {
         &ours,
         (power - by_13).abs() < 1e-9,
     )
-    .note("k's exponent is read as 2/(1-α): its numerator is lost in our copy; with 1 the two differ")
+    .note(
+        "k's exponent is read as 2/(1-α): its numerator is lost in our copy; with 1 the two differ",
+    )
 }
 
 fn gammas() -> Row {

@@ -84,8 +84,7 @@ fn from_figure_8() -> Row {
     let off = COLUMNS.iter().flat_map(|(name, one, other)| {
         let saved = printed.saved(*one, *other);
         let latencies = Experiment::LATENCIES_US.iter().zip(saved);
-        let others =
-            latencies.filter(|(us, _)| *name != "L2G" || !L2G_FROM_TABLE_4.contains(us));
+        let others = latencies.filter(|(us, _)| *name != "L2G" || !L2G_FROM_TABLE_4.contains(us));
         others.map(|(us, saved)| (saved - cell(name, &us.to_string())).abs()).collect::<Vec<_>>()
     });
     let (count, most) =
