@@ -391,7 +391,7 @@ impl Row {
     }
 
     /// Whether it is exempt as the paper's own numbers or words contradict it.
-    pub fn is_contradicted(&self) -> bool {
+    pub(crate) fn is_contradicted(&self) -> bool {
         let says = |start| self.why.starts_with(start);
         self.verdict == Verdict::Exempt
             && (says("false in print: ") || says("contradicts itself: "))

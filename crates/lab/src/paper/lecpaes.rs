@@ -114,7 +114,9 @@ const FITTED_MODEL: &str = "by the fitted model";
 fn sections(experiment: &Experiment, runs: &[Run], fits: &[Fit]) -> Vec<Section> {
     let (printed, simulated) = (Numbers::printed(), Numbers::simulated(runs));
     let both = [&printed, &simulated];
-    let mut figures = figures::sections(&Simulated { runs, seed: Seed::of(experiment.seed) });
+    let seeded = Simulated { runs, seed: Seed::of(experiment.seed) };
+    let mut figures = figures::sections(&seeded);
+    figures.extend(differences::sections(&seeded));
     let mut sections = opening::sections(&both, runs);
     sections.extend(blocks::sections(&both));
     sections.extend(inflow::sections());

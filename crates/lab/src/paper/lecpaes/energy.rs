@@ -4,7 +4,8 @@ use wattlock_report::paper::{Row, Rule, Source};
 
 use super::claim::{Claim, Found, at_each, crosses, falls, rises, rows_of};
 use super::numbers::{Numbers, Unit, mean};
-use super::quotes::{CENT, at, quote, quoted};
+use super::printed::{CENT, quote};
+use super::quotes::{at, quoted};
 use crate::simulation::Algorithm;
 use Algorithm::{Cp, Cs, Gp, Lecpaes};
 

@@ -3,9 +3,8 @@
 use wattlock_report::paper::{Row, Rule, Source};
 
 use super::claim::told;
-use super::fits::Line;
+use super::fits::{Line, gp_over_time, low_over_time};
 use super::numbers::Numbers;
-use super::power::{gp_over_time, low_over_time};
 use crate::simulation::platform::{CLOCKS, k20m};
 use crate::simulation::{Algorithm, Experiment, Run};
 

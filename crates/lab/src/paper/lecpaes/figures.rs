@@ -3,10 +3,9 @@
 
 use wattlock_report::paper::{Row, Rule, Section, Source, Verdict};
 
-use super::differences;
 use super::numbers::{FIGURE_8, FIGURE_9, Numbers, TABLE_3, Unit};
+use super::printed::quote;
 use super::printed::{MORE_THAN_ARRIVES, TRANSPOSED, difference};
-use super::quotes::quote;
 use crate::paper::table::Table;
 use crate::simulation::{Algorithm, Experiment, Run};
 use Algorithm::{Cp, Cs, Lecpaes};
@@ -123,9 +122,9 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// All figures and tables with numbers, in the paper's order.
+/// Figures 8 and 9, and Table 3.
 pub fn sections(simulated: &Simulated<'_>) -> Vec<Section> {
-    let mut sections = vec![
+    vec![
         Section::new(
             "Figure 8",
             "joules, as the text and Tables 4 and 6 to 8 give them; ours modelled",
@@ -138,9 +137,7 @@ pub fn sections(simulated: &Simulated<'_>) -> Vec<Section> {
             figure_9(simulated),
         ),
         Section::new("Table 3", "retransmissions for each message", table_3(simulated)),
-    ];
-    sections.extend(differences::sections(simulated));
-    sections
+    ]
 }
 
 /// Columns of the four algorithms.

@@ -323,6 +323,27 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     (my - slope * mx, slope)
 }
 
+/// Joules over seconds of that algorithm's runs at these latencies.
+fn over_time(printed: &Numbers<'_>, who: Algorithm, latencies_us: &[u64]) -> Line {
+    let point = |us: &u64| (printed.seconds(who, *us), printed.of(who, *us, Unit::Joules));
+    Line::through(&latencies_us.iter().map(point).collect::<Vec<_>>())
+}
+
+/// Of GP, at the default clock.
+pub fn gp_over_time(printed: &Numbers<'_>) -> Line {
+    over_time(printed, Algorithm::Gp, &GP_US)
+}
+
+/// Of LECPAES, where it stays at 324/324 MHz.
+pub fn low_over_time(printed: &Numbers<'_>) -> Line {
+    over_time(printed, Algorithm::Lecpaes, &LOW_US)
+}
+
+/// GP's throughput at 3000 µs is exempt.
+pub const GP_US: [u64; 6] = [100, 500, 1000, 1500, 2000, 2500];
+/// Where LECPAES stays at 324/324 MHz.
+pub const LOW_US: [u64; 5] = [1000, 1500, 2000, 2500, 3000];
+
 #[cfg(test)]
 mod tests {
     use super::*;

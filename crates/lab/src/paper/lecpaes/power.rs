@@ -5,7 +5,7 @@ use wattlock_report::paper::{Row, Rule, Section, Source};
 
 use super::claim::{Claim, among, at_each, count, fact, series, told};
 use super::figure_6::figure_6;
-use super::fits::{Fit, Law, Line};
+use super::fits::{Fit, LOW_US, Law, Line, gp_over_time, low_over_time};
 use super::numbers::{Numbers, Unit};
 use crate::simulation::platform::{CLOCKS, DEFAULT_CLOCK};
 use crate::simulation::{Algorithm, Experiment, Run};
@@ -27,27 +27,6 @@ pub fn sections(numbers: &[&Numbers<'_>], runs: &[Run], fits: &[Fit]) -> Vec<Sec
         ),
     ]
 }
-
-/// Joules over seconds of that algorithm's runs at these latencies.
-fn over_time(printed: &Numbers<'_>, who: Algorithm, latencies_us: &[u64]) -> Line {
-    let point = |us: &u64| (printed.seconds(who, *us), printed.of(who, *us, Unit::Joules));
-    Line::through(&latencies_us.iter().map(point).collect::<Vec<_>>())
-}
-
-/// Of GP, at the default clock.
-pub fn gp_over_time(printed: &Numbers<'_>) -> Line {
-    over_time(printed, Algorithm::Gp, &GP_US)
-}
-
-/// Of LECPAES, where it stays at 324/324 MHz.
-pub fn low_over_time(printed: &Numbers<'_>) -> Line {
-    over_time(printed, Algorithm::Lecpaes, &LOW_US)
-}
-
-/// GP's throughput at 3000 µs is exempt.
-const GP_US: [u64; 6] = [100, 500, 1000, 1500, 2000, 2500];
-/// Where LECPAES stays at 324/324 MHz.
-const LOW_US: [u64; 5] = [1000, 1500, 2000, 2500, 3000];
 
 fn text(numbers: &[&Numbers<'_>], printed: &Numbers<'_>) -> Vec<Row> {
     let (gp, low) = (gp_over_time(printed), low_over_time(printed));

@@ -3,7 +3,6 @@
 use wattlock_report::paper::{Row, Rule, Source};
 
 use super::numbers::{Numbers, Unit};
-use super::quotes::{CENT, text};
 use crate::paper::table::Table;
 use crate::simulation::{Algorithm, Experiment};
 
@@ -16,11 +15,35 @@ pub const TABLE_7: Table =
 pub const TABLE_8: Table =
     Table(include_str!("../../../papers/lecpaes_table8_lecpaes_minus_cs.csv"));
 
+/// What rounding two numbers to 0.01 allows.
+pub const CENT: f64 = 0.0101;
+
 pub const TRANSPOSED: &str =
     "contradicts itself: its digits are transposed: Tables 4 and 7 both give 1295.91 J";
 pub const MORE_THAN_ARRIVES: &str = "contradicts itself: 12,000 messages of 92.5 KiB in the mean, 3000 µs apart or more, arrive at \
 30.11 MiB/s (with KB of 1024 bytes: see Section 5.1); 30.31 needs lengths two standard deviations \
 longer, and sleeps that never take longer";
+
+const QUOTES: Table = Table(include_str!("../../../papers/lecpaes_quotes_figures8_9.csv"));
+
+/// What the text says of a figure: "energy_J" or "throughput_MBps", at a latency, or "avg".
+pub fn quote(quantity: &str, who: Algorithm, at: &str) -> Option<f64> {
+    let who = who.to_string();
+    let mut lines = QUOTES.lines().filter(|line| line.first() == quantity);
+    lines
+        .find(|line| line.text("algorithm") == who && line.text("latency_us") == at)?
+        .number("value")
+}
+
+/// What the text says of an algorithm at a latency. NaN if it says nothing.
+pub fn text(who: Algorithm, us: u64, unit: Unit) -> f64 {
+    quote(kind(unit), who, &us.to_string()).unwrap_or(f64::NAN)
+}
+
+/// The quantity of a unit among quotes.
+pub fn kind(unit: Unit) -> &'static str {
+    if unit == Unit::Joules { "energy_J" } else { "throughput_MBps" }
+}
 
 /// Tables 6 to 8, and the algorithm that LECPAES is compared with.
 const DIFFERENCES: [(&str, Table, Algorithm); 3] = [

@@ -3,30 +3,9 @@
 use wattlock_report::paper::{Amount, Row, Rule, Source};
 
 use super::numbers::{Numbers, Unit};
-use super::printed::{MORE_THAN_ARRIVES, TABLE_4, TRANSPOSED, difference};
-use crate::paper::table::Table;
+use super::printed::{CENT, MORE_THAN_ARRIVES, TABLE_4, TRANSPOSED, difference, kind, quote, text};
 use crate::simulation::Algorithm;
 use Algorithm::{Cp, Gp, Lecpaes};
-
-const QUOTES: Table = Table(include_str!("../../../papers/lecpaes_quotes_figures8_9.csv"));
-
-/// What the text says of a figure: "energy_J" or "throughput_MBps", at a latency, or "avg".
-pub fn quote(quantity: &str, who: Algorithm, at: &str) -> Option<f64> {
-    let who = who.to_string();
-    let mut lines = QUOTES.lines().filter(|line| line.first() == quantity);
-    lines
-        .find(|line| line.text("algorithm") == who && line.text("latency_us") == at)?
-        .number("value")
-}
-
-/// What the text says of an algorithm at a latency. NaN if it says nothing.
-pub fn text(who: Algorithm, us: u64, unit: Unit) -> f64 {
-    quote(kind(unit), who, &us.to_string()).unwrap_or(f64::NAN)
-}
-
-fn kind(unit: Unit) -> &'static str {
-    if unit == Unit::Joules { "energy_J" } else { "throughput_MBps" }
-}
 
 /// A number of the text against print and the model: within half of its last digit, and within a
 /// share.
@@ -44,9 +23,6 @@ pub fn quoted(
     };
     numbers.iter().map(row).collect()
 }
-
-/// What rounding two numbers to 0.01 allows.
-pub const CENT: f64 = 0.0101;
 
 /// A number of the text: against what the paper's tables give without it, and against the model.
 pub fn at(numbers: &[&Numbers<'_>], who: Algorithm, us: u64, unit: Unit) -> Vec<Row> {

@@ -4,8 +4,8 @@ use wattlock_report::paper::{Row, Rule, Source};
 
 use super::claim::{Claim, Found, at_each, falls, falls_but_ties, rises, rows_of, series, told};
 use super::numbers::{Numbers, TOTAL_MIB, Unit, mean};
-use super::printed::difference;
-use super::quotes::{self, CENT, at, quote, quoted};
+use super::printed::{self, CENT, difference, quote};
+use super::quotes::{self, at, quoted};
 use crate::simulation::platform::MIB;
 use crate::simulation::{Algorithm, Experiment, Run};
 use Algorithm::{Cp, Cs, Gp, Lecpaes};
@@ -64,7 +64,7 @@ pub fn throughput(numbers: &[&Numbers<'_>], runs: &[Run]) -> Vec<Row> {
 const CS_US: [u64; 2] = [100, 3000];
 
 fn cs_in_print(us: u64) -> f64 {
-    quotes::text(Lecpaes, us, Unit::Mib) - difference(Cs, Unit::Mib, &us.to_string())
+    printed::text(Lecpaes, us, Unit::Mib) - difference(Cs, Unit::Mib, &us.to_string())
 }
 
 /// What a run's throughput counts.

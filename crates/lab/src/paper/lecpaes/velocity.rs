@@ -4,8 +4,8 @@ use wattlock_report::paper::{Row, Rule, Section, Source};
 use wattlock_stream::{Ladder, Sense, Velocity};
 
 use super::claim::{Claim, Found, count, fact, series, told};
+use super::fits::{gp_over_time, low_over_time};
 use super::numbers::{Numbers, Unit};
-use super::power::{gp_over_time, low_over_time};
 use crate::paper::table::Table;
 use crate::simulation::platform::{CLOCKS, k20m};
 use crate::simulation::{Algorithm, Experiment, Run};

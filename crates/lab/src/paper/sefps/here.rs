@@ -135,6 +135,7 @@ fn no_files(measured: Option<Measured<'_>>) -> &'static str {
 fn no_gpu(measured: Option<Measured<'_>>) -> &'static str {
     match measured {
         None => NOT_MEASURED,
+        Some(measured) if measured.has_gpu() => no_files(Some(measured)),
         Some(measured) if measured.device().is_some() => "a GPU: OpenCL has the CPU only",
         Some(_) => "a GPU",
     }

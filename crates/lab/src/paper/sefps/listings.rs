@@ -9,7 +9,7 @@ use super::model::Split;
 use super::printed::{CASES, Platform, files, quoted};
 use super::rows::{contradicted, exact, false_in_print, untested};
 use super::security::Victim;
-use crate::sefps::format::{Variant, container_len};
+use crate::sefps::format::container_len;
 
 /// # Errors
 /// A file that cannot be written.
