@@ -259,12 +259,16 @@ the whole run of Figure 9, {takes:.1} s"
 
 #[cfg(test)]
 mod tests {
+    use super::super::differences;
     use super::super::printed::TABLE_4;
     use super::*;
 
     fn sections_of(seed: u64, held: Seed) -> Vec<Section> {
         let grid = Experiment::paper(seed).grid(&Algorithm::PAPER, &Experiment::LATENCIES_US);
-        sections(&Simulated { runs: &grid.unwrap(), seed: held })
+        let simulated = Simulated { runs: &grid.unwrap(), seed: held };
+        let mut all = sections(&simulated);
+        all.extend(differences::sections(&simulated));
+        all
     }
 
     fn missed(sections: &[Section]) -> Vec<(String, String)> {
