@@ -52,22 +52,21 @@ impl Counter {
         }
     }
 
-    /// Instructions for each byte of what has that name: what `2 * bytes` take more than `bytes`.
+    /// Instructions for each byte of what has that name: what `bytes` take more than none.
     ///
     /// # Errors
     /// That nothing has that name, and why what counts does not.
     pub fn per_byte(self, name: &str, bytes: usize) -> anyhow::Result<f64> {
-        let [once, twice] = match self {
+        let [none, all] = match self {
             Self::Hardware => {
                 let mut work = named(name)?;
-                let mut data = vec![0x5a; 2 * bytes];
+                let mut data = vec![0x5a; bytes];
                 work(&mut data);
-                let once = counted(|| work(&mut data[..bytes]))?;
-                [once, counted(|| work(&mut data))?]
+                [counted(|| work(&mut []))?, counted(|| work(&mut data))?]
             }
-            Self::Steps => steps(&[COUNT, name, &bytes.to_string(), &(2 * bytes).to_string()])?,
+            Self::Steps => steps(&[COUNT, name, "0", &bytes.to_string()])?,
         };
-        Ok((twice as f64 - once as f64) / bytes as f64)
+        Ok((all as f64 - none as f64) / bytes as f64)
     }
 }
 

@@ -64,7 +64,7 @@ fn clock_ghz(effort: Effort) -> Option<f64> {
 }
 
 /// Those whose instructions are counted in a quick look.
-const COUNTED_QUICKLY: [(Form, usize); 2] = [(Form::Called(16), 16), (Form::Inlined, 16)];
+const COUNTED_QUICKLY: [(Form, usize); 1] = [(Form::Called(16), 16)];
 /// Those whose instructions are counted, and on how many bytes.
 const COUNTED: [(Form, usize); 6] = [
     (Form::Called(16), 512),
