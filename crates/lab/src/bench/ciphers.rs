@@ -134,7 +134,11 @@ impl Bench {
     fn of_study(args: &args::PaperCiphers) -> Self {
         // Its subject are forms of a cipher, not libraries.
         let bench = Self::sized(args.measured.quick, args.rounds, args.threads);
-        Self { peers: Vec::new(), absent: Vec::new(), ..bench }
+        // Between two turns of a cipher its threads sleep; samples are long beside the time that it
+        // takes to wake them.
+        let sample_ns = if args.measured.quick { bench.effort.sample_ns } else { 100_000_000 };
+        let effort = Effort { sample_ns, ..bench.effort };
+        Self { effort, peers: Vec::new(), absent: Vec::new(), ..bench }
     }
 
     fn sized(quick: bool, rounds: u16, threads: Option<u16>) -> Self {
