@@ -30,7 +30,7 @@ impl<'a> Live<'a> {
         })
     }
 
-    /// What blocks of 1 KB gain over 16 bytes in CPU time.
+    /// What blocks of 1 KB gain over 16 bytes in CPU time, each at its best.
     pub fn cpu_gain(self, megabytes: usize, threads: usize) -> Option<f64> {
         let time = |block| Some(&self.listing(megabytes, block, threads)?.cpu_ns);
         Some(time(16)?.over(time(1024)?))

@@ -112,7 +112,7 @@ fn scheduling_here(live: Live<'_>) -> Row {
     let found = live.largest().and_then(|megabytes| {
         let (one, four) = (live.cpu_gain(megabytes, 1)?, live.cpu_gain(megabytes, 4)?);
         let ours = format!(
-            "1 KB gains {one:.2} times with one thread and {four:.2} with four, CPU time, {megabytes} MB"
+            "1 KB gains {one:.2} times with one thread and {four:.2} with four, least CPU time, {megabytes} MB"
         );
         Some((ours, four / one > 1.03))
     });

@@ -29,7 +29,7 @@ pub fn sections(live: Live<'_>) -> Vec<Section> {
     vec![Section::new("Section VI", "what the gain is from, one thread of this CPU", rows)]
 }
 
-/// CPU time of the forms that tell, in parts of that of 16-byte blocks.
+/// The least CPU time of the forms that tell, in parts of that of 16-byte blocks.
 #[derive(Clone, Copy)]
 struct Measured {
     inlined: f64,
