@@ -56,7 +56,7 @@ RESULTS := bench/results
 bench: export WATTLOCK_COMMIT := $(shell git describe --always --dirty --abbrev=40 --exclude='*')
 bench: prepare openssl
 	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
-	$(LAB) bench ciphers --json $(RESULTS)/ciphers.json > $(RESULTS)/ciphers.txt
+	$(LAB) bench ciphers --rounds 45 --json $(RESULTS)/ciphers.json > $(RESULTS)/ciphers.txt
 	$(LAB) bench files --json $(RESULTS)/files.json > $(RESULTS)/files.txt
 	$(LAB) bench stream --json $(RESULTS)/stream.json > $(RESULTS)/stream.txt
 	$(LAB) bench https --seconds 1 --sizes 1K,2K,8K,16K,64K,128K,512K,1M --openssl-newest target/openssl-newest \
