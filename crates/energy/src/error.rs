@@ -65,7 +65,9 @@ pub enum Error {
     #[error("there is no knob {0:?}")]
     UnknownKnob(String),
     /// No processor shows its clock.
-    #[error("no clock of this machine can be set: {path} has no policy that can be read")]
+    #[error(
+        "cannot set CPU clocks: {path} shows no clock (usual in virtual machines); leave out --set-clocks"
+    )]
     NoClock {
         /// Where they would be.
         path: PathBuf,

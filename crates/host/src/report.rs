@@ -18,7 +18,7 @@ use crate::replace;
 #[derive(Debug, Args)]
 #[command(after_help = crate::flags::EXIT_CODES)]
 pub struct Report {
-    /// Results of `wattlock measure`, `wattlock-lab bench` or `wattlock-lab simulate` with --json
+    /// Results of `wattlock measure`, or of `wattlock-lab bench`, `simulate` or `paper`, with --json
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// Write the page to FILE ("-": standard output), replacing it

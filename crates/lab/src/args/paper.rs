@@ -13,8 +13,8 @@ use crate::simulation::Experiment;
 /// Compare what a paper prints with our numbers: each table, figure and claim.
 ///
 /// Each row has the printed number, ours, its source, the rule that compares them, and a verdict:
-/// held, missed, exempt or not here. The exit code is 1 if a row is missed. With --json FILE,
-/// `wattlock-lab report FILE` draws the comparison as a page to browse.
+/// held, missed, exempt or not here. The exit code is 1 if a row is missed. `wattlock-lab report
+/// FILE -o PAGE.html` draws what --json FILE wrote as a page to browse.
 #[derive(Debug, Subcommand)]
 pub enum Paper {
     Lecpaes(PaperLecpaes),
@@ -68,10 +68,10 @@ pub struct Measured {
     /// Measure briefly; measured rows are exempt, not held or missed
     #[arg(long, conflicts_with_all = ["no_live", "measured"])]
     pub quick: bool,
-    /// Measure nothing: compare models and printed numbers only
+    /// Measure nothing: compare models and printed numbers only; options of the measurement do nothing
     #[arg(long, conflicts_with = "measured")]
     pub no_live: bool,
-    /// Read the measurements from FILE, which an earlier run wrote with --json
+    /// Measure nothing: take the measurements of FILE, which an earlier run wrote with --json
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub measured: Option<PathBuf>,
     /// Write the comparison as JSON to FILE, or to standard output without FILE
@@ -84,7 +84,7 @@ pub struct Measured {
 /// Compares a model that adds up the paper's stages. Then encrypts and decrypts files of its 14 sizes
 /// with its eight algorithms, with kernels like the paper's and with Wattlock's. Without a GPU, OpenCL
 /// on the CPU runs the GPU algorithms, and their rows say so. Takes minutes; --no-live takes seconds.
-/// Two rows are missed on every machine.
+/// Five rows of the model are missed on every machine, so that the exit code is 1.
 ///
 /// Names of algorithms: C, G or H for CPU, GPU or both; S or P for serial or parallel; P or UP for
 /// protect or unprotect: CSP, CPP, GPP, HPP, CSUP, CPUP, GPUP, HPUP.

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use serde_json::json;
 use wattlock_file::Shown;
+use wattlock_host::exit::usage;
 use wattlock_report::paper::{Paper, Row, Section, Source, Verdict};
 use wattlock_report::results::Results;
 
@@ -24,6 +25,9 @@ pub fn measured(
         return Ok(None);
     }
     if let Some(file) = &flags.measured {
+        if flags.json.as_ref().is_some_and(|json| same_file(file, json)) {
+            return Err(usage("--json would replace the --measured file; choose another"));
+        }
         return read(file, kind).with_context(|| format!("--measured {}", Shown(file))).map(Some);
     }
     let mut results = measure()?;
@@ -33,13 +37,18 @@ pub fn measured(
     Ok(Some(results))
 }
 
+fn same_file(one: &Path, other: &Path) -> bool {
+    let found = [one, other].map(|path| path.canonicalize().ok());
+    found[0].is_some() && found[0] == found[1]
+}
+
 /// The measurements in the JSON of an earlier comparison with the same paper.
 fn read(file: &Path, kind: &str) -> anyhow::Result<Results> {
     let paper: Paper = serde_json::from_str(&fs::read_to_string(file)?)
-        .context("this is not JSON of `wattlock-lab paper`")?;
+        .map_err(|_| anyhow!("this is not JSON of `wattlock-lab paper`"))?;
     match paper.live {
         Some(live) if live.kind == kind => Ok(live),
-        Some(live) => bail!("it holds measurements of kind {:?}; {kind:?} is needed", live.kind),
+        Some(_) => bail!("it is of `wattlock-lab paper {}`", paper.paper),
         None => bail!("it holds no measurements: it was written with --no-live"),
     }
 }

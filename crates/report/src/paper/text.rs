@@ -26,7 +26,7 @@ impl Paper {
     /// How many rows have each verdict, by where ours is from.
     fn summary(&self) -> String {
         let mut table = Columns::new("<>>>>");
-        table.row(["from", "held", "MISSED", "exempt", "cannot be measured here"]);
+        table.row(["source", "held", "MISSED", "exempt", "cannot be measured here"]);
         for source in Source::ALL {
             let counts = Counts::of(self.rows().filter(|row| row.source == source));
             if counts != Counts::default() {
@@ -37,8 +37,10 @@ impl Paper {
         let mut text = format!("\n{table}\n{}\n", self.counts.text());
         let contradicted = self.rows().filter(|row| row.is_contradicted()).count();
         if contradicted > 0 {
-            let _ =
-                writeln!(text, "{contradicted} of the exempt are contradicted by the paper itself");
+            let _ = writeln!(
+                text,
+                "{contradicted} exempt rows: the paper contradicts itself, or is false in print"
+            );
         }
         text
     }
@@ -71,7 +73,7 @@ fn section(section: &Section) -> String {
     let mut notes = Vec::new();
     if !numbers.is_empty() {
         let mut table = Columns::new("<>><<><<").indented();
-        table.row(["", "printed", "ours", "unit", "from", "error", "rule", "verdict"]);
+        table.row(["", "printed", "ours", "unit", "source", "error", "rule", "verdict"]);
         for row in numbers {
             table.row(cells(row, &mut notes));
         }
@@ -147,7 +149,7 @@ fn model(model: &Model) -> String {
     for residual in residuals {
         let _ = writeln!(
             text,
-            "  off {} ({} numbers) by {:.1} % in the mean, {:.1} % at most",
+            "  residual, {} (numbers: {}): mean {:.1} %, largest {:.1} %",
             residual.of,
             residual.numbers,
             100.0 * residual.mean,
@@ -236,8 +238,8 @@ impl Source {
     }
 }
 
-const SOURCES: &str = "Ours is from a \"model\" (told below; its joules are modelled, not measured), \"live\" measurements on this
-machine, \"print\" (computed from other numbers of the paper), or \"exact\": counted.
+const SOURCES: &str = "Sources of our numbers: model (described at the end; its joules are modelled, not measured), live (measured on
+this machine), print (computed from other numbers of the paper), exact (counted).
 ";
 
 #[cfg(test)]
@@ -305,6 +307,6 @@ mod tests {
             "{text}"
         );
         assert!(cells.contains(&vec!["model", "2", "0", "1", "0"]), "{text}");
-        assert!(text.contains("1 of the exempt are contradicted"), "{text}");
+        assert!(text.contains("1 exempt rows: the paper contradicts itself"), "{text}");
     }
 }

@@ -9,11 +9,12 @@ use crate::paper::live::NOT_MEASURED;
 
 /// In the paper's order.
 pub fn sections(live: Live<'_>) -> Vec<Section> {
+    let device = if is_a_cpu(live) { "CPU by OpenCL" } else { "GPU" };
     vec![
         Section::new("Table II", "seconds on a GPU, by the model of its row of 4 MB", times()),
         Section::new(
             "Table II, here",
-            "seconds on this machine's GPU, kernels alone",
+            &format!("seconds on this machine's {device}, kernels alone"),
             times_here(live),
         ),
         Section::new("Table III", "gains over 16 bytes, from Table II", gains()),
@@ -24,7 +25,7 @@ pub fn sections(live: Live<'_>) -> Vec<Section> {
         ),
         Section::new(
             "Figure 8, here",
-            "gains over 16 bytes on this machine's GPU",
+            &format!("gains over 16 bytes on this machine's {device}"),
             gains_here(live),
         ),
         Section::new("Section V.B", "what the text says of the GPU", claims(live)),

@@ -191,7 +191,7 @@ impl Here<'_> {
             Row::claim(Rule::Shape, item, ours, holds, Source::Live)
                 .printed("N^2.46")
                 .bound("1 ± 0.05")
-                .note("false in print: the paper's exponent; held is that the work is linear")
+                .note("the paper's exponent is not held: the work grows linearly")
         };
         if points.len() < 2 {
             return claim("", false).not_here(NOT_MEASURED);
