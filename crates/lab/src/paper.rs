@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod ciphers;
+mod claims;
 pub mod eeca;
 pub mod lecpaes;
 mod live;

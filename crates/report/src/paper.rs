@@ -1,6 +1,7 @@
 //! What `wattlock-lab paper` writes, as `docs/spec/paper.md` describes it: each number and claim that
 //! a paper prints, and ours.
 
+mod contradicted;
 mod drawn;
 mod text;
 
@@ -388,13 +389,6 @@ impl Row {
     pub fn not_here(self, missing: &str) -> Self {
         let verdict = Verdict::NotHere;
         Self { ours: None, error: None, limit: None, verdict, why: missing.to_owned(), ..self }
-    }
-
-    /// Whether it is exempt as the paper's own numbers or words contradict it.
-    pub(crate) fn is_contradicted(&self) -> bool {
-        let says = |start| self.why.starts_with(start);
-        self.verdict == Verdict::Exempt
-            && (says("false in print: ") || says("contradicts itself: "))
     }
 
     /// Its name in a line: "1000 µs, CP".

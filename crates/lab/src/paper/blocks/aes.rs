@@ -4,7 +4,8 @@ use wattlock_engine::crypto::{AesKernel, AesKey};
 use wattlock_report::paper::{Row, Rule, Source};
 
 use super::printed::said;
-use super::rows::{contradicted, exact, false_in_print, told};
+use super::rows::exact;
+use crate::paper::claims::{contradicted, false_in_print, told};
 use crate::study::{ListingAes, PrintedRound};
 
 /// In the paper's order.

@@ -5,7 +5,8 @@ use wattlock_report::paper::{Amount, Row, Rule, Section, Source};
 use super::form::Form;
 use super::model::{self, Affine, FITTED_MB};
 use super::printed::{cpu_seconds, gpu_gain, gpu_seconds, ns_per_byte};
-use super::rows::{Live, told};
+use super::rows::Live;
+use crate::paper::claims::told;
 use crate::paper::live::NOT_MEASURED;
 
 /// After all that the paper says.

@@ -5,7 +5,8 @@ use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 use super::form::Form;
 use super::model;
 use super::printed::{SIZES_MB, THREADS, cpu_gain, cpu_seconds};
-use super::rows::{Live, by_print, contradicted, false_in_print, held_live, noted, told};
+use super::rows::{Live, held_live};
+use crate::paper::claims::{by_print, contradicted, false_in_print, noted, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// In the paper's order.

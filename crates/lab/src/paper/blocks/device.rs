@@ -4,7 +4,8 @@ use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
 use super::model::{self, FITTED_MB};
 use super::printed::{GPU_BLOCKS, SIZES_MB, THREADS, cpu_gain, gpu_gain, gpu_seconds, said};
-use super::rows::{Live, by_print, contradicted, false_in_print, told};
+use super::rows::Live;
+use crate::paper::claims::{by_print, contradicted, false_in_print, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// In the paper's order.

@@ -1,6 +1,6 @@
 //! What is measured for the paper, and how its rows are found.
 
-use wattlock_report::paper::{Row, Rule, Source, Verdict};
+use wattlock_report::paper::{Row, Rule, Source};
 use wattlock_report::results::{Results, Row as Measured};
 
 use super::printed::said;
@@ -92,35 +92,6 @@ pub const FINE: &str = "fine, inside a block";
 /// The same message in whole blocks.
 pub const WHOLE: &str = "coarse, the message of fine";
 
-/// A claim that has no bound.
-pub fn told(item: &str, printed: &str, why: &str) -> Row {
-    Row::printed_only(Rule::Value, item, Source::Print).printed(printed).exempt(why)
-}
-
-/// A claim that printed numbers, or arithmetic, contradict.
-pub fn false_in_print(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
-    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
-    row.exempt(&format!("false in print: {why}"))
-}
-
-/// A claim that another passage of the paper contradicts.
-pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
-    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
-    row.exempt(&format!("contradicts itself: {why}"))
-}
-
-/// A claim that printed numbers decide.
-pub fn by_print(
-    rule: Rule,
-    item: &str,
-    printed: &str,
-    ours: &str,
-    holds: bool,
-    bound: &str,
-) -> Row {
-    Row::claim(rule, item, ours, holds, Source::Print).printed(printed).bound(bound)
-}
-
 /// A number of the text that ours has to be.
 pub fn exact(id: &str, item: &str, ours: &impl ToString) -> Row {
     let (printed, unit) = said(id);
@@ -145,11 +116,6 @@ pub fn held_live(
         None => Row::printed_only(rule, item, Source::Live).not_here(NOT_MEASURED),
     };
     row.printed(printed)
-}
-
-/// With what has to be known of it, unless something is missing.
-pub fn noted(row: Row, why: &str) -> Row {
-    if row.verdict == Verdict::NotHere { row } else { row.note(why) }
 }
 
 /// The setting that says that the device is OpenCL on the CPU.

@@ -4,9 +4,8 @@ use wattlock_report::paper::{Row, Rule, Section};
 
 use super::aes::{self, as_fips_197, listings_are_alike};
 use super::printed::{GPU_BLOCKS, SIZES_MB, THREADS, cpu_gain, cpu_seconds, gpu_gain, said};
-use super::rows::{
-    KEY, Live, by_print, contradicted, exact, false_in_print, held_live, noted, told,
-};
+use super::rows::{KEY, Live, exact, held_live};
+use crate::paper::claims::{by_print, contradicted, false_in_print, noted, told};
 use crate::study::{ListingAes, PrintedRound};
 
 /// Sections before the results.

@@ -4,7 +4,8 @@ use wattlock_report::paper::{Amount, Row, Rule, Section, Source, Verdict};
 
 use super::cpu::form_over;
 use super::form::Form;
-use super::rows::{Live, held_live, noted, told};
+use super::rows::{Live, held_live};
+use crate::paper::claims::{noted, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// The claims of Section VI, and what was measured of them.

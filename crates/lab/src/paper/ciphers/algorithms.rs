@@ -6,9 +6,8 @@ use super::here::why;
 use super::instructions;
 use super::printed::Cipher::{Parc4, Parc4i, Rc4, Rc4a};
 use super::printed::{Cipher, Platform, said};
-use super::rows::{
-    Live, busy, by_print, contradicted, exact, false_in_print, found, held_live, noted, rate, told,
-};
+use super::rows::{Live, busy, exact, found, held_live, rate};
+use crate::paper::claims::{by_print, contradicted, false_in_print, noted, told};
 use crate::study::{self, Algorithm};
 
 /// In the paper's order.

@@ -6,7 +6,8 @@ use super::lowered;
 use super::model::{by_threads, range};
 use super::printed::Cipher::{Blowfish, PBlock};
 use super::printed::{Cipher, Platform, quoted};
-use super::rows::{SEE_HEADLINE, by_print, contradicted, false_in_print, told};
+use super::rows::SEE_HEADLINE;
+use crate::paper::claims::{by_print, contradicted, false_in_print, told};
 
 /// Both platforms, each pair of a serial cipher and its parallel form.
 pub fn of_pairs(holds: impl Fn(Platform, Cipher, Cipher) -> bool) -> usize {

@@ -6,7 +6,8 @@ use super::claims::faster_and_dearer;
 use super::lowered::saving;
 use super::printed::Cipher::PBlock;
 use super::printed::{Cipher, Platform, lowered_rate, quoted};
-use super::rows::{SEE_HEADLINE, by_print, false_in_print, told};
+use super::rows::SEE_HEADLINE;
+use crate::paper::claims::{by_print, false_in_print, told};
 
 /// Of all pairs of ciphers, how many `holds` is true of, and how many there are.
 fn pairs(ciphers: &[Cipher], holds: impl Fn(Cipher, Cipher) -> bool) -> (usize, usize) {

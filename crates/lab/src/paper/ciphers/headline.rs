@@ -7,7 +7,8 @@ use super::here::quotient;
 use super::model::{cheaper_above, exponent, range, slowed};
 use super::printed::Cipher::{PBlock, Parc4, Parc4i, Rc4, Rc4a};
 use super::printed::{Cipher, Platform};
-use super::rows::{A_METER, Live, by_print, counted, found, rate, told};
+use super::rows::{A_METER, Live, counted, found, rate};
+use crate::paper::claims::{by_print, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// By the model of the one printed pair, and measured.

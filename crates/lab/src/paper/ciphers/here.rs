@@ -5,7 +5,8 @@ use wattlock_report::paper::{Row, Rule, Source};
 use super::model::{agree, range, ratios};
 use super::printed::Cipher;
 use super::printed::Cipher::{Blowfish, PBlock, Parc4, Parc4i, Rc4, Rc4a};
-use super::rows::{A_METER, Live, busy, counted, found, held_live, noted, rate};
+use super::rows::{A_METER, Live, busy, counted, found, held_live, rate};
+use crate::paper::claims::noted;
 use crate::paper::live::NOT_MEASURED;
 
 /// Section IV.

@@ -4,7 +4,8 @@ use wattlock_report::paper::{Row, Rule, Source};
 
 use super::printed::Cipher::{Blowfish, PBlock};
 use super::printed::{Platform, lowered_joules, lowered_rate};
-use super::rows::{SEE_HEADLINE, by_print, contradicted, false_in_print, found, told};
+use super::rows::{SEE_HEADLINE, found};
+use crate::paper::claims::{by_print, contradicted, false_in_print, told};
 
 /// In the paper's order.
 pub fn rows() -> Vec<Row> {

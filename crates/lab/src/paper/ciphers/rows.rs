@@ -101,35 +101,6 @@ pub fn counted(row: &Measured) -> Option<Figure> {
     if class > Class::Modelled { row.joules.per_byte("µJ/B", 1e6) } else { None }
 }
 
-/// A claim that has no bound.
-pub fn told(item: &str, printed: &str, why: &str) -> Row {
-    Row::printed_only(Rule::Value, item, Source::Print).printed(printed).exempt(why)
-}
-
-/// A claim that printed numbers contradict.
-pub fn false_in_print(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
-    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
-    row.exempt(&format!("false in print: {why}"))
-}
-
-/// A claim that another passage of the paper contradicts.
-pub fn contradicted(rule: Rule, item: &str, printed: &str, why: &str) -> Row {
-    let row = Row::printed_only(rule, item, Source::Print).printed(printed);
-    row.exempt(&format!("contradicts itself: {why}"))
-}
-
-/// A claim that printed numbers decide.
-pub fn by_print(
-    rule: Rule,
-    item: &str,
-    printed: &str,
-    ours: &str,
-    holds: bool,
-    bound: &str,
-) -> Row {
-    Row::claim(rule, item, ours, holds, Source::Print).printed(printed).bound(bound)
-}
-
 /// A number of the text that ours has to be.
 pub fn exact(id: &str, item: &str, ours: usize) -> Row {
     let (printed, unit) = said(id);
@@ -160,11 +131,6 @@ pub fn held_live(
 /// With what was found, and no bound.
 pub fn found(row: Row, ours: String, why: &str) -> Row {
     Row { ours: Some(Amount::Text(ours)), ..row }.exempt(why)
-}
-
-/// With what has to be known of it, unless something is missing.
-pub fn noted(row: Row, why: &str) -> Row {
-    if row.verdict == Verdict::NotHere { row } else { row.note(why) }
 }
 
 /// What a joule meter is needed for.

@@ -5,7 +5,8 @@ use wattlock_report::paper::{Row, Section, Source};
 use super::model::{by_constant_power, range};
 use super::printed::Cipher::{Blowfish, Rc4, Rc4a};
 use super::printed::{Cipher, Platform};
-use super::rows::{A_METER, Live, counted, rate, told};
+use super::rows::{A_METER, Live, counted, rate};
+use crate::paper::claims::told;
 use crate::paper::live::NOT_MEASURED;
 
 /// Both tables.

@@ -6,7 +6,8 @@ use super::algorithms;
 use super::model::{exponent, exponent_as_printed, two_at_half_the_clock};
 use super::printed::Cipher::Blowfish;
 use super::printed::{Cipher, Platform, quoted, said};
-use super::rows::{A_METER, Live, SEE_HEADLINE, by_print, contradicted, counted, found, told};
+use super::rows::{A_METER, Live, SEE_HEADLINE, counted, found};
+use crate::paper::claims::{by_print, contradicted, told};
 use crate::paper::live::NOT_MEASURED;
 
 /// In the paper's order.

@@ -15,12 +15,12 @@ pub fn exact(rule: Rule, item: &str, printed: &str, ours: &str, holds: bool) -> 
 
 /// A claim that is false in print: the arithmetic in a line.
 pub fn false_in_print(item: &str, printed: &str, arithmetic: &str) -> Row {
-    untested(item, printed, &format!("false in print: {arithmetic}"))
+    untested(item, printed, "").false_in_print(arithmetic)
 }
 
 /// A claim that another place of the paper contradicts.
 pub fn contradicted(item: &str, printed: &str, elsewhere: &str) -> Row {
-    untested(item, printed, &format!("contradicts itself: {elsewhere}"))
+    untested(item, printed, "").contradicted(elsewhere)
 }
 
 /// A claim for which there is no test.
