@@ -3,10 +3,17 @@
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
+use std::sync::OnceLock;
+
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::aes::{AesKernel, AesKey};
 use crate::error::Error;
+use crate::gcm_kernel::GcmKernel;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::gcm::{self, Text};
+use crate::secret::Secret;
 
 /// Bytes of a tag, for every algorithm here.
 pub const TAG_LEN: usize = 16;
@@ -36,6 +43,19 @@ impl AeadAlgorithm {
             Self::ChaCha20Poly1305 => "AEAD_CHACHA20_POLY1305",
         }
     }
+
+    /// Bytes of a key.
+    pub fn key_len(self) -> usize {
+        match self {
+            Self::Aes128Gcm => 16,
+            Self::Aes192Gcm => 24,
+            Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+
+    fn is_gcm(self) -> bool {
+        self != Self::ChaCha20Poly1305
+    }
 }
 
 /// An expanded key of one AEAD; both directions.
@@ -43,11 +63,24 @@ impl AeadAlgorithm {
 /// The caller owns the uniqueness of nonces: sealing twice under one nonce gives both messages
 /// away.
 pub struct AeadKey {
-    key: LessSafeKey,
     algorithm: AeadAlgorithm,
-    /// The block cipher beneath AES-GCM.
-    aes: Option<Box<AesKey>>,
+    backend: Backend,
+    /// The block cipher beneath AES-GCM, once a device has asked for it.
+    aes: OnceLock<Box<AesKey>>,
 }
+
+/// Who works with a key.
+enum Backend {
+    #[cfg(target_arch = "x86_64")]
+    Gcm(Box<gcm::Key>),
+    AwsLc {
+        key: Box<LessSafeKey>,
+        raw: Secret<MOST_KEY_LEN>,
+    },
+}
+
+/// Bytes of the longest key.
+const MOST_KEY_LEN: usize = 32;
 
 impl AeadKey {
     /// Expands `key` for `algorithm`: 16 bytes for AES-128-GCM, 24 for
@@ -56,25 +89,46 @@ impl AeadKey {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, Error> {
-        let backend = match algorithm {
-            AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
-            AeadAlgorithm::Aes192Gcm => &AES_192_GCM,
-            AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
-            AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        Self::with_kernel(GcmKernel::best(), algorithm, key)
+    }
+
+    /// As [`AeadKey::new`], for a kernel that the caller chooses. Other AEADs than AES-GCM have no choice.
+    ///
+    /// # Errors
+    /// As [`AeadKey::new`].
+    pub fn with_kernel(
+        kernel: GcmKernel,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+    ) -> Result<Self, Error> {
+        if key.len() != algorithm.key_len() {
+            return Err(Error::KeyLength { algorithm: algorithm.name(), len: key.len() });
+        }
+        let backend = match kernel {
+            #[cfg(target_arch = "x86_64")]
+            GcmKernel::Vaes512(proof) if algorithm.is_gcm() => {
+                Backend::Gcm(gcm::Key::new(proof, key).expect("the length was compared"))
+            }
+            _ => Backend::aws_lc(algorithm, key),
         };
-        let wrong_length = |_| Error::KeyLength { algorithm: algorithm.name(), len: key.len() };
-        let unbound = UnboundKey::new(backend, key).map_err(wrong_length)?;
-        let aes = match algorithm {
-            AeadAlgorithm::ChaCha20Poly1305 => None,
-            _ => Some(Box::new(AesKey::new(AesKernel::best(), key)?)),
-        };
-        Ok(Self { key: LessSafeKey::new(unbound), algorithm, aes })
+        Ok(Self { algorithm, backend, aes: OnceLock::new() })
     }
 
     /// The block cipher beneath AES-GCM, for devices that bring their own CTR and GHASH; `None`
     /// for other AEADs. The caller is responsible for tags and nonces.
     pub fn block_cipher(&self) -> Option<&AesKey> {
-        self.aes.as_deref()
+        self.algorithm.is_gcm().then(|| {
+            &**self.aes.get_or_init(|| {
+                let key = match &self.backend {
+                    #[cfg(target_arch = "x86_64")]
+                    Backend::Gcm(key) => AesKey::new(AesKernel::best(), key.raw()),
+                    Backend::AwsLc { raw, .. } => {
+                        AesKey::new(AesKernel::best(), &raw.expose()[..self.algorithm.key_len()])
+                    }
+                };
+                Box::new(key.expect("a length of AES keys"))
+            })
+        })
     }
 
     /// Which AEAD this key is for.
@@ -86,6 +140,7 @@ impl AeadKey {
     ///
     /// # Errors
     /// [`Error::MessageTooLong`] beyond the AEAD's limit (64 GiB for AES-GCM).
+    #[inline]
     pub fn seal(
         &self,
         nonce: [u8; NONCE_LEN],
@@ -93,43 +148,71 @@ impl AeadKey {
         in_out: &mut [u8],
     ) -> Result<[u8; TAG_LEN], Error> {
         let len = in_out.len();
+        let key = match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Gcm(key) => {
+                fits(len)?;
+                return Ok(key.seal(&nonce, aad, &Text::in_place(in_out)));
+            }
+            Backend::AwsLc { key, .. } => key,
+        };
         let mut tag = [0; TAG_LEN];
-        let made = self
-            .key
+        let made = key
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(aad), in_out)
             .map_err(|_| Error::MessageTooLong(len))?;
         tag.copy_from_slice(made.as_ref());
         Ok(tag)
     }
 
-    /// Encrypts `plaintext` into `ciphertext`, which is as long, and returns the tag, which covers
-    /// `aad` as well: what [`AeadKey::seal`] does, without a copy before it.
+    /// Encrypts `plaintext`, and a byte behind it if there is one, into `ciphertext`, which is as long, and returns
+    /// the tag, which covers `aad` as well: what [`AeadKey::seal`] does, without a copy before it.
+    /// The extra byte is what TLS 1.3 wants: the type of a record's content (RFC 8446, section 5.2).
     ///
     /// # Errors
     /// As [`AeadKey::seal`].
     ///
     /// # Panics
     /// If the lengths are not the same.
+    #[inline]
     pub fn seal_into(
         &self,
         nonce: [u8; NONCE_LEN],
         aad: &[u8],
         plaintext: &[u8],
+        extra: Option<u8>,
         ciphertext: &mut [u8],
     ) -> Result<[u8; TAG_LEN], Error> {
-        assert_eq!(plaintext.len(), ciphertext.len(), "a ciphertext is as long as its plaintext");
+        assert_eq!(
+            plaintext.len() + usize::from(extra.is_some()),
+            ciphertext.len(),
+            "a ciphertext is as long as its plaintext"
+        );
+        let key = match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Gcm(key) => {
+                fits(ciphertext.len())?;
+                let text = Text::apart(plaintext, extra, ciphertext);
+                return Ok(key.seal(&nonce, aad, &text.expect("the lengths were compared")));
+            }
+            Backend::AwsLc { key, .. } => key,
+        };
+        let too_long = |_| Error::MessageTooLong(plaintext.len());
         let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(aad));
-        let mut tag = [0; TAG_LEN];
-        self.key
-            .seal_out_of_place_scatter(nonce, aad, plaintext, ciphertext, &[], &mut tag)
-            .map_err(|_| Error::MessageTooLong(plaintext.len()))?;
-        Ok(tag)
+        let (ciphertext, end) = ciphertext.split_at_mut(plaintext.len());
+        let mut extra_and_tag = [0; 1 + TAG_LEN];
+        let behind = &mut extra_and_tag[..end.len() + TAG_LEN];
+        key.seal_out_of_place_scatter(nonce, aad, plaintext, ciphertext, extra.as_slice(), behind)
+            .map_err(too_long)?;
+        let (made, tag) = behind.split_last_chunk().expect("a tag is behind");
+        end.copy_from_slice(made);
+        Ok(*tag)
     }
 
     /// Checks `tag` over `aad` and `in_out`, and decrypts `in_out` in place.
     ///
     /// # Errors
     /// [`Error::Authentication`]; `in_out` is then all zeros.
+    #[inline]
     pub fn open(
         &self,
         nonce: [u8; NONCE_LEN],
@@ -137,18 +220,51 @@ impl AeadKey {
         in_out: &mut [u8],
         tag: &[u8; TAG_LEN],
     ) -> Result<(), Error> {
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let opened = self
-            .key
-            .open_in_place_separate_tag(nonce, Aad::from(aad), tag, in_out)
-            .map(|_| ())
-            .map_err(|_| Error::Authentication);
-        if opened.is_err() {
+        let right = match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Gcm(key) => {
+                fits(in_out.len()).is_ok()
+                    && key.open(&nonce, aad, &Text::in_place(in_out)).ct_eq(tag).into()
+            }
+            Backend::AwsLc { key, .. } => {
+                let nonce = Nonce::assume_unique_for_key(nonce);
+                key.open_in_place_separate_tag(nonce, Aad::from(aad), tag, in_out).is_ok()
+            }
+        };
+        if !right {
             in_out.zeroize();
+            return Err(Error::Authentication);
         }
-        opened
+        Ok(())
     }
 }
+
+impl Backend {
+    fn aws_lc(algorithm: AeadAlgorithm, key: &[u8]) -> Self {
+        let backend = match algorithm {
+            AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
+            AeadAlgorithm::Aes192Gcm => &AES_192_GCM,
+            AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
+            AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+        };
+        let unbound = UnboundKey::new(backend, key).expect("the length was compared");
+        Self::AwsLc {
+            key: Box::new(LessSafeKey::new(unbound)),
+            raw: Secret::init_with(|raw| raw[..key.len()].copy_from_slice(key)),
+        }
+    }
+}
+
+/// Refuses messages that AES-GCM has no counters for.
+fn fits(len: usize) -> Result<(), Error> {
+    if len as u64 > MOST_GCM_BYTES {
+        return Err(Error::MessageTooLong(len));
+    }
+    Ok(())
+}
+
+/// Bytes of a message of AES-GCM (SP 800-38D, 5.2.1.1).
+const MOST_GCM_BYTES: u64 = (1 << 36) - 32;
 
 #[cfg(test)]
 mod tests {
@@ -161,16 +277,8 @@ mod tests {
         AeadAlgorithm::ChaCha20Poly1305,
     ];
 
-    fn key_len(algorithm: AeadAlgorithm) -> usize {
-        match algorithm {
-            AeadAlgorithm::Aes128Gcm => 16,
-            AeadAlgorithm::Aes192Gcm => 24,
-            _ => 32,
-        }
-    }
-
     fn key(algorithm: AeadAlgorithm) -> AeadKey {
-        AeadKey::new(algorithm, &vec![0x42; key_len(algorithm)]).unwrap()
+        AeadKey::new(algorithm, &vec![0x42; algorithm.key_len()]).unwrap()
     }
 
     fn pattern(len: usize) -> Vec<u8> {
@@ -198,7 +306,7 @@ mod tests {
                     (pattern(len), pattern(len), vec![7; len]);
                 let tag = key(algorithm).seal([3; NONCE_LEN], b"aad", &mut in_place).unwrap();
                 let other = key(algorithm)
-                    .seal_into([3; NONCE_LEN], b"aad", &plaintext, &mut apart)
+                    .seal_into([3; NONCE_LEN], b"aad", &plaintext, None, &mut apart)
                     .unwrap();
                 assert!(tag == other && in_place == apart, "{algorithm:?}, {len} bytes");
             }
@@ -221,7 +329,8 @@ mod tests {
     #[test]
     fn a_key_of_another_length_is_refused() {
         for algorithm in ALL {
-            for len in [0, 8, 16, 24, 32, 33].into_iter().filter(|&len| len != key_len(algorithm)) {
+            for len in [0, 8, 16, 24, 32, 33].into_iter().filter(|&len| len != algorithm.key_len())
+            {
                 assert!(AeadKey::new(algorithm, &vec![0; len]).is_err(), "{algorithm:?}, {len}");
             }
         }

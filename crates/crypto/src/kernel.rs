@@ -18,6 +18,16 @@ pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod gcm;
+#[cfg(target_arch = "x86_64")]
+mod gcm_key;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_memory;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_short;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512;
 pub(crate) mod keccak_soft;
 mod lanes;
@@ -53,12 +63,26 @@ pub(crate) mod cpu {
         struct Avx512(()): ["avx512f", "avx512dq", "avx512bw", "avx512vl"],
             "AVX512F, AVX512DQ, AVX512BW and AVX512VL",
             for ["keccak-avx512", "sha-avx512"];
+        /// Proof that the CPU has VAES and VPCLMULQDQ on 512-bit registers.
+        struct GcmVaes512(Vaes512): ["vpclmulqdq", "avx512dq", "avx512vbmi2", "bmi2"],
+            "VAES, VPCLMULQDQ, AVX512F, AVX512BW, AVX512DQ, AVX512VL, AVX512VBMI2 and BMI2",
+            for ["gcm-vaes512"];
         others {
             "pclmulqdq": "GHASH of AWS-LC's AES-GCM",
-            "vpclmulqdq": "GHASH of AWS-LC's AES-GCM, 64 bytes at once",
             "avx2": "ChaCha20-Poly1305 of AWS-LC",
             "gfni": "nothing of Wattlock yet",
         }
+    }
+
+    /// True if the CPU says that Intel made it.
+    pub fn is_intel() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let vendor = std::arch::x86_64::__cpuid(0);
+            [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat() == *b"GenuineIntel"
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        false
     }
 
     impl Vaes512 {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wattlock_engine::crypto::stitched::StitchedKernel;
-use wattlock_engine::crypto::{self, AesKernel, KeccakKernel, ShaKernel};
+use wattlock_engine::crypto::{self, AesKernel, GcmKernel, KeccakKernel, ShaKernel};
 
 /// One kernel, and whether this CPU has what it takes.
 #[derive(Serialize)]
@@ -32,10 +32,12 @@ pub fn kernels() -> Vec<Kernel> {
         .map(|name| kernel(name, KeccakKernel::best().name(), KeccakKernel::named(name).map(drop)));
     let sha = ShaKernel::NAMES
         .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(drop)));
+    let gcm = GcmKernel::NAMES
+        .map(|name| kernel(name, GcmKernel::best().name(), GcmKernel::named(name).map(drop)));
     let best = StitchedKernel::best().map_or("", StitchedKernel::name);
     let stitched =
         StitchedKernel::NAMES.map(|name| kernel(name, best, StitchedKernel::named(name).map(drop)));
     let always = |name| Kernel { name, runs_here: true, chosen: true, why_not: None };
-    let all = aes.into_iter().chain(keccak).chain(sha).chain(stitched);
+    let all = aes.into_iter().chain(keccak).chain(sha).chain(gcm).chain(stitched);
     all.chain([always("aws-lc"), always("portable")]).collect()
 }

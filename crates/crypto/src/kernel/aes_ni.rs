@@ -302,7 +302,7 @@ pub(super) fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m128i; KEYS] 
 }
 
 #[target_feature(enable = "aes,sse4.1")]
-fn sub_word(word: u32) -> u32 {
+pub(super) fn sub_word(word: u32) -> u32 {
     let words = _mm_set1_epi32(word.cast_signed());
     _mm_cvtsi128_si32(_mm_aeskeygenassist_si128::<0>(words)).cast_unsigned()
 }

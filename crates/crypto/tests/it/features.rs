@@ -1,24 +1,25 @@
 //! The features of the CPU, and the kernels that need them.
 
 use wattlock_crypto::stitched::StitchedKernel;
-use wattlock_crypto::{AesKernel, KeccakKernel, ShaKernel, cpu_features};
+use wattlock_crypto::{AesKernel, GcmKernel, KeccakKernel, ShaKernel, cpu_features};
 
 #[test]
 fn every_kernel_but_the_portable_ones_names_its_features() {
     let features = cpu_features();
     let names = AesKernel::NAMES.into_iter().chain(KeccakKernel::NAMES).chain(ShaKernel::NAMES);
-    let names: Vec<_> = names.chain(StitchedKernel::NAMES).collect();
+    let names: Vec<_> = names.chain(StitchedKernel::NAMES).chain(GcmKernel::NAMES).collect();
     let absent = [
         AesKernel::absent(),
         KeccakKernel::absent(),
         ShaKernel::absent(),
         StitchedKernel::absent(),
+        GcmKernel::absent(),
     ]
     .concat();
     for name in &names {
         let needs = |used_by: &str| used_by.split(", ").any(|user| user == *name);
         let mut needed = features.iter().filter(|feature| needs(&feature.used_by)).peekable();
-        let portable = ["aes-soft", "keccak-soft", "sha-rustcrypto"].contains(name);
+        let portable = ["aes-soft", "keccak-soft", "sha-rustcrypto", "gcm-aws-lc"].contains(name);
         assert_eq!(needed.peek().is_none(), portable, "{name}");
         let runs = absent.iter().all(|(absent, _)| absent != name);
         assert_eq!(needed.all(|feature| feature.here), runs, "{name}");

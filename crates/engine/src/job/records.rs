@@ -53,7 +53,7 @@ impl Records<'_> {
             }
             let mut room = AadRoom::default();
             let aad = aad.of_chunk(chunk, plaintext.len(), &mut room);
-            let sealed = key.seal_into(nonces.nonce(chunk, last), aad, plaintext, ciphertext);
+            let sealed = key.seal_into(nonces.nonce(chunk, last), aad, plaintext, None, ciphertext);
             tag.copy_from_slice(&sealed.map_err(|source| Error::Cipher { chunk, source })?);
             Ok(())
         })

@@ -79,7 +79,7 @@ impl SingleRecords for GcmRecords<'_> {
         }
         explicit.copy_from_slice(&nonce[FIXED_IV_LEN..]);
         let (ciphertext, tag) = body.split_at_mut(payload.len());
-        tag.copy_from_slice(&self.key.seal_into(nonce, &aad.bytes(), payload, ciphertext)?);
+        tag.copy_from_slice(&self.key.seal_into(nonce, &aad.bytes(), payload, None, ciphertext)?);
         Ok(())
     }
 

@@ -1,0 +1,147 @@
+//! AES-GCM (NIST SP 800-38D) of whole messages: what the kernels `gcm_*` have in common.
+//!
+//! A message is worked on with two *virtual blocks* in front. For the cipher they are the counters 0, which
+//! has no use, and 1, which hides the tag; for the hash they are the additional data. So the encryption of the
+//! tag's mask and the hash of the additional data cost nothing of their own, and no register ever holds
+//! counters that differ in more than their last byte.
+
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use super::BLOCK_LEN;
+use super::cpu::GcmVaes512;
+use super::gcm_key;
+use super::gcm_vaes512::{WORKS, Work, Works, work_index};
+use super::round_keys::MOST_ROUNDS;
+
+/// A key for one kernel. Wiped on drop.
+#[repr(C)]
+pub(crate) struct Key {
+    /// The powers of the hash key from [`MOST_POWER`] down to 1, and zeros behind, so that the powers for any
+    /// number of blocks lie in a row.
+    pub(super) powers: [[u8; BLOCK_LEN]; MOST_POWER + SPARE],
+    /// [`Terms`] of the counters that a short message has.
+    pub(super) first_terms: [[u8; BLOCK_LEN]; FIRST_TERMS],
+    /// The round keys, and zeros.
+    pub(super) round_keys: [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
+    pub(super) rounds: usize,
+    pub(super) terms: OnceLock<Box<Terms>>,
+    pub(super) works: &'static Works,
+    pub(super) proof: GcmVaes512,
+}
+
+/// What the first round makes of the last byte of a counter block.
+///
+/// Counters that agree in all but their last byte agree, after the first round, in three of their four columns,
+/// and the fourth is a sum in which that byte has a term of its own. So the round is done once for 256
+/// blocks, and each block adds its term: one XOR instead of making a counter, adding the first round key, and a
+/// round. The index is the counter, which is no secret.
+#[repr(align(64))]
+pub(super) struct Terms(pub [[u8; BLOCK_LEN]; 256]);
+
+/// The most blocks that are hashed before a reduction, with the block of lengths.
+pub(super) const MOST_POWER: usize = 36;
+/// Blocks of zeros behind the powers.
+const SPARE: usize = 4;
+/// Counters whose terms every key has: of messages up to 736 bytes.
+pub(super) const FIRST_TERMS: usize = 48;
+/// Bytes of the longest message that is worked on with [`FIRST_TERMS`].
+const FIRST_TERMS_LAST: usize = (FIRST_TERMS - 2) * BLOCK_LEN;
+
+/// The text of a message: in place, or from one place into another that is as long.
+pub(crate) struct Text<'t> {
+    source: *const u8,
+    target: *mut u8,
+    len: usize,
+    extra: Option<u8>,
+    lent: PhantomData<&'t mut [u8]>,
+}
+
+impl<'t> Text<'t> {
+    /// Text that is replaced.
+    pub fn in_place(in_out: &'t mut [u8]) -> Self {
+        let (target, len) = (in_out.as_mut_ptr(), in_out.len());
+        Self { source: target, target, len, extra: None, lent: PhantomData }
+    }
+
+    /// Text from elsewhere, and a byte that is sealed behind it. `None` if the target is not as long.
+    pub fn apart(source: &'t [u8], extra: Option<u8>, target: &'t mut [u8]) -> Option<Self> {
+        let len = source.len();
+        let fits = target.len() == len + usize::from(extra.is_some());
+        let (source, target) = (source.as_ptr(), target.as_mut_ptr());
+        fits.then_some(Self { source, target, len, extra, lent: PhantomData })
+    }
+
+    /// Where `len` bytes can be read.
+    pub(super) fn source(&self) -> *const u8 {
+        self.source
+    }
+
+    /// Where `total` bytes can be written.
+    pub(super) fn target(&self) -> *mut u8 {
+        self.target
+    }
+
+    /// Bytes that come from elsewhere.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes with the extra one.
+    pub(super) fn total(&self) -> usize {
+        self.len + usize::from(self.extra.is_some())
+    }
+
+    pub(super) fn extra(&self) -> Option<u8> {
+        self.extra
+    }
+}
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub fn new(proof: GcmVaes512, key: &[u8]) -> Option<Box<Self>> {
+        gcm_key::new(proof, key)
+    }
+
+    /// Encrypts a text and returns its tag.
+    #[inline]
+    pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
+        self.apply(&self.works.seal, nonce, aad, text)
+    }
+
+    /// Decrypts a text and returns the tag that it should have. The caller compares it, and wipes the
+    /// text if it has another.
+    #[inline]
+    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
+        self.apply(&self.works.open, nonce, aad, text)
+    }
+
+    /// The key that this was expanded from: the first of the round keys.
+    pub fn raw(&self) -> &[u8] {
+        &self.round_keys.as_flattened()[..4 * (self.rounds - 6)]
+    }
+
+    #[inline]
+    fn apply(
+        &self,
+        works: &[Work; WORKS],
+        nonce: &[u8; 12],
+        aad: &[u8],
+        text: &Text<'_>,
+    ) -> [u8; BLOCK_LEN] {
+        let mut tag = [0; BLOCK_LEN];
+        let work = works[work_index(text.total())];
+        // SAFETY: `proof` says that the CPU has what the kernel needs.
+        unsafe { work(self, nonce, aad, text, &mut tag) };
+        tag
+    }
+
+    /// The terms for a message of that many bytes.
+    #[inline]
+    pub(super) fn terms(&self, len: usize) -> &[[u8; BLOCK_LEN]] {
+        if len <= FIRST_TERMS_LAST {
+            return &self.first_terms;
+        }
+        &self.terms.get_or_init(|| gcm_key::terms(self)).0
+    }
+}

@@ -1,0 +1,267 @@
+//! Setting up a key of AES-GCM: the round keys, the powers of the hash key, and the first round of the
+//! cipher for the first counters.
+//!
+//! All of it is made in the place where it stays. It is made with care for time, because a connection sets
+//! up two keys, and many of them seal only a few records.
+
+use std::arch::x86_64::{
+    __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_and_si128, _mm_or_si128,
+    _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_epi64,
+    _mm_slli_si128, _mm_srai_epi32, _mm_srli_epi64, _mm_storeu_si128, _mm_xor_si128,
+    _mm512_add_epi8, _mm512_aesenc_epi128, _mm512_broadcast_i32x4, _mm512_castsi512_si128,
+    _mm512_clmulepi64_epi128, _mm512_inserti32x4, _mm512_set_epi64, _mm512_setzero_si512,
+    _mm512_shuffle_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_zextsi128_si512,
+};
+use std::sync::OnceLock;
+
+use super::BLOCK_LEN;
+use super::cpu::GcmVaes512;
+use super::gcm::{Key, MOST_POWER, Terms};
+use super::gcm_vaes512::{POLY, swap_128, works};
+use super::gcm_vaes512_memory::load_128;
+use super::round_keys::{MOST_ROUNDS, RoundKeys};
+
+/// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
+pub(super) fn new(proof: GcmVaes512, key: &[u8]) -> Option<Box<Key>> {
+    let rounds = match key.len() {
+        16 => 10,
+        24 => 12,
+        32 => 14,
+        _ => return None,
+    };
+    let zeros = [0; BLOCK_LEN];
+    let mut made = Box::new(Key {
+        powers: [zeros; _],
+        first_terms: [zeros; _],
+        round_keys: [zeros; _],
+        rounds,
+        terms: OnceLock::new(),
+        works: works(rounds),
+        proof,
+    });
+    // SAFETY: `proof` says that the CPU has what these need.
+    unsafe { fill(&mut made, key) };
+    Some(made)
+}
+
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]
+fn fill(made: &mut Key, key: &[u8]) {
+    let hash_key = match key.len() {
+        16 => expand_128(key, &mut made.round_keys),
+        24 => expand_192(key, &mut made.round_keys),
+        _ => expand_256(key, &mut made.round_keys),
+    };
+    fill_powers(hash_key, &mut made.powers);
+    fill_terms(&made.round_keys[0], &mut made.first_terms);
+}
+
+/// The terms of all counters.
+pub(super) fn terms(key: &Key) -> Box<Terms> {
+    let mut terms = Box::new(Terms([[0; BLOCK_LEN]; 256]));
+    // SAFETY: `proof` says that the CPU has what this needs.
+    unsafe { fill_terms(&key.round_keys[0], &mut terms.0) };
+    terms
+}
+
+// The cipher (FIPS 197, 5.2)
+
+/// Writes the round keys, and returns what the cipher makes of zeros.
+#[inline]
+#[target_feature(enable = "aes,ssse3")]
+fn expand_128(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    let mut last = load_128(key.first_chunk().expect("a key of 16 bytes"));
+    let mut zeros = last;
+    store_128(&mut round_keys[0], last);
+    for round in 1..=10 {
+        last = next(last, last, ROTATED, ROUND_CONSTANTS[round - 1]);
+        store_128(&mut round_keys[round], last);
+        zeros = if round < 10 {
+            _mm_aesenc_si128(zeros, last)
+        } else {
+            _mm_aesenclast_si128(zeros, last)
+        };
+    }
+    zeros
+}
+
+#[inline]
+#[target_feature(enable = "aes,ssse3")]
+fn expand_256(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    let (first, second) = key.split_at(BLOCK_LEN);
+    let mut last = [
+        load_128(first.first_chunk().expect("a key of 32 bytes")),
+        load_128(second.first_chunk().expect("a key of 32 bytes")),
+    ];
+    let mut zeros = _mm_aesenc_si128(last[0], last[1]);
+    store_128(&mut round_keys[0], last[0]);
+    store_128(&mut round_keys[1], last[1]);
+    for round in 2..=14 {
+        let this = round % 2;
+        let (order, constant) =
+            if this == 0 { (ROTATED, ROUND_CONSTANTS[round / 2 - 1]) } else { (AS_IT_IS, 0) };
+        last[this] = next(last[this], last[1 - this], order, constant);
+        store_128(&mut round_keys[round], last[this]);
+        zeros = if round < 14 {
+            _mm_aesenc_si128(zeros, last[this])
+        } else {
+            _mm_aesenclast_si128(zeros, last[this])
+        };
+    }
+    zeros
+}
+
+/// No suite of TLS has such keys, so this takes the plain way.
+#[target_feature(enable = "aes,ssse3")]
+fn expand_192(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    let expanded = RoundKeys::expand(key, |word| {
+        // SAFETY: this is called where the CPU has AES-NI.
+        unsafe { super::aes_ni::sub_word(word) }
+    });
+    let expanded = expanded.expect("a key of 24 bytes");
+    round_keys[..=12].copy_from_slice(expanded.keys());
+    let mut zeros = load_128(&round_keys[0]);
+    for round_key in &round_keys[1..12] {
+        zeros = _mm_aesenc_si128(zeros, load_128(round_key));
+    }
+    _mm_aesenclast_si128(zeros, load_128(&round_keys[12]))
+}
+
+/// The next four words, from the four that stand a key's length before, and the last word before them.
+///
+/// The last round of the cipher on four copies of a word is the substitution of its bytes: to shift rows of
+/// equal columns changes nothing. `aeskeygenassist`, which is made for this, takes four times as long.
+#[inline]
+#[target_feature(enable = "aes,ssse3")]
+fn next(earlier: __m128i, last: __m128i, order: i32, constant: i32) -> __m128i {
+    let word = _mm_shuffle_epi8(last, _mm_set1_epi32(order));
+    let word = _mm_aesenclast_si128(word, _mm_set1_epi32(constant));
+    let sums = _mm_xor_si128(earlier, _mm_slli_si128::<4>(earlier));
+    let sums = _mm_xor_si128(sums, _mm_slli_si128::<8>(sums));
+    _mm_xor_si128(sums, word)
+}
+
+/// The bytes of the last word of four, rotated by one.
+const ROTATED: i32 = 0x0c0f_0e0d;
+/// The bytes of the last word of four.
+const AS_IT_IS: i32 = 0x0f0e_0d0c;
+const ROUND_CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
+
+/// [`Terms`] of the first counters: the first round of each, without what they have in common.
+#[target_feature(enable = "vaes,avx512f,avx512bw")]
+fn fill_terms(round_key: &[u8; BLOCK_LEN], terms: &mut [[u8; BLOCK_LEN]]) {
+    let zero = _mm512_setzero_si512();
+    let key = _mm512_broadcast_i32x4(load_128(round_key));
+    let common = _mm512_aesenc_epi128(key, zero);
+    let mut counters = _mm512_set_epi64(3 << 56, 0, 2 << 56, 0, 1 << 56, 0, 0, 0);
+    let four = _mm512_set_epi64(4 << 56, 0, 4 << 56, 0, 4 << 56, 0, 4 << 56, 0);
+    for quad in terms.as_chunks_mut::<4>().0 {
+        let round = _mm512_aesenc_epi128(_mm512_xor_si512(counters, key), zero);
+        store_quad(quad, _mm512_xor_si512(round, common));
+        counters = _mm512_add_epi8(counters, four);
+    }
+}
+
+// The hash (SP 800-38D, 6.3)
+
+/// The powers in the order in which they are multiplied with blocks.
+#[inline]
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,avx512dq,ssse3")]
+fn fill_powers(hash_key: __m128i, powers: &mut [[u8; BLOCK_LEN]]) {
+    let first = doubled(swap_128(hash_key));
+    let mut one = _mm512_zextsi128_si512(first);
+    let second = multiply(one, one);
+    // Lanes, from the lowest: 2, 1.
+    one = _mm512_inserti32x4::<1>(second, first);
+    let by_second = _mm512_broadcast_i32x4(_mm512_castsi512_si128(second));
+    let upper = multiply(one, by_second);
+    // 4, 3, 2, 1.
+    let four = _mm512_inserti32x4::<3>(
+        _mm512_inserti32x4::<2>(upper, _mm512_castsi512_si128(second)),
+        first,
+    );
+    let by_four = lowest(four);
+    let eight = multiply(four, by_four);
+    let by_eight = lowest(eight);
+    let (sixteen, twelve) = (multiply(eight, by_eight), multiply(four, by_eight));
+    let by_sixteen = lowest(sixteen);
+    let (a, b) = (multiply(sixteen, by_sixteen), multiply(twelve, by_sixteen));
+    let (c, d) = (multiply(eight, by_sixteen), multiply(four, by_sixteen));
+    let e = multiply(four, lowest(a));
+    let quads = powers.as_chunks_mut::<4>().0;
+    for (quad, value) in quads.iter_mut().zip([e, a, b, c, d, sixteen, twelve, eight, four]) {
+        store_quad(quad, value);
+    }
+}
+
+const _: () = assert!(MOST_POWER == 36, "nine registers of powers are made");
+
+/// A block times x: the product of two blocks in reflected order lacks that factor.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn doubled(block: __m128i) -> __m128i {
+    let carry = _mm_slli_si128::<8>(_mm_srli_epi64::<63>(block));
+    let shifted = _mm_or_si128(_mm_slli_epi64::<1>(block), carry);
+    let top = _mm_shuffle_epi32::<0xff>(_mm_srai_epi32::<31>(block));
+    _mm_xor_si128(shifted, _mm_and_si128(top, _mm_set_epi64x(POLY, 1)))
+}
+
+/// The products of four pairs of blocks.
+#[inline]
+#[target_feature(enable = "vpclmulqdq,avx512f")]
+fn multiply(a: __m512i, b: __m512i) -> __m512i {
+    let polynomial = _mm512_set_epi64(POLY, 1, POLY, 1, POLY, 1, POLY, 1);
+    let low = _mm512_clmulepi64_epi128::<0x00>(a, b);
+    let middle = _mm512_clmulepi64_epi128::<0x01>(a, b);
+    let other = _mm512_clmulepi64_epi128::<0x10>(a, b);
+    let high = _mm512_clmulepi64_epi128::<0x11>(a, b);
+    let t = _mm512_clmulepi64_epi128::<0x01>(polynomial, low);
+    let swapped = _mm512_xor_si512(_mm512_shuffle_epi32::<0x4e>(low), other);
+    let middle = _mm512_ternarylogic_epi64::<0x96>(middle, swapped, t);
+    let t = _mm512_clmulepi64_epi128::<0x01>(polynomial, middle);
+    _mm512_ternarylogic_epi64::<0x96>(high, _mm512_shuffle_epi32::<0x4e>(middle), t)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lowest(lanes: __m512i) -> __m512i {
+    _mm512_broadcast_i32x4(_mm512_castsi512_si128(lanes))
+}
+
+// Memory
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
+    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_quad(quad: &mut [[u8; BLOCK_LEN]; 4], value: __m512i) {
+    // SAFETY: the reference is valid for 64 bytes, and the store needs no alignment.
+    unsafe { _mm512_storeu_si512(quad.as_mut_ptr().cast(), value) }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        wipe(&mut self.powers);
+        wipe(&mut self.first_terms);
+        wipe(&mut self.round_keys);
+    }
+}
+
+impl Drop for Terms {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+/// Overwrites secrets, which the compiler may not leave out.
+fn wipe(blocks: &mut [[u8; BLOCK_LEN]]) {
+    for block in blocks {
+        // SAFETY: the reference is valid for a write of 16 bytes.
+        unsafe { std::ptr::write_volatile(block, [0; BLOCK_LEN]) };
+    }
+}
