@@ -72,7 +72,7 @@ pub struct AeadKey {
 /// Who works with a key.
 enum Backend {
     #[cfg(target_arch = "x86_64")]
-    Gcm(Box<gcm::Key>),
+    Gcm(gcm::Key),
     AwsLc {
         key: Box<LessSafeKey>,
         raw: Secret<MOST_KEY_LEN>,
@@ -239,6 +239,32 @@ impl AeadKey {
     }
 }
 
+impl AeadKey {
+    /// Bytes from which on a message that may go on is best sealed as if it were whole.
+    pub(crate) fn at_once_from(&self) -> usize {
+        match self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Gcm(_) => 1,
+            Backend::AwsLc { .. } => 256,
+        }
+    }
+
+    /// Decrypts a message of AES-GCM and returns the tag that it should have. `None` if this is up to AWS-LC, which
+    /// does not tell.
+    pub(crate) fn decrypt(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        aad: &[u8],
+        in_out: &mut [u8],
+    ) -> Option<[u8; TAG_LEN]> {
+        match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Gcm(key) => Some(key.open(&nonce, aad, &Text::in_place(in_out))),
+            Backend::AwsLc { .. } => None,
+        }
+    }
+}
+
 impl Backend {
     fn aws_lc(algorithm: AeadAlgorithm, key: &[u8]) -> Self {
         let backend = match algorithm {
@@ -309,6 +335,15 @@ mod tests {
                     .seal_into([3; NONCE_LEN], b"aad", &plaintext, None, &mut apart)
                     .unwrap();
                 assert!(tag == other && in_place == apart, "{algorithm:?}, {len} bytes");
+
+                let mut with_extra = pattern(len);
+                with_extra.push(23);
+                let tag = key(algorithm).seal([3; NONCE_LEN], b"aad", &mut with_extra).unwrap();
+                apart.push(0);
+                let other = key(algorithm)
+                    .seal_into([3; NONCE_LEN], b"aad", &plaintext, Some(23), &mut apart)
+                    .unwrap();
+                assert!(tag == other && with_extra == apart, "{algorithm:?}, {len} bytes");
             }
         }
     }

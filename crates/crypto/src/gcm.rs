@@ -27,13 +27,11 @@ const MOST_BYTES: u64 = (1 << 36) - 32;
 /// Bytes of additional data that are kept until the message begins.
 const KEPT_AAD: usize = 32;
 
-/// Bytes from which on the first part is sealed at once.
-const AT_ONCE: usize = 256;
-
 /// An expanded key of AES-GCM, for messages at once and in parts.
 pub struct GcmKey {
     aead: AeadKey,
-    hash: GHash,
+    /// The hash before any block, made when it is first needed.
+    hash: OnceLock<GHash>,
     /// The inverse of the hash key in the field, made when it is first needed.
     inverse: OnceLock<[u8; BLOCK_LEN]>,
 }
@@ -53,7 +51,8 @@ pub struct GcmStream {
     first_counter: [u8; BLOCK_LEN],
     /// The IV, if it has the usual 96 bits.
     nonce: Option<[u8; NONCE_LEN]>,
-    hash: GHash,
+    /// The hash, once something went through it.
+    hash: Option<GHash>,
     /// Bytes that are not a block of the hash yet.
     held: [u8; BLOCK_LEN],
     held_len: usize,
@@ -79,8 +78,7 @@ impl GcmKey {
             len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
         };
         let aead = AeadKey::new(algorithm, key)?;
-        let hash = hash_of(block_cipher(&aead));
-        Ok(Self { aead, hash, inverse: OnceLock::new() })
+        Ok(Self { aead, hash: OnceLock::new(), inverse: OnceLock::new() })
     }
 
     /// The same key for messages in one part.
@@ -105,7 +103,7 @@ impl GcmKey {
                 first_counter[BLOCK_LEN - 1] = 1;
             }
             None => {
-                let mut hash = self.hash.clone();
+                let mut hash = self.hash().clone();
                 hash.update_padded(iv);
                 hash.update(&[lengths(0, iv.len() as u64).into()]);
                 first_counter = hash.finalize().into();
@@ -114,7 +112,7 @@ impl GcmKey {
         Ok(GcmStream {
             first_counter,
             nonce,
-            hash: self.hash.clone(),
+            hash: None,
             held: [0; BLOCK_LEN],
             held_len: 0,
             aad: [0; KEPT_AAD],
@@ -123,6 +121,10 @@ impl GcmKey {
             len: 0,
             tag: None,
         })
+    }
+
+    fn hash(&self) -> &GHash {
+        self.hash.get_or_init(|| hash_of(self.aes()))
     }
 
     fn aes(&self) -> &AesKey {
@@ -141,7 +143,7 @@ impl GcmKey {
         let inverse = self.inverse.get_or_init(|| {
             let mut one = [0; BLOCK_LEN];
             one[0] = 0x80;
-            let mut hash = self.hash.clone();
+            let mut hash = self.hash().clone();
             hash.update(&[one.into()]);
             // The inverse is the power 2^128 - 2: the product of the powers 2, 4, 8, …, 2^127.
             let mut power: [u8; BLOCK_LEN] = hash.finalize().into();
@@ -162,7 +164,7 @@ impl GcmStream {
     ///
     /// # Errors
     /// [`Error::MessageTooLong`] if the message has begun, or after 2^61 bytes.
-    pub fn aad(&mut self, aad: &[u8]) -> Result<(), Error> {
+    pub fn aad(&mut self, key: &GcmKey, aad: &[u8]) -> Result<(), Error> {
         let too_long = Error::MessageTooLong(aad.len());
         let aad_len = self.aad_len.checked_add(aad.len() as u64).filter(|&len| len < 1 << 61);
         let (0, Some(aad_len)) = (self.len, aad_len) else { return Err(too_long) };
@@ -173,8 +175,8 @@ impl GcmStream {
                 self.kept += aad.len();
             }
             _ => {
-                self.hash_kept_aad();
-                self.absorb(aad);
+                self.hash_kept_aad(key);
+                self.absorb(key, aad);
             }
         }
         Ok(())
@@ -189,18 +191,16 @@ impl GcmStream {
         if in_out.is_empty() {
             return Ok(());
         }
-        if let (0, Some(nonce), true, true) =
-            (self.len, self.nonce, self.kept as u64 == self.aad_len, in_out.len() >= AT_ONCE)
-        {
-            // Most messages come in one part, and then this was all.
-            self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
-            let end = in_out.len() - in_out.len() % BLOCK_LEN;
-            self.held_len = in_out.len() - end;
-            self.held[..self.held_len].copy_from_slice(&in_out[end..]);
-        } else {
-            self.rejoin(key);
-            self.ctr(key, in_out);
-            self.absorb(in_out);
+        match self.at_once(key, in_out.len()) {
+            Some(nonce) => {
+                self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
+                self.hold_end(in_out);
+            }
+            None => {
+                self.rejoin(key);
+                self.ctr(key, in_out);
+                self.absorb(key, in_out);
+            }
         }
         self.len = len;
         Ok(())
@@ -216,9 +216,15 @@ impl GcmStream {
         if in_out.is_empty() {
             return Ok(());
         }
-        self.rejoin(key);
-        self.absorb(in_out);
-        self.ctr(key, in_out);
+        if let Some(nonce) = self.at_once(key, in_out.len()) {
+            self.hold_end(in_out);
+            self.tag = key.aead.decrypt(nonce, &self.aad[..self.kept], in_out);
+        }
+        if self.tag.is_none() || self.len > 0 {
+            self.rejoin(key);
+            self.absorb(key, in_out);
+            self.ctr(key, in_out);
+        }
         self.len = len;
         Ok(())
     }
@@ -244,11 +250,10 @@ impl GcmStream {
         let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
             return Err(Error::MessageTooLong(in_out.len()));
         };
-        let end = in_out.len() - in_out.len() % BLOCK_LEN;
-        let mut last = [0; BLOCK_LEN];
-        last[..in_out.len() - end].copy_from_slice(&in_out[end..]);
-        key.aead.open(nonce, aad, in_out, tag)?;
-        (self.held, self.held_len) = (last, in_out.len() - end);
+        let (mut aad_copy, kept) = ([0; KEPT_AAD], aad.len());
+        aad_copy[..kept].copy_from_slice(aad);
+        self.hold_end(in_out);
+        key.aead.open(nonce, &aad_copy[..kept], in_out, tag)?;
         self.len = in_out.len() as u64;
         self.tag = (self.len > 0).then_some(*tag);
         Ok(())
@@ -260,11 +265,25 @@ impl GcmStream {
             return tag;
         }
         let mut end = self.clone();
-        end.hash_kept_aad();
-        end.fill_block();
-        end.hash.update(&[lengths(end.aad_len, end.len).into()]);
-        let hash: [u8; BLOCK_LEN] = end.hash.finalize().into();
+        end.hash_kept_aad(key);
+        end.fill_block(key);
+        let mut hash = end.hash.unwrap_or_else(|| key.hash().clone());
+        hash.update(&[lengths(end.aad_len, end.len).into()]);
+        let hash: [u8; BLOCK_LEN] = hash.finalize().into();
         xor(hash, key.mask(&self.first_counter))
+    }
+
+    /// The nonce, if a first part of `len` bytes is worked on as if it were the whole message: most are.
+    fn at_once(&self, key: &GcmKey, len: usize) -> Option<[u8; NONCE_LEN]> {
+        let first = self.len == 0 && self.kept as u64 == self.aad_len;
+        self.nonce.filter(|_| first && len >= key.aead.at_once_from())
+    }
+
+    /// Keeps the end of a first part that is not a whole block.
+    fn hold_end(&mut self, ciphertext: &[u8]) {
+        let end = ciphertext.as_chunks::<BLOCK_LEN>().1;
+        self.held[..end.len()].copy_from_slice(end);
+        self.held_len = end.len();
     }
 
     /// Bytes of the message with `more`.
@@ -276,17 +295,17 @@ impl GcmStream {
     }
 
     /// Additional data that was kept goes through the hash.
-    fn hash_kept_aad(&mut self) {
+    fn hash_kept_aad(&mut self, key: &GcmKey) {
         let (aad, kept) = (self.aad, std::mem::take(&mut self.kept));
-        self.absorb(&aad[..kept]);
+        self.absorb(key, &aad[..kept]);
     }
 
     /// Before a part goes through the hash by itself: the state of the hash behind all before it.
     fn rejoin(&mut self, key: &GcmKey) {
         match self.tag.take() {
             None if self.len == 0 => {
-                self.hash_kept_aad();
-                self.fill_block();
+                self.hash_kept_aad(key);
+                self.fill_block(key);
             }
             None => {}
             Some(tag) => {
@@ -299,8 +318,9 @@ impl GcmStream {
                     last[..self.held_len].copy_from_slice(&self.held[..self.held_len]);
                     state = xor(key.divide(state), last);
                 }
-                self.hash = key.hash.clone();
-                self.hash.update(&[key.divide(state).into()]);
+                let mut hash = key.hash().clone();
+                hash.update(&[key.divide(state).into()]);
+                self.hash = Some(hash);
                 self.kept = 0;
             }
         }
@@ -326,7 +346,7 @@ impl GcmStream {
     }
 
     /// Bytes go through the hash as soon as they are a block.
-    fn absorb(&mut self, mut bytes: &[u8]) {
+    fn absorb(&mut self, key: &GcmKey, mut bytes: &[u8]) {
         if self.held_len > 0 {
             let taken = bytes.len().min(BLOCK_LEN - self.held_len);
             let (now, rest) = bytes.split_at(taken);
@@ -336,20 +356,28 @@ impl GcmStream {
             if self.held_len < BLOCK_LEN {
                 return;
             }
-            self.hash.update(&[self.held.into()]);
+            let held = self.held;
+            self.hash(key).update(&[held.into()]);
             self.held_len = 0;
         }
         let (blocks, rest) = bytes.as_chunks::<BLOCK_LEN>();
-        self.hash.update(ghash::Block::cast_slice_from_core(blocks));
+        if !blocks.is_empty() {
+            self.hash(key).update(ghash::Block::cast_slice_from_core(blocks));
+        }
         self.held[..rest.len()].copy_from_slice(rest);
         self.held_len = rest.len();
     }
 
+    fn hash(&mut self, key: &GcmKey) -> &mut GHash {
+        self.hash.get_or_insert_with(|| key.hash().clone())
+    }
+
     /// Zeros up to a whole block.
-    fn fill_block(&mut self) {
+    fn fill_block(&mut self, key: &GcmKey) {
         if self.held_len > 0 {
             self.held[self.held_len..].fill(0);
-            self.hash.update(&[self.held.into()]);
+            let held = self.held;
+            self.hash(key).update(&[held.into()]);
             self.held_len = 0;
         }
     }
@@ -410,8 +438,8 @@ mod tests {
                     let mut stream = key.begin(&[9; 12]).unwrap();
                     let aad = pattern(aad_len);
                     let (one, other) = aad.split_at(aad_len / 3);
-                    stream.aad(one).unwrap();
-                    stream.aad(other).unwrap();
+                    stream.aad(&key, one).unwrap();
+                    stream.aad(&key, other).unwrap();
                     stream.encrypt(&key, &mut parts[..first]).unwrap();
                     stream.encrypt(&key, &mut parts[first..first + second]).unwrap();
                     stream.encrypt(&key, &mut parts[first + second..]).unwrap();
@@ -420,7 +448,7 @@ mod tests {
                     assert_eq!(stream.tag(&key), tag, "{what}");
 
                     let mut stream = key.begin(&[9; 12]).unwrap();
-                    stream.aad(&aad).unwrap();
+                    stream.aad(&key, &aad).unwrap();
                     stream.decrypt(&key, &mut parts[..first]).unwrap();
                     stream.decrypt(&key, &mut parts[first..]).unwrap();
                     assert_eq!(parts, pattern(first + second + 7), "{what}");
@@ -436,7 +464,7 @@ mod tests {
         for (first, second) in PARTS.iter().flat_map(|&first| PARTS.map(|part| (first, part))) {
             let begin = || {
                 let mut stream = key.begin(&[9; 12]).unwrap();
-                stream.aad(b"header").unwrap();
+                stream.aad(&key, b"header").unwrap();
                 stream
             };
             let mut sealed = pattern(first + second);
@@ -466,7 +494,7 @@ mod tests {
         let key = GcmKey::new(&[1; 32]).unwrap();
         let mut stream = key.begin(&[9; 12]).unwrap();
         stream.encrypt(&key, &mut [0; 1]).unwrap();
-        assert!(stream.aad(b"late").is_err());
+        assert!(stream.aad(&key, b"late").is_err());
     }
 
     #[test]

@@ -375,7 +375,7 @@ impl Cipher for Message {
             return Err(Error::Internal);
         };
         if buffers.no_output() {
-            stream.aad(buffers.input()).map_err(|_| Error::AadLate)?;
+            stream.aad(key, buffers.input()).map_err(|_| Error::AadLate)?;
             return Ok(len);
         }
         let in_out = buffers.output(&[], len)?;

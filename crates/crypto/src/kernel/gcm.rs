@@ -14,20 +14,25 @@ use super::gcm_key;
 use super::gcm_vaes512::{WORKS, Work, Works, work_index};
 use super::round_keys::MOST_ROUNDS;
 
-/// A key for one kernel. Wiped on drop.
-#[repr(C)]
+/// A key for one kernel.
 pub(crate) struct Key {
+    pub(super) tables: Box<Tables>,
+    pub(super) rounds: usize,
+    pub(super) works: &'static Works,
+    pub(super) terms: OnceLock<Box<Terms>>,
+    pub(super) _proof: GcmVaes512,
+}
+
+/// What every message needs. Wiped on drop.
+#[repr(C)]
+pub(super) struct Tables {
     /// The powers of the hash key from [`MOST_POWER`] down to 1, and zeros behind, so that the powers for any
     /// number of blocks lie in a row.
-    pub(super) powers: [[u8; BLOCK_LEN]; MOST_POWER + SPARE],
+    pub powers: [[u8; BLOCK_LEN]; MOST_POWER + SPARE],
     /// [`Terms`] of the counters that a short message has.
-    pub(super) first_terms: [[u8; BLOCK_LEN]; FIRST_TERMS],
+    pub first_terms: [[u8; BLOCK_LEN]; FIRST_TERMS],
     /// The round keys, and zeros.
-    pub(super) round_keys: [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
-    pub(super) rounds: usize,
-    pub(super) terms: OnceLock<Box<Terms>>,
-    pub(super) works: &'static Works,
-    pub(super) proof: GcmVaes512,
+    pub round_keys: [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
 }
 
 /// What the first round makes of the last byte of a counter block.
@@ -99,7 +104,7 @@ impl<'t> Text<'t> {
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: GcmVaes512, key: &[u8]) -> Option<Box<Self>> {
+    pub fn new(proof: GcmVaes512, key: &[u8]) -> Option<Self> {
         gcm_key::new(proof, key)
     }
 
@@ -118,7 +123,7 @@ impl Key {
 
     /// The key that this was expanded from: the first of the round keys.
     pub fn raw(&self) -> &[u8] {
-        &self.round_keys.as_flattened()[..4 * (self.rounds - 6)]
+        &self.tables.round_keys.as_flattened()[..4 * (self.rounds - 6)]
     }
 
     #[inline]
@@ -131,7 +136,7 @@ impl Key {
     ) -> [u8; BLOCK_LEN] {
         let mut tag = [0; BLOCK_LEN];
         let work = works[work_index(text.total())];
-        // SAFETY: `proof` says that the CPU has what the kernel needs.
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
         unsafe { work(self, nonce, aad, text, &mut tag) };
         tag
     }
@@ -140,7 +145,7 @@ impl Key {
     #[inline]
     pub(super) fn terms(&self, len: usize) -> &[[u8; BLOCK_LEN]] {
         if len <= FIRST_TERMS_LAST {
-            return &self.first_terms;
+            return &self.tables.first_terms;
         }
         &self.terms.get_or_init(|| gcm_key::terms(self)).0
     }

@@ -4,6 +4,7 @@
 //! All of it is made in the place where it stays. It is made with care for time, because a connection sets
 //! up two keys, and many of them seal only a few records.
 
+use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_and_si128, _mm_or_si128,
     _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_epi64,
@@ -17,50 +18,42 @@ use std::sync::OnceLock;
 
 use super::BLOCK_LEN;
 use super::cpu::GcmVaes512;
-use super::gcm::{Key, MOST_POWER, Terms};
+use super::gcm::{Key, MOST_POWER, Tables, Terms};
 use super::gcm_vaes512::{POLY, swap_128, works};
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
 
 /// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
-pub(super) fn new(proof: GcmVaes512, key: &[u8]) -> Option<Box<Key>> {
+pub(super) fn new(proof: GcmVaes512, key: &[u8]) -> Option<Key> {
     let rounds = match key.len() {
         16 => 10,
         24 => 12,
         32 => 14,
         _ => return None,
     };
-    let zeros = [0; BLOCK_LEN];
-    let mut made = Box::new(Key {
-        powers: [zeros; _],
-        first_terms: [zeros; _],
-        round_keys: [zeros; _],
-        rounds,
-        terms: OnceLock::new(),
-        works: works(rounds),
-        proof,
-    });
-    // SAFETY: `proof` says that the CPU has what these need.
-    unsafe { fill(&mut made, key) };
-    Some(made)
+    // SAFETY: the tables are bytes, which may be zeros.
+    let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
+    // SAFETY: `proof` says that the CPU has what this needs.
+    unsafe { fill(&mut tables, key) };
+    Some(Key { tables, rounds, works: works(rounds), terms: OnceLock::new(), _proof: proof })
 }
 
 #[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]
-fn fill(made: &mut Key, key: &[u8]) {
+fn fill(tables: &mut Tables, key: &[u8]) {
     let hash_key = match key.len() {
-        16 => expand_128(key, &mut made.round_keys),
-        24 => expand_192(key, &mut made.round_keys),
-        _ => expand_256(key, &mut made.round_keys),
+        16 => expand_128(key, &mut tables.round_keys),
+        24 => expand_192(key, &mut tables.round_keys),
+        _ => expand_256(key, &mut tables.round_keys),
     };
-    fill_powers(hash_key, &mut made.powers);
-    fill_terms(&made.round_keys[0], &mut made.first_terms);
+    fill_powers(hash_key, &mut tables.powers);
+    fill_terms(&tables.round_keys[0], &mut tables.first_terms);
 }
 
 /// The terms of all counters.
 pub(super) fn terms(key: &Key) -> Box<Terms> {
     let mut terms = Box::new(Terms([[0; BLOCK_LEN]; 256]));
-    // SAFETY: `proof` says that the CPU has what this needs.
-    unsafe { fill_terms(&key.round_keys[0], &mut terms.0) };
+    // SAFETY: `_proof` says that the CPU has what this needs.
+    unsafe { fill_terms(&key.tables.round_keys[0], &mut terms.0) };
     terms
 }
 
@@ -244,7 +237,7 @@ fn store_quad(quad: &mut [[u8; BLOCK_LEN]; 4], value: __m512i) {
     unsafe { _mm512_storeu_si512(quad.as_mut_ptr().cast(), value) }
 }
 
-impl Drop for Key {
+impl Drop for Tables {
     fn drop(&mut self) {
         wipe(&mut self.powers);
         wipe(&mut self.first_terms);
@@ -258,10 +251,10 @@ impl Drop for Terms {
     }
 }
 
-/// Overwrites secrets, which the compiler may not leave out.
+/// Overwrites secrets, many bytes at once.
 fn wipe(blocks: &mut [[u8; BLOCK_LEN]]) {
-    for block in blocks {
-        // SAFETY: the reference is valid for a write of 16 bytes.
-        unsafe { std::ptr::write_volatile(block, [0; BLOCK_LEN]) };
-    }
+    blocks.as_flattened_mut().fill(0);
+    // SAFETY: no instruction at all changes nothing. The compiler has to take it for one that reads the bytes, so
+    // that it cannot leave out what was written.
+    unsafe { asm!("/* {0} */", in(reg) blocks.as_ptr(), options(nostack, preserves_flags)) };
 }

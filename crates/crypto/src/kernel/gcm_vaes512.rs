@@ -249,7 +249,7 @@ fn long<const KEYS: usize, const SEAL: bool>(
     let blocks = FRONT / BLOCK_LEN + total.div_ceil(BLOCK_LEN);
     let source = text.source().wrapping_sub(FRONT);
     let target = text.target().wrapping_sub(FRONT);
-    let round_key = |round: usize| &key.round_keys[round];
+    let round_key = |round: usize| &key.tables.round_keys[round];
     // Written out: a loop here would keep them in memory.
     let keys = [
         broadcast(round_key(2)),
@@ -270,10 +270,10 @@ fn long<const KEYS: usize, const SEAL: bool>(
     let lengths =
         _mm_set_epi64x((8 * aad.len()).cast_signed() as i64, (8 * total).cast_signed() as i64);
     let high_powers: [__m512i; CHUNK] = [
-        broadcast(&key.powers[MOST_POWER - 16]),
-        broadcast(&key.powers[MOST_POWER - 12]),
-        broadcast(&key.powers[MOST_POWER - 8]),
-        broadcast(&key.powers[MOST_POWER - 4]),
+        broadcast(&key.tables.powers[MOST_POWER - 16]),
+        broadcast(&key.tables.powers[MOST_POWER - 12]),
+        broadcast(&key.tables.powers[MOST_POWER - 8]),
+        broadcast(&key.tables.powers[MOST_POWER - 4]),
     ];
 
     // The first chunk, with the virtual blocks.
@@ -337,7 +337,7 @@ fn long<const KEYS: usize, const SEAL: bool>(
     }
     let left = blocks - 16 * chunks + 1;
     let powers =
-        key.powers.as_ptr().cast::<u8>().wrapping_add(BLOCK_LEN * (MOST_POWER - 16 - left));
+        key.tables.powers.as_ptr().cast::<u8>().wrapping_add(BLOCK_LEN * (MOST_POWER - 16 - left));
     let mut sum = Sum::of(zext(lengths), one_power(key, 1));
     macro_rules! rest {
         ($n:literal) => {{
@@ -403,7 +403,7 @@ fn base_128(key: &Key, nonce: &[u8; 12], page: u32) -> __m128i {
     let (low, high) =
         (word(4) << 32 | word(0), u64::from((page << 8).swap_bytes()) << 32 | word(8));
     let block = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
-    let [first, second, ..] = &key.round_keys;
+    let [first, second, ..] = &key.tables.round_keys;
     _mm_aesenc_si128(_mm_xor_si128(block, load_128(first)), load_128(second))
 }
 
@@ -421,7 +421,7 @@ pub(super) fn fold(lanes: __m512i) -> __m128i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn one_power(key: &Key, power: usize) -> __m512i {
-    zext(load_128(&key.powers[MOST_POWER - power]))
+    zext(load_128(&key.tables.powers[MOST_POWER - power]))
 }
 
 #[inline]

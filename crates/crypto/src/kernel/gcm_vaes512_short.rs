@@ -62,10 +62,11 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
     let blocks = total.div_ceil(BLOCK_LEN);
     debug_assert!((blocks + front).div_ceil(4) == N, "the length was matched");
     let base = first_round_base(key, nonce, 0);
-    let mut mask = _mm_xor_si128(_mm512_castsi512_si128(base), load_128(&key.first_terms[1]));
+    let mut mask =
+        _mm_xor_si128(_mm512_castsi512_si128(base), load_128(&key.tables.first_terms[1]));
     let mut state = [base; N];
     for (i, state) in state.iter_mut().enumerate() {
-        *state = _mm512_xor_si512(base, load_blocks(&key.first_terms, 2 - front + 4 * i));
+        *state = _mm512_xor_si512(base, load_blocks(&key.tables.first_terms, 2 - front + 4 * i));
     }
 
     let mut data = [base; N];
@@ -91,7 +92,7 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
         if WHOLE {
             head = swap(head);
             let pair = _mm512_inserti32x4::<1>(head, lengths);
-            let last = load_128(&key.powers[MOST_POWER - 1]);
+            let last = load_128(&key.tables.powers[MOST_POWER - 1]);
             sum = Sum::of(pair, _mm512_inserti32x4::<1>(one_power(key, blocks + 2), last));
         } else {
             sum = Sum::of(zext(lengths), one_power(key, 1));
@@ -106,12 +107,12 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
     if !SEAL {
         for (i, data) in data.iter().enumerate() {
             let data = if i < front { with_head(head, *data) } else { *data };
-            sum.add(swap(data), load_blocks(&key.powers, first_power + 4 * i));
+            sum.add(swap(data), load_blocks(&key.tables.powers, first_power + 4 * i));
         }
     }
 
     rounds!(|n| {
-        let round_key = broadcast(&key.round_keys[n]);
+        let round_key = broadcast(&key.tables.round_keys[n]);
         if WHOLE {
             mask = _mm_aesenc_si128(mask, _mm512_castsi512_si128(round_key));
         }
@@ -119,7 +120,7 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
             *state = _mm512_aesenc_epi128(*state, round_key);
         }
     });
-    let round_key = broadcast(&key.round_keys[KEYS - 1]);
+    let round_key = broadcast(&key.tables.round_keys[KEYS - 1]);
     for (state, data) in state.iter_mut().zip(&data) {
         *state = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(round_key, *data));
     }
@@ -142,7 +143,7 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
         }
         if SEAL {
             let data = if i < front { with_head(head, *state) } else { *state };
-            sum.add(swap(data), load_blocks(&key.powers, first_power + 4 * i));
+            sum.add(swap(data), load_blocks(&key.tables.powers, first_power + 4 * i));
         }
     }
     let made = _mm_xor_si128(swap_128(fold(sum.reduced())), mask);

@@ -41,19 +41,21 @@ impl Records<'_> {
         let count = self.places.len().div_ceil(self.place_len(job).max(1)) as u64;
         self.for_each_body(job, |chunk, body, plaintext, extra| {
             let last = chunk + 1 == count;
-            let (Some(plaintext), None, Cipher::Aead { operation, key, nonces, aad }) =
-                (plaintext, extra, job.cipher)
+            let (Some(plaintext), Cipher::Aead { operation, key, nonces, aad }) =
+                (plaintext, job.cipher)
             else {
                 bring(plaintext, extra, body);
                 return job.apply(chunk, last, body);
             };
-            let (ciphertext, tag) = body.split_at_mut(plaintext.len());
+            let len = plaintext.len() + usize::from(extra.is_some());
+            let (ciphertext, tag) = body.split_at_mut(len);
             if operation == Operation::Open {
                 return Err(Error::Layout(plaintext.len()));
             }
             let mut room = AadRoom::default();
-            let aad = aad.of_chunk(chunk, plaintext.len(), &mut room);
-            let sealed = key.seal_into(nonces.nonce(chunk, last), aad, plaintext, None, ciphertext);
+            let aad = aad.of_chunk(chunk, len, &mut room);
+            let nonce = nonces.nonce(chunk, last);
+            let sealed = key.seal_into(nonce, aad, plaintext, extra, ciphertext);
             tag.copy_from_slice(&sealed.map_err(|source| Error::Cipher { chunk, source })?);
             Ok(())
         })
