@@ -6,6 +6,7 @@
 pub(crate) mod key;
 mod records;
 mod secret_len;
+pub(crate) mod states;
 
 pub use key::{HmacAlgorithm, HmacKey};
 pub use records::HmacRecord;

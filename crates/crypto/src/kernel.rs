@@ -40,6 +40,8 @@ pub(crate) mod sha_avx512;
 #[cfg(target_arch = "x86_64")]
 mod sha_avx512_words;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod sha_ni;
+#[cfg(target_arch = "x86_64")]
 mod vector512;
 
 pub(crate) use lanes::cbc_encrypt_records;
@@ -58,7 +60,7 @@ pub(crate) mod cpu {
             for ["aes-vaes512", "cbc-sha-avx512"];
         /// Proof that the CPU has SHA-NI, the instructions for SHA-1 and SHA-256, and AES-NI as well.
         struct ShaNi(AesNi): ["sha", "ssse3"], "SHA-NI, SSSE3 and AES-NI",
-            for ["cbc-sha-ni", "cbc-sha-avx512"];
+            for ["sha-ni", "cbc-sha-ni", "cbc-sha-avx512"];
         /// Proof that the CPU has the parts of AVX-512 that the kernels of Keccak and SHA use.
         struct Avx512(()): ["avx512f", "avx512dq", "avx512bw", "avx512vl"],
             "AVX512F, AVX512DQ, AVX512BW and AVX512VL",

@@ -16,6 +16,7 @@ pub mod hkdf;
 pub mod hmac;
 mod keccak;
 mod kernel;
+mod lanes;
 pub mod mask;
 pub mod pkcs7;
 pub mod random;

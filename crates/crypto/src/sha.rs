@@ -7,9 +7,9 @@ use zeroize::Zeroize;
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::Avx512;
+use crate::kernel::cpu::{Avx512, ShaNi};
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::sha_avx512;
+use crate::kernel::{sha_avx512, sha_ni};
 
 /// The implementations of SHA-1, SHA-256 and SHA-512.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +17,24 @@ pub enum ShaKernel {
     /// One message after the other, by the crates sha1 and sha2, which take the CPU's instructions
     /// for SHA where it has them and run everywhere.
     RustCrypto,
-    /// AVX-512: 16 messages at once, of SHA-512 eight. What is left to itself is as above.
-    Avx512(Avx512),
+    /// SHA-NI: two messages of SHA-256 interleaved. The rest is as above.
+    ShaNi(ShaNi),
+    /// AVX-512: 16 messages at once, of SHA-512 eight. A few are as above, in pairs where the CPU has
+    /// SHA-NI as well.
+    Avx512(Avx512, Option<ShaNi>),
 }
 
 impl ShaKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 2] = ["sha-rustcrypto", "sha-avx512"];
+    pub const NAMES: [&str; 3] = ["sha-rustcrypto", "sha-ni", "sha-avx512"];
 
     /// The fastest kernel of this CPU.
     pub fn best() -> Self {
-        Avx512::detect().map_or(Self::RustCrypto, Self::Avx512)
+        let narrow = ShaNi::detect();
+        match Avx512::detect() {
+            Some(wide) => Self::Avx512(wide, narrow),
+            None => narrow.map_or(Self::RustCrypto, Self::ShaNi),
+        }
     }
 
     /// The kernel of that name.
@@ -37,7 +44,9 @@ impl ShaKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "sha-rustcrypto" => Ok(Self::RustCrypto),
-            "sha-avx512" => choice::found(Avx512::detect(), name, Avx512::NEEDS).map(Self::Avx512),
+            "sha-ni" => choice::found(ShaNi::detect(), name, ShaNi::NEEDS).map(Self::ShaNi),
+            "sha-avx512" => choice::found(Avx512::detect(), name, Avx512::NEEDS)
+                .map(|wide| Self::Avx512(wide, ShaNi::detect())),
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
     }
@@ -56,7 +65,8 @@ impl ShaKernel {
     pub fn name(self) -> &'static str {
         match self {
             Self::RustCrypto => "sha-rustcrypto",
-            Self::Avx512(_) => "sha-avx512",
+            Self::ShaNi(_) => "sha-ni",
+            Self::Avx512(..) => "sha-avx512",
         }
     }
 }
@@ -69,12 +79,15 @@ pub(crate) trait Compression<const LANES: usize, const BLOCK: usize> {
     /// 32 or 64 bits.
     type Word: Word;
 
-    /// Fewer messages than this are faster one after the other. Measured on Sapphire Rapids, where
-    /// SHA-1 and SHA-256 have instructions of their own and SHA-512 has none.
+    /// Fewer messages than this are faster in pairs or one after the other. Measured on Emerald
+    /// Rapids, where SHA-1 and SHA-256 have instructions of their own and SHA-512 has none.
     const FEWEST: usize;
 
     /// Works on `blocks` from `state`, by RustCrypto.
     fn compress(state: &mut [Self::Word; 8], blocks: &[[u8; BLOCK]]);
+
+    /// Works on the blocks of two inputs, interleaved, where that is faster.
+    const PAIR: Option<CompressPair<Self::Word, BLOCK>> = None;
 
     /// Works on the blocks of `inputs[n]` from the state `n`, whose word `i` is `states[i][n]`;
     /// as many blocks as the shortest input has. What is behind the first `busy` states is garbage
@@ -85,7 +98,19 @@ pub(crate) trait Compression<const LANES: usize, const BLOCK: usize> {
         inputs: &[&[[u8; BLOCK]]; LANES],
         busy: usize,
     );
+
+    /// The same for one block each, whose word `i` is `words[i][n]`.
+    fn compress_words(
+        proof: Avx512,
+        states: &mut [[Self::Word; LANES]; 8],
+        words: &[[Self::Word; LANES]; 16],
+        busy: usize,
+    );
 }
+
+/// Works on the blocks of `inputs[n]` from `states[n]`; as many as the shortest input has.
+pub(crate) type CompressPair<W, const BLOCK: usize> =
+    fn(ShaNi, states: &mut [[W; 8]; 2], inputs: &[&[[u8; BLOCK]]; 2]);
 
 /// A word of a state.
 pub(crate) trait Word:
@@ -94,11 +119,19 @@ pub(crate) trait Word:
     /// Eight bits as all of them, so that 0x00 and 0xff are masks.
     fn repeat(byte: u8) -> Self;
 
-    /// Writes the first bytes, big-endian (FIPS 180-4, section 3.1).
+    /// The first and the last word of a padding (FIPS 180-4, section 5.1).
+    fn padding(message_bits: u32) -> [Self; 2];
+
+    /// Writes all bytes of the word, big-endian (FIPS 180-4, section 3.1).
     fn write(self, bytes: &mut [u8]);
 }
 
 impl Word for u32 {
+    #[inline]
+    fn padding(message_bits: u32) -> [Self; 2] {
+        [1 << (Self::BITS - 1), message_bits]
+    }
+
     #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 4])
@@ -106,11 +139,16 @@ impl Word for u32 {
 
     #[inline]
     fn write(self, bytes: &mut [u8]) {
-        bytes.copy_from_slice(&self.to_be_bytes()[..bytes.len()]);
+        *bytes.first_chunk_mut().expect("the bytes of a word") = self.to_be_bytes();
     }
 }
 
 impl Word for u64 {
+    #[inline]
+    fn padding(message_bits: u32) -> [Self; 2] {
+        [1 << (Self::BITS - 1), message_bits.into()]
+    }
+
     #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 8])
@@ -118,7 +156,7 @@ impl Word for u64 {
 
     #[inline]
     fn write(self, bytes: &mut [u8]) {
-        bytes.copy_from_slice(&self.to_be_bytes()[..bytes.len()]);
+        *bytes.first_chunk_mut().expect("the bytes of a word") = self.to_be_bytes();
     }
 }
 
@@ -133,7 +171,7 @@ pub(crate) struct Sha512;
 
 /// Hands lanes to a kernel, which only a CPU with the proof can be asked to.
 macro_rules! lanes {
-    ($word:ty, $lanes:literal, $block:literal, $function:ident) => {
+    ($word:ty, $lanes:literal, $block:literal, $function:ident, $words_function:ident) => {
         fn compress_lanes(
             proof: Avx512,
             states: &mut [[$word; $lanes]; 8],
@@ -145,6 +183,21 @@ macro_rules! lanes {
             #[cfg(not(target_arch = "x86_64"))]
             {
                 let _ = (proof, states, inputs, busy);
+                unreachable!("no such proof can be made on this architecture")
+            }
+        }
+
+        fn compress_words(
+            proof: Avx512,
+            states: &mut [[$word; $lanes]; 8],
+            words: &[[$word; $lanes]; 16],
+            busy: usize,
+        ) {
+            #[cfg(target_arch = "x86_64")]
+            sha_avx512::$words_function(proof, states, words, busy);
+            #[cfg(not(target_arch = "x86_64"))]
+            {
+                let _ = (proof, states, words, busy);
                 unreachable!("no such proof can be made on this architecture")
             }
         }
@@ -161,19 +214,21 @@ impl Compression<16, 64> for Sha1 {
         sha1::block_api::compress(state, blocks);
     }
 
-    lanes!(u32, 16, 64, sha1_lanes);
+    lanes!(u32, 16, 64, sha1_lanes, sha1_words);
 }
 
 impl Compression<16, 64> for Sha256 {
     type Word = u32;
-    const FEWEST: usize = 5;
+    const FEWEST: usize = 7;
+    #[cfg(target_arch = "x86_64")]
+    const PAIR: Option<CompressPair<u32, 64>> = Some(sha_ni::sha256);
 
     #[inline]
     fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         sha2::block_api::compress256(state, blocks);
     }
 
-    lanes!(u32, 16, 64, sha256_lanes);
+    lanes!(u32, 16, 64, sha256_lanes, sha256_words);
 }
 
 impl Compression<8, 128> for Sha512 {
@@ -185,7 +240,7 @@ impl Compression<8, 128> for Sha512 {
         sha2::block_api::compress512(state, blocks);
     }
 
-    lanes!(u64, 8, 128, sha512_lanes);
+    lanes!(u64, 8, 128, sha512_lanes, sha512_words);
 }
 
 /// FIPS 180-4, section 5.3.1; the rest of the state is not SHA-1's.
@@ -241,6 +296,25 @@ mod tests {
         lanes_agree::<Sha1, 16, 64>(proof, 5, |i, n| (i * 1000 + n * 77 + 1) as u32);
         lanes_agree::<Sha256, 16, 64>(proof, 8, |i, n| (i * 1000 + n * 77 + 1) as u32);
         lanes_agree::<Sha512, 8, 128>(proof, 8, |i, n| ((i * 1000 + n * 77 + 1) as u64) << 20);
+    }
+
+    #[test]
+    fn a_pair_agrees_with_one_message() {
+        let (Some(proof), Some(pair)) = (ShaNi::detect(), Sha256::PAIR) else {
+            wattlock_testing::skip("cpu", "this CPU has no SHA-NI");
+            return;
+        };
+        let data: Vec<u8> = (0..642).map(|i| (i % 251) as u8).collect();
+        for blocks in 0..=5 {
+            let inputs = [&data[1..], &data[322..]].map(|data| &data.as_chunks().0[..blocks]);
+            let mut found = [1, 2].map(|n| std::array::from_fn(|i| 0x0123_4567 * i as u32 + n));
+            let mut expected = found;
+            pair(proof, &mut found, &inputs);
+            for (state, input) in expected.iter_mut().zip(inputs) {
+                Sha256::compress(state, input);
+            }
+            assert_eq!(found, expected, "{blocks} blocks");
+        }
     }
 
     fn lanes_agree<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(

@@ -165,13 +165,15 @@ impl<H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> Pads<
         write_state(&state, tag);
     }
 
-    /// The only block of the outer hash behind its pad.
+    /// The only block of the outer hash behind its pad: a digest fits into it with its padding
+    /// (FIPS 180-4, section 5.1).
     pub(crate) fn outer_block(&self, inner: &[H::Word; 8], tag_len: usize) -> [u8; BLOCK] {
-        let mut block = [[0; BLOCK]; 2];
-        write_state(inner, &mut block[0][..tag_len]);
-        let blocks = pad(&mut block, tag_len, BLOCK + tag_len);
-        debug_assert_eq!(blocks, 1, "a digest fits into a block with its padding");
-        block[0]
+        let mut block = [0; BLOCK];
+        write_state(inner, &mut block[..tag_len]);
+        block[tag_len] = 0x80;
+        let bits = 8 * (BLOCK + tag_len) as u64;
+        *block.last_chunk_mut().expect("a block is longer") = bits.to_be_bytes();
+        block
     }
 }
 
@@ -234,9 +236,9 @@ pub(crate) const fn length_len(block: usize) -> usize {
     block / 8
 }
 
-/// The first bytes of a state.
+/// Writes the first words of a state, which are whole in every tag.
 pub(crate) fn write_state<W: Word>(state: &[W; 8], bytes: &mut [u8]) {
-    for (bytes, word) in bytes.chunks_mut(size_of::<W>()).zip(state) {
+    for (bytes, word) in bytes.chunks_exact_mut(size_of::<W>()).zip(state) {
         word.write(bytes);
     }
 }

@@ -1,19 +1,19 @@
-//! HMAC of many records at once: deals records of unequal length to the lanes of a kernel.
+//! HMAC of many records at once, on the lanes of a kernel.
 //!
-//! A record is a run of blocks in four stages: the first, which begins with the header; those that
-//! lie whole in the data and are read there; the padded end; and the outer hash. The lanes go
-//! together as far as the shortest stage, and one that is done takes the next record.
+//! A record is a run of blocks: those that lie whole in the header or the data are read there, the
+//! others are put together on the lane. The outer hashes wait until they fill the lanes as well.
 
-use zeroize::Zeroize;
+use std::ops::Range;
 
-use super::key::{HmacKey, Pads, on_pads, pad, write_state};
-use crate::kernel::cpu::Avx512;
+use super::key::{HmacKey, Pads, length_len, on_pads};
+use super::states::{Group, States};
+use crate::lanes::{self, Lanes};
 use crate::sha::{Compression, ShaKernel};
 
 /// A message of HMAC among many.
-pub struct HmacRecord<'a, const HEADER: usize> {
-    /// The first bytes of the message: at most 64.
-    pub header: [u8; HEADER],
+pub struct HmacRecord<'a, H: AsRef<[u8]>> {
+    /// The first bytes of the message: an array, or a slice of any length.
+    pub header: H,
     /// The others.
     pub data: &'a [u8],
     /// Where the MAC goes: as many bytes as the algorithm's tags have.
@@ -25,240 +25,238 @@ impl HmacKey {
     ///
     /// # Panics
     /// If a tag has another length than the algorithm's tags; nothing is written then.
-    pub fn sign_records<const HEADER: usize>(&self, records: &mut [HmacRecord<'_, HEADER>]) {
-        const { assert!(HEADER <= 64, "a header fits into a block of every hash") };
+    pub fn sign_records<H: AsRef<[u8]>>(&self, records: &mut [HmacRecord<'_, H>]) {
         let len = self.algorithm.tag_len();
         assert!(records.iter().all(|record| record.tag.len() == len), "bytes of each tag");
+        let records = records.iter_mut().map(|record| Message {
+            head: record.header.as_ref(),
+            data: record.data,
+            tag: &mut *record.tag,
+        });
         on_pads!(self, pads => sign_records(pads, self.kernel, records));
     }
 }
 
-fn sign_records<
-    H: Compression<LANES, BLOCK>,
-    const LANES: usize,
-    const BLOCK: usize,
-    const HEADER: usize,
->(
+/// What is left of a record.
+struct Message<'r> {
+    head: &'r [u8],
+    data: &'r [u8],
+    tag: &'r mut [u8],
+}
+
+fn sign_records<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>(
     pads: &Pads<H, LANES, BLOCK>,
     kernel: ShaKernel,
-    records: &mut [HmacRecord<'_, HEADER>],
+    records: impl ExactSizeIterator<Item = Message<'r>>,
 ) {
-    match kernel {
-        ShaKernel::Avx512(proof) if records.len() >= H::FEWEST => {
-            let mut dealt = Dealt::<H, LANES, BLOCK> {
-                pads,
-                states: [[H::Word::default(); LANES]; 8],
-                lanes: std::array::from_fn(|_| Lane::idle()),
-                busy: 0,
-            };
-            dealt.run(proof, records.iter_mut());
-            dealt.states.zeroize();
+    match Group::new(kernel, records.len()) {
+        Group::Wide(states) => {
+            Dealt::<H, _, _, LANES, LANES, BLOCK>::sign(pads, states, records);
         }
-        _ => {
-            for record in records {
-                pads.sign(&[&record.header, record.data], record.tag);
-            }
+        Group::Pair(states) => {
+            Dealt::<H, _, _, 2, LANES, BLOCK>::sign(pads, states, records);
+        }
+        Group::Alone => {
+            records.for_each(|Message { head, data, tag }| pads.sign(&[head, data], tag));
         }
     }
 }
 
-/// Records on lanes, the first ones of `LANES`.
-struct Dealt<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize> {
-    pads: &'r Pads<H, LANES, BLOCK>,
-    states: [[H::Word; LANES]; 8],
-    lanes: [Lane<'r, BLOCK>; LANES],
-    busy: usize,
+/// Records on `N` lanes.
+struct Dealt<
+    'p,
+    'r,
+    H: Compression<LANES, BLOCK>,
+    S,
+    I,
+    const N: usize,
+    const LANES: usize,
+    const BLOCK: usize,
+> {
+    pads: &'p Pads<H, LANES, BLOCK>,
+    waiting: I,
+    states: S,
+    lanes: [Lane<'r, BLOCK>; N],
+    /// The blocks that lie whole neither in a header nor in the data.
+    own: [[[u8; BLOCK]; OWN]; N],
+    /// The finished inner hashes, and where their MACs go.
+    inner: S,
+    tags: [Option<&'r mut [u8]>; N],
+    finished: usize,
 }
 
-impl<'r, H: Compression<LANES, BLOCK>, const LANES: usize, const BLOCK: usize>
-    Dealt<'r, H, LANES, BLOCK>
+/// Blocks of a record that a lane puts together; two are needed for its end.
+const OWN: usize = 4;
+
+impl<'p, 'r, H, S, I, const N: usize, const LANES: usize, const BLOCK: usize>
+    Dealt<'p, 'r, H, S, I, N, LANES, BLOCK>
+where
+    H: Compression<LANES, BLOCK>,
+    S: States<H, N, LANES, BLOCK>,
+    I: Iterator<Item = Message<'r>>,
 {
-    fn run<'t: 'r, const HEADER: usize>(
-        &mut self,
-        proof: Avx512,
-        mut records: impl Iterator<Item = &'r mut HmacRecord<'t, HEADER>>,
-    ) {
-        loop {
-            while self.busy < LANES
-                && let Some(record) = records.next()
-            {
-                self.lanes[self.busy] = Lane::new(record);
-                self.set_state(self.busy, &self.pads.inner);
-                self.busy += 1;
-            }
-            if self.busy < H::FEWEST {
-                return self.finish_alone();
-            }
-            self.advance(proof);
-        }
+    fn sign(pads: &'p Pads<H, LANES, BLOCK>, states: S, waiting: I) {
+        let inner = states.empty();
+        let mut dealt = Self {
+            pads,
+            waiting,
+            states,
+            lanes: std::array::from_fn(Lane::idle),
+            own: [[[0; BLOCK]; OWN]; N],
+            inner,
+            tags: [const { None }; N],
+            finished: 0,
+        };
+        lanes::run(&mut dealt, N);
+        dealt.finish();
+        dealt.states.wipe();
+        dealt.inner.wipe();
     }
 
-    /// Takes every record as far as the shortest stage goes.
-    fn advance(&mut self, proof: Avx512) {
-        let lanes = &self.lanes[..self.busy];
-        let count = lanes.iter().map(|lane| lane.blocks().len()).min().unwrap_or(0);
+    /// Makes the outer hashes, and writes the MACs.
+    fn finish(&mut self) {
+        if self.finished == 0 {
+            return;
+        }
+        let tags = &mut self.tags[..self.finished];
+        let len = tags.iter().flatten().next().map_or(0, |tag| tag.len());
+        self.inner.outer_hashes(self.pads, len, self.finished);
+        for (lane, tag) in tags.iter_mut().flatten().enumerate() {
+            self.inner.write(lane, tag);
+        }
+        self.finished = 0;
+    }
+}
+
+impl<'r, H, S, I, const N: usize, const LANES: usize, const BLOCK: usize> Lanes
+    for Dealt<'_, 'r, H, S, I, N, LANES, BLOCK>
+where
+    H: Compression<LANES, BLOCK>,
+    S: States<H, N, LANES, BLOCK>,
+    I: Iterator<Item = Message<'r>>,
+{
+    #[inline]
+    fn begin(&mut self, lane: usize) -> Option<usize> {
+        let message = self.waiting.next()?;
+        self.states.set_state(lane, &self.pads.inner);
+        self.lanes[lane].begin(message);
+        self.lanes[lane].next_stage(&mut self.own)
+    }
+
+    #[inline]
+    fn advance(&mut self, busy: usize, steps: usize) {
+        let lanes = &mut self.lanes[..busy];
         // An idle lane costs nothing more when it reads what another lane reads.
-        let mut inputs = [&lanes[0].blocks()[..count]; LANES];
-        for (input, lane) in inputs.iter_mut().zip(lanes) {
-            *input = &lane.blocks()[..count];
+        let mut inputs = [lanes[0].blocks(&self.own, steps); N];
+        for (input, lane) in inputs.iter_mut().zip(&*lanes) {
+            *input = lane.blocks(&self.own, steps);
         }
-        H::compress_lanes(proof, &mut self.states, &inputs, self.busy);
-        for index in (0..self.busy).rev() {
-            if self.lanes[index].advance(count) && !self.next_stage(index) {
-                self.busy -= 1;
-                self.lanes.swap(index, self.busy);
-                self.states.iter_mut().for_each(|row| row[index] = row[self.busy]);
-            }
-        }
+        self.states.compress(&inputs, busy);
+        lanes.iter_mut().for_each(|lane| lane.advance(steps));
     }
 
-    /// False if the record has its MAC.
-    fn next_stage(&mut self, index: usize) -> bool {
-        let state = self.states.map(|row| row[index]);
-        match self.lanes[index].next_stage(self.pads, &state) {
-            Next::Inner => true,
-            Next::Outer => {
-                self.set_state(index, &self.pads.outer);
-                true
+    #[inline]
+    fn next_stage(&mut self, lane: usize) -> Option<usize> {
+        let steps = self.lanes[lane].next_stage(&mut self.own);
+        if steps.is_none() {
+            self.inner.set_state(self.finished, &self.states.state(lane));
+            self.tags[self.finished] = self.lanes[lane].tag.take();
+            self.finished += 1;
+            if self.finished == N {
+                self.finish();
             }
-            Next::Done => false,
         }
+        steps
     }
 
-    fn finish_alone(&mut self) {
-        for index in 0..self.busy {
-            let mut state = self.states.map(|row| row[index]);
-            let lane = &mut self.lanes[index];
-            loop {
-                H::compress(&mut state, lane.blocks());
-                match lane.next_stage(self.pads, &state) {
-                    Next::Inner => {}
-                    Next::Outer => state = self.pads.outer,
-                    Next::Done => break,
-                }
-            }
-            state.zeroize();
-        }
-        self.busy = 0;
-    }
-
-    fn set_state(&mut self, index: usize, state: &[H::Word; 8]) {
-        for (row, word) in self.states.iter_mut().zip(state) {
-            row[index] = *word;
-        }
+    #[inline]
+    fn relocate(&mut self, from: usize, to: usize) {
+        self.lanes.swap(from, to);
+        let state = self.states.state(from);
+        self.states.set_state(to, &state);
     }
 }
 
 /// A record and how far it is.
 struct Lane<'r, const BLOCK: usize> {
-    stage: Stage,
-    /// Blocks of this stage that are done.
-    done: usize,
-    /// The blocks that do not lie in the data.
-    own: [[u8; BLOCK]; 2],
-    /// Blocks of `own` that this stage has.
-    owned: usize,
-    data: &'r [[u8; BLOCK]],
-    /// What is behind `data`.
-    rest: &'r [u8],
-    /// Bytes of the message.
-    len: usize,
-    tag: &'r mut [u8],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    First,
-    Data,
-    End,
-    Outer,
-}
-
-/// What follows a stage.
-enum Next {
-    Inner,
-    /// From the state after the outer pad.
-    Outer,
-    Done,
+    /// Which of [`Dealt::own`] is this lane's.
+    place: usize,
+    /// The blocks of it that are still to be done in this stage.
+    own: Range<usize>,
+    /// If those are none: the blocks that are read where they lie.
+    whole: &'r [[u8; BLOCK]],
+    /// What is behind this stage.
+    head: &'r [u8],
+    data: &'r [u8],
+    /// Bytes of the message, unless its padding is in this stage.
+    len: Option<usize>,
+    tag: Option<&'r mut [u8]>,
 }
 
 impl<'r, const BLOCK: usize> Lane<'r, BLOCK> {
     /// A lane without a record.
-    fn idle() -> Self {
-        Self {
-            stage: Stage::Outer,
-            done: 0,
-            own: [[0; BLOCK]; 2],
-            owned: 0,
-            data: &[],
-            rest: &[],
-            len: 0,
-            tag: &mut [],
+    fn idle(place: usize) -> Self {
+        Self { place, own: 0..0, whole: &[], head: &[], data: &[], len: None, tag: None }
+    }
+
+    #[inline]
+    fn begin(&mut self, Message { head, data, tag }: Message<'r>) {
+        self.len = Some(head.len() + data.len());
+        (self.head, self.data, self.tag) = (head, data, Some(tag));
+    }
+
+    /// The next blocks of this stage.
+    #[inline]
+    fn blocks<'b, const N: usize>(
+        &'b self,
+        own: &'b [[[u8; BLOCK]; OWN]; N],
+        count: usize,
+    ) -> &'b [[u8; BLOCK]] {
+        match self.own.is_empty() {
+            true => &self.whole[..count],
+            false => &own[self.place][self.own.start..][..count],
         }
     }
 
-    fn new<const HEADER: usize>(record: &'r mut HmacRecord<'_, HEADER>) -> Self {
-        let len = HEADER + record.data.len();
-        let mut lane = Self { len, tag: record.tag, ..Self::idle() };
-        lane.own[0][..HEADER].copy_from_slice(&record.header);
-        let place = &mut lane.own[0][HEADER..];
-        match record.data.split_at_checked(BLOCK - HEADER) {
-            Some((head, rest)) => {
-                place.copy_from_slice(head);
-                (lane.data, lane.rest) = rest.as_chunks();
-                (lane.stage, lane.owned) = (Stage::First, 1);
-            }
-            None => {
-                place[..record.data.len()].copy_from_slice(record.data);
-                lane.end(HEADER + record.data.len());
-            }
-        }
-        lane
-    }
-
-    /// The blocks of this stage that are still to be done; never none.
-    fn blocks(&self) -> &[[u8; BLOCK]] {
-        match self.stage {
-            Stage::Data => &self.data[self.done..],
-            _ => &self.own[self.done..self.owned],
+    #[inline]
+    fn advance(&mut self, count: usize) {
+        match self.own.is_empty() {
+            true => self.whole = &self.whole[count..],
+            false => self.own.start += count,
         }
     }
 
-    /// True if the stage is over.
-    fn advance(&mut self, count: usize) -> bool {
-        self.done += count;
-        self.blocks().is_empty()
-    }
-
-    /// Goes on after a stage that ended with `state`.
-    fn next_stage<H: Compression<LANES, BLOCK>, const LANES: usize>(
-        &mut self,
-        pads: &Pads<H, LANES, BLOCK>,
-        state: &[H::Word; 8],
-    ) -> Next {
-        self.done = 0;
-        match self.stage {
-            Stage::First if !self.data.is_empty() => self.stage = Stage::Data,
-            Stage::First | Stage::Data => {
-                self.own[0][..self.rest.len()].copy_from_slice(self.rest);
-                self.end(self.rest.len());
-            }
-            Stage::End => {
-                self.own[0] = pads.outer_block(state, self.tag.len());
-                (self.stage, self.owned) = (Stage::Outer, 1);
-                return Next::Outer;
-            }
-            Stage::Outer => {
-                write_state(state, self.tag);
-                return Next::Done;
-            }
+    /// Returns the number of blocks of the next stage.
+    #[inline]
+    fn next_stage<const N: usize>(&mut self, own: &mut [[[u8; BLOCK]; OWN]; N]) -> Option<usize> {
+        let len = self.len?;
+        let own = &mut own[self.place];
+        if self.head.len() >= BLOCK {
+            (self.whole, self.head) = self.head.as_chunks();
+            return Some(self.whole.len());
         }
-        Next::Inner
-    }
-
-    /// Pads the message, whose last `filled` bytes stand in `own`.
-    fn end(&mut self, filled: usize) {
-        self.owned = pad(&mut self.own, filled, BLOCK + self.len);
-        self.stage = Stage::End;
+        let filled = self.head.len() + self.data.len();
+        let blocks = (filled + 1 + length_len(BLOCK)).div_ceil(BLOCK);
+        if blocks > OWN && self.head.is_empty() {
+            (self.whole, self.data) = self.data.as_chunks();
+            return Some(self.whole.len());
+        }
+        if blocks > OWN {
+            let (head, data) = own[0].split_at_mut(self.head.len());
+            head.copy_from_slice(self.head);
+            data.copy_from_slice(self.data.split_off(..data.len()).unwrap_or_default());
+            (self.head, self.own) = (&[], 0..1);
+            return Some(1);
+        }
+        // The padding (FIPS 180-4, section 5.1), behind the block of the inner pad.
+        own[blocks.saturating_sub(2)..][..2].as_flattened_mut().fill(0);
+        let bytes = &mut own.as_flattened_mut()[..blocks * BLOCK];
+        bytes[..self.head.len()].copy_from_slice(self.head);
+        bytes[self.head.len()..filled].copy_from_slice(self.data);
+        bytes[filled] = 0x80;
+        let bits = 8 * (BLOCK + len) as u64;
+        *bytes.last_chunk_mut().expect("a block is longer") = bits.to_be_bytes();
+        (self.len, self.own) = (None, 0..blocks);
+        Some(blocks)
     }
 }

@@ -62,7 +62,7 @@ unsafe fn sha256_cbc<const KEYS: usize>(
             // written while this lives.
             messages[n] = unsafe { std::slice::from_raw_parts(message, 1) };
         }
-        let mut w = words_32_by_8(&messages, 0);
+        let mut w = words_32_by_8::<0>(&messages, 0);
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
         // The AES rounds to interleave with a round of the hash.
         macro_rules! cbc_part {

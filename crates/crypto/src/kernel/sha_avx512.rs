@@ -21,9 +21,12 @@ pub(super) const CH: i32 = 0xca;
 /// (x & y) ^ (x & z) ^ (y & z) as the truth table of `vpternlog`.
 pub(super) const MAJ: i32 = 0xe8;
 
-/// Defines the function that callers use, for two widths of registers.
+/// Defines the functions that callers use, for two widths of registers.
 macro_rules! define_lanes {
-    ($(#[$doc:meta])* $name:ident, [$word:ty; $lanes:literal], $wide:ident, $narrow:ident) => {
+    (
+        $(#[$doc:meta])* $name:ident, $name_words:ident, [$word:ty; $lanes:literal],
+        $wide:ident, $narrow:ident
+    ) => {
         $(#[$doc])*
         ///
         /// Works on the blocks of `inputs[n]` from the state `n`, whose word `i` is
@@ -37,10 +40,28 @@ macro_rules! define_lanes {
         ) {
             if busy > $lanes / 2 {
                 // SAFETY: the token proves that the CPU has the features of the function.
-                unsafe { $wide(states, inputs) }
+                unsafe { $wide::<false>(states, inputs, &[[0; $lanes]; 16]) }
             } else {
                 // SAFETY: as above.
-                unsafe { $narrow(states, inputs) }
+                unsafe { $narrow::<false>(states, inputs, &[[0; $lanes]; 16]) }
+            }
+        }
+
+        $(#[$doc])*
+        ///
+        /// Works on one block each, whose word `i` in lane `n` is `words[i][n]`.
+        pub(crate) fn $name_words(
+            _: Avx512,
+            states: &mut [[$word; $lanes]; 8],
+            words: &[[$word; $lanes]; 16],
+            busy: usize,
+        ) {
+            if busy > $lanes / 2 {
+                // SAFETY: the token proves that the CPU has the features of the function.
+                unsafe { $wide::<true>(states, &[&[]; $lanes], words) }
+            } else {
+                // SAFETY: as above.
+                unsafe { $narrow::<true>(states, &[&[]; $lanes], words) }
             }
         }
     };
@@ -49,6 +70,7 @@ macro_rules! define_lanes {
 define_lanes!(
     /// SHA-1 of up to 16 messages.
     sha1_lanes,
+    sha1_words,
     [u32; 16],
     sha1_wide,
     sha1_narrow
@@ -56,6 +78,7 @@ define_lanes!(
 define_lanes!(
     /// SHA-256 of up to 16 messages.
     sha256_lanes,
+    sha256_words,
     [u32; 16],
     sha256_wide,
     sha256_narrow
@@ -63,6 +86,7 @@ define_lanes!(
 define_lanes!(
     /// SHA-512 of up to eight messages.
     sha512_lanes,
+    sha512_words,
     [u64; 8],
     sha512_wide,
     sha512_narrow
@@ -99,15 +123,17 @@ pub(super) use sixteen;
 /// the shifts of the latter.
 macro_rules! define_sha2 {
     (
-        $name:ident, [$word:ty; $lanes:literal] in $vector:ty, $words:ident, $constants:ident,
+        $name:ident, [$word:ty; $lanes:literal] in $vector:ty, $words:expr, $constants:ident,
         $splat:ident, $add:ident, $ternary:ident, $ror:ident, $shr:ident, $load:ident, $store:ident,
         [$a0:literal, $a1:literal, $a2:literal], [$e0:literal, $e1:literal, $e2:literal],
         [$s0:literal, $s1:literal, $s2:literal], [$t0:literal, $t1:literal, $t2:literal]
     ) => {
+        /// Works on `words` if `WORDS`, on `inputs` otherwise.
         #[target_feature(enable = "avx512f,avx512vl,avx512bw")]
-        fn $name(
+        fn $name<const WORDS: bool>(
             states: &mut [[$word; $lanes]; 8],
             inputs: &[&[[u8; 16 * size_of::<$word>()]]; $lanes],
+            words: &[[$word; $lanes]; 16],
         ) {
             macro_rules! load {
                 ($i:literal) => {
@@ -116,11 +142,22 @@ macro_rules! define_sha2 {
                     unsafe { $load(states[$i].as_ptr().cast()) }
                 };
             }
+            macro_rules! load_word {
+                ($i:literal, $w:ident) => {
+                    // SAFETY: as above.
+                    $w[$i] = unsafe { $load(words[$i].as_ptr().cast()) };
+                };
+            }
             let mut state =
                 [load!(0), load!(1), load!(2), load!(3), load!(4), load!(5), load!(6), load!(7)];
-            let blocks = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
-            for index in 0..blocks {
-                let mut w = $words(inputs, index);
+            let shortest = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
+            for index in 0..if WORDS { 1 } else { shortest } {
+                let mut w = [state[0]; 16];
+                if WORDS {
+                    sixteen!(load_word, w);
+                } else {
+                    w = $words(inputs, index);
+                }
                 let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;
                 macro_rules! round {
                     ($i:literal, $k:ident) => {
@@ -165,13 +202,13 @@ macro_rules! define_sha2 {
 }
 
 define_sha2!(
-    sha256_wide, [u32; 16] in __m512i, words_32_by_16, K_256,
+    sha256_wide, [u32; 16] in __m512i, words_32_by_16::<256>, K_256,
     _mm512_set1_epi32, _mm512_add_epi32, _mm512_ternarylogic_epi32,
     _mm512_ror_epi32, _mm512_srli_epi32, _mm512_loadu_si512, _mm512_storeu_si512,
     [2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]
 );
 define_sha2!(
-    sha256_narrow, [u32; 16] in __m256i, words_32_by_8, K_256,
+    sha256_narrow, [u32; 16] in __m256i, words_32_by_8::<256>, K_256,
     _mm256_set1_epi32, _mm256_add_epi32, _mm256_ternarylogic_epi32,
     _mm256_ror_epi32, _mm256_srli_epi32, _mm256_loadu_si256, _mm256_storeu_si256,
     [2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]
@@ -192,11 +229,15 @@ define_sha2!(
 /// Defines SHA-1 (FIPS 180-4, section 6.1.2) for registers of one width.
 macro_rules! define_sha1 {
     (
-        $name:ident, $words:ident, $splat:ident, $add:ident, $ternary:ident, $xor:ident,
+        $name:ident, $words:expr, $splat:ident, $add:ident, $ternary:ident, $xor:ident,
         $rol:ident, $load:ident, $store:ident
     ) => {
         #[target_feature(enable = "avx512f,avx512vl,avx512bw")]
-        fn $name(states: &mut [[u32; 16]; 8], inputs: &[&[[u8; 64]]; 16]) {
+        fn $name<const WORDS: bool>(
+            states: &mut [[u32; 16]; 8],
+            inputs: &[&[[u8; 64]]; 16],
+            words: &[[u32; 16]; 16],
+        ) {
             macro_rules! load {
                 ($i:literal) => {
                     // SAFETY: the row has at least the bytes of a register, and the load needs no
@@ -204,10 +245,21 @@ macro_rules! define_sha1 {
                     unsafe { $load(states[$i].as_ptr().cast()) }
                 };
             }
+            macro_rules! load_word {
+                ($i:literal, $w:ident) => {
+                    // SAFETY: as above.
+                    $w[$i] = unsafe { $load(words[$i].as_ptr().cast()) };
+                };
+            }
             let mut state = [load!(0), load!(1), load!(2), load!(3), load!(4)];
-            let blocks = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
-            for index in 0..blocks {
-                let mut w = $words(inputs, index);
+            let shortest = inputs.iter().map(|input| input.len()).min().unwrap_or(0);
+            for index in 0..if WORDS { 1 } else { shortest } {
+                let mut w = [state[0]; 16];
+                if WORDS {
+                    sixteen!(load_word, w);
+                } else {
+                    w = $words(inputs, index);
+                }
                 let [mut a, mut b, mut c, mut d, mut e] = state;
                 macro_rules! round {
                     ($i:literal, $sixteenth:literal) => {
@@ -250,7 +302,7 @@ macro_rules! define_sha1 {
 
 define_sha1!(
     sha1_wide,
-    words_32_by_16,
+    words_32_by_16::<1>,
     _mm512_set1_epi32,
     _mm512_add_epi32,
     _mm512_ternarylogic_epi32,
@@ -261,7 +313,7 @@ define_sha1!(
 );
 define_sha1!(
     sha1_narrow,
-    words_32_by_8,
+    words_32_by_8::<1>,
     _mm256_set1_epi32,
     _mm256_add_epi32,
     _mm256_ternarylogic_epi32,

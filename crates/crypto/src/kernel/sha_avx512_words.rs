@@ -1,11 +1,17 @@
 //! The 16 words of a block of each message, as 16 registers that hold one word of all messages.
 //!
-//! Words are big-endian (FIPS 180-4, section 3.1). A row of a register's width is loaded of each
-//! message, words of neighbouring messages are interleaved within quarters of 128 bits, and then
-//! the quarters are put in order.
+//! Words are big-endian (FIPS 180-4, section 3.1). The same 16 bytes of several messages are loaded into
+//! one register, and then words of neighbouring messages are interleaved within quarters of 128 bits.
+//! To put a quarter into its place from memory costs less than from another register: either port for
+//! vectors can do it, but only one of them shuffles.
+//!
+//! Of a function with several callers there is an instance for each, by a number that is nothing
+//! else: the compiler inlines what is called once, and otherwise the words would go to memory and back,
+//! for 3 % of the time.
 
 use std::arch::x86_64::*;
 
+use super::aes_ni::load as load_128;
 use super::vector512::{load, load_256, transpose_quarters};
 
 /// Transposes rows of four messages into four registers: quarter `q` of register `j` holds word
@@ -27,17 +33,26 @@ macro_rules! four_messages {
 /// Block `index` of 16 messages of SHA-1 or SHA-256.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) fn words_32_by_16(inputs: &[&[[u8; 64]]; 16], index: usize) -> [__m512i; 16] {
+pub(super) fn words_32_by_16<const CALLER: u16>(
+    inputs: &[&[[u8; 64]]; 16],
+    index: usize,
+) -> [__m512i; 16] {
     let order = _mm512_broadcast_i32x4(order_32());
+    let blocks = blocks(inputs, index);
+    // Quarter `q` of the blocks of every fourth message.
     macro_rules! row {
-        ($n:expr) => {
-            _mm512_shuffle_epi8(load(&inputs[$n][index]), order)
-        };
+        ($n:literal, $q:literal) => {{
+            let row = _mm512_castsi128_si512(quarter(blocks[$n], $q));
+            let row = _mm512_inserti32x4::<1>(row, quarter(blocks[$n + 4], $q));
+            let row = _mm512_inserti32x4::<2>(row, quarter(blocks[$n + 8], $q));
+            let row = _mm512_inserti32x4::<3>(row, quarter(blocks[$n + 12], $q));
+            _mm512_shuffle_epi8(row, order)
+        }};
     }
     macro_rules! four {
-        ($n:expr) => {
+        ($q:literal) => {
             four_messages!(
-                [row!($n), row!($n + 1), row!($n + 2), row!($n + 3)],
+                [row!(0, $q), row!(1, $q), row!(2, $q), row!(3, $q)],
                 _mm512_unpacklo_epi32,
                 _mm512_unpackhi_epi32,
                 _mm512_unpacklo_epi64,
@@ -45,28 +60,31 @@ pub(super) fn words_32_by_16(inputs: &[&[[u8; 64]]; 16], index: usize) -> [__m51
             )
         };
     }
-    let [a, b, c, d] = [four!(0), four!(4), four!(8), four!(12)];
-    let [w0, w4, w8, w12] = transpose_quarters([a[0], b[0], c[0], d[0]]);
-    let [w1, w5, w9, w13] = transpose_quarters([a[1], b[1], c[1], d[1]]);
-    let [w2, w6, w10, w14] = transpose_quarters([a[2], b[2], c[2], d[2]]);
-    let [w3, w7, w11, w15] = transpose_quarters([a[3], b[3], c[3], d[3]]);
+    let [[w0, w1, w2, w3], [w4, w5, w6, w7]] = [four!(0), four!(1)];
+    let [[w8, w9, w10, w11], [w12, w13, w14, w15]] = [four!(2), four!(3)];
     [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15]
 }
 
 /// Block `index` of the first eight messages of SHA-1 or SHA-256.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw")]
-pub(super) fn words_32_by_8(inputs: &[&[[u8; 64]]; 16], index: usize) -> [__m256i; 16] {
+pub(super) fn words_32_by_8<const CALLER: u16>(
+    inputs: &[&[[u8; 64]]; 16],
+    index: usize,
+) -> [__m256i; 16] {
     let order = _mm256_broadcastsi128_si256(order_32());
+    let blocks = blocks(inputs, index);
     macro_rules! row {
-        ($n:expr, $half:literal) => {
-            _mm256_shuffle_epi8(load_256(&inputs[$n][index].as_chunks().0[$half]), order)
-        };
+        ($n:literal, $q:literal) => {{
+            let row = _mm256_castsi128_si256(quarter(blocks[$n], $q));
+            let row = _mm256_inserti128_si256::<1>(row, quarter(blocks[$n + 4], $q));
+            _mm256_shuffle_epi8(row, order)
+        }};
     }
     macro_rules! four {
-        ($n:expr, $half:literal) => {
+        ($q:literal) => {
             four_messages!(
-                [row!($n, $half), row!($n + 1, $half), row!($n + 2, $half), row!($n + 3, $half)],
+                [row!(0, $q), row!(1, $q), row!(2, $q), row!(3, $q)],
                 _mm256_unpacklo_epi32,
                 _mm256_unpackhi_epi32,
                 _mm256_unpacklo_epi64,
@@ -74,18 +92,8 @@ pub(super) fn words_32_by_8(inputs: &[&[[u8; 64]]; 16], index: usize) -> [__m256
             )
         };
     }
-    macro_rules! eight_words {
-        ($half:literal) => {{
-            let [a, b] = [four!(0, $half), four!(4, $half)];
-            let [w0, w4] = transpose_halves(a[0], b[0]);
-            let [w1, w5] = transpose_halves(a[1], b[1]);
-            let [w2, w6] = transpose_halves(a[2], b[2]);
-            let [w3, w7] = transpose_halves(a[3], b[3]);
-            [w0, w1, w2, w3, w4, w5, w6, w7]
-        }};
-    }
-    let [w0, w1, w2, w3, w4, w5, w6, w7] = eight_words!(0);
-    let [w8, w9, w10, w11, w12, w13, w14, w15] = eight_words!(1);
+    let [[w0, w1, w2, w3], [w4, w5, w6, w7]] = [four!(0), four!(1)];
+    let [[w8, w9, w10, w11], [w12, w13, w14, w15]] = [four!(2), four!(3)];
     [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, w11, w12, w13, w14, w15]
 }
 
@@ -156,6 +164,22 @@ pub(super) fn words_64_by_4(inputs: &[&[[u8; 128]]; 8], index: usize) -> [__m256
 #[target_feature(enable = "avx2")]
 fn transpose_halves(a: __m256i, b: __m256i) -> [__m256i; 2] {
     [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)]
+}
+
+/// One block of each message.
+#[inline]
+fn blocks<'b, const LANES: usize, const BLOCK: usize>(
+    inputs: &[&'b [[u8; BLOCK]]; LANES],
+    index: usize,
+) -> [&'b [u8; BLOCK]; LANES] {
+    inputs.map(|input| &input[index])
+}
+
+/// 16 bytes of a block.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn quarter<const BLOCK: usize>(block: &[u8; BLOCK], index: usize) -> __m128i {
+    load_128(&block.as_chunks().0[index])
 }
 
 /// Turns the bytes of each word of 32 bits around, for `vpshufb`.

@@ -113,6 +113,47 @@ fn any_number_of_records() {
 }
 
 #[test]
+fn headers_of_any_length() {
+    each(|kernel, algorithm| {
+        let (key, header) = (pattern(32), vec![0xa5; 700]);
+        let data = pattern(1100);
+        for data_len in [0, 1, 63, 64, 65, 300, 1000] {
+            let lens = [0, 1, 13, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300, 512, 700];
+            let parts: Vec<_> = lens
+                .iter()
+                .enumerate()
+                .map(|(i, &len)| (&header[..len], &data[i..][..data_len]))
+                .collect();
+            let mut tags = vec![0; lens.len() * algorithm.tag_len()];
+            let mut records: Vec<_> = parts
+                .iter()
+                .zip(tags.chunks_mut(algorithm.tag_len()))
+                .map(|(&(header, data), tag)| HmacRecord { header, data, tag })
+                .collect();
+            HmacKey::with_kernel(kernel, algorithm, &key).sign_records(&mut records);
+            for ((header, data), tag) in parts.iter().zip(tags.chunks(algorithm.tag_len())) {
+                let expected = expected(algorithm, &key, &[header, data]);
+                let what = format!("{} and {data_len} bytes", header.len());
+                assert!(tag == expected, "{algorithm}, {}: {what}", kernel.name());
+            }
+        }
+    });
+}
+
+#[test]
+fn long_records_beside_short_ones() {
+    each(|kernel, algorithm| {
+        let long = (1 << 20) + 3;
+        for lens in [vec![long, 0], vec![0, long, 1], vec![long; 3], vec![5; 17]] {
+            records_agree(kernel, algorithm, &lens);
+        }
+        let mut lens = vec![64; 33];
+        lens[7] = long;
+        records_agree(kernel, algorithm, &lens);
+    });
+}
+
+#[test]
 fn the_records_of_one_write_of_tls() {
     each(|kernel, algorithm| {
         for lens in [vec![16_384; 8], vec![15_872; 16], vec![16_384, 16_384, 16_384, 5], vec![1]] {

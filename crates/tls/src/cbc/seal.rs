@@ -116,9 +116,9 @@ pub fn seal_records_with(
 /// twelve with SHA-256 (eight are as fast as pairs).
 fn fewest_apart(mac: &HmacKey) -> usize {
     match (mac.kernel(), mac.algorithm()) {
-        (ShaKernel::Avx512(_), HmacAlgorithm::Sha1) => 8,
-        (ShaKernel::Avx512(_), _) => 12,
-        (ShaKernel::RustCrypto, _) => usize::MAX,
+        (ShaKernel::Avx512(..), HmacAlgorithm::Sha1) => 8,
+        (ShaKernel::Avx512(..), _) => 12,
+        (ShaKernel::RustCrypto | ShaKernel::ShaNi(_), _) => usize::MAX,
     }
 }
 
