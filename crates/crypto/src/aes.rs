@@ -223,6 +223,9 @@ impl AesKey {
     /// # Errors
     /// [`Error::PartialBlock`] if a record is not whole blocks; all are then untouched.
     pub fn cbc_encrypt_records(&self, records: &mut [CbcRecord<'_>]) -> Result<(), Error> {
+        if let [record] = records {
+            return self.cbc_encrypt(&record.iv, record.in_out);
+        }
         for record in &mut *records {
             whole_blocks(record.in_out)?;
         }

@@ -13,6 +13,7 @@ pub(crate) mod aes_vaes512;
 mod aes_vaes512_lanes;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_rounds;
+mod cbc_records;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
@@ -30,7 +31,6 @@ mod gcm_vaes512_short;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512;
 pub(crate) mod keccak_soft;
-mod lanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod memory_avx512;
 pub(crate) mod proof;
@@ -44,7 +44,7 @@ pub(crate) mod sha_ni;
 #[cfg(target_arch = "x86_64")]
 mod vector512;
 
-pub(crate) use lanes::cbc_encrypt_records;
+pub(crate) use cbc_records::cbc_encrypt_records;
 pub(crate) use round_keys::RoundKeys;
 
 /// What this CPU can do, as proof tokens: whoever holds one may call the kernels that ask for it. Only

@@ -16,6 +16,8 @@ use crate::choice;
 use crate::error::Error;
 use crate::hmac::HmacKey;
 use crate::hmac::key::{AnyPads, Pads};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::cbc_sha_avx512;
 use crate::kernel::cpu::{ShaNi, Vaes512};
 use crate::kernel::{BLOCK_LEN, RoundKeys};
 use crate::sha::{Sha1, Sha256};
@@ -116,7 +118,7 @@ impl<'k> StitchedKeys<'k> {
 
     /// Writes the tag of every message, and enciphers it, in place. Allocates nothing.
     ///
-    /// Fastest for groups of eight or two consecutive messages of about the same length.
+    /// Fastest for eight or more messages, or an even number of about the same length.
     ///
     /// # Errors
     /// [`Error::PartialBlock`] for a message that is not whole blocks, and [`Error::NoRoom`] for one
@@ -155,14 +157,12 @@ impl<'k> StitchedKeys<'k> {
         };
         let (keys, tag_len) = (self.keys, self.tag_len());
         match self.pads {
-            Hash::Sha1(pads) => Encryptor { proof, keys, pads, tag_len }.encrypt(messages),
+            Hash::Sha1(pads) => {
+                Encryptor { proof, wide: None, keys, pads, tag_len }.encrypt(messages);
+            }
             Hash::Sha256(pads) => {
-                let encryptor = Encryptor { proof, keys, pads, tag_len };
-                let rest = match wide {
-                    Some(wide) => encryptor.encrypt_eights(wide, messages),
-                    None => messages,
-                };
-                encryptor.encrypt(rest);
+                let wide = wide.map(|wide| (wide, cbc_sha_avx512::steps as _));
+                Encryptor { proof, wide, keys, pads, tag_len }.encrypt(messages);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 use zeroize::Zeroize;
 
 use super::aes_ni::{load, store};
-use super::cbc_sha_ni::{Lane, Place, STEP, advance, places};
+use super::cbc_sha_ni::{Lane, Place, STEP, advance, firsts, places};
 use super::cpu::Vaes512;
 use super::round_keys::for_rounds;
 use super::sha_avx512::{CH, K_256, MAJ, XOR3, sixteen};
@@ -28,7 +28,8 @@ const PAIRS: usize = LANES / 2;
 /// # Panics
 /// If a lane has fewer to hash, or is enciphered beyond where it is hashed.
 pub(crate) fn steps(_: Vaes512, keys: &RoundKeys, lanes: &mut [Lane<'_>; LANES], steps: usize) {
-    let places = places(lanes, steps);
+    let firsts = firsts(lanes);
+    let places = places(lanes, &firsts, steps);
     // SAFETY: the token proves that the CPU has the instructions, and `places` that there are so
     // many steps.
     unsafe { for_rounds!(keys, sha256_cbc(lanes, places, steps)) };

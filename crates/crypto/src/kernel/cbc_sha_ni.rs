@@ -29,27 +29,20 @@ pub(crate) struct Lane<'r> {
     pub in_out: &'r mut [u8],
     /// Bytes that are enciphered.
     pub enciphered: usize,
-    /// Where the next block of the hash begins.
+    /// The first block of the hash, until a step has hashed it: the header and the beginning of the
+    /// payload.
+    pub first: Option<[u8; STEP]>,
+    /// Where the next block of the hash begins behind that.
     pub hashed: usize,
 }
 
 /// A hash that goes with CBC in one loop.
 pub(crate) trait Stitched: Compression<16, STEP, Word = u32> {
-    /// Hashes `messages`, one block each, and enciphers [`STEP`] bytes of each lane.
-    ///
-    /// # Panics
-    /// If a lane has not as many bytes left.
-    fn start<const N: usize>(
-        proof: ShaNi,
-        keys: &RoundKeys,
-        lanes: &mut [Lane<'_>; N],
-        messages: &[[u8; STEP]; N],
-    );
-
     /// Hashes and enciphers `steps` steps of each lane.
     ///
     /// # Panics
-    /// If a lane has fewer to hash, or is enciphered beyond where it is hashed.
+    /// If a lane has fewer to hash (of one with a first block, more than that), or is enciphered
+    /// beyond where it is hashed.
     fn steps<const N: usize>(
         proof: ShaNi,
         keys: &RoundKeys,
@@ -65,15 +58,33 @@ pub(super) struct Place {
     pub text: *mut u8,
 }
 
+/// The first blocks of the lanes that have one still, at a place that no loop writes to.
+pub(super) fn firsts<const N: usize>(lanes: &[Lane<'_>; N]) -> [Option<[u8; STEP]>; N] {
+    lanes.each_ref().map(|lane| lane.first)
+}
+
 /// Returns where the next `steps` steps of each lane begin, after checking that they fit. The hash
-/// reads at or behind the text, so no step reads what an earlier step wrote.
-pub(super) fn places<const N: usize>(lanes: &mut [Lane<'_>; N], steps: usize) -> [Place; N] {
+/// reads at or behind the text, or in `firsts`, so no step reads what an earlier step wrote.
+pub(super) fn places<const N: usize>(
+    lanes: &mut [Lane<'_>; N],
+    firsts: &[Option<[u8; STEP]>; N],
+    steps: usize,
+) -> [Place; N] {
+    let mut firsts = firsts.iter();
     lanes.each_mut().map(|lane| {
-        let left = lane.in_out.len().checked_sub(lane.hashed);
-        assert!(left.is_some_and(|left| left / STEP >= steps), "bytes to hash");
-        assert!(lane.enciphered <= lane.hashed, "bytes that are hashed first");
+        let left = lane.in_out.len().checked_sub(lane.enciphered);
+        assert!(left.is_some_and(|left| left / STEP >= steps), "bytes to encipher");
         let text = lane.in_out.as_mut_ptr();
-        Place { message: text.wrapping_add(lane.hashed), text: text.wrapping_add(lane.enciphered) }
+        let message = if let Some(Some(first)) = firsts.next() {
+            assert!(steps <= 1, "one first block");
+            first.as_ptr()
+        } else {
+            let left = lane.in_out.len().checked_sub(lane.hashed);
+            assert!(left.is_some_and(|left| left / STEP >= steps), "bytes to hash");
+            assert!(lane.enciphered <= lane.hashed, "bytes that are hashed first");
+            text.wrapping_add(lane.hashed).cast_const()
+        };
+        Place { message, text: text.wrapping_add(lane.enciphered) }
     })
 }
 
@@ -81,37 +92,23 @@ pub(super) fn places<const N: usize>(lanes: &mut [Lane<'_>; N], steps: usize) ->
 pub(super) fn advance(lanes: &mut [Lane<'_>], steps: usize) {
     for lane in lanes {
         lane.enciphered += steps * STEP;
-        lane.hashed += steps * STEP;
+        if steps > 0 && lane.first.take().is_none() {
+            lane.hashed += steps * STEP;
+        }
     }
 }
 
 macro_rules! impl_stitched {
     ($hash:ty, $run:ident) => {
         impl Stitched for $hash {
-            fn start<const N: usize>(
-                _: ShaNi,
-                keys: &RoundKeys,
-                lanes: &mut [Lane<'_>; N],
-                messages: &[[u8; STEP]; N],
-            ) {
-                let mut message = messages.iter();
-                let places = lanes.each_mut().map(|lane| Place {
-                    message: message.next().expect("a message for each lane").as_ptr(),
-                    text: lane.in_out[lane.enciphered..][..STEP].as_mut_ptr(),
-                });
-                // SAFETY: the token proves that the CPU has the instructions; messages and texts
-                // have a step each, and are apart.
-                unsafe { for_rounds!(keys, $run[N](lanes, places, 1)) };
-                lanes.iter_mut().for_each(|lane| lane.enciphered += STEP);
-            }
-
             fn steps<const N: usize>(
                 _: ShaNi,
                 keys: &RoundKeys,
                 lanes: &mut [Lane<'_>; N],
                 steps: usize,
             ) {
-                let places = places(lanes, steps);
+                let firsts = firsts(lanes);
+                let places = places(lanes, &firsts, steps);
                 // SAFETY: the token proves that the CPU has the instructions, and `places` that
                 // every lane has `steps` steps.
                 unsafe { for_rounds!(keys, $run[N](lanes, places, steps)) };

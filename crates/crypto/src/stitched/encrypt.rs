@@ -1,10 +1,10 @@
-//! One message, or two or eight interleaved, with the hash and CBC in one loop.
+//! Messages on lanes, two or eight interleaved, with the hash and CBC in one loop.
 //!
 //! Under the MAC is the header and then the payload, so a block of the hash begins some bytes into
-//! the payload and reads ahead of CBC. The first block of the hash, the end and the tag are made by
-//! themselves.
+//! the payload and reads ahead of CBC. The end and the tag are made by themselves.
 
 use std::ops::Range;
+use std::slice::IterMut;
 
 use zeroize::Zeroize;
 
@@ -13,125 +13,68 @@ use crate::hmac::key::{Pads, pad};
 use crate::kernel::cbc_sha_ni::{Lane, STEP, Stitched};
 use crate::kernel::cpu::{ShaNi, Vaes512};
 use crate::kernel::{BLOCK_LEN, RoundKeys, aes_ni, cbc_sha_avx512};
-use crate::sha::Sha256;
+use crate::lanes::{self, Lanes};
 
 /// What encrypts messages whose lengths were looked at.
-pub(super) struct Encryptor<'k, H: Stitched, const HEADER: usize> {
+pub(super) struct Encryptor<'k, H: Stitched> {
     pub(super) proof: ShaNi,
+    /// Takes eight messages in one loop.
+    pub(super) wide: Option<(Vaes512, Eight)>,
     pub(super) keys: &'k RoundKeys,
     pub(super) pads: &'k Pads<H, 16, STEP>,
     pub(super) tag_len: usize,
 }
 
-impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
-    /// Bytes of the payload in the first block of the hash.
-    const IN_FIRST: usize = STEP - HEADER;
+/// Takes eight lanes some steps further.
+type Eight = fn(Vaes512, &RoundKeys, &mut [Lane<'_>; MOST], usize);
 
-    pub(super) fn encrypt(&self, messages: &mut [Message<'_, HEADER>]) {
-        let (pairs, rest) = messages.as_chunks_mut::<2>();
-        for pair in pairs {
-            if pair.iter().all(|message| message.payload.len() >= Self::IN_FIRST) {
-                self.encrypt_interleaved(pair);
-            } else {
-                pair.iter_mut().for_each(|message| self.encrypt_one(message));
-            }
+/// Lanes of the widest kernel.
+const MOST: usize = cbc_sha_avx512::LANES;
+
+impl<H: Stitched> Encryptor<'_, H> {
+    pub(super) fn encrypt<const HEADER: usize>(&self, messages: &mut [Message<'_, HEADER>]) {
+        match messages.len() {
+            0..2 => self.encrypt_on::<1, HEADER>(messages),
+            MOST.. if self.wide.is_some() => self.encrypt_on::<MOST, HEADER>(messages),
+            _ => self.encrypt_on::<2, HEADER>(messages),
         }
-        rest.iter_mut().for_each(|message| self.encrypt_one(message));
     }
 
-    fn encrypt_one(&self, message: &mut Message<'_, HEADER>) {
-        if message.payload.len() >= Self::IN_FIRST {
-            return self.encrypt_interleaved(std::array::from_mut(message));
-        }
-        let payload = message.payload.clone();
-        let mut last = [[0; STEP]; 2];
-        last[0][..HEADER].copy_from_slice(&message.header);
-        last[0][HEADER..][..payload.len()].copy_from_slice(&message.in_out[payload.clone()]);
-        let filled = HEADER + payload.len();
-        self.finish(&mut self.lane(message), &payload, last, filled);
-    }
-
-    /// Messages whose payloads fill the first block of the hash.
-    fn encrypt_interleaved<const N: usize>(&self, messages: &mut [Message<'_, HEADER>; N]) {
-        // CBC may begin where it does not overtake the hash.
-        let start = messages.iter().all(|message| message.payload.start + Self::IN_FIRST >= STEP);
-        self.encrypt_with(
-            messages,
-            |lanes, firsts| {
-                if start {
-                    H::start(self.proof, self.keys, lanes, firsts);
-                } else {
-                    self.hash_firsts(lanes, firsts);
-                }
-            },
-            |lanes, steps| H::steps(self.proof, self.keys, lanes, steps),
-        );
-    }
-
-    /// Encrypts `N` messages: `start` does the first hash blocks, `steps` the steps of all lanes.
-    fn encrypt_with<const N: usize>(
+    /// On `N` lanes.
+    fn encrypt_on<const N: usize, const HEADER: usize>(
         &self,
-        messages: &mut [Message<'_, HEADER>; N],
-        start: impl FnOnce(&mut [Lane<'_>; N], &[[u8; STEP]; N]),
-        steps: impl FnOnce(&mut [Lane<'_>; N], usize),
+        messages: &mut [Message<'_, HEADER>],
     ) {
-        let payloads = messages.each_ref().map(|message| message.payload.clone());
-        let firsts = messages.each_ref().map(|message| {
-            let mut first = [0; STEP];
-            first[..HEADER].copy_from_slice(&message.header);
-            first[HEADER..]
-                .copy_from_slice(&message.in_out[message.payload.start..][..Self::IN_FIRST]);
-            first
-        });
-        let mut lanes = messages.each_mut().map(|message| self.lane(message));
-        start(&mut lanes, &firsts);
-        let left = |lane: &Lane<'_>, payload: &Range<usize>| (payload.end - lane.hashed) / STEP;
-        let least = lanes.iter().zip(&payloads).map(|(lane, payload)| left(lane, payload)).min();
-        steps(&mut lanes, least.unwrap_or(0));
-        for (lane, payload) in lanes.iter_mut().zip(&payloads) {
-            let steps = left(lane, payload);
-            H::steps(self.proof, self.keys, std::array::from_mut(lane), steps);
-            let mut last = [[0; STEP]; 2];
-            let rest = &lane.in_out[lane.hashed..payload.end];
-            last[0][..rest.len()].copy_from_slice(rest);
-            let filled = rest.len();
-            self.finish(lane, payload, last, filled);
-        }
+        let mut dealt = Dealt {
+            encryptor: self,
+            waiting: messages.iter_mut(),
+            lanes: std::array::from_fn(|_| self.lane([0; BLOCK_LEN], &mut [])),
+            payloads: [const { 0..0 }; N],
+        };
+        lanes::run(&mut dealt, N);
     }
 
-    /// The first blocks of the hash, by themselves.
-    fn hash_firsts(&self, lanes: &mut [Lane<'_>], firsts: &[[u8; STEP]]) {
-        for (lane, first) in lanes.iter_mut().zip(firsts) {
-            H::compress(&mut lane.state, std::slice::from_ref(first));
-        }
+    /// A message with nothing enciphered or hashed yet.
+    fn lane<'r>(&self, iv: [u8; BLOCK_LEN], in_out: &'r mut [u8]) -> Lane<'r> {
+        let state = self.pads.inner;
+        Lane { state, chain: iv, in_out, enciphered: 0, first: None, hashed: 0 }
     }
 
-    /// A message with nothing enciphered yet, and hashed up to its first block.
-    fn lane<'r>(&self, message: &'r mut Message<'_, HEADER>) -> Lane<'r> {
-        Lane {
-            state: self.pads.inner,
-            chain: message.iv,
-            hashed: message.payload.start + Self::IN_FIRST,
-            in_out: message.in_out,
-            enciphered: 0,
-        }
-    }
-
-    /// What is behind the last whole block of the hash: `filled` bytes of `last`, the tag, and what comes
-    /// after it.
+    /// What is behind the last whole block of the hash, of which there have been `len` bytes: `filled`
+    /// bytes of `last`, the tag, and what comes after it.
     fn finish(
         &self,
         lane: &mut Lane<'_>,
-        payload: &Range<usize>,
+        end: usize,
         mut last: [[u8; STEP]; 2],
         filled: usize,
+        len: usize,
     ) {
-        let blocks = pad(&mut last, filled, STEP + HEADER + payload.len());
+        let blocks = pad(&mut last, filled, len + filled);
         // The CPU runs this in parallel with the hash.
-        self.encipher(lane, payload.end / BLOCK_LEN * BLOCK_LEN);
+        self.encipher(lane, end / BLOCK_LEN * BLOCK_LEN);
         H::compress(&mut lane.state, &last[..blocks]);
-        let tag = &mut lane.in_out[payload.end..][..self.tag_len];
-        self.pads.finish(&lane.state, tag);
+        self.pads.finish(&lane.state, &mut lane.in_out[end..][..self.tag_len]);
         self.encipher(lane, lane.in_out.len());
         lane.state.zeroize();
     }
@@ -144,25 +87,77 @@ impl<H: Stitched, const HEADER: usize> Encryptor<'_, H, HEADER> {
     }
 }
 
-impl<const HEADER: usize> Encryptor<'_, Sha256, HEADER> {
-    /// Encrypts messages in groups of eight, and returns the rest.
-    pub(super) fn encrypt_eights<'r, 'a>(
-        &self,
-        wide: Vaes512,
-        messages: &'r mut [Message<'a, HEADER>],
-    ) -> &'r mut [Message<'a, HEADER>] {
-        let (eights, rest) = messages.as_chunks_mut::<{ cbc_sha_avx512::LANES }>();
-        for eight in eights {
-            if eight.iter().all(|message| message.payload.len() >= Self::IN_FIRST) {
-                self.encrypt_with(
-                    eight,
-                    |lanes, firsts| self.hash_firsts(lanes, firsts),
-                    |lanes, steps| cbc_sha_avx512::steps(wide, self.keys, lanes, steps),
-                );
+/// Messages on lanes.
+struct Dealt<'e, 'k, 'r, 'a, H: Stitched, const N: usize, const HEADER: usize> {
+    encryptor: &'e Encryptor<'k, H>,
+    waiting: IterMut<'r, Message<'a, HEADER>>,
+    lanes: [Lane<'r>; N],
+    payloads: [Range<usize>; N],
+}
+
+impl<H: Stitched, const N: usize, const HEADER: usize> Dealt<'_, '_, '_, '_, H, N, HEADER> {
+    /// Bytes of the payload in the first block of the hash.
+    const IN_FIRST: usize = STEP - HEADER;
+}
+
+impl<H: Stitched, const N: usize, const HEADER: usize> Lanes
+    for Dealt<'_, '_, '_, '_, H, N, HEADER>
+{
+    fn begin(&mut self, lane: usize) -> Option<usize> {
+        loop {
+            let Message { header, iv, payload, in_out } = self.waiting.next()?;
+            let mut begun = self.encryptor.lane(*iv, in_out);
+            let mut first = [0; STEP];
+            first[..HEADER].copy_from_slice(header);
+            let bytes = &begun.in_out[payload.clone()];
+            let Some((head, rest)) = bytes.split_at_checked(Self::IN_FIRST) else {
+                let filled = HEADER + bytes.len();
+                first[HEADER..filled].copy_from_slice(bytes);
+                self.encryptor.finish(&mut begun, payload.end, [first, [0; STEP]], filled, STEP);
+                continue;
+            };
+            first[HEADER..].copy_from_slice(head);
+            begun.hashed = payload.end - rest.len();
+            let steps = if begun.hashed >= STEP {
+                begun.first = Some(first);
+                1
             } else {
-                self.encrypt(eight);
-            }
+                // CBC may not overtake the hash.
+                H::compress(&mut begun.state, &[first]);
+                rest.len() / STEP
+            };
+            (self.lanes[lane], self.payloads[lane]) = (begun, payload.clone());
+            return Some(steps);
         }
-        rest
+    }
+
+    fn advance(&mut self, busy: usize, steps: usize) {
+        let Encryptor { proof, keys, wide, .. } = *self.encryptor;
+        let lanes = &mut self.lanes[..busy];
+        if let (Some((wide, eight)), Some(lanes)) = (wide, lanes.first_chunk_mut()) {
+            return eight(wide, keys, lanes, steps);
+        }
+        let (pairs, rest) = lanes.as_chunks_mut::<2>();
+        pairs.iter_mut().for_each(|pair| H::steps(proof, keys, pair, steps));
+        rest.iter_mut().for_each(|lane| H::steps(proof, keys, std::array::from_mut(lane), steps));
+    }
+
+    fn next_stage(&mut self, lane: usize) -> Option<usize> {
+        let (lane, payload) = (&mut self.lanes[lane], &self.payloads[lane]);
+        let rest = &lane.in_out[lane.hashed..payload.end];
+        if rest.len() >= STEP {
+            return Some(rest.len() / STEP);
+        }
+        let mut last = [[0; STEP]; 2];
+        last[0][..rest.len()].copy_from_slice(rest);
+        // The inner pad, the header, and the payload that is hashed.
+        let (filled, len) = (rest.len(), STEP + HEADER + payload.len() - rest.len());
+        self.encryptor.finish(lane, payload.end, last, filled, len);
+        None
+    }
+
+    fn relocate(&mut self, from: usize, to: usize) {
+        self.lanes.swap(from, to);
+        self.payloads.swap(from, to);
     }
 }

@@ -65,6 +65,37 @@ fn headers_of_any_length_are_under_the_mac() {
     }
 }
 
+/// So that lanes take another message while others are under way.
+#[test]
+fn messages_of_unequal_lengths() {
+    each(|keys, key, mac| {
+        let tag_len = mac.algorithm().tag_len();
+        for count in (0..=20).chain([33]) {
+            let ends: Vec<_> = (0..count).map(|i| 16 + i * 397 % 1500).collect();
+            let whole = |end: &usize| (end + tag_len).next_multiple_of(16);
+            let mut found: Vec<_> = ends.iter().map(|end| pattern(whole(end))).collect();
+            let mut expected = found.clone();
+            for (message, &end) in expected.iter_mut().zip(&ends) {
+                let (payload, tag) = message.split_at_mut(end);
+                mac.sign(&[&[1; 13], &payload[16..]], &mut tag[..tag_len]);
+                key.cbc_encrypt(&[2; 16], message).unwrap();
+            }
+            let mut messages: Vec<_> = found
+                .iter_mut()
+                .zip(&ends)
+                .map(|(in_out, &end)| Message {
+                    header: [1; 13],
+                    iv: [2; 16],
+                    payload: 16..end,
+                    in_out,
+                })
+                .collect();
+            keys.encrypt(&mut messages).unwrap();
+            assert!(found == expected, "{count} messages");
+        }
+    });
+}
+
 #[test]
 fn a_message_without_room_is_refused_and_all_are_untouched() {
     each(|keys, _, mac| {
