@@ -23,6 +23,7 @@ pub mod random;
 pub mod roofline;
 mod secret;
 mod sha;
+pub mod sha2;
 pub mod sha3;
 mod sponge;
 pub mod stitched;

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::KeccakKernel;
 use wattlock_engine::crypto::tree_hash::TreeHash;
+use wattlock_engine::crypto::{self, KeccakKernel, ShaKernel};
 use wattlock_file::{Input, Shown};
 use wattlock_host::exit::{self, Ended, usage};
 
@@ -49,7 +49,6 @@ const MOST_LIST: u64 = 64 << 20;
 
 struct Hasher {
     engine: Engine,
-    kernel: KeccakKernel,
     algorithm: DigestAlgorithm,
 }
 
@@ -62,27 +61,26 @@ impl Hasher {
         if !(1..=MOST_BLOCK).contains(&block_size) {
             return Err(usage("--block-size must be 1 byte to 64M"));
         }
+        let keccak = || kernel(args, KeccakKernel::best, KeccakKernel::named, &KeccakKernel::NAMES);
         let algorithm = match args.alg {
-            HashAlgorithm::Sha3_256 => DigestAlgorithm::Sha3_256,
-            HashAlgorithm::Kt128 => DigestAlgorithm::Tree(TreeHash::Kt128),
+            HashAlgorithm::Sha3_256 => DigestAlgorithm::Sha3_256(keccak()?),
+            HashAlgorithm::Sha256 => {
+                let sha = kernel(args, ShaKernel::best, ShaKernel::named, &ShaKernel::NAMES)?;
+                DigestAlgorithm::Sha256(sha)
+            }
+            HashAlgorithm::Kt128 => DigestAlgorithm::Tree(TreeHash::Kt128, keccak()?),
             HashAlgorithm::ParallelHash256 => {
                 let block_len = block_size as usize;
-                DigestAlgorithm::Tree(TreeHash::ParallelHash256 { block_len })
+                DigestAlgorithm::Tree(TreeHash::ParallelHash256 { block_len }, keccak()?)
             }
         };
-        let kernel = match &args.kernel {
-            None => KeccakKernel::best(),
-            Some(name) => KeccakKernel::named(name).map_err(|error| {
-                usage(format!("{error}; the kernels are {}", KeccakKernel::NAMES.join(", ")))
-            })?,
-        };
         let engine = Engine::new(args::threads(args.threads));
-        Ok(Self { engine, kernel, algorithm })
+        Ok(Self { engine, algorithm })
     }
 
     fn digests(&self, files: &[PathBuf]) -> anyhow::Result<Vec<io::Result<[u8; DIGEST_LEN]>>> {
         let inputs: Vec<_> = files.iter().map(|file| input(file)).collect();
-        Ok(digests(&self.engine, self.kernel, self.algorithm, &inputs)?)
+        Ok(digests(&self.engine, self.algorithm, &inputs)?)
     }
 
     fn print(&self, files: &[PathBuf]) -> Ended {
@@ -152,6 +150,17 @@ impl Hasher {
         let right = wrong == 0 && unread == 0 && !failed;
         Ok(if right { ExitCode::SUCCESS } else { exit::FAILURE.into() })
     }
+}
+
+/// The kernel that was asked for, or the best.
+fn kernel<K>(
+    args: &args::Hash,
+    best: fn() -> K,
+    named: fn(&str) -> Result<K, crypto::Error>,
+    names: &[&str],
+) -> anyhow::Result<K> {
+    let Some(name) = &args.kernel else { return Ok(best()) };
+    named(name).map_err(|error| usage(format!("{error}; the kernels are {}", names.join(", "))))
 }
 
 fn is_stdin(file: &Path) -> bool {

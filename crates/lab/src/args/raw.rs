@@ -66,7 +66,7 @@ pub enum Padding {
     Pkcs7,
 }
 
-/// Print or check SHA-3 digests; hash several files at once.
+/// Print or check SHA-3 and SHA-256 digests; hash several files at once.
 #[derive(Debug, Args)]
 #[command(after_help = HASH_HELP)]
 pub struct Hash {
@@ -87,7 +87,7 @@ pub struct Hash {
     /// Each thread holds eight blocks in memory.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
-    /// Use this Keccak kernel [default: the fastest]
+    /// Use this kernel of Keccak, or of SHA for sha256 [default: the fastest]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
@@ -102,6 +102,9 @@ pub enum HashAlgorithm {
     #[default]
     #[value(name = "sha3-256")]
     Sha3_256,
+    /// FIPS 180-4; several files share the lanes of one core
+    #[value(name = "sha256")]
+    Sha256,
     /// NIST SP 800-185, 256-bit output; one long file uses all lanes and threads
     #[value(name = "parallelhash256")]
     ParallelHash256,

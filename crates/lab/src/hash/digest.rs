@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::KeccakKernel;
-use wattlock_engine::crypto::sha3::{Sha3_256Lane, update_many};
+use wattlock_engine::crypto::sha2::{self, Sha256Lane};
+use wattlock_engine::crypto::sha3::{self, Sha3_256Lane};
 use wattlock_engine::crypto::tree_hash::TreeHash;
+use wattlock_engine::crypto::{HmacAlgorithm, KeccakKernel, ShaKernel};
 use wattlock_file::Input;
 
 use super::tree::TreeStream;
@@ -21,9 +22,11 @@ pub const DIGEST_LEN: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestAlgorithm {
     /// SHA3-256 (FIPS 202): serial in one file, so files go side by side.
-    Sha3_256,
+    Sha3_256(KeccakKernel),
+    /// SHA-256 (FIPS 180-4): serial as well.
+    Sha256(ShaKernel),
     /// A tree, whose leaves go side by side, so files go one after the other.
-    Tree(TreeHash),
+    Tree(TreeHash, KeccakKernel),
 }
 
 /// The digests of `inputs`, in their order; each is read once, from its beginning to its end.
@@ -32,26 +35,63 @@ pub enum DigestAlgorithm {
 /// Those of the engine. An input that cannot be read is an error of its own.
 pub fn digests(
     engine: &Engine,
-    kernel: KeccakKernel,
     algorithm: DigestAlgorithm,
     inputs: &[Input],
 ) -> Result<Vec<io::Result<[u8; DIGEST_LEN]>>, wattlock_engine::Error> {
     match algorithm {
-        DigestAlgorithm::Sha3_256 => side_by_side(engine, kernel, inputs),
-        DigestAlgorithm::Tree(hash) => {
+        DigestAlgorithm::Sha3_256(kernel) => side_by_side(engine, kernel, inputs),
+        DigestAlgorithm::Sha256(kernel) => side_by_side(engine, kernel, inputs),
+        DigestAlgorithm::Tree(hash, kernel) => {
             inputs.iter().map(|input| tree(engine, kernel, hash, input)).collect()
         }
     }
 }
 
-/// Bytes that are read of a file at a time; a multiple of SHA3-256's rate of 136.
+/// A hash whose messages go side by side.
+trait SideBySide: Copy + Sync {
+    /// The state of one message.
+    type State: Default;
+
+    /// Files that a worker has open: the lanes of a kernel.
+    const LANES: usize;
+
+    fn update(self, messages: &mut [(&mut Self::State, &[u8])]);
+
+    fn finish(self, state: Self::State) -> [u8; DIGEST_LEN];
+}
+
+impl SideBySide for KeccakKernel {
+    type State = Sha3_256Lane;
+    const LANES: usize = Self::LANES;
+
+    fn update(self, messages: &mut [(&mut Sha3_256Lane, &[u8])]) {
+        sha3::update_many(self, messages);
+    }
+
+    fn finish(self, state: Sha3_256Lane) -> [u8; DIGEST_LEN] {
+        state.finish(self)
+    }
+}
+
+impl SideBySide for ShaKernel {
+    type State = Sha256Lane;
+    const LANES: usize = HmacAlgorithm::Sha256.lanes();
+
+    fn update(self, messages: &mut [(&mut Sha256Lane, &[u8])]) {
+        sha2::update_many(self, messages);
+    }
+
+    fn finish(self, state: Sha256Lane) -> [u8; DIGEST_LEN] {
+        state.finish()
+    }
+}
+
+/// Bytes that are read of a file at a time; a multiple of SHA3-256's rate of 136, and of SHA-256's
+/// block of 64.
 const LANE_WINDOW: usize = 136 * 1024;
 
 /// Bytes that are read of a long file at a time.
 const TREE_WINDOW: usize = 8 << 20;
-
-/// Files that a worker has open: the lanes of a kernel.
-const LANES: usize = KeccakKernel::LANES;
 
 fn open(input: &Input) -> io::Result<Box<dyn Read>> {
     match input {
@@ -94,18 +134,18 @@ fn tree(
     }
 }
 
-fn side_by_side(
+fn side_by_side<K: SideBySide>(
     engine: &Engine,
-    kernel: KeccakKernel,
+    kernel: K,
     inputs: &[Input],
 ) -> Result<Vec<io::Result<[u8; DIGEST_LEN]>>, wattlock_engine::Error> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(inputs.len()));
-    let workers = vec![(); engine.threads().min(inputs.len().div_ceil(LANES)).max(1)];
+    let workers = vec![(); engine.threads().min(inputs.len().div_ceil(K::LANES)).max(1)];
     engine.for_each(&workers, |()| {
-        let mut lanes = Vec::with_capacity(LANES);
+        let mut lanes = Vec::with_capacity(K::LANES);
         loop {
-            while lanes.len() < LANES {
+            while lanes.len() < K::LANES {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(input) = inputs.get(index) else { break };
                 lanes.push(Lane::open(index, input));
@@ -123,18 +163,18 @@ fn side_by_side(
 }
 
 /// One file on its way.
-struct Lane {
+struct Lane<S> {
     index: usize,
     reader: io::Result<Box<dyn Read>>,
-    state: Sha3_256Lane,
+    state: S,
     window: Vec<u8>,
     ended: bool,
 }
 
-impl Lane {
+impl<S: Default> Lane<S> {
     fn open(index: usize, input: &Input) -> Self {
         let reader = open(input);
-        Self { index, reader, state: Sha3_256Lane::new(), window: Vec::new(), ended: false }
+        Self { index, reader, state: S::default(), window: Vec::new(), ended: false }
     }
 
     fn read(&mut self) {
@@ -154,16 +194,16 @@ impl Lane {
 }
 
 /// Takes every lane a window further, and the ended ones out.
-fn advance(
-    kernel: KeccakKernel,
-    lanes: &mut Vec<Lane>,
+fn advance<K: SideBySide>(
+    kernel: K,
+    lanes: &mut Vec<Lane<K::State>>,
 ) -> Vec<(usize, io::Result<[u8; DIGEST_LEN]>)> {
     lanes.iter_mut().for_each(Lane::read);
     let mut data: Vec<_> =
         lanes.iter_mut().map(|lane| (&mut lane.state, lane.window.as_slice())).collect();
-    update_many(kernel, &mut data);
+    kernel.update(&mut data);
     let ended = lanes.extract_if(.., |lane| lane.ended);
-    ended.map(|lane| (lane.index, lane.reader.map(|_| lane.state.finish(kernel)))).collect()
+    ended.map(|lane| (lane.index, lane.reader.map(|_| kernel.finish(lane.state)))).collect()
 }
 
 #[cfg(test)]
@@ -193,7 +233,7 @@ mod tests {
             sha3_256_many(kernel, &contents.iter().map(Vec::as_slice).collect::<Vec<_>>());
         for threads in [1, 3] {
             let engine = Engine::new(threads);
-            let mut found = digests(&engine, kernel, DigestAlgorithm::Sha3_256, &inputs).unwrap();
+            let mut found = digests(&engine, DigestAlgorithm::Sha3_256(kernel), &inputs).unwrap();
             assert_eq!(found.remove(9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
             assert_eq!(found.remove(7).unwrap_err().kind(), io::ErrorKind::NotFound);
             let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();

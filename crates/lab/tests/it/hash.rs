@@ -19,11 +19,18 @@ fn many_files_have_the_digests_of_openssl() {
             place.write(format!("d/{index:02}"), &pattern(lengths[index % 11] + index / 11))
         })
         .collect();
-    for more in [&[][..], &["--threads", "1"], &["--kernel", "keccak-soft"]] {
+    for (alg, more) in [
+        ("-sha3-256", &[][..]),
+        ("-sha3-256", &["--threads", "1"]),
+        ("-sha3-256", &["--kernel", "keccak-soft"]),
+        ("-sha256", &["--alg", "sha256"]),
+        ("-sha256", &["--alg", "sha256", "--threads", "1"]),
+        ("-sha256", &["--alg", "sha256", "--kernel", "sha-rustcrypto"]),
+    ] {
         let hashed = lab().arg("hash").args(more).args(&files).output().unwrap();
         assert_exit(&hashed, 0);
         let mut theirs = Command::new("openssl");
-        theirs.args(["dgst", "-sha3-256", "-r"]).args(&files);
+        theirs.args(["dgst", alg, "-r"]).args(&files);
         let expected: Vec<String> = stdout(&theirs.output().unwrap())
             .lines()
             .map(|line| line.replace(" *", "  "))
@@ -96,5 +103,6 @@ fn a_list_is_checked() {
     assert_exit(&run(&["--alg", "md5", "plain"]), 2);
     assert_exit(&run(&["--alg", "parallelhash256", "--block-size", "0", "plain"]), 2);
     assert_exit(&run(&["--kernel", "keccak-abacus", "plain"]), 2);
+    assert_exit(&run(&["--alg", "sha256", "--kernel", "keccak-soft", "plain"]), 2);
     assert_exit(&run(&["-", "-"]), 2);
 }

@@ -41,17 +41,21 @@ fn hashes(lab: &mut Lab<'_>, bench: &Bench) -> anyhow::Result<()> {
     random_file(&path, file.bytes)?;
     let engine = &bench.contenders.engine;
     let inputs = [Input::Path(path.clone())];
+    let kernel = KeccakKernel::best();
     let algorithms = [
-        (SHA3, 1, DigestAlgorithm::Sha3_256),
-        (PARALLEL_HASH, engine.threads(), DigestAlgorithm::Tree(TreeHash::PARALLEL_HASH_256)),
+        (SHA3, 1, DigestAlgorithm::Sha3_256(kernel)),
+        (
+            PARALLEL_HASH,
+            engine.threads(),
+            DigestAlgorithm::Tree(TreeHash::PARALLEL_HASH_256, kernel),
+        ),
     ];
     let mut costs = algorithms.map(|_| Vec::new());
     for round in 0..=bench.rounds {
         for ((_, _, algorithm), costs) in algorithms.iter().zip(&mut costs) {
             let mut cost = Cost::default();
             cost.add(|| {
-                let kernel = KeccakKernel::best();
-                let made = digests(engine, kernel, *algorithm, &inputs)?.pop();
+                let made = digests(engine, *algorithm, &inputs)?.pop();
                 made.context("there is no digest")??;
                 Ok(Times::default())
             })?;
