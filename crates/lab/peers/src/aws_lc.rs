@@ -1,7 +1,7 @@
 //! The peer `aws-lc`: AWS-LC through aws-lc-rs.
 
-use crate::work::{NOTHING, opening, plain, tag_and_zeros};
-use crate::{Operation, Peer, Work};
+use crate::work::{NOTHING, opening, plain, sealing};
+use crate::{AAD, Operation, Peer, Work};
 use aws_lc_rs::aead::{AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
@@ -82,19 +82,22 @@ fn cbc_decrypt(key: &[u8]) -> Option<Box<dyn Work>> {
 }
 
 fn gcm_seal(key: &[u8]) -> Option<Box<dyn Work>> {
-    let key = gcm_key(key)?;
-    plain(move |iv, in_out| {
-        let tag = key
-            .seal_in_place_separate_tag(nonce(iv), Aad::empty(), in_out)
-            .expect("AWS-LC seals any buffer");
-        tag_and_zeros(tag.as_ref().try_into().expect("a tag of 16 bytes"))
-    })
+    sealing(
+        gcm_key(key)?,
+        |key, iv, in_out| {
+            let tag = key
+                .seal_in_place_separate_tag(nonce(iv), Aad::from(AAD), in_out)
+                .expect("AWS-LC seals any buffer");
+            tag.as_ref().try_into().expect("a tag of 16 bytes")
+        },
+        |state, key| *state = gcm_key(key).expect("a key of the same length"),
+    )
 }
 
 fn gcm_open(key: &[u8]) -> Option<Box<dyn Work>> {
     let key = gcm_key(key)?;
     opening(move |iv, in_out, tag| {
-        key.open_in_place_separate_tag(nonce(iv), Aad::empty(), tag, in_out).is_ok()
+        key.open_in_place_separate_tag(nonce(iv), Aad::from(AAD), tag, in_out).is_ok()
     })
 }
 

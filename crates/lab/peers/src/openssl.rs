@@ -1,8 +1,8 @@
 //! The peers `openssl` and `openssl-vendored`: one set of operations over two copies of libcrypto.
 
 use crate::libcrypto::{Cipher, Direction, Error, Libcrypto};
-use crate::work::{NOTHING, opening, plain, tag_and_zeros};
-use crate::{Absent, Operation, Peer, Work};
+use crate::work::{NOTHING, opening, plain, sealing};
+use crate::{AAD, Absent, Operation, Peer, Work};
 use std::ffi::CStr;
 use std::rc::Rc;
 
@@ -35,19 +35,25 @@ impl OpenSsl {
     }
 
     fn gcm_seal(&self, key: &[u8]) -> Option<Box<dyn Work>> {
-        let mut cipher = self.cipher(Mode::Gcm.of_aes(key)?, Direction::Encrypt, key)?;
-        plain(move |iv, in_out| {
-            cipher.restart(&iv[..12]);
-            cipher.update(in_out);
-            assert!(cipher.finish(), "libcrypto finishes what it has encrypted");
-            tag_and_zeros(cipher.tag())
-        })
+        let cipher = self.cipher(Mode::Gcm.of_aes(key)?, Direction::Encrypt, key)?;
+        sealing(
+            cipher,
+            |cipher, iv, in_out| {
+                cipher.restart(&iv[..12]);
+                cipher.associate(&AAD);
+                cipher.update(in_out);
+                assert!(cipher.finish(), "libcrypto finishes what it has encrypted");
+                cipher.tag()
+            },
+            Cipher::replace_key,
+        )
     }
 
     fn gcm_open(&self, key: &[u8]) -> Option<Box<dyn Work>> {
         let mut cipher = self.cipher(Mode::Gcm.of_aes(key)?, Direction::Decrypt, key)?;
         opening(move |iv, in_out, tag| {
             cipher.restart(&iv[..12]);
+            cipher.associate(&AAD);
             cipher.update(in_out);
             cipher.expect_tag(tag);
             cipher.finish()
@@ -101,8 +107,8 @@ impl Peer for OpenSsl {
             Operation::HmacSha384 => self.hmac(c"SHA2-384", key),
             Operation::Rc4 => without_iv(self.cipher(c"RC4", Encrypt, key)?),
             Operation::BlowfishEcbEncrypt => without_iv(self.cipher(c"BF-ECB", Encrypt, key)?),
-            // OpenSSL has neither KangarooTwelve nor a counter mode of Blowfish.
-            Operation::Kt128 | Operation::BlowfishCtr => None,
+            // OpenSSL has neither the tree hashes nor a counter mode of Blowfish.
+            Operation::Kt128 | Operation::ParallelHash256 | Operation::BlowfishCtr => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The peer `rustcrypto`: the pure Rust crates of the RustCrypto project.
 
-use crate::work::{NOTHING, opening, plain, tag_and_zeros};
-use crate::{Operation, Peer, Work};
+use crate::work::{NOTHING, opening, plain, sealing};
+use crate::{AAD, Operation, Peer, Work};
 use aes::cipher::array::{Array, ArraySize};
 use aes::cipher::consts::{U12, U16};
 use aes::cipher::{
@@ -54,7 +54,7 @@ impl Peer for RustCrypto {
 /// The modes are begun over `&cipher`, so that a run copies no key schedule.
 fn aes_modes<C>(operation: &Operation, cipher: C) -> Option<Box<dyn Work>>
 where
-    C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + 'static,
+    C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + KeyInit + 'static,
 {
     match operation {
         Operation::AesCtr => plain(move |iv, in_out| {
@@ -77,19 +77,19 @@ where
                 .decrypt_blocks(blocks::<C>(in_out));
             NOTHING
         }),
-        Operation::AesGcmSeal => {
-            let gcm = AesGcm::<C, U12>::from(cipher);
-            plain(move |iv, in_out| {
-                let tag = gcm
-                    .encrypt_inout_detached(&first(iv), &[], in_out.into())
-                    .expect("aes-gcm seals any buffer");
-                tag_and_zeros(tag.into())
-            })
-        }
+        Operation::AesGcmSeal => sealing(
+            AesGcm::<C, U12>::from(cipher),
+            |gcm, iv, in_out| {
+                gcm.encrypt_inout_detached(&first(iv), &AAD, in_out.into())
+                    .expect("aes-gcm seals any buffer")
+                    .into()
+            },
+            |gcm, key| *gcm = AesGcm::new_from_slice(key).expect("a key of the same length"),
+        ),
         Operation::AesGcmOpen => {
             let gcm = AesGcm::<C, U12>::from(cipher);
             opening(move |iv, in_out, tag| {
-                gcm.decrypt_inout_detached(&first(iv), &[], in_out.into(), &(*tag).into()).is_ok()
+                gcm.decrypt_inout_detached(&first(iv), &AAD, in_out.into(), &(*tag).into()).is_ok()
             })
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! The two shapes that nearly every piece of work has, made from closures.
+//! The three shapes that nearly every piece of work has, made from closures.
 
 use crate::Work;
 
@@ -14,6 +14,15 @@ pub(crate) fn opening(
     open: impl FnMut(&[u8; 16], &mut [u8], &[u8; 16]) -> bool + 'static,
 ) -> Option<Box<dyn Work>> {
     Some(Box::new(Opening { open, tag: [0; 16] }))
+}
+
+/// Sealing under a key that can be replaced: `seal` encrypts in place and returns the tag.
+pub(crate) fn sealing<S: 'static>(
+    state: S,
+    seal: fn(&mut S, &[u8; 16], &mut [u8]) -> [u8; 16],
+    set_key: fn(&mut S, &[u8]),
+) -> Option<Box<dyn Work>> {
+    Some(Box::new(Sealing { state, seal, set_key }))
 }
 
 /// A tag as the result of a run.
@@ -46,5 +55,22 @@ impl<F: FnMut(&[u8; 16], &mut [u8], &[u8; 16]) -> bool> Work for Opening<F> {
 
     fn expect_tag(&mut self, tag: [u8; 16]) {
         self.tag = tag;
+    }
+}
+
+struct Sealing<S> {
+    state: S,
+    seal: fn(&mut S, &[u8; 16], &mut [u8]) -> [u8; 16],
+    set_key: fn(&mut S, &[u8]),
+}
+
+impl<S> Work for Sealing<S> {
+    fn run(&mut self, iv: &[u8; 16], in_out: &mut [u8]) -> [u8; 32] {
+        tag_and_zeros((self.seal)(&mut self.state, iv, in_out))
+    }
+
+    fn set_key(&mut self, key: &[u8]) -> bool {
+        (self.set_key)(&mut self.state, key);
+        true
     }
 }

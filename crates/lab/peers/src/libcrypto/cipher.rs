@@ -3,7 +3,7 @@
 use super::functions::{CipherContext, CipherMethod};
 use super::{Error, Libcrypto, checked, made};
 use std::ffi::{CStr, c_int, c_void};
-use std::ptr::{NonNull, null};
+use std::ptr::{NonNull, null, null_mut};
 use std::rc::Rc;
 
 /// Encryption or decryption, in the numbers of EVP_CipherInit_ex2.
@@ -17,6 +17,7 @@ pub(crate) enum Direction {
 pub(crate) struct Cipher {
     libcrypto: Rc<Libcrypto>,
     context: NonNull<CipherContext>,
+    key_bytes: usize,
     iv_bytes: usize,
     block_bytes: usize,
 }
@@ -40,6 +41,7 @@ impl Cipher {
         let cipher = Self {
             libcrypto: Rc::clone(libcrypto),
             context: made(context, "EVP_CIPHER_CTX_new")?,
+            key_bytes: key.len(),
             iv_bytes: method.iv_bytes()?,
             block_bytes: method.block_bytes()?,
         };
@@ -56,6 +58,36 @@ impl Cipher {
     pub(crate) fn restart(&mut self, iv: &[u8]) {
         assert_eq!(iv.len(), self.iv_bytes, "length of the IV");
         self.init(null(), null(), iv.as_ptr(), UNCHANGED).expect("libcrypto takes an IV");
+    }
+
+    /// Sets another key of the same length; the next message begins with [`Self::restart`].
+    ///
+    /// # Panics
+    /// When the length is another one, or libcrypto reports a failure.
+    pub(crate) fn replace_key(&mut self, key: &[u8]) {
+        assert_eq!(key.len(), self.key_bytes, "length of the key");
+        self.init(null(), key.as_ptr(), null(), UNCHANGED).expect("libcrypto takes a key");
+    }
+
+    /// The data that the tag covers beside the message.
+    ///
+    /// # Panics
+    /// When the cipher takes none.
+    pub(crate) fn associate(&mut self, data: &[u8]) {
+        let bytes = c_int::try_from(data.len()).expect("a few bytes");
+        let mut written = 0;
+        let context = self.context.as_ptr();
+        // SAFETY: reads the bytes of `data`; without an output it writes none.
+        let status = unsafe {
+            (self.libcrypto.functions.EVP_CipherUpdate)(
+                context,
+                null_mut(),
+                &raw mut written,
+                data.as_ptr(),
+                bytes,
+            )
+        };
+        checked(status, "EVP_CipherUpdate").expect("libcrypto takes associated data");
     }
 
     /// Works on the next bytes of the message in place.

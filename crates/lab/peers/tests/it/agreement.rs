@@ -1,6 +1,6 @@
 //! All peers give the same bytes, and those that stand alone give the bytes of the standards.
 
-use wattlock_peers::{Operation, Peer, all};
+use wattlock_peers::{Messages, Operation, Peer, all};
 
 #[test]
 fn peers_agree() {
@@ -14,6 +14,7 @@ fn peers_agree() {
             let mut compared = 0;
             for (name, seen) in found {
                 for (expected, seen) in expected.iter().zip(&seen) {
+                    let (Some(expected), Some(seen)) = (expected, seen) else { continue };
                     let (bits, bytes) = (8 * key.len(), expected.0.len());
                     assert_eq!(expected, seen, "{operation:?}-{bits}: {name}, {bytes} bytes");
                 }
@@ -59,7 +60,10 @@ fn a_wrong_tag_is_refused_and_the_next_right_one_is_not() {
 fn keys_of_a_wrong_length_are_not_offered() {
     for peer in present() {
         for operation in Operation::ALL {
-            let takes_none = matches!(operation, Operation::Sha3_256 | Operation::Kt128);
+            let takes_none = matches!(
+                operation,
+                Operation::Sha3_256 | Operation::Kt128 | Operation::ParallelHash256
+            );
             let offered = peer.operation(&operation, &[]).is_some();
             assert!(takes_none || !offered, "{}: {operation:?}, no key", peer.name());
             if format!("{operation:?}").starts_with("Aes") {
@@ -67,6 +71,84 @@ fn keys_of_a_wrong_length_are_not_offered() {
                 assert!(!offered, "{}: {operation:?}, 17 bytes of key", peer.name());
             }
         }
+    }
+}
+
+/// Peers with lanes give for each of many messages what they give for one.
+#[test]
+fn many_messages_are_worked_on_as_one_by_one() {
+    for peer in present() {
+        for operation in Operation::ALL {
+            // Opening wants a tag for each message, and RC4 goes on where it was.
+            if matches!(operation, Operation::AesGcmOpen | Operation::Rc4) {
+                continue;
+            }
+            let key = keys(operation).pop().expect("a key");
+            let Some(mut work) = peer.operation(&operation, &key) else { continue };
+            for count in [1, 7, 8, 9, 17, 130] {
+                for len in LENGTHS.into_iter().filter(|len| allowed(operation, *len)).take(11) {
+                    if !work.takes(len) {
+                        continue;
+                    }
+                    let stride = (len + 64).next_multiple_of(8);
+                    let mut together = pattern(count * stride);
+                    let mut apart = together.clone();
+                    let mut results = vec![[0; 32]; count];
+                    let messages = Messages::new(&mut together, len, stride);
+                    work.run_each(&IV, messages, &mut results);
+                    for (slot, result) in apart.chunks_mut(stride).zip(&results) {
+                        let one = work.run(&IV, &mut slot[..len]);
+                        assert_eq!(one, *result, "{}: {operation:?}, {len} bytes", peer.name());
+                    }
+                    assert!(together == apart, "{}: {operation:?}, {len} bytes", peer.name());
+                }
+            }
+        }
+    }
+}
+
+/// A key that replaced another gives what it gives alone.
+#[test]
+fn a_key_is_replaced() {
+    let mut replaced = 0;
+    for peer in present() {
+        for bytes in [16, 24, 32] {
+            let Some(mut work) = peer.operation(&Operation::AesGcmSeal, &vec![7; bytes]) else {
+                continue;
+            };
+            let mut fresh =
+                peer.operation(&Operation::AesGcmSeal, &pattern(bytes)).expect("of that length");
+            work.run(&IV, &mut pattern(100));
+            if work.set_key(&pattern(bytes)) {
+                let [mut one, mut other] = [pattern(100), pattern(100)];
+                assert_eq!(work.run(&IV, &mut one), fresh.run(&IV, &mut other), "{}", peer.name());
+                assert_eq!(one, other, "{}", peer.name());
+                replaced += 1;
+            }
+        }
+    }
+    assert!(replaced > 0, "some peer replaces keys");
+}
+
+/// The libraries that are opened at run time: each takes part, or the reason is known.
+#[test]
+fn libraries_of_the_system_take_part_where_they_are() {
+    let (peers, absent) = all();
+    for (name, operation) in [
+        ("openssl", Operation::AesGcmSeal),
+        ("ipsec-mb", Operation::HmacSha256),
+        ("isa-l", Operation::AesGcmOpen),
+        ("xkcp", Operation::ParallelHash256),
+    ] {
+        if let Some(missing) = absent.iter().find(|missing| missing.name == name) {
+            assert!(!missing.why.is_empty(), "{name}");
+            wattlock_testing::skip(name, &missing.why);
+            continue;
+        }
+        let peer = peers.iter().find(|peer| peer.name() == name).expect("present or absent");
+        let key = keys(operation).pop().expect("a key");
+        assert!(peer.operation(&operation, &key).is_some(), "{name}: {operation:?}");
+        assert!(peer.version().len() > 4, "{name}");
     }
 }
 
@@ -154,14 +236,18 @@ fn check(
     }
 }
 
-/// What one piece of work gives for one length after the other: buffer and result of each.
+/// What one piece of work gives for one length after the other: buffer and result of each that the
+/// peer takes.
 fn transcript(
     peer: &dyn Peer,
     operation: Operation,
     key: &[u8],
-) -> Option<Vec<(Vec<u8>, [u8; 32])>> {
+) -> Option<Vec<Option<(Vec<u8>, [u8; 32])>>> {
     let mut work = peer.operation(&operation, key)?;
     let runs = LENGTHS.iter().filter(|bytes| allowed(operation, **bytes)).map(|bytes| {
+        if !work.takes(*bytes) {
+            return None;
+        }
         let mut in_out = pattern(*bytes);
         let mut iv = IV;
         iv[0] = u8::try_from(bytes % 251).expect("below 251");
@@ -175,7 +261,7 @@ fn transcript(
             assert_eq!(in_out, pattern(*bytes), "{}: opened", peer.name());
             assert_ne!(result, [0; 32], "{}: tag", peer.name());
         }
-        (in_out, result)
+        Some((in_out, result))
     });
     Some(runs.collect())
 }
@@ -194,7 +280,7 @@ fn allowed(operation: Operation, bytes: usize) -> bool {
 
 fn keys(operation: Operation) -> Vec<Vec<u8>> {
     let lengths: &[usize] = match operation {
-        Operation::Sha3_256 | Operation::Kt128 => &[0],
+        Operation::Sha3_256 | Operation::Kt128 | Operation::ParallelHash256 => &[0],
         Operation::Rc4 => &[5, 16, 32],
         Operation::BlowfishEcbEncrypt | Operation::BlowfishCtr => &[8, 16, 56],
         _ => &[16, 24, 32],
