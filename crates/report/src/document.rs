@@ -91,7 +91,7 @@ impl Row {
 
     /// True for a limit of the machine rather than a cipher.
     pub fn is_bound(&self) -> bool {
-        matches!(self.tool.as_str(), "registers only" | "memory only")
+        is_registers(&self.tool) || self.tool == "memory only"
     }
 
     /// Tool, kernel, threads and clocks.
@@ -112,6 +112,11 @@ impl Row {
         let kernel = self.kernel.clone().unwrap_or_default();
         [self.tool.clone(), kernel, threads, clocks.unwrap_or_default()]
     }
+}
+
+/// True for rounds on registers, under their name and the one that they had before.
+pub fn is_registers(tool: &str) -> bool {
+    matches!(tool, "rounds on registers" | "registers only")
 }
 
 /// The parts of a label, as far as there are any.

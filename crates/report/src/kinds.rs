@@ -2,7 +2,7 @@
 
 use crate::amounts::{bytes, three};
 use crate::blocks;
-use crate::document::{Document, Row};
+use crate::document::{Document, Row, is_registers};
 use crate::energy;
 use crate::figure::{self, Figure, Pick, Scales};
 use crate::simulated;
@@ -63,7 +63,7 @@ fn at_16_kib(mut pick: Pick<'_>) -> Pick<'_> {
     let peer = fastest_peer(&pick.rows);
     pick.rows.retain(|row| match row.tool.as_str() {
         _ if row.ours => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
-        "registers only" => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
+        tool if is_registers(tool) => fastest.is_some_and(|fastest| fastest.kernel == row.kernel),
         _ => true,
     });
     pick.rows.sort_by_key(|row| figure::look(row));
@@ -215,7 +215,7 @@ const CPU_OF_STREAMS: &str = "User and system time of all threads, the producer'
 const DELAY: &str = "From when a message was put into the window until it was handed on.";
 const LOAD: &str = "Messages of 92 KiB under AES-256-GCM, and the same without a window. Every group has an axis \
                     of its own.";
-const ONE_CORE: &str = "Of wattlock, the fastest kernel. \u{201c}registers only\u{201d} is its rounds without \
+const ONE_CORE: &str = "Of wattlock, the fastest kernel. \u{201c}rounds on registers\u{201d} is its rounds without \
                         memory or mode, \u{201c}memory only\u{201d} a pass over the same memory. Every group \
                         has an axis of its own.";
 const LONG: &str = "One message, or its next part, split among several threads. \u{201c}memory only\u{201d} is a \

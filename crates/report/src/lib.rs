@@ -12,6 +12,7 @@ mod energy;
 mod figure;
 mod html;
 mod kinds;
+mod load;
 mod machine;
 pub mod measure;
 mod page;

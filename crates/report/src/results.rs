@@ -8,6 +8,7 @@ use serde_json::Value;
 use wattlock_energy::{Class, Energy, Figure};
 
 use crate::columns::Columns;
+pub use crate::load::{Load, LoadWatch};
 pub use crate::machine::Machine;
 pub use crate::sample::Sample;
 
@@ -28,6 +29,9 @@ pub struct Results {
     /// The machine's load over the minute before, in threads that ran or waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
+    /// What else the machine did meanwhile, of benches within one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_during: Option<Load>,
     /// On what; `None` only in documents that others made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -43,6 +47,9 @@ pub struct Results {
     /// What was measured.
     #[serde(default)]
     pub rows: Vec<Row>,
+    /// How fast the instruction set allows the rounds of a kernel to be, at the clock of this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bound>,
     /// Ratios of rows, with their targets.
     #[serde(default)]
     pub ratios: Vec<Ratio>,
@@ -89,7 +96,7 @@ pub struct Row {
     /// Wall time of one repetition in its cipher, transfers to devices included; the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cipher_ns: Option<Sample>,
-    /// Messages of one repetition, of streams.
+    /// Messages of one repetition, of streams and of ciphers on one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// Times that one of them was refused for want of room, all repetitions together.
@@ -107,9 +114,12 @@ pub struct Row {
     /// Instructions for a byte, where they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_byte: Option<f64>,
-    /// Median rate over that of the kernel's rounds on registers only, in the same run.
+    /// Median rate over that of the kernel's rounds on registers, in the same run.
+    #[serde(alias = "fraction_of_bound", skip_serializing_if = "Option::is_none")]
+    pub fraction_of_registers: Option<f64>,
+    /// Median rate over the [`Bound`] of the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fraction_of_bound: Option<f64>,
+    pub fraction_of_instructions: Option<f64>,
     /// Median rate over that of a pass over the same memory with as many threads, in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fraction_of_memory: Option<f64>,
@@ -143,6 +153,33 @@ impl Delays {
     }
 }
 
+/// The rate at which the rounds of a kernel could go if the CPU began as many of their instructions in
+/// each cycle as it can, and did nothing else. It assumes `per_cycle`, and says what was measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Bound {
+    /// Of the cases whose names begin so.
+    pub case: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The instruction that counts: "64-byte vaesenc".
+    pub instruction: String,
+    /// How many of them begin in a cycle: the measured number, rounded up.
+    pub per_cycle: u64,
+    /// How many began on registers, without memory or mode.
+    pub measured_per_cycle: f64,
+    /// Rounds that are left for each block.
+    pub rounds: u64,
+    /// The bound.
+    pub gb_per_s: f64,
+}
+
+impl Bound {
+    /// True if it is that of these cases and this kernel.
+    pub fn is_of(&self, case: &str, kernel: &str) -> bool {
+        self.case == case && self.kernel == kernel
+    }
+}
+
 /// A quotient of two medians of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ratio {
@@ -169,11 +206,13 @@ impl Results {
             created_unix_s: now.as_secs(),
             commit: option_env!("WATTLOCK_COMMIT").map(str::to_owned),
             load_before: load(),
+            load_during: None,
             machine: Some(Machine::here()),
             tools: BTreeMap::new(),
             settings: BTreeMap::new(),
             root: None,
             rows: Vec::new(),
+            bounds: Vec::new(),
             ratios: Vec::new(),
             skipped: Vec::new(),
             advice: BTreeMap::new(),
@@ -212,6 +251,10 @@ impl Results {
         if let Some(load) = self.load_before {
             text += &format!("load before: {load:.2}\n");
         }
+        if let Some(load) = &self.load_during {
+            text += &format!("{load}\n");
+            text += &load.warning().map_or_else(String::new, |why| format!("WARNING: {why}\n"));
+        }
         for what in &self.skipped {
             text += &format!("skipped: {what}\n");
         }
@@ -236,6 +279,20 @@ impl Row {
     /// Gigabytes (10^9 bytes) of plaintext a second, by the median.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / self.wall_ns.median.max(1) as f64
+    }
+
+    /// The time of one repetition in which the work itself was done: of one thread its CPU time, which
+    /// stands still while others have the CPU; wall time otherwise.
+    pub fn own_ns(&self) -> u64 {
+        match self.threads {
+            Some(1) if self.cpu_ns.median > 0 => self.cpu_ns.median,
+            _ => self.wall_ns.median,
+        }
+    }
+
+    /// As [`Row::rate`], by [`Row::own_ns`].
+    pub fn own_rate(&self) -> f64 {
+        self.bytes as f64 / self.own_ns().max(1) as f64
     }
 }
 

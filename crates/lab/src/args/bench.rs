@@ -19,10 +19,11 @@ pub enum Bench {
     Https(BenchHttps),
 }
 
-/// Benchmark ciphers, modes and kernels against OpenSSL, AWS-LC and RustCrypto.
+/// Benchmark ciphers, modes and kernels against OpenSSL, AWS-LC and other libraries.
 ///
-/// All contenders of a case take turns on the same memory. Also measures two upper bounds: the
-/// kernel's rounds in registers only, and one pass over the same memory.
+/// The others are RustCrypto and, where they are installed, ipsec-mb, isa-l_crypto and XKCP. All contenders
+/// of a case must give the same bytes, and take turns on the same memory. Also measures the kernel's rounds
+/// on registers and one pass over the same memory, and computes what the instruction set allows.
 #[derive(Debug, Args)]
 pub struct BenchCiphers {
     /// Run only cases with TEXT in the name: "aes-256-ctr", "sha3", "parc4" [default: all]
@@ -41,12 +42,16 @@ pub struct BenchCiphers {
     pub meters: Meters,
     #[command(flatten)]
     pub spread: Spread,
-    /// Take a quick look: one length, 3 rounds
+    /// Take a quick look: one or two lengths, 3 rounds
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+    /// Also write the results to FILE for others, without names of host, user or paths
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[arg(default_missing_value = "wattlock-ciphers.json")]
+    pub submit: Option<PathBuf>,
 }
 
 /// Benchmark file encryption against cp, age, gpg and openssl enc.

@@ -1,48 +1,53 @@
-//! `wattlock-lab bench ciphers`: every algorithm and kernel, the peers, the bound by registers and
-//! memory's.
+//! `wattlock-lab bench ciphers`: every algorithm and kernel, the peers, rounds on registers, memory, and
+//! the bound of the instruction set.
 
+mod bounds;
 mod contenders;
+mod messages;
+mod ours;
 mod report;
+mod rivals;
+mod submission;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use anyhow::bail;
 use serde_json::json;
 use wattlock_engine::Direction;
-use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
-use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
-use wattlock_engine::crypto::{
-    self, AeadAlgorithm, HmacAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN,
-};
+use wattlock_engine::crypto::tree_hash::TreeHash;
+use wattlock_engine::crypto::{self, AeadAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN};
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
+use wattlock_host::summary::process_cpu_time;
 use wattlock_peers::{Absent, Operation, Peer};
-use wattlock_report::results::Results;
+use wattlock_report::results::{Load, LoadWatch, Results};
 
 use super::lab::{Lab, Windows};
 use super::rates::{Buffer, Case, Contender, Effort};
 use crate::args;
 use crate::bench::publish;
 use crate::study::{Algorithm, BlowfishMode, aes};
-use contenders::{
-    aes_key, bounds, gcm_chunks, gcm_message, hmac_records, keccak_bound, memory, memory_by,
-    parc4_reuse, raw, raw_on, records_contender, tree, whole,
-};
+use contenders::{gcm_chunks, memory_by, parc4_reuse, raw, raw_on, tree};
 
 /// `wattlock-lab bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
+    publish::can_publish(args.submit.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
     args.spread.selection()?.engine(1)?;
     let bench = Bench::new(args);
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
+    let watch = LoadWatch::begin();
+    let (began, cpu) = (Instant::now(), process_cpu_time());
     let mut lab = Lab::new(bench.results("ciphers"), &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         bench.aes(lab);
         bench.records(lab);
         bench.macs(lab);
         bench.gcm(lab);
+        bench.gcm_chunks(lab);
         bench.hashes(lab);
         bench.threads(lab);
         bench.study(lab);
@@ -61,6 +66,15 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     report::ratios(&mut results);
     if args.quick {
         results.only_tell();
+    }
+    results.settings.insert("took_s".into(), json!(began.elapsed().as_secs()));
+    results.load_during = watch.end(process_cpu_time().saturating_sub(cpu));
+    if let Some(why) = results.load_during.as_ref().and_then(Load::warning) {
+        tell!("warning: {why}");
+    }
+    if let Some(path) = &args.submit {
+        submission::write(&results, path)?;
+        tell!("wrote {}", path.display());
     }
     publish::publish(&results, args.json.as_deref(), &args.meters, report::table)
 }
@@ -101,13 +115,21 @@ fn lowered(results: &Results) -> bool {
 const KEY: [u8; 32] = [0x42; 32];
 const IV: [u8; 16] = [0x24; 16];
 
-/// Calls of these lengths: a small packet, a TLS record, and what fills the second-level cache.
+/// Messages of these lengths: a small packet, a TLS record, and what fills the second-level cache.
 const CALLS: [usize; 3] = [1 << 10, 16 << 10, 1 << 20];
+/// The same and shorter ones, where a call's fixed cost is most of it: what connections, sessions and
+/// streams hold.
+const ALL_CALLS: [usize; 7] = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 1 << 20];
+/// Below this length, only our fastest kernel and the peers are measured.
+const SHORT: usize = 1 << 10;
 
 /// Records of CBC lie so far apart: a header is between them, and without one they would all fall
 /// into the same sets of the first-level cache.
 const RECORD: usize = 16 << 10;
 const RECORD_STRIDE: usize = RECORD + 64;
+
+const GCM: [(usize, AeadAlgorithm); 2] =
+    [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
 
 const TREES: [(&str, TreeHash); 2] =
     [("kt128", TreeHash::Kt128), ("parallelhash256", TreeHash::PARALLEL_HASH_256)];
@@ -117,7 +139,9 @@ struct Bench {
     only: Option<String>,
     /// The names of cases that were not asked for.
     left_out: RefCell<BTreeSet<String>>,
+    /// Lengths of messages: the usual ones, and all.
     calls: Vec<usize>,
+    all_calls: Vec<usize>,
     large: usize,
     threads: Vec<usize>,
     spread: args::Spread,
@@ -152,6 +176,7 @@ impl Bench {
             only: None,
             left_out: RefCell::default(),
             calls: if quick { vec![16 << 10] } else { CALLS.to_vec() },
+            all_calls: if quick { vec![256, 16 << 10] } else { ALL_CALLS.to_vec() },
             large: if quick { 4 << 20 } else { 64 << 20 },
             threads,
             spread: args::Spread::default(),
@@ -203,7 +228,7 @@ impl Bench {
         lab.measure(self.effort, &case, buffer.bytes(), contenders());
     }
 
-    /// The peers that offer an operation.
+    /// The peers that offer an operation, as the cases of the study measure them.
     fn peers(&self, operation: Operation, key: &[u8]) -> Vec<Contender<'static>> {
         let offers =
             self.peers.iter().filter_map(|peer| Some((peer, peer.operation(&operation, key)?)));
@@ -212,170 +237,21 @@ impl Bench {
                 Contender::new(peer.name(), move |buffer| {
                     std::hint::black_box(work.run(&IV, buffer));
                 })
+                .threads(1)
             })
             .collect()
     }
 
-    /// ECB, CBC and CTR with each kernel, and the upper bound that its rounds set.
-    fn aes(&self, lab: &mut Lab<'_>) {
-        let modes: [(&str, Operation, fn(&aes::Key, &mut [u8])); 5] = [
-            ("ctr", Operation::AesCtr, |key, b| key.ctr(&IV, 0, b)),
-            ("ecb encrypt", Operation::AesEcbEncrypt, |key, b| whole(key.ecb_encrypt(b))),
-            ("ecb decrypt", Operation::AesEcbDecrypt, |key, b| whole(key.ecb_decrypt(b))),
-            ("cbc encrypt", Operation::AesCbcEncrypt, |key, b| whole(key.cbc_encrypt(&IV, b))),
-            ("cbc decrypt", Operation::AesCbcDecrypt, |key, b| whole(key.cbc_decrypt(&IV, b))),
-        ];
-        for bits in [128, 192, 256] {
+    /// The chunks of a file under AES-GCM, as the engine deals them.
+    fn gcm_chunks(&self, lab: &mut Lab<'_>) {
+        for (bits, algorithm) in GCM {
             let key = &KEY[..bits / 8];
-            for (mode, operation, run) in modes {
-                for &call in &self.calls {
-                    self.case(lab, &format!("aes-{bits}-{mode}"), call, call, || {
-                        let ours = aes::Kernel::all().into_iter().map(|kernel| {
-                            let key = aes_key(kernel, key);
-                            Contender::new("wattlock", move |buffer| run(&key, buffer))
-                                .kernel(kernel.name())
-                                .threads(1)
-                        });
-                        ours.chain(bounds(bits))
-                            .chain([memory()])
-                            .chain(self.peers(operation, key))
-                            .collect()
-                    });
-                }
-            }
-        }
-    }
-
-    /// CBC of many records at once, against one message of a peer.
-    fn records(&self, lab: &mut Lab<'_>) {
-        for bits in [128, 256] {
-            let key = &KEY[..bits / 8];
-            for records in [8, 16, 32] {
-                let name = format!("aes-{bits}-cbc encrypt, {records} records");
-                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
-                    let ours = aes::Kernel::all().into_iter().map(|kernel| {
-                        let key = aes_key(kernel, key);
-                        records_contender(move |records| whole(key.cbc_encrypt_records(records)))
-                            .kernel(kernel.name())
-                            .threads(1)
-                    });
-                    let peers = self.peers.iter().filter_map(|peer| {
-                        let mut work = peer.operation(&Operation::AesCbcEncrypt, key)?;
-                        let mut contender = records_contender(move |records| {
-                            for record in records {
-                                work.run(&record.iv, record.in_out);
-                            }
-                        });
-                        peer.name().clone_into(&mut contender.tool);
-                        Some(contender)
-                    });
-                    ours.chain(bounds(bits)).chain(peers).collect()
-                });
-            }
-        }
-    }
-
-    /// HMAC of many records at once, against a peer that does them one after the other.
-    fn macs(&self, lab: &mut Lab<'_>) {
-        for (algorithm, operation) in [
-            (HmacAlgorithm::Sha1, Operation::HmacSha1),
-            (HmacAlgorithm::Sha256, Operation::HmacSha256),
-            (HmacAlgorithm::Sha384, Operation::HmacSha384),
-        ] {
-            for records in [1, 8, 16, 32] {
-                let name = format!("{algorithm}, {records} records");
-                self.case(lab, &name, RECORD, records * RECORD_STRIDE, || {
-                    let ours = ShaKernel::all().into_iter();
-                    let ours = ours.map(|kernel| hmac_records(kernel, algorithm));
-                    let peers = self.peers.iter().filter_map(|peer| {
-                        let mut work = peer.operation(&operation, &KEY)?;
-                        let mut contender = records_contender(move |records| {
-                            for record in records {
-                                std::hint::black_box(work.run(&record.iv, record.in_out));
-                            }
-                        });
-                        peer.name().clone_into(&mut contender.tool);
-                        Some(contender)
-                    });
-                    ours.chain(peers).collect()
-                });
-            }
-        }
-    }
-
-    /// AES-GCM: one message, and the chunks of a file as the engine deals them.
-    fn gcm(&self, lab: &mut Lab<'_>) {
-        let sizes = [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
-        for (bits, algorithm) in sizes {
-            let key = &KEY[..bits / 8];
-            for &call in &self.calls {
-                self.case(lab, &format!("aes-{bits}-gcm seal"), call, call, || {
-                    [gcm_message(algorithm, key)]
-                        .into_iter()
-                        .chain(bounds(bits))
-                        .chain([memory()])
-                        .chain(self.peers(Operation::AesGcmSeal, key))
-                        .collect()
-                });
-            }
             let name = format!("aes-{bits}-gcm seal, 16 KiB chunks through the engine");
             let len = self.large / (RECORD + TAG_LEN) * (RECORD + TAG_LEN);
             self.case(lab, &name, len, len, || {
                 let ours = self.threads.iter().map(|n| gcm_chunks(algorithm, key, *n));
                 ours.chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
-        }
-    }
-
-    fn hashes(&self, lab: &mut Lab<'_>) {
-        for &call in &self.calls {
-            self.case(lab, "sha3-256", call, call, || {
-                let ours = Contender::new("wattlock", |buffer| {
-                    let mut hasher = Sha3_256::new();
-                    hasher.update(buffer);
-                    std::hint::black_box(hasher.finish());
-                });
-                let ours = [ours.kernel(KeccakKernel::best().name()).threads(1)];
-                ours.into_iter().chain(self.peers(Operation::Sha3_256, &[])).collect()
-            });
-            // Messages one cache line further than a power of two, as records are.
-            self.case(lab, "sha3-256, 8 messages", call, 8 * (call + 64), || {
-                let ours = KeccakKernel::all().into_iter().map(|kernel| {
-                    let mut contender = Contender::new("wattlock", |_| {});
-                    contender.run = Box::new(move |buffer| {
-                        let messages: Vec<_> =
-                            buffer.chunks(call + 64).map(|message| &message[..call]).collect();
-                        std::hint::black_box(sha3_256_many(kernel, &messages));
-                        8 * call as u64
-                    });
-                    contender.kernel(kernel.name()).threads(1)
-                });
-                ours.chain(keccak_bound(false))
-                    .chain(self.peers(Operation::Sha3_256, &[]))
-                    .collect()
-            });
-        }
-        for (name, hash) in TREES {
-            for &call in self.calls.iter().chain([&self.large]) {
-                self.case(lab, name, call, call, || {
-                    let ours = KeccakKernel::all().into_iter().map(|kernel| {
-                        Contender::new("wattlock", move |buffer| {
-                            let mut hasher = Hasher::new(hash, kernel, b"");
-                            hasher.update(buffer);
-                            let mut digest = [0; 32];
-                            hasher.finish(&mut digest);
-                            std::hint::black_box(digest);
-                        })
-                        .kernel(kernel.name())
-                        .threads(1)
-                    });
-                    let peers = match hash {
-                        TreeHash::Kt128 => self.peers(Operation::Kt128, &[]),
-                        TreeHash::ParallelHash256 { .. } => Vec::new(),
-                    };
-                    ours.chain(keccak_bound(hash == TreeHash::Kt128)).chain(peers).collect()
-                });
-            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
 use wattlock_report::results::Sample;
@@ -20,8 +21,10 @@ pub struct Contender<'a> {
     pub tool: String,
     /// The row's kernel.
     pub kernel: Option<String>,
-    /// The row's threads.
+    /// The row's threads. The CPU time of one is that of the thread that runs it.
     pub threads: Option<usize>,
+    /// Messages of one call, where their number says more than the bytes.
+    pub messages: Option<u64>,
     /// One call on the case's buffer. Returns the bytes done.
     pub run: Box<dyn FnMut(&mut [u8]) -> u64 + 'a>,
 }
@@ -33,7 +36,13 @@ impl<'a> Contender<'a> {
             run(buffer);
             buffer.len() as u64
         };
-        Self { tool: tool.to_owned(), kernel: None, threads: None, run: Box::new(run) }
+        Self {
+            tool: tool.to_owned(),
+            kernel: None,
+            threads: None,
+            messages: None,
+            run: Box::new(run),
+        }
     }
 
     /// The same with a kernel's name.
@@ -115,6 +124,7 @@ impl<'a> Turns<'a> {
     }
 
     fn sample(&mut self, buffer: &mut [u8]) {
+        let cpu_ns = if self.contender.threads == Some(1) { thread_cpu_ns } else { cpu_ns };
         let cpu = cpu_ns();
         let started = Instant::now();
         self.bytes = self.work(buffer);
@@ -136,6 +146,7 @@ impl<'a> Turns<'a> {
             threads: self.contender.threads,
             call_bytes: Some(case.call_bytes as u64),
             bytes: self.bytes,
+            messages: self.contender.messages.map(|messages| messages * self.calls),
             wall_ns: Sample::of(self.wall_ns),
             cpu_ns: Sample::of(self.cpu_ns),
             ..Row::default()
@@ -145,6 +156,11 @@ impl<'a> Turns<'a> {
 
 fn cpu_ns() -> u64 {
     process_cpu_time().as_nanos() as u64
+}
+
+fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
 /// A buffer of `len` bytes that starts at a line of the cache.

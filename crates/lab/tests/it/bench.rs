@@ -32,6 +32,121 @@ fn ciphers_are_compared_with_their_peers() {
     }
 }
 
+/// What each row of messages says: time by CPU, messages, and what the machine did meanwhile.
+#[test]
+fn messages_are_measured_by_the_time_of_their_thread() {
+    let results = json(&["ciphers", "--quick", "--only", "aes-256-gcm"]);
+    let rows = results["rows"].as_array().unwrap();
+    let of = |case: &str| {
+        let rows = rows.iter().filter(|row| row["case"] == case);
+        rows.filter(|row| row["tool"] == "wattlock").collect::<Vec<_>>()
+    };
+    for case in ["aes-256-gcm seal", "aes-256-gcm open"] {
+        let lengths: Vec<_> =
+            of(case).iter().map(|row| row["call_bytes"].as_u64().unwrap()).collect();
+        assert_eq!(lengths, [256, 16 << 10], "{case}");
+        for row in of(case) {
+            let number = |key: &str| row[key].as_u64().unwrap();
+            assert_eq!(number("messages") * number("call_bytes"), number("bytes"), "{row}");
+            assert_eq!(number("threads"), 1, "{row}");
+            assert!(row["cpu_ns"]["median"].as_u64().unwrap() > 0, "{row}");
+        }
+    }
+    for case in ["aes-256-gcm key", "aes-256-gcm key and seal"] {
+        assert!(of(case)[0]["messages"].as_u64().unwrap() > 0, "{case}");
+    }
+    // Every peer opened what we sealed: one that differs would have no row.
+    let skipped = results["skipped"].to_string();
+    assert!(!skipped.contains("differs from wattlock"), "{skipped}");
+    let load = &results["load_during"];
+    assert!(load["others_cpus"].is_f64() && load["stolen_cpus"].is_f64(), "{load}");
+    if cfg!(target_arch = "x86_64") && skipped.contains("aes-vaes512") {
+        return wattlock_testing::skip("vaes512", &skipped);
+    }
+    // The bound names what it assumes, and no row of registers is called one.
+    let bounds = results["bounds"].as_array().unwrap();
+    let bound = bounds.iter().find(|bound| bound["instruction"] == "64-byte vaesenc").unwrap();
+    assert_eq!((&bound["case"], &bound["rounds"]), (&"aes-256-gcm".into(), &13.into()));
+    assert!(bound["per_cycle"].as_u64().unwrap() >= 1, "{bound}");
+    assert!(bound["gb_per_s"].as_f64().unwrap() > 0.0, "{bound}");
+    let long = of("aes-256-gcm seal")[1];
+    assert!(long["fraction_of_instructions"].as_f64().unwrap() > 0.0, "{long}");
+}
+
+/// The columns of the table, and that a bound is no row.
+#[test]
+fn the_table_shows_time_by_cpu_and_nanoseconds() {
+    let ran = lab()
+        .args(["bench", "ciphers", "--quick", "--only", "hmac-sha256, 8 records"])
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    let table = stdout(&ran);
+    let head = table.lines().find(|line| line.contains("bytes a call")).unwrap();
+    for column in ["threads", "GB/s", "CPU", "ns", "c/B", "set", "registers", "memory"] {
+        assert!(head.split_whitespace().any(|word| word == column), "{column}: {head}");
+    }
+    assert!(table.contains("\nload during: others "), "{table}");
+    assert!(table.contains("\ntook "), "{table}");
+}
+
+/// What the owner of another machine sends: the machine, but not whose it is or where.
+#[test]
+fn a_submission_names_the_cpu_and_nobody() {
+    let directory = tempfile::Builder::new().prefix("trillian").tempdir().unwrap();
+    let file = directory.path().join("zaphod.json");
+    let ran = lab()
+        .args(["bench", "ciphers", "--quick", "--only", "aes-128-gcm key", "--submit"])
+        .arg(&file)
+        .env("USER", "marvin")
+        .env("HOME", "/home/marvin")
+        .env("HOSTNAME", "magrathea")
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    assert!(stderr(&ran).contains("wrote "), "{}", stderr(&ran));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let machine = &document["machine"];
+    for key in ["cpu", "cpu_id", "architecture", "kernel"] {
+        assert!(!machine[key].as_str().unwrap().is_empty(), "{key}");
+    }
+    assert!(machine["features"].is_array() && machine["cpus"].is_u64(), "{machine}");
+    assert!(document["load_during"]["others_cpus"].is_f64());
+    assert!(document["settings"]["aes"].as_str().unwrap().starts_with("aes-"));
+    assert!(document["tools"]["aws-lc"].is_string());
+    assert!(!document["rows"].as_array().unwrap().is_empty());
+
+    let of_this_machine = ["/proc/sys/kernel/hostname", "/etc/machine-id"]
+        .into_iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .map(|name| name.trim().to_owned())
+        // A name that is also a word of ciphers or systems would be found.
+        .filter(|name| name.len() > 6);
+    let given = ["marvin", "magrathea", "trillian", "zaphod"].map(str::to_owned);
+    for name in of_this_machine.chain(given) {
+        assert!(!text.contains(&name), "{name}");
+    }
+    no_paths(&document);
+
+    // It is a document of the same schema: a report can be made of it.
+    let page = directory.path().join("page.html");
+    let ran = lab().arg("report").arg(&file).arg("-o").arg(&page).output().unwrap();
+    assert_exit(&ran, 0);
+}
+
+fn no_paths(value: &serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => {
+            let is_path = |word: &str| word.starts_with(['/', '~']) && word.len() > 1;
+            assert!(!text.split([' ', '(', '"', ':']).any(is_path), "{text}");
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(no_paths),
+        serde_json::Value::Object(values) => values.values().for_each(no_paths),
+        _ => {}
+    }
+}
+
 #[test]
 fn a_case_that_is_none_is_answered_with_those_that_are() {
     let refused = lab().args(["bench", "ciphers", "--quick", "--only", "zzz"]).output().unwrap();

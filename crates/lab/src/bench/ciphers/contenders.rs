@@ -1,38 +1,27 @@
-//! The contenders of `wattlock-lab bench ciphers`, and their upper bounds.
+//! The contenders of `wattlock-lab bench ciphers` that work through the engine, and what registers and
+//! memory allow.
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel,
-    ShaKernel, roofline,
-};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, KeccakKernel, roofline};
 use wattlock_engine::{Aad, Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
-use wattlock_tls::AAD_LEN;
 
 use super::super::rates::Contender;
-use super::{IV, KEY, RECORD, RECORD_STRIDE};
+use super::{IV, KEY, RECORD};
 use crate::cipher::{RawKey, RawStream};
 use crate::hash::TreeStream;
 use crate::study::{Algorithm, Parc4Reuse, aes};
 
-/// The tool of rows that are a kernel's rounds on registers only.
-pub const BOUND: &str = "registers only";
+/// The tool of rows that are a kernel's rounds on registers, without memory or mode.
+pub const REGISTERS: &str = "rounds on registers";
 /// The tool of rows that are a pass over the same memory.
 pub const MEMORY: &str = "memory only";
 
-pub fn whole(done: Result<(), wattlock_engine::crypto::Error>) {
-    done.expect("whole blocks");
-}
-
-pub fn aes_key(kernel: aes::Kernel, key: &[u8]) -> aes::Key {
-    aes::Key::new(kernel, key).expect("a key of the right length")
-}
-
-/// The rounds of each kernel that has such a bound.
-pub fn bounds(bits: usize) -> impl Iterator<Item = Contender<'static>> {
+/// The rounds of each kernel that works on registers.
+pub fn registers(bits: usize) -> impl Iterator<Item = Contender<'static>> {
     let kernels = AesKernel::all().into_iter();
     kernels.filter(move |kernel| roofline::aes_rounds(*kernel, bits, 1).is_some()).map(
         move |kernel| {
-            let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+            let mut contender = Contender::new(REGISTERS, |_| {}).kernel(kernel.name()).threads(1);
             contender.run =
                 Box::new(move |_| roofline::aes_rounds(kernel, bits, 1000).unwrap_or_default());
             contender
@@ -41,9 +30,9 @@ pub fn bounds(bits: usize) -> impl Iterator<Item = Contender<'static>> {
 }
 
 /// The permutations of the fastest kernel: 12 rounds for KT128, 24 for SHA-3.
-pub fn keccak_bound(short: bool) -> [Contender<'static>; 1] {
+pub fn keccak_registers(short: bool) -> [Contender<'static>; 1] {
     let kernel = KeccakKernel::best();
-    let mut contender = Contender::new(BOUND, |_| {}).kernel(kernel.name());
+    let mut contender = Contender::new(REGISTERS, |_| {}).kernel(kernel.name()).threads(1);
     contender.run = Box::new(move |_| {
         if short {
             roofline::keccak_12_rounds(kernel, 200)
@@ -115,18 +104,6 @@ pub fn raw_on(engine: Engine, algorithm: Algorithm, direction: Direction) -> Con
     contender.kernel(name)
 }
 
-/// One message of AES-GCM.
-pub fn gcm_message(algorithm: AeadAlgorithm, key: &[u8]) -> Contender<'static> {
-    let key = AeadKey::new(algorithm, key).expect("a key of the right length");
-    let nonce = *IV.first_chunk().expect("an IV is longer than a nonce");
-    Contender::new("wattlock", move |buffer| {
-        let tag = key.seal(nonce, &[], buffer);
-        std::hint::black_box(tag).expect("a short message");
-    })
-    .kernel("aws-lc")
-    .threads(1)
-}
-
 /// The chunks of a file.
 pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Contender<'static> {
     let key = AeadKey::new(algorithm, key).expect("a key of the right length");
@@ -169,39 +146,3 @@ pub fn parc4_reuse(threads: usize) -> Contender<'static> {
 }
 
 const REUSED_BLOCK: usize = 4096;
-
-/// Works on the records that lie in a buffer.
-pub fn records_contender(run: impl FnMut(&mut [CbcRecord<'_>]) + 'static) -> Contender<'static> {
-    let mut contender = Contender::new("wattlock", |_| {});
-    let mut run = run;
-    contender.run = Box::new(move |buffer| {
-        let mut records: Vec<_> = buffer
-            .chunks_mut(RECORD_STRIDE)
-            .map(|record| CbcRecord { iv: IV, in_out: &mut record[..RECORD] })
-            .collect();
-        run(&mut records);
-        (records.len() * RECORD) as u64
-    });
-    contender
-}
-
-/// The MACs of the records that lie in a buffer.
-pub fn hmac_records(kernel: ShaKernel, algorithm: HmacAlgorithm) -> Contender<'static> {
-    let key = HmacKey::with_kernel(kernel, algorithm, &KEY);
-    let mut tags = Vec::new();
-    let mut contender = Contender::new("wattlock", |_| {});
-    contender.run = Box::new(move |buffer| {
-        let len = algorithm.tag_len();
-        tags.resize(buffer.len().div_ceil(RECORD_STRIDE) * len, 0);
-        let mut records: Vec<_> = buffer
-            .chunks(RECORD_STRIDE)
-            .zip(tags.chunks_mut(len))
-            .map(|(record, tag)| HmacRecord { header: [0; AAD_LEN], data: &record[..RECORD], tag })
-            .collect();
-        key.sign_records(&mut records);
-        let count = records.len() as u64;
-        std::hint::black_box(&mut tags);
-        count * RECORD as u64
-    });
-    contender.kernel(kernel.name()).threads(1)
-}

@@ -1,4 +1,5 @@
-//! What follows from the rows of `wattlock-lab bench ciphers`: fractions, ratios, a table.
+//! What follows from the rows of `wattlock-lab bench ciphers`: fractions, ratios, a table. Of one thread,
+//! they go by its CPU time.
 
 use serde_json::json;
 use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
@@ -6,7 +7,8 @@ use wattlock_report::columns::Columns;
 use wattlock_report::results::{Joules, Ratio, Results, Row};
 
 use super::super::rates::{Case, Contender, Effort, measure};
-use super::contenders::{BOUND, MEMORY};
+use super::bounds;
+use super::contenders::{MEMORY, REGISTERS};
 use super::{CALLS, RECORD};
 
 /// The clock in this run, and with it cycles for each byte of what ran on one thread.
@@ -18,39 +20,43 @@ pub fn clock(effort: Effort, results: &mut Results) {
         roofline::cycles(100_000);
         per_call
     });
-    let rows = measure(effort, &case, &mut [], vec![contender]);
-    let Some(gigahertz) = rows.first().map(Row::rate) else { return };
+    let rows = measure(effort, &case, &mut [], vec![contender.threads(1)]);
+    let Some(gigahertz) = rows.first().map(Row::own_rate) else { return };
     results.settings.insert("clock_ghz".into(), json!((gigahertz * 1000.0).round() / 1000.0));
     let all: Vec<(usize, f64, f64)> = results
         .rows
         .iter()
         .enumerate()
-        .map(|(index, row)| (index, bound_of(results, row), memory_of(results, row)))
+        .map(|(index, row)| (index, registers_of(results, row), memory_of(results, row)))
         .collect();
-    for (index, bound, memory) in all {
+    for (index, registers, memory) in all {
         let row = &mut results.rows[index];
-        let rate = row.rate();
+        if row.bytes == 0 {
+            continue;
+        }
+        let rate = row.own_rate();
         if row.threads.is_none_or(|threads| threads == 1) {
             row.cycles_per_byte = Some(gigahertz / rate);
         }
-        if row.tool != BOUND && row.tool != MEMORY {
-            row.fraction_of_bound = (bound > 0.0).then_some(rate / bound);
+        if row.tool != REGISTERS && row.tool != MEMORY {
+            row.fraction_of_registers = (registers > 0.0).then_some(rate / registers);
             row.fraction_of_memory = (memory > 0.0).then_some(rate / memory);
         }
     }
+    bounds::add(results, gigahertz);
 }
 
 /// The rate of the row's kernel on registers in the same case; of the fastest kernel for peers.
-fn bound_of(results: &Results, row: &Row) -> f64 {
+fn registers_of(results: &Results, row: &Row) -> f64 {
     let same_case = |other: &&Row| {
-        other.case == row.case && other.call_bytes == row.call_bytes && other.tool == BOUND
+        other.case == row.case && other.call_bytes == row.call_bytes && other.tool == REGISTERS
     };
-    let mut bounds = results.rows.iter().filter(same_case);
+    let mut registers = results.rows.iter().filter(same_case);
     match &row.kernel {
         Some(kernel) if kernel.starts_with("aes-") || kernel.starts_with("keccak-") => {
-            bounds.find(|bound| bound.kernel.as_ref() == Some(kernel)).map_or(0.0, Row::rate)
+            registers.find(|row| row.kernel.as_ref() == Some(kernel)).map_or(0.0, Row::own_rate)
         }
-        _ => bounds.map(Row::rate).fold(0.0, f64::max),
+        _ => registers.map(Row::own_rate).fold(0.0, f64::max),
     }
 }
 
@@ -62,7 +68,7 @@ fn memory_of(results: &Results, row: &Row) -> f64 {
             && other.tool == MEMORY
             && threads
     });
-    same.map_or(0.0, Row::rate)
+    same.map_or(0.0, Row::own_rate)
 }
 
 /// What the project aims at, on a Zen 5 core; a CPU that starts one wide round a cycle instead of
@@ -75,7 +81,7 @@ pub fn ratios(results: &mut Results) {
                 && row.call_bytes == Some(call as u64)
                 && kernel.is_none_or(|kernel| row.kernel.as_deref() == Some(kernel))
         });
-        found.map(Row::rate)
+        found.map(Row::own_rate)
     };
     let best = AesKernel::best().name();
     let keccak = KeccakKernel::best().name();
@@ -95,25 +101,35 @@ pub fn ratios(results: &mut Results) {
             compare(&format!("{case}, {calls}: wattlock / openssl"), ours, theirs, target);
         }
         let ours = rate("wattlock", Some(best), "aes-256-ctr", call);
-        let bound = rate(BOUND, Some(best), "aes-256-ctr", call);
-        compare(&format!("aes-256-ctr, {calls}: wattlock / registers only"), ours, bound, 0.92);
+        let registers = rate(REGISTERS, Some(best), "aes-256-ctr", call);
+        compare(
+            &format!("aes-256-ctr, {calls}: wattlock / rounds on registers"),
+            ours,
+            registers,
+            0.92,
+        );
         let narrow = rate("wattlock", Some("aes-ni"), "aes-256-ctr", call);
         let theirs = rate("openssl", None, "aes-256-ctr", call);
         compare(&format!("aes-256-ctr, {calls}: aes-ni / openssl"), narrow, theirs, 0.95);
         let lanes = rate("wattlock", Some(keccak), "sha3-256, 8 messages", call);
         let theirs = rate("openssl", None, "sha3-256", call);
         compare(&format!("sha3-256, {calls}: 8 messages / openssl's one"), lanes, theirs, 8.0);
-        let bound = rate(BOUND, Some(keccak), "sha3-256, 8 messages", call);
+        let registers = rate(REGISTERS, Some(keccak), "sha3-256, 8 messages", call);
         // Of a short message, the padding is a good part.
         if call > CALLS[0] {
-            compare(&format!("sha3-256, {calls}: 8 messages / registers only"), lanes, bound, 0.85);
+            compare(
+                &format!("sha3-256, {calls}: 8 messages / rounds on registers"),
+                lanes,
+                registers,
+                0.85,
+            );
         }
     }
     let records = rate("wattlock", Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
     let one = rate("openssl", None, "aes-256-cbc encrypt", RECORD);
     compare("aes-256-cbc encrypt, 32 records / openssl's one message", records, one, 20.0);
-    let bound = rate(BOUND, Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
-    compare("aes-256-cbc encrypt, 32 records / registers only", records, bound, 0.66);
+    let registers = rate(REGISTERS, Some(best), "aes-256-cbc encrypt, 32 records", RECORD);
+    compare("aes-256-cbc encrypt, 32 records / rounds on registers", records, registers, 0.66);
     let sha = ShaKernel::best().name();
     // Against SHA-256 stand the CPU's own instructions; SHA-384 has none.
     for (case, target) in [("hmac-sha256, 16 records", 2.0), ("hmac-sha384, 8 records", 4.0)] {
@@ -137,39 +153,80 @@ pub fn ratios(results: &mut Results) {
 
 /// The table for people: medians, and in brackets the median distance from them in per cent.
 pub fn table(results: &Results) -> String {
-    let mut table = Columns::new("<>>>>>><");
+    let mut table = Columns::new("<>");
     let mut before = (String::new(), None);
     for row in &results.rows {
         if (row.case.clone(), row.call_bytes) != before {
             before = (row.case.clone(), row.call_bytes);
             let what = format!("{}, {} bytes a call", row.case, row.call_bytes.unwrap_or(0));
             table.row([""]);
-            let heads = [&*what, "threads", "GB/s", "c/B", "bound", "memory"];
-            table.row(heads.into_iter().chain(Joules::HEADS));
+            table.row([&*what].into_iter().chain(HEADS).chain(Joules::HEADS));
         }
         let tool = match &row.kernel {
             Some(kernel) => format!("  {} ({kernel})", row.tool),
             None => format!("  {}", row.tool),
         };
-        let percent = |value: Option<f64>| {
-            value.map_or_else(String::new, |value| format!("{:.0} %", 100.0 * value))
-        };
-        let spread = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
-        let cells = [
-            tool,
-            row.threads.map_or_else(String::new, |threads| threads.to_string()),
-            format!("{:.3} ({spread:.0} %)", row.rate()),
-            row.cycles_per_byte.map_or_else(String::new, |cycles| format!("{cycles:.2}")),
-            percent(row.fraction_of_bound),
-            percent(row.fraction_of_memory),
-        ];
-        table.row(cells.into_iter().chain(row.joules.cells()));
+        table.row([tool].into_iter().chain(cells(row)).chain(row.joules.cells()));
     }
     let mut text = table.to_string();
-    if let Some(clock) = results.settings.get("clock_ghz") {
+    if !results.bounds.is_empty() {
+        text += &format!("\n{}", bounds_table(results));
+    }
+    let setting = |name: &str| results.settings.get(name).map(ToString::to_string);
+    if let Some(clock) = setting("clock_ghz") {
         text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
     }
-    text += "GB/s by the median, and in brackets the median distance from it; c/B: core cycles for a \
-             byte; bound and memory: of the rates that registers and memory allow\n";
+    text += "GB/s by the median of wall time, and in brackets the median distance from it; CPU: GB/s by the \
+             CPU time of the one thread, which the columns behind it go by; ns: nanoseconds a message; c/B: \
+             core cycles for a byte; set, registers and memory: of the rates that the instruction set allows \
+             and that rounds on registers and a pass over memory have\n";
+    if let Some(took) = setting("took_s") {
+        text += &format!("took {took} s\n");
+    }
     text + &results.foot()
+}
+
+const HEADS: [&str; 8] = ["threads", "GB/s", "CPU", "ns", "c/B", "set", "registers", "memory"];
+
+fn cells(row: &Row) -> [String; 8] {
+    let percent = |value: Option<f64>| {
+        value.map_or_else(String::new, |value| format!("{:.0} %", 100.0 * value))
+    };
+    let spread = 100.0 * row.wall_ns.mad as f64 / row.wall_ns.median.max(1) as f64;
+    let if_bytes = |text: String| if row.bytes > 0 { text } else { String::new() };
+    let by_cpu = row.threads == Some(1);
+    let nanoseconds = row.messages.filter(|messages| *messages > 0).map(|messages| {
+        let each = row.own_ns() as f64 / messages as f64;
+        if each < 1000.0 { format!("{each:.1}") } else { format!("{each:.0}") }
+    });
+    [
+        row.threads.map_or_else(String::new, |threads| threads.to_string()),
+        if_bytes(format!("{:.3} ({spread:.0} %)", row.rate())),
+        if_bytes(if by_cpu { format!("{:.3}", row.own_rate()) } else { String::new() }),
+        nanoseconds.unwrap_or_default(),
+        row.cycles_per_byte.map_or_else(String::new, |cycles| format!("{cycles:.2}")),
+        percent(row.fraction_of_instructions),
+        percent(row.fraction_of_registers),
+        percent(row.fraction_of_memory),
+    ]
+}
+
+/// What the instruction set allows, with what is assumed for it.
+fn bounds_table(results: &Results) -> String {
+    let mut table = Columns::new("<>>>><");
+    table.row(["bound by the instruction set", "GB/s", "rounds", "a cycle", "measured", "of"]);
+    for bound in &results.bounds {
+        table.row([
+            format!("  {} ({})", bound.case.trim_end_matches('-'), bound.kernel),
+            format!("{:.3}", bound.gb_per_s),
+            bound.rounds.to_string(),
+            bound.per_cycle.to_string(),
+            format!("{:.2}", bound.measured_per_cycle),
+            bound.instruction.clone(),
+        ]);
+    }
+    format!(
+        "{table}assumes that so many of the instruction begin in each cycle: the number measured on \
+         registers, rounded up\n"
+    )
 }
