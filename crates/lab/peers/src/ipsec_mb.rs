@@ -84,7 +84,7 @@ struct Jobs(manager::Burst);
 impl Work for Jobs {
     fn run(&mut self, iv: &[u8; 16], in_out: &mut [u8]) -> [u8; 32] {
         let mut result = NOTHING;
-        assert!(self.takes(in_out.len()), "ipsec-mb takes no empty message below HMAC");
+        assert!(self.takes(in_out.len()), "a length that ipsec-mb takes");
         let len = in_out.len();
         if len > 0 {
             self.0.run(iv, in_out, len, len, std::slice::from_mut(&mut result));
@@ -92,14 +92,13 @@ impl Work for Jobs {
         result
     }
 
-    /// An empty message below HMAC is an error there, and spoils the jobs behind it.
     fn takes(&self, bytes: usize) -> bool {
-        bytes > 0 || self.0.is_cipher()
+        self.0.takes(bytes)
     }
 
     fn run_each(&mut self, iv: &[u8; 16], messages: Messages<'_>, results: &mut [[u8; 32]]) {
         let Messages { buffer, len, stride } = messages;
-        assert!(self.takes(len), "ipsec-mb takes no empty message below HMAC");
+        assert!(self.takes(len), "a length that ipsec-mb takes");
         if len > 0 {
             self.0.run(iv, buffer, len, stride, results);
         }

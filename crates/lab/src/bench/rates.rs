@@ -174,7 +174,8 @@ impl Buffer {
     pub fn new(len: usize) -> Self {
         let mut bytes = vec![0; len + LINE];
         let start = bytes.as_ptr().align_offset(LINE).min(LINE);
-        for (i, byte) in bytes.iter_mut().enumerate() {
+        // From the start on, so that every buffer of a length holds the same.
+        for (i, byte) in bytes[start..].iter_mut().enumerate() {
             *byte = (i % 251) as u8;
         }
         bytes.truncate(start + len);

@@ -245,9 +245,14 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// Whether it works in place, and has no results.
-    pub(crate) fn is_cipher(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Cipher(..))
+    /// Whether messages of that many bytes are no error. What the lanes work on is counted in 16 bits;
+    /// and an empty message below HMAC spoils the jobs behind it.
+    pub(crate) fn takes(&self, bytes: usize) -> bool {
+        match self.algorithm {
+            Algorithm::Cipher(Cipher::CbcEncrypt, _) => bytes <= MOST_BYTES,
+            Algorithm::Cipher(..) => true,
+            Algorithm::Hmac(..) => (1..=MOST_BYTES).contains(&bytes),
+        }
     }
 
     /// Works on messages of `len` bytes, one every `stride` bytes of `buffer`.
@@ -393,6 +398,9 @@ impl Job {
 
 /// Jobs of a burst at most: IMB_MAX_BURST_SIZE.
 const MOST: usize = 128;
+
+/// Bytes of a message on lanes at most: MB_MAX_LEN16.
+const MOST_BYTES: usize = (1 << 16) - 2;
 
 const KEYEXP_128: usize = 112;
 const CIPHER_BURST: usize = 992;
