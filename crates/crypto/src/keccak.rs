@@ -2,10 +2,10 @@
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::Avx512;
-#[cfg(target_arch = "x86_64")]
-use crate::kernel::keccak_avx512;
+use crate::kernel::cpu::{Avx2, Avx512};
 use crate::kernel::keccak_soft;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::{keccak_avx2, keccak_avx512, keccak_avx512_planes};
 
 /// States that a kernel works on at once.
 pub const LANES: usize = 8;
@@ -15,7 +15,9 @@ pub const LANES: usize = 8;
 pub enum KeccakKernel {
     /// Portable Rust, one state after the other.
     Soft,
-    /// AVX-512, eight states at once.
+    /// AVX2, four states at once.
+    Avx2(Avx2),
+    /// AVX-512, eight or four states at once, or the planes of one.
     Avx512(Avx512),
 }
 
@@ -24,11 +26,18 @@ impl KeccakKernel {
     pub const LANES: usize = LANES;
 
     /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 2] = ["keccak-soft", "keccak-avx512"];
+    pub const NAMES: [&str; 3] = ["keccak-soft", "keccak-avx2", "keccak-avx512"];
 
-    /// The fastest kernel of this CPU.
+    /// The fastest kernel of this CPU that is [`Self::measured`].
     pub fn best() -> Self {
         Avx512::detect().map_or(Self::Soft, Self::Avx512)
+    }
+
+    /// True if somebody measured the kernel on a CPU that has no faster one, so that [`Self::best`] may
+    /// choose it: `keccak-avx512` on Sapphire Rapids and Emerald Rapids. `keccak-avx2` ran only where
+    /// `keccak-avx512` is faster, never on a CPU without AVX-512.
+    pub fn measured(self) -> bool {
+        !matches!(self, Self::Avx2(_))
     }
 
     /// The kernel of that name.
@@ -38,6 +47,7 @@ impl KeccakKernel {
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "keccak-soft" => Ok(Self::Soft),
+            "keccak-avx2" => choice::found(Avx2::detect(), name, Avx2::NEEDS).map(Self::Avx2),
             "keccak-avx512" => {
                 choice::found(Avx512::detect(), name, Avx512::NEEDS).map(Self::Avx512)
             }
@@ -59,13 +69,15 @@ impl KeccakKernel {
     pub fn name(self) -> &'static str {
         match self {
             Self::Soft => "keccak-soft",
+            Self::Avx2(_) => "keccak-avx2",
             Self::Avx512(_) => "keccak-avx512",
         }
     }
 
     /// Absorbs `inputs[n]` into the state `n`, whose lane `i` is `states[i][n]`.
     ///
-    /// Where there is no input, the state is garbage afterwards. Panics unless all inputs have the
+    /// Where there is no input, the state is garbage afterwards. The time depends on the last input
+    /// that there is: the first one alone, up to four, up to eight. Panics unless all inputs have the
     /// same length, a multiple of `RATE`.
     pub(crate) fn absorb<const RATE: usize, const ROUNDS: usize>(
         self,
@@ -76,25 +88,36 @@ impl KeccakKernel {
         let one_length = inputs.into_iter().flatten().all(|input| input.len() == any.len());
         assert!(one_length, "inputs of one length");
         assert!(any.len().is_multiple_of(RATE), "whole blocks");
-        match self {
-            Self::Soft => {
-                for (n, input) in inputs.into_iter().enumerate() {
-                    let Some(input) = input else { continue };
-                    let mut state = states.map(|words| [words[n]]);
-                    keccak_soft::absorb::<RATE, ROUNDS>(&mut state, input);
-                    for (words, [word]) in states.iter_mut().zip(state) {
-                        words[n] = word;
+        #[cfg(target_arch = "x86_64")]
+        if let used @ 2.. = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1) {
+            // An empty lane costs nothing more when it reads what another lane reads.
+            let inputs @ [i0, i1, i2, i3, i4, i5, i6, i7] =
+                inputs.map(|input| input.unwrap_or(any));
+            let (low, high) = ([i0, i1, i2, i3], [i4, i5, i6, i7]);
+            match self {
+                Self::Soft => {}
+                Self::Avx2(token) => {
+                    keccak_avx2::absorb_4::<RATE, ROUNDS>(token, states, 0, low);
+                    if used > 4 {
+                        keccak_avx2::absorb_4::<RATE, ROUNDS>(token, states, 4, high);
                     }
+                    return;
+                }
+                Self::Avx512(token) if used > 4 => {
+                    return keccak_avx512::absorb_8::<RATE, ROUNDS>(token, states, inputs);
+                }
+                Self::Avx512(token) => {
+                    return keccak_avx512::absorb_4::<RATE, ROUNDS>(token, states, low);
                 }
             }
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(token) => {
-                // An empty lane costs nothing more when it reads what another lane reads.
-                let inputs = inputs.map(|input| input.unwrap_or(any));
-                keccak_avx512::absorb_8::<RATE, ROUNDS>(token, states, inputs);
+        }
+        for (n, input) in inputs.into_iter().enumerate() {
+            let Some(input) = input else { continue };
+            let mut state = states.map(|words| words[n]);
+            self.absorb_one::<RATE, ROUNDS>(&mut state, input);
+            for (words, word) in states.iter_mut().zip(state) {
+                words[n] = word;
             }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
         }
     }
 
@@ -107,13 +130,15 @@ impl KeccakKernel {
         input: &[u8],
     ) {
         match self {
-            Self::Soft => {
+            Self::Soft | Self::Avx2(_) => {
                 let mut lanes = state.map(|word| [word]);
                 keccak_soft::absorb::<RATE, ROUNDS>(&mut lanes, input);
                 *state = lanes.map(|[word]| word);
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(token) => keccak_avx512::absorb_1::<RATE, ROUNDS>(token, state, input),
+            Self::Avx512(token) => {
+                keccak_avx512_planes::absorb_1::<RATE, ROUNDS>(token, state, input);
+            }
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
         }
@@ -129,9 +154,13 @@ impl KeccakKernel {
         match self {
             Self::Soft => (0..times).for_each(|_| keccak_soft::permute::<LANES, ROUNDS>(states)),
             #[cfg(target_arch = "x86_64")]
+            Self::Avx2(token) => keccak_avx2::permute_8::<ROUNDS>(token, states, times),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => keccak_avx512::permute_8::<ROUNDS>(token, states, times),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512(_) => unreachable!("no such proof can be made on this architecture"),
+            Self::Avx2(_) | Self::Avx512(_) => {
+                unreachable!("no such proof can be made on this architecture")
+            }
         }
     }
 }
@@ -185,6 +214,27 @@ mod tests {
                     }
                 }
                 assert_eq!(states, expected, "{}, {blocks} blocks", kernel.name());
+                for lanes in 1..LANES {
+                    fewer::<RATE, ROUNDS>(kernel, inputs, lanes);
+                }
+            }
+        }
+    }
+
+    /// The first lanes only, with gaps: each takes its own input, whatever the width.
+    fn fewer<const RATE: usize, const ROUNDS: usize>(
+        kernel: KeccakKernel,
+        inputs: [&[u8]; LANES],
+        lanes: usize,
+    ) {
+        for gap in 0..lanes {
+            let at = |n: usize| (n < lanes && (n != gap || lanes == 1)).then_some(inputs[n]);
+            let mut states = [[7; LANES]; 25];
+            kernel.absorb::<RATE, ROUNDS>(&mut states, std::array::from_fn(at));
+            for n in (0..LANES).filter(|&n| at(n).is_some()) {
+                let mut one = [7; 25];
+                KeccakKernel::Soft.absorb_one::<RATE, ROUNDS>(&mut one, inputs[n]);
+                assert_eq!(states.map(|words| words[n]), one, "{}, {lanes}, {n}", kernel.name());
             }
         }
     }

@@ -29,7 +29,13 @@ mod gcm_vaes512_memory;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_short;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod keccak_avx2;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod keccak_avx512_planes;
+#[cfg(target_arch = "x86_64")]
+mod keccak_rounds;
 pub(crate) mod keccak_soft;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod memory_avx512;
@@ -61,6 +67,9 @@ pub(crate) mod cpu {
         /// Proof that the CPU has SHA-NI, the instructions for SHA-1 and SHA-256, and AES-NI as well.
         struct ShaNi(AesNi): ["sha", "ssse3"], "SHA-NI, SSSE3 and AES-NI",
             for ["sha-ni", "cbc-sha-ni", "cbc-sha-avx512"];
+        /// Proof that the CPU has AVX2.
+        struct Avx2(()): ["avx2"], "AVX2",
+            for ["keccak-avx2"];
         /// Proof that the CPU has the parts of AVX-512 that the kernels of Keccak and SHA use.
         struct Avx512(()): ["avx512f", "avx512dq", "avx512bw", "avx512vl"],
             "AVX512F, AVX512DQ, AVX512BW and AVX512VL",

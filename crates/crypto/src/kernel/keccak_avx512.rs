@@ -1,13 +1,15 @@
-//! `Keccak-p[1600]` in AVX-512: eight states at once in 512-bit registers, or one in 128-bit ones.
+//! `Keccak-p[1600]` in AVX-512: eight states at once in 512-bit registers, or four in 256-bit ones.
 //!
-//! The round is the one of `keccak_soft.rs`; what is different is how it is counted. 25 of the 32
-//! registers hold the state for all rounds, and three-input logic makes theta and chi cheap:
-//! a round is 10 + 5 + 25 (theta), 24 (rho), 25 (chi) and 1 (iota) = 90 instructions, 29 of them
-//! rotations. Two vector pipes (Intel) need 45 cycles for them, four pipes (Zen 5) 22.5.
+//! 25 of the 32 registers hold the states for all rounds, and three-input logic makes theta and chi
+//! cheap: a round (`keccak_rounds.rs`) is 10 + 5 + 25 (theta), 24 (rho), 25 (chi) and 1 (iota) = 90
+//! instructions, 29 of them rotations. Two vector pipes (Intel) need 45 cycles for them, four pipes
+//! (Zen 5) 22.5. With 256 bits Intel has a third pipe, and 30 cycles are enough.
 
 use std::arch::x86_64::*;
 
 use super::cpu::Avx512;
+use super::keccak_avx2 as four_lanes;
+use super::keccak_rounds::{CHI, XOR3, define_permute, every_lane};
 use super::keccak_soft::ROUND_CONSTANTS;
 
 /// Absorbs the blocks of `inputs[n]` into state `n`, for eight states: see `keccak_soft::absorb`.
@@ -23,18 +25,18 @@ pub(crate) fn absorb_8<const RATE: usize, const ROUNDS: usize>(
     unsafe { absorb_wide::<RATE, ROUNDS>(states, inputs) }
 }
 
-/// Absorbs `input` into one state: see `keccak_soft::absorb`.
+/// Absorbs the blocks of `inputs[n]` into state `n`, for the first four states, in half the registers'
+/// width. All three vector pipes (Intel) take such instructions: two thirds of the time of eight.
 ///
-/// Panics unless `input` is whole blocks.
-pub(crate) fn absorb_1<const RATE: usize, const ROUNDS: usize>(
+/// As many blocks as the shortest input has; a rest that does not fill one is left out.
+pub(crate) fn absorb_4<const RATE: usize, const ROUNDS: usize>(
     _: Avx512,
-    state: &mut [u64; 25],
-    input: &[u8],
+    states: &mut [[u64; 8]; 25],
+    inputs: [&[u8]; 4],
 ) {
-    let (blocks, rest) = input.as_chunks::<RATE>();
-    assert!(rest.is_empty(), "whole blocks");
+    let inputs = inputs.map(|input| input.as_chunks::<RATE>().0);
     // SAFETY: the token proves that the CPU has the features which the function is compiled for.
-    unsafe { absorb_narrow::<RATE, ROUNDS>(state, blocks) }
+    unsafe { absorb_half::<RATE, ROUNDS>(states, inputs) }
 }
 
 /// Permutes eight states `times` times without touching memory: the bound of `absorb_8`.
@@ -43,105 +45,8 @@ pub(crate) fn permute_8<const ROUNDS: usize>(_: Avx512, states: &mut [[u64; 8]; 
     unsafe { permute_wide_times::<ROUNDS>(states, times) }
 }
 
-/// x ^ y ^ z as the truth table of `vpternlogq`.
-const XOR3: i32 = 0x96;
-/// x ^ (!y & z), the step chi, as the truth table of `vpternlogq`.
-const CHI: i32 = 0xd2;
-
-/// `[$lane!(0), $lane!(1), ..., $lane!(24)]`.
-///
-/// The registers are never indexed in a loop: one that the compiler does not unroll would put the
-/// whole state into memory.
-#[rustfmt::skip]
-macro_rules! every_lane {
-    ($lane:ident) => {
-        [
-            $lane!(0), $lane!(1), $lane!(2), $lane!(3), $lane!(4),
-            $lane!(5), $lane!(6), $lane!(7), $lane!(8), $lane!(9),
-            $lane!(10), $lane!(11), $lane!(12), $lane!(13), $lane!(14),
-            $lane!(15), $lane!(16), $lane!(17), $lane!(18), $lane!(19),
-            $lane!(20), $lane!(21), $lane!(22), $lane!(23), $lane!(24),
-        ]
-    };
-}
-
-/// Defines `Keccak-p[1600, ROUNDS]` over 25 registers of one width.
-macro_rules! define_permute {
-    ($name:ident, $vector:ty, $splat:ident, $xor:ident, $ternary:ident, $rol:ident) => {
-        #[inline]
-        #[target_feature(enable = "avx512f,avx512vl")]
-        fn $name<const ROUNDS: usize>(a: &mut [$vector; 25]) {
-            for &round_constant in &ROUND_CONSTANTS[24 - ROUNDS..] {
-                // Theta: the parities of the columns...
-                macro_rules! parity {
-                    ($x:literal) => {
-                        $ternary::<XOR3>(
-                            $ternary::<XOR3>(a[$x], a[$x + 5], a[$x + 10]),
-                            a[$x + 15],
-                            a[$x + 20],
-                        )
-                    };
-                }
-                let c = [parity!(0), parity!(1), parity!(2), parity!(3), parity!(4)];
-                // ... and two of them into every lane. The order of the columns lets the rotated
-                // parity take the register of its source as soon as that one is used up, so that
-                // at most six registers are live besides the state.
-                macro_rules! column {
-                    ($x:literal, $left:expr, $right:expr) => {
-                        a[$x] = $ternary::<XOR3>(a[$x], $left, $right);
-                        a[$x + 5] = $ternary::<XOR3>(a[$x + 5], $left, $right);
-                        a[$x + 10] = $ternary::<XOR3>(a[$x + 10], $left, $right);
-                        a[$x + 15] = $ternary::<XOR3>(a[$x + 15], $left, $right);
-                        a[$x + 20] = $ternary::<XOR3>(a[$x + 20], $left, $right);
-                    };
-                }
-                column!(0, c[4], $rol::<1>(c[1]));
-                let r4 = $rol::<1>(c[4]);
-                column!(1, c[0], $rol::<1>(c[2]));
-                let r0 = $rol::<1>(c[0]);
-                column!(2, c[1], $rol::<1>(c[3]));
-                column!(3, c[2], r4);
-                column!(4, c[3], r0);
-
-                // Rho, pi and chi: five lanes, each from another row, make a row.
-                macro_rules! row {
-                    ($b0:expr, $b1:expr, $b2:expr, $b3:expr, $b4:expr) => {{
-                        let (b0, b1, b2, b3, b4) = ($b0, $b1, $b2, $b3, $b4);
-                        [
-                            $ternary::<CHI>(b0, b1, b2),
-                            $ternary::<CHI>(b1, b2, b3),
-                            $ternary::<CHI>(b2, b3, b4),
-                            $ternary::<CHI>(b3, b4, b0),
-                            $ternary::<CHI>(b4, b0, b1),
-                        ]
-                    }};
-                }
-                macro_rules! rho {
-                    ($i:literal, $offset:literal) => {
-                        $rol::<$offset>(a[$i])
-                    };
-                }
-                let r = [
-                    row!(a[0], rho!(6, 44), rho!(12, 43), rho!(18, 21), rho!(24, 14)),
-                    row!(rho!(3, 28), rho!(9, 20), rho!(10, 3), rho!(16, 45), rho!(22, 61)),
-                    row!(rho!(1, 1), rho!(7, 6), rho!(13, 25), rho!(19, 8), rho!(20, 18)),
-                    row!(rho!(4, 27), rho!(5, 36), rho!(11, 10), rho!(17, 15), rho!(23, 56)),
-                    row!(rho!(2, 62), rho!(8, 55), rho!(14, 39), rho!(15, 41), rho!(21, 2)),
-                ];
-                macro_rules! lane {
-                    ($i:literal) => {
-                        r[$i / 5][$i % 5]
-                    };
-                }
-                *a = every_lane!(lane);
-                // Iota.
-                a[0] = $xor(a[0], $splat(round_constant.cast_signed()));
-            }
-        }
-    };
-}
-
 define_permute!(
+    "avx512f,avx512vl",
     permute_wide,
     __m512i,
     _mm512_set1_epi64,
@@ -150,12 +55,13 @@ define_permute!(
     _mm512_rol_epi64
 );
 define_permute!(
-    permute_narrow,
-    __m128i,
-    _mm_set1_epi64x,
-    _mm_xor_si128,
-    _mm_ternarylogic_epi64,
-    _mm_rol_epi64
+    "avx512f,avx512vl",
+    permute_half,
+    __m256i,
+    _mm256_set1_epi64x,
+    _mm256_xor_si256,
+    _mm256_ternarylogic_epi64,
+    _mm256_rol_epi64
 );
 
 #[target_feature(enable = "avx512f,avx512vl")]
@@ -242,36 +148,20 @@ fn prefetch_ahead<const RATE: usize>(block: &[u8; RATE]) {
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
-fn absorb_narrow<const RATE: usize, const ROUNDS: usize>(
-    state: &mut [u64; 25],
-    blocks: &[[u8; RATE]],
+fn absorb_half<const RATE: usize, const ROUNDS: usize>(
+    states: &mut [[u64; 8]; 25],
+    inputs: [&[[u8; RATE]]; 4],
 ) {
-    macro_rules! load {
-        ($i:literal) => {
-            _mm_cvtsi64_si128(state[$i].cast_signed())
-        };
-    }
-    let mut a = every_lane!(load);
-    for block in blocks {
-        let words = block.as_chunks().0;
-        macro_rules! absorbed {
-            ($i:literal) => {
-                if $i < RATE / 8 {
-                    _mm_xor_si128(a[$i], _mm_cvtsi64_si128(i64::from_le_bytes(words[$i])))
-                } else {
-                    a[$i]
-                }
-            };
+    let mut a = four_lanes::load_states(states, 0);
+    let [i0, i1, i2, i3] = inputs;
+    for (((b0, b1), b2), b3) in i0.iter().zip(i1).zip(i2).zip(i3) {
+        four_lanes::xor_blocks(&mut a, [b0, b1, b2, b3]);
+        for block in [b0, b1, b2, b3] {
+            prefetch_ahead(block);
         }
-        a = every_lane!(absorbed);
-        permute_narrow::<ROUNDS>(&mut a);
+        permute_half::<ROUNDS>(&mut a);
     }
-    macro_rules! store {
-        ($i:literal) => {
-            _mm_cvtsi128_si64(a[$i]).cast_unsigned()
-        };
-    }
-    *state = every_lane!(store);
+    four_lanes::store_states(states, 0, &a);
 }
 
 /// Four words of eight lanes, `lanes[n][4 words]`, to four registers of eight times one word.
