@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::keccak::KeccakKernel;
-use crate::sponge::{Sponge, absorb_many};
+use crate::keccak::{KeccakKernel, LANES};
+use crate::sponge::{EqualLanes, Sponge, absorb_many};
 
 /// Bytes of a digest.
 pub const DIGEST_LEN: usize = 32;
@@ -86,6 +86,15 @@ pub fn finish_many(kernel: KeccakKernel, mut lanes: Vec<Sha3_256Lane>) -> Vec<[u
 /// The digests of `messages`, in their order, hashed eight at a time.
 pub fn sha3_256_many(kernel: KeccakKernel, messages: &[&[u8]]) -> Vec<[u8; DIGEST_LEN]> {
     let mut digests = vec![[0; DIGEST_LEN]; messages.len()];
+    if messages.iter().all(|message| message.len() == messages[0].len()) {
+        for (group, digests) in messages.chunks(LANES).zip(digests.chunks_mut(LANES)) {
+            let group = std::array::from_fn(|n| group.get(n).copied());
+            let mut lanes = EqualLanes::<RATE, ROUNDS>::absorb(kernel, group);
+            lanes.finish(kernel, group, SHA3_DOMAIN);
+            digests.iter_mut().enumerate().for_each(|(n, digest)| lanes.digest(n, digest));
+        }
+        return digests;
+    }
     let mut order: Vec<usize> = (0..messages.len()).collect();
     order.sort_by_key(|&i| Reverse(messages[i].len()));
     for group in order.chunks(GROUP) {

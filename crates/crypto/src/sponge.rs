@@ -2,6 +2,10 @@
 
 use crate::keccak::{KeccakKernel, LANES};
 
+mod equal_lanes;
+
+pub(crate) use equal_lanes::EqualLanes;
+
 /// One message's state and the bytes that do not fill a block yet.
 pub(crate) struct Sponge<const RATE: usize, const ROUNDS: usize> {
     state: [u64; 25],
@@ -36,7 +40,7 @@ impl<const RATE: usize, const ROUNDS: usize> Sponge<RATE, ROUNDS> {
         kernel.absorb_one::<RATE, ROUNDS>(&mut self.state, &self.partial);
         let mut blocks = out.chunks_mut(RATE).peekable();
         while let Some(block) = blocks.next() {
-            squeeze(self.state.into_iter(), block);
+            squeeze(self.state.iter().copied(), block);
             if blocks.peek().is_some() {
                 // A block of zeros changes nothing before the permutation.
                 kernel.absorb_one::<RATE, ROUNDS>(&mut self.state, &[0; RATE]);
@@ -85,7 +89,7 @@ impl<const RATE: usize, const ROUNDS: usize> Sponge<RATE, ROUNDS> {
     /// The first bytes of the output, at most `RATE`, once the padded block is absorbed.
     pub(crate) fn digest(&self, out: &mut [u8]) {
         assert!(out.len() <= RATE, "one block of output");
-        squeeze(self.state.into_iter(), out);
+        squeeze(self.state.iter().copied(), out);
     }
 
     /// Section 5.1, pad10*1 on bytes.
@@ -162,9 +166,13 @@ pub(crate) fn absorb_many<'a, const RATE: usize, const ROUNDS: usize>(
 }
 
 /// The first bytes of a state, at most 200, in the byte order of section 3.1.
-pub(crate) fn squeeze(state: impl Iterator<Item = u64>, out: &mut [u8]) {
-    for (bytes, word) in out.chunks_mut(8).zip(state) {
-        bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+fn squeeze(mut state: impl Iterator<Item = u64>, out: &mut [u8]) {
+    let (words, rest) = out.as_chunks_mut();
+    for (bytes, word) in words.iter_mut().zip(&mut state) {
+        *bytes = word.to_le_bytes();
+    }
+    if let (false, Some(word)) = (rest.is_empty(), state.next()) {
+        rest.copy_from_slice(&word.to_le_bytes()[..rest.len()]);
     }
 }
 

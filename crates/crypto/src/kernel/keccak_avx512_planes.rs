@@ -30,32 +30,12 @@ pub(crate) fn absorb_1<const RATE: usize, const ROUNDS: usize>(
 
 #[target_feature(enable = "avx512f,avx512vl")]
 fn absorb<const RATE: usize, const ROUNDS: usize>(state: &mut [u64; 25], blocks: &[[u8; RATE]]) {
-    const { assert!(RATE == 136 || RATE == 168) };
     let mut planes = load(state);
     for block in blocks {
-        macro_rules! absorbed {
-            ($y:literal) => {{
-                const { assert!(40 * $y < RATE || $y == 4) };
-                // SAFETY: the mask leaves only words of the block, and nothing else is read.
-                let words = unsafe {
-                    _mm512_maskz_loadu_epi64(
-                        const { words_of_plane(RATE, $y) },
-                        block.as_ptr().wrapping_add(40 * $y).cast(),
-                    )
-                };
-                _mm512_xor_si512(planes[$y], words)
-            }};
-        }
-        planes = [absorbed!(0), absorbed!(1), absorbed!(2), absorbed!(3), absorbed!(4)];
+        xor_block(&mut planes, block);
         permute::<ROUNDS>(&mut planes);
     }
     store(state, &planes);
-}
-
-/// The words of plane `y` that are in a block of `rate` bytes, as a mask.
-const fn words_of_plane(rate: usize, y: usize) -> u8 {
-    let words = (rate / 8).saturating_sub(5 * y);
-    if words < 5 { (1 << words) - 1 } else { PLANE }
 }
 
 #[inline]
@@ -117,8 +97,6 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
 /// x ^ (!y & z), the step chi, as the truth table of `vpternlogq`.
 const CHI: i32 = 0xd2;
 
-/// The words of a register that hold a plane, as a mask.
-const PLANE: u8 = 0b1_1111;
 /// The words that pairs of even and of odd words take, word 4, and all others.
 ///
 /// Read through a black box: where the compiler knows a mask, it makes two or three instructions of
@@ -170,32 +148,71 @@ fn vector(words: &[u64; 8]) -> __m512i {
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
+/// Eight words, of which the first five count: what the others hold goes nowhere.
+///
+/// No masked loads: they cannot take what is on its way to memory, and each call begins with what
+/// another one stored.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(state: &[u64; 25]) -> [__m512i; 5] {
-    macro_rules! plane {
-        ($y:literal) => {
-            // SAFETY: the mask leaves five words of the state, and nothing else is read.
-            unsafe { _mm512_maskz_loadu_epi64(PLANE, state[5 * $y..].as_ptr().cast()) }
-        };
-    }
-    [plane!(0), plane!(1), plane!(2), plane!(3), plane!(4)]
+fn load_8(words: &[[u8; 8]]) -> __m512i {
+    let words: &[[u8; 8]; 8] = words.first_chunk().expect("eight words");
+    // SAFETY: the array holds 64 bytes and `loadu` asks for no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(state: &mut [u64; 25], planes: &[__m512i; 5]) {
-    macro_rules! plane {
-        ($y:literal) => {
-            // SAFETY: the mask leaves five words of the state, and nothing else is written.
-            unsafe {
-                _mm512_mask_storeu_epi64(state[5 * $y..].as_mut_ptr().cast(), PLANE, planes[$y]);
-            }
+fn xor_block<const RATE: usize>(planes: &mut [__m512i; 5], block: &[u8; RATE]) {
+    const { assert!(RATE == 136 || RATE == 168) };
+    let words = block.as_chunks::<8>().0;
+    planes[0] = _mm512_xor_si512(planes[0], load_8(words));
+    planes[1] = _mm512_xor_si512(planes[1], load_8(&words[5..]));
+    // The end of the block is not to be passed: 17 words, or 21.
+    if RATE == 136 {
+        let nine_to_16 = load_8(&words[9..]);
+        let two = _mm_set_epi64x(i64::from_le_bytes(words[16]), i64::from_le_bytes(words[15]));
+        planes[2] = _mm512_xor_si512(planes[2], _mm512_alignr_epi64::<1>(nine_to_16, nine_to_16));
+        planes[3] = _mm512_xor_si512(planes[3], _mm512_zextsi128_si512(two));
+    } else {
+        let last_eight = load_8(&words[13..]);
+        let last = _mm_cvtsi64_si128(i64::from_le_bytes(words[20]));
+        planes[2] = _mm512_xor_si512(planes[2], load_8(&words[10..]));
+        planes[3] = _mm512_xor_si512(planes[3], _mm512_alignr_epi64::<2>(last_eight, last_eight));
+        planes[4] = _mm512_xor_si512(planes[4], _mm512_zextsi128_si512(last));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(state: &[u64; 25]) -> [__m512i; 5] {
+    macro_rules! eight {
+        ($first:literal) => {
+            vector(state[$first..].first_chunk().expect("eight words"))
         };
     }
-    plane!(0);
-    plane!(1);
-    plane!(2);
-    plane!(3);
-    plane!(4);
+    let last = eight!(17);
+    let plane_4 = _mm512_alignr_epi64::<3>(last, last);
+    [eight!(0), eight!(5), eight!(10), eight!(15), plane_4]
+}
+
+/// The garbage behind each plane but the last is overwritten by the next one.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(state: &mut [u64; 25], planes: &[__m512i; 5]) {
+    macro_rules! eight {
+        ($y:literal) => {{
+            let words: &mut [u64; 8] = state[5 * $y..].first_chunk_mut().expect("eight words");
+            // SAFETY: the array holds 64 bytes and `storeu` asks for no alignment.
+            unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), planes[$y]) }
+        }};
+    }
+    eight!(0);
+    eight!(1);
+    eight!(2);
+    eight!(3);
+    let (four, last) = state[20..].split_first_chunk_mut::<4>().expect("five words");
+    // SAFETY: the array holds 32 bytes and `storeu` asks for no alignment.
+    unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), _mm512_castsi512_si256(planes[4])) };
+    let fifth = _mm512_extracti64x4_epi64::<1>(planes[4]);
+    last[0] = _mm_cvtsi128_si64(_mm256_castsi256_si128(fifth)).cast_unsigned();
 }

@@ -1,5 +1,6 @@
 //! Tests of the tree hashes.
 
+use super::encode::{left_encode, length_encode, right_encode};
 use super::*;
 
 const CHUNK: usize = 8192;
@@ -201,6 +202,31 @@ fn parallel_hash_agrees_with_the_tiny_keccak_crate() {
     }
 }
 
+/// In one piece, the head and the leaves share lanes: each number of them, and ends of all kinds.
+#[test]
+fn a_whole_message_makes_the_same_tree() {
+    let ends = [0, 1, 135, 136, 168, CHUNK - 1];
+    let lengths = (0..20).flat_map(|chunks| ends.map(|end| chunks * CHUNK + end));
+    let data = pattern((1 << 20) + 10);
+    for (i, len) in lengths.chain([(1 << 20) + 3]).enumerate() {
+        // Other starts too, for other alignments.
+        let message = &data[i % 7..][..len];
+        for customization in [&b""[..], b"S", &data[..CHUNK - 1]] {
+            let kt128 = k12_crate(message, customization, 32);
+            let parallel_hash = tiny_keccak_crate(message, customization, CHUNK, 32);
+            for kernel in KeccakKernel::all() {
+                for (parameters, expected) in
+                    [(TreeHash::Kt128, &kt128), (TreeHash::PARALLEL_HASH_256, &parallel_hash)]
+                {
+                    let mut out = [0; 32];
+                    Root::new(parameters, kernel, customization).finish(message, &mut out);
+                    assert_eq!(out[..], **expected, "{parameters:?}, {}, {len}", kernel.name());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn pieces_do_not_matter() {
     let message = pattern(40 * CHUNK + 77);
@@ -252,12 +278,12 @@ fn leaves_of_other_threads_make_the_same_tree() {
 
 #[test]
 fn lengths_are_encoded_as_the_standards_say() {
-    assert_eq!(left_encode(0), [1, 0]);
-    assert_eq!(right_encode(0), [0, 1]);
-    assert_eq!(length_encode(0), [0]);
-    assert_eq!(left_encode(256), [2, 1, 0]);
-    assert_eq!(right_encode(65538), [1, 0, 2, 3]);
-    assert_eq!(length_encode(65538), [1, 0, 2, 3]);
+    assert_eq!(*left_encode(0), [1, 0]);
+    assert_eq!(*right_encode(0), [0, 1]);
+    assert_eq!(*length_encode(0), [0]);
+    assert_eq!(*left_encode(256), [2, 1, 0]);
+    assert_eq!(*right_encode(65538), [1, 0, 2, 3]);
+    assert_eq!(*length_encode(65538), [1, 0, 2, 3]);
 }
 
 #[test]
