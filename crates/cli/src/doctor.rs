@@ -99,6 +99,7 @@ impl Document {
             let here = match &kernel.why_not {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
+                None if !kernel.measured => "available, unmeasured on CPUs like this one".into(),
                 None => "available, not the fastest".into(),
             };
             table.row([kernel.name.to_owned(), here]);

@@ -25,13 +25,13 @@ impl GcmKernel {
         static BEST: OnceLock<GcmKernel> = OnceLock::new();
         *BEST.get_or_init(|| {
             let own = GcmVaes512::detect().map(Self::Vaes512);
-            own.filter(|kernel| kernel.is_measured()).unwrap_or(Self::AwsLc)
+            own.filter(|kernel| kernel.measured()).unwrap_or(Self::AwsLc)
         })
     }
 
     /// True if this kernel was run and measured on a CPU of this vendor that has the same instructions. The others
     /// have to be asked for by name.
-    pub fn is_measured(self) -> bool {
+    pub fn measured(self) -> bool {
         match self {
             Self::AwsLc => true,
             Self::Vaes512(_) => cpu::is_intel(),

@@ -28,16 +28,19 @@ impl KeccakKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 3] = ["keccak-soft", "keccak-avx2", "keccak-avx512"];
 
-    /// The fastest kernel of this CPU that is [`Self::measured`].
+    /// The fastest kernel of this CPU that was [measured](Self::measured).
     pub fn best() -> Self {
         Avx512::detect().map_or(Self::Soft, Self::Avx512)
     }
 
-    /// True if somebody measured the kernel on a CPU that has no faster one, so that [`Self::best`] may
-    /// choose it: `keccak-avx512` on Sapphire Rapids and Emerald Rapids. `keccak-avx2` ran only where
-    /// `keccak-avx512` is faster, never on a CPU without AVX-512.
+    /// True if this kernel was measured on a CPU of this kind: `keccak-avx2` where AVX-512 is as well
+    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider.
+    /// [`KeccakKernel::best`] chooses no other.
     pub fn measured(self) -> bool {
-        !matches!(self, Self::Avx2(_))
+        match self {
+            Self::Soft | Self::Avx512(_) => true,
+            Self::Avx2(_) => Avx512::detect().is_some(),
+        }
     }
 
     /// The kernel of that name.

@@ -28,7 +28,7 @@ impl Sha3_256 {
     }
 
     /// The digest.
-    pub fn finish(self) -> [u8; DIGEST_LEN] {
+    pub fn finish(mut self) -> [u8; DIGEST_LEN] {
         let mut digest = [0; DIGEST_LEN];
         self.sponge.finish(self.kernel, SHA3_DOMAIN, &mut digest);
         digest
@@ -51,7 +51,7 @@ impl Sha3_256Lane {
     }
 
     /// The digest. [`finish_many`] is faster for several messages.
-    pub fn finish(self, kernel: KeccakKernel) -> [u8; DIGEST_LEN] {
+    pub fn finish(mut self, kernel: KeccakKernel) -> [u8; DIGEST_LEN] {
         let mut digest = [0; DIGEST_LEN];
         self.0.finish(kernel, SHA3_DOMAIN, &mut digest);
         digest
@@ -199,6 +199,23 @@ mod tests {
                 for (i, message) in messages.iter().enumerate() {
                     let len = message.len();
                     assert_eq!(digests[i], expected(message), "{}, {len}", kernel.name());
+                }
+            }
+        }
+    }
+
+    /// Messages of one length skip the queue: every number of lanes, at any alignment.
+    #[test]
+    fn messages_of_one_length_agree_with_the_sha3_crate() {
+        let data = pattern((1 << 20) + 50);
+        for kernel in KeccakKernel::all() {
+            for len in LENGTHS {
+                for count in if len > 20_000 { 4..6 } else { 1..18 } {
+                    let messages: Vec<&[u8]> = (0..count).map(|i| &data[i..][..len]).collect();
+                    let digests = sha3_256_many(kernel, &messages);
+                    for (digest, message) in digests.iter().zip(&messages) {
+                        assert_eq!(*digest, expected(message), "{}, {len}", kernel.name());
+                    }
                 }
             }
         }

@@ -13,6 +13,9 @@ pub struct Kernel {
     pub runs_here: bool,
     /// True if it is used unless another is asked for.
     pub chosen: bool,
+    /// True if it runs here and was measured on a CPU of this kind: no other is used unless it is
+    /// asked for.
+    pub measured: bool,
     /// Why it does not run here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
@@ -20,24 +23,32 @@ pub struct Kernel {
 
 /// All kernels.
 pub fn kernels() -> Vec<Kernel> {
-    let kernel = |name, best: &str, found: Result<(), crypto::Error>| Kernel {
+    let kernel = |name, best: &str, found: Result<bool, crypto::Error>| Kernel {
         name,
         runs_here: found.is_ok(),
         chosen: name == best,
+        measured: found.as_ref().is_ok_and(|measured| *measured),
         why_not: found.err().map(|error| error.to_string()),
     };
     let aes = AesKernel::NAMES
-        .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(drop)));
-    let keccak = KeccakKernel::NAMES
-        .map(|name| kernel(name, KeccakKernel::best().name(), KeccakKernel::named(name).map(drop)));
+        .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(|_| true)));
+    let keccak = KeccakKernel::NAMES.map(|name| {
+        kernel(
+            name,
+            KeccakKernel::best().name(),
+            KeccakKernel::named(name).map(KeccakKernel::measured),
+        )
+    });
     let sha = ShaKernel::NAMES
-        .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(drop)));
-    let gcm = GcmKernel::NAMES
-        .map(|name| kernel(name, GcmKernel::best().name(), GcmKernel::named(name).map(drop)));
+        .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(|_| true)));
+    let gcm = GcmKernel::NAMES.map(|name| {
+        kernel(name, GcmKernel::best().name(), GcmKernel::named(name).map(GcmKernel::measured))
+    });
     let best = StitchedKernel::best().map_or("", StitchedKernel::name);
-    let stitched =
-        StitchedKernel::NAMES.map(|name| kernel(name, best, StitchedKernel::named(name).map(drop)));
-    let always = |name| Kernel { name, runs_here: true, chosen: true, why_not: None };
+    let stitched = StitchedKernel::NAMES
+        .map(|name| kernel(name, best, StitchedKernel::named(name).map(|_| true)));
+    let always =
+        |name| Kernel { name, runs_here: true, chosen: true, measured: true, why_not: None };
     let all = aes.into_iter().chain(keccak).chain(sha).chain(gcm).chain(stitched);
     all.chain([always("aws-lc"), always("portable")]).collect()
 }

@@ -33,7 +33,8 @@ pub fn all() -> Vec<Case> {
     for kernel in KeccakKernel::all() {
         let name = |hash| format!("{}/{hash}", kernel.name());
         cases.push(case(name("sha3-256"), Kind::Ours, 9 * 300, move |secrets| {
-            let messages: Vec<&[u8]> = secrets.chunks(300).collect();
+            // Of two lengths: a lane ends before the others.
+            let messages: Vec<&[u8]> = secrets.chunks(310).collect();
             let digests = sha3::sha3_256_many(kernel, &messages);
             secrets[..9 * 32].copy_from_slice(digests.as_flattened());
         }));

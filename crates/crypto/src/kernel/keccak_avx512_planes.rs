@@ -211,8 +211,9 @@ fn store(state: &mut [u64; 25], planes: &[__m512i; 5]) {
     eight!(2);
     eight!(3);
     let (four, last) = state[20..].split_first_chunk_mut::<4>().expect("five words");
+    let low = _mm512_castsi512_si256(planes[4]);
     // SAFETY: the array holds 32 bytes and `storeu` asks for no alignment.
-    unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), _mm512_castsi512_si256(planes[4])) };
+    unsafe { _mm256_storeu_si256(four.as_mut_ptr().cast(), low) };
     let fifth = _mm512_extracti64x4_epi64::<1>(planes[4]);
     last[0] = _mm_cvtsi128_si64(_mm256_castsi256_si128(fifth)).cast_unsigned();
 }

@@ -179,7 +179,8 @@ impl Root {
     fn end_node(&mut self, leaf: &mut Sponge<KT_RATE, KT_ROUNDS>) {
         if self.head_absorbed {
             let mut value = [0; KT_CHAINING_VALUE_LEN];
-            std::mem::replace(leaf, Sponge::new()).finish(self.kernel, KT_LEAF_DOMAIN, &mut value);
+            leaf.finish(self.kernel, KT_LEAF_DOMAIN, &mut value);
+            *leaf = Sponge::new();
             self.absorb_leaves(&value);
         } else {
             self.absorb_head_mark();
@@ -199,8 +200,8 @@ impl Root {
         }
     }
 
-    fn squeeze(self, domain: u8, out: &mut [u8]) {
-        match self.sponge {
+    fn squeeze(&mut self, domain: u8, out: &mut [u8]) {
+        match &mut self.sponge {
             RootSponge::Kt128(sponge) => sponge.finish(self.kernel, domain, out),
             RootSponge::ParallelHash256(sponge) => sponge.finish(self.kernel, domain, out),
         }

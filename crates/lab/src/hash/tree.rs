@@ -61,7 +61,9 @@ impl TreeStream {
     /// # Errors
     /// As [`TreeStream::update`].
     pub fn finish(mut self, engine: &Engine, rest: &[u8], digest: &mut [u8]) -> Result<(), Error> {
-        let whole = rest.len() - rest.len() % self.hash.chunk_len();
+        // As little as this is done before another thread is awake.
+        let here = rest.len() <= KeccakKernel::LANES * self.hash.chunk_len();
+        let whole = if here { 0 } else { rest.len() - rest.len() % self.hash.chunk_len() };
         let (whole, rest) = rest.split_at(whole);
         self.update(engine, whole)?;
         self.root.finish(rest, digest);
