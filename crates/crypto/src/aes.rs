@@ -6,10 +6,10 @@
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::{AesNi, Vaes512};
+use crate::kernel::cpu::{AesNi, Vaes256, Vaes512};
 use crate::kernel::{BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::{aes_ni, aes_vaes512};
+use crate::kernel::{aes_ni, aes_vaes256, aes_vaes512};
 
 /// Code for one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +18,15 @@ pub enum AesKernel {
     Soft,
     /// AES-NI, one block a register.
     AesNi(AesNi),
+    /// VAES and AVX2, two blocks a register.
+    Vaes256(Vaes256),
     /// VAES and AVX-512, four blocks a register.
     Vaes512(Vaes512),
 }
 
 impl AesKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 3] = ["aes-soft", "aes-ni", "aes-vaes512"];
+    pub const NAMES: [&str; 4] = ["aes-soft", "aes-ni", "aes-vaes256", "aes-vaes512"];
 
     /// The fastest kernel of this CPU.
     pub fn best() -> Self {
@@ -42,6 +44,9 @@ impl AesKernel {
         match name {
             "aes-soft" => Ok(Self::Soft),
             "aes-ni" => choice::found(AesNi::detect(), name, AesNi::NEEDS).map(Self::AesNi),
+            "aes-vaes256" => {
+                choice::found(Vaes256::detect(), name, Vaes256::NEEDS).map(Self::Vaes256)
+            }
             "aes-vaes512" => {
                 choice::found(Vaes512::detect(), name, Vaes512::NEEDS).map(Self::Vaes512)
             }
@@ -64,6 +69,7 @@ impl AesKernel {
         match self {
             Self::Soft => "aes-soft",
             Self::AesNi(_) => "aes-ni",
+            Self::Vaes256(_) => "aes-vaes256",
             Self::Vaes512(_) => "aes-vaes512",
         }
     }
@@ -75,6 +81,8 @@ impl AesKernel {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::AesNi(proof) => Some(aes_ni::register_bound(proof, rounds, turns)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Vaes256(proof) => Some(aes_vaes256::register_bound(proof, rounds, turns)),
             #[cfg(target_arch = "x86_64")]
             Self::Vaes512(proof) => Some(aes_vaes512::register_bound(proof, rounds, turns)),
             _ => None,
@@ -93,6 +101,8 @@ enum Expanded {
     Soft(aes_soft::Key),
     #[cfg(target_arch = "x86_64")]
     AesNi(Box<aes_ni::Key>),
+    #[cfg(target_arch = "x86_64")]
+    Vaes256(Box<aes_vaes256::Key>),
     #[cfg(target_arch = "x86_64")]
     Vaes512(Box<aes_vaes512::Key>),
 }
@@ -138,11 +148,15 @@ impl AesKey {
                 aes_ni::Key::new(proof, key).map(Box::new).map(Expanded::AesNi)
             }
             #[cfg(target_arch = "x86_64")]
+            AesKernel::Vaes256(proof) => {
+                aes_vaes256::Key::new(proof, key).map(Box::new).map(Expanded::Vaes256)
+            }
+            #[cfg(target_arch = "x86_64")]
             AesKernel::Vaes512(proof) => {
                 aes_vaes512::Key::new(proof, key).map(Box::new).map(Expanded::Vaes512)
             }
             #[cfg(not(target_arch = "x86_64"))]
-            AesKernel::AesNi(_) | AesKernel::Vaes512(_) => {
+            AesKernel::AesNi(_) | AesKernel::Vaes256(_) | AesKernel::Vaes512(_) => {
                 unreachable!("no such proof can be made on this architecture")
             }
         };
@@ -249,6 +263,8 @@ impl AesKey {
             #[cfg(target_arch = "x86_64")]
             Expanded::AesNi(key) => Some(key.encrypt_keys()),
             #[cfg(target_arch = "x86_64")]
+            Expanded::Vaes256(key) => Some(key.encrypt_keys()),
+            #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => Some(key.encrypt_keys()),
             Expanded::Soft(_) => None,
         }
@@ -259,6 +275,8 @@ impl AesKey {
             Expanded::Soft(key) => key,
             #[cfg(target_arch = "x86_64")]
             Expanded::AesNi(key) => &**key,
+            #[cfg(target_arch = "x86_64")]
+            Expanded::Vaes256(key) => &**key,
             #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => &**key,
         }

@@ -8,6 +8,8 @@
 pub(crate) mod aes_ni;
 pub(crate) mod aes_soft;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod aes_vaes256;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes512;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_lanes;
@@ -59,7 +61,9 @@ pub(crate) mod cpu {
     super::proof::proofs! {
         /// Proof that the CPU has AES-NI and SSE4.1.
         struct AesNi(()): ["aes", "sse4.1"], "AES-NI and SSE4.1",
-            for ["aes-ni", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512"];
+            for ["aes-ni", "aes-vaes256", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512"];
+        /// Proof that the CPU has VAES on 256-bit registers, and AES-NI as well.
+        struct Vaes256(AesNi): ["vaes", "avx2"], "VAES and AVX2", for ["aes-vaes256"];
         /// Proof that the CPU has VAES on 512-bit registers, and AES-NI as well.
         struct Vaes512(AesNi): ["vaes", "avx512f", "avx512bw", "avx512vl"],
             "VAES, AVX512F, AVX512BW and AVX512VL",
@@ -94,6 +98,13 @@ pub(crate) mod cpu {
         }
         #[cfg(not(target_arch = "x86_64"))]
         false
+    }
+
+    impl Vaes256 {
+        /// VAES is never without AES-NI.
+        pub fn aes_ni(self) -> AesNi {
+            self.0
+        }
     }
 
     impl Vaes512 {

@@ -22,8 +22,15 @@ impl Kernel {
     pub const TTABLE: &str = "aes-ttable-vartime";
 
     /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 4] =
-        [Self::TTABLE, AesKernel::NAMES[0], AesKernel::NAMES[1], AesKernel::NAMES[2]];
+    pub const NAMES: [&str; AesKernel::NAMES.len() + 1] = {
+        let mut names = [Self::TTABLE; AesKernel::NAMES.len() + 1];
+        let mut at = 0;
+        while at < AesKernel::NAMES.len() {
+            names[at + 1] = AesKernel::NAMES[at];
+            at += 1;
+        }
+        names
+    };
 
     /// The fastest kernel of this CPU.
     pub fn best() -> Self {

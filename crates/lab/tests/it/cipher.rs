@@ -35,6 +35,7 @@ fn agrees(bits: usize, mode: &str, key: &[u8], iv: &[u8], input: &[u8]) {
         &["--kernel", "aes-soft"],
         &["--kernel", "aes-ttable-vartime"],
         &["--kernel", "aes-ni"],
+        &["--kernel", "aes-vaes256"],
         &["--kernel", "aes-vaes512"],
     ];
     agree(bits, mode, key, iv, input, options);

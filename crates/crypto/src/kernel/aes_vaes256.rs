@@ -1,0 +1,385 @@
+//! AES with VAES on 256-bit registers: two blocks a register, eight registers in flight.
+//!
+//! For CPUs that have VAES and no AVX-512: Zen 3, Alder Lake and later ones. They start as many rounds a
+//! cycle as with AES-NI, each on twice the bytes. With the VEX encoding there are 16 registers: eight
+//! hold blocks, and the round keys are read from memory. What the rounds do is in `aes_soft.rs`.
+
+use std::arch::x86_64::{
+    __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi64, _mm256_aesdec_epi128,
+    _mm256_aesdeclast_epi128, _mm256_aesenc_epi128, _mm256_aesenclast_epi128,
+    _mm256_broadcastsi128_si256, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set_m128i,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_storeu_si256,
+    _mm256_xor_si256,
+};
+
+use super::aes_ni;
+use super::cpu::Vaes256;
+use super::round_keys::{MOST_ROUNDS, for_rounds};
+use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
+
+/// An expanded key, of a CPU that was seen to have VAES and AVX2.
+pub(crate) struct Key {
+    _proof: Vaes256,
+    narrow: aes_ni::Key,
+}
+
+impl Key {
+    /// Expands a key of 16, 24 or 32 bytes.
+    pub fn new(proof: Vaes256, key: &[u8]) -> Option<Self> {
+        Some(Self { _proof: proof, narrow: aes_ni::Key::new(proof.aes_ni(), key)? })
+    }
+
+    /// The round keys for enciphering.
+    pub fn encrypt_keys(&self) -> &RoundKeys {
+        self.narrow.encrypt_keys()
+    }
+}
+
+impl BlockKernel for Key {
+    fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        let (pairs, last) = blocks.as_chunks_mut();
+        // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+        unsafe { ecb::<true>(self.narrow.encrypt_keys(), pairs) }
+        self.narrow.encrypt(last);
+    }
+
+    fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        let (pairs, last) = blocks.as_chunks_mut();
+        // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+        unsafe { ecb::<false>(self.narrow.decrypt_keys(), pairs) }
+        self.narrow.decrypt(last);
+    }
+
+    fn ctr(&self, counter: u128, in_out: &mut [u8]) {
+        // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+        unsafe { ctr(self.narrow.encrypt_keys(), counter, in_out) }
+    }
+
+    fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        let (pairs, last) = blocks.as_chunks_mut::<ACROSS>();
+        let chain = pairs.last().map_or(*iv, |[_, block]| *block);
+        // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+        unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, pairs) }
+        self.narrow.cbc_decrypt(&chain, last);
+    }
+
+    fn round_keys(&self) -> RoundKeys {
+        self.narrow.round_keys()
+    }
+
+    fn lane_counts(&self) -> &'static [usize] {
+        &[16, 8, 4, 1]
+    }
+
+    fn cbc_encrypt_lanes(
+        &self,
+        chain: &mut [[u8; BLOCK_LEN]],
+        lanes: &mut [&mut [[u8; BLOCK_LEN]]],
+    ) {
+        let keys = self.narrow.encrypt_keys();
+        match lanes.len() {
+            // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+            16 => unsafe { cbc_encrypt_lanes::<8>(keys, chain, lanes) },
+            // SAFETY: as above.
+            8 => unsafe { cbc_encrypt_lanes::<4>(keys, chain, lanes) },
+            _ => self.narrow.cbc_encrypt_lanes(chain, lanes),
+        }
+    }
+}
+
+/// Blocks of a register.
+const ACROSS: usize = 2;
+
+/// Registers in flight: the latency of a round times the rounds that start in a cycle.
+const WIDE: usize = 8;
+
+/// What a register holds.
+type Pair = [[u8; BLOCK_LEN]; ACROSS];
+
+// ECB
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ecb<const ENCRYPT: bool>(keys: &RoundKeys, pairs: &mut [Pair]) {
+    for_rounds!(keys, ecb_run[ENCRYPT](pairs));
+}
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ecb_run<const KEYS: usize, const ENCRYPT: bool>(keys: &[__m256i; KEYS], pairs: &mut [Pair]) {
+    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
+    for group in groups {
+        ecb_group::<KEYS, ENCRYPT, WIDE>(keys, group);
+    }
+    for pair in rest.as_chunks_mut::<1>().0 {
+        ecb_group::<KEYS, ENCRYPT, 1>(keys, pair);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
+    keys: &[__m256i; KEYS],
+    pairs: &mut [Pair; N],
+) {
+    let mut state = [_mm256_setzero_si256(); N];
+    for (state, pair) in state.iter_mut().zip(&*pairs) {
+        fetch_ahead(pair);
+        *state = load(pair);
+    }
+    apply::<KEYS, ENCRYPT, N>(keys, &mut state);
+    for (state, pair) in state.iter().zip(pairs) {
+        store(pair, *state);
+    }
+}
+
+// CTR
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ctr(keys: &RoundKeys, counter: u128, in_out: &mut [u8]) {
+    let (before, after, wrapped) = split_at_wrap(counter, in_out);
+    for_rounds!(keys, ctr_run(counter, before));
+    if !after.is_empty() {
+        for_rounds!(keys, ctr_run(wrapped, after));
+    }
+}
+
+/// CTR over counters that agree in their upper 64 bits.
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ctr_run<const KEYS: usize>(keys: &[__m256i; KEYS], counter: u128, in_out: &mut [u8]) {
+    let (high, low) = ((counter >> 64) as i64, counter as i64);
+    let mut next =
+        _mm256_add_epi64(_mm256_set_epi64x(high, low, high, low), _mm256_set_epi64x(0, 1, 0, 0));
+    let (blocks, _) = in_out.as_chunks_mut();
+    let (pairs, _) = blocks.as_chunks_mut::<ACROSS>();
+    let done = pairs.as_flattened().as_flattened().len();
+    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
+    for group in groups {
+        ctr_group(keys, &mut next, group);
+    }
+    let (fours, rest) = rest.as_chunks_mut::<{ WIDE / 2 }>();
+    for four in fours {
+        ctr_group(keys, &mut next, four);
+    }
+    for pair in rest.as_chunks_mut::<1>().0 {
+        ctr_group(keys, &mut next, pair);
+    }
+    let tail = &mut in_out[done..];
+    if !tail.is_empty() {
+        let mut keystream = [[[0; BLOCK_LEN]; ACROSS]];
+        ctr_group(keys, &mut next, &mut keystream);
+        super::xor(tail, keystream.as_flattened().as_flattened());
+    }
+}
+
+/// The last round adds the round key and the data at once: its addition commutes.
+#[inline]
+#[target_feature(enable = "vaes,avx2,aes")]
+fn ctr_group<const KEYS: usize, const N: usize>(
+    keys: &[__m256i; KEYS],
+    next: &mut __m256i,
+    pairs: &mut [Pair; N],
+) {
+    // From counters in little-endian order.
+    let big_endian = _mm256_set_epi64x(
+        0x0001_0203_0405_0607,
+        0x0809_0a0b_0c0d_0e0f,
+        0x0001_0203_0405_0607,
+        0x0809_0a0b_0c0d_0e0f,
+    );
+    let two = _mm256_set_epi64x(0, 2, 0, 2);
+    let mut state = [*next; N];
+    for state in &mut state {
+        *state = _mm256_xor_si256(_mm256_shuffle_epi8(*next, big_endian), keys[0]);
+        *next = _mm256_add_epi64(*next, two);
+    }
+    for key in &keys[1..KEYS - 1] {
+        for state in &mut state {
+            *state = _mm256_aesenc_epi128(*state, *key);
+        }
+    }
+    for (state, pair) in state.iter().zip(pairs) {
+        fetch_ahead(pair);
+        let key_and_data = _mm256_xor_si256(keys[KEYS - 1], load(pair));
+        store(pair, _mm256_aesenclast_epi128(*state, key_and_data));
+    }
+}
+
+// CBC
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn cbc_decrypt(keys: &RoundKeys, iv: &[u8; BLOCK_LEN], pairs: &mut [Pair]) {
+    for_rounds!(keys, cbc_decrypt_run(iv, pairs));
+}
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn cbc_decrypt_run<const KEYS: usize>(
+    keys: &[__m256i; KEYS],
+    iv: &[u8; BLOCK_LEN],
+    pairs: &mut [Pair],
+) {
+    // Only the second block of `previous` counts.
+    let mut previous = broadcast(iv);
+    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
+    for group in groups {
+        previous = cbc_decrypt_group(keys, previous, group);
+    }
+    for pair in rest.as_chunks_mut::<1>().0 {
+        previous = cbc_decrypt_group(keys, previous, pair);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "vaes,avx2,aes")]
+fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
+    keys: &[__m256i; KEYS],
+    mut previous: __m256i,
+    pairs: &mut [Pair; N],
+) -> __m256i {
+    let mut state = [previous; N];
+    for (state, pair) in state.iter_mut().zip(&*pairs) {
+        fetch_ahead(pair);
+        *state = load(pair);
+    }
+    apply::<KEYS, false, N>(keys, &mut state);
+    for (state, pair) in state.iter().zip(pairs) {
+        let ciphertext = load(pair);
+        // The last block of `previous`, then the first of this pair.
+        let shifted = _mm256_permute2x128_si256::<0x21>(previous, ciphertext);
+        store(pair, _mm256_xor_si256(*state, shifted));
+        previous = ciphertext;
+    }
+    previous
+}
+
+/// [`BlockKernel::cbc_encrypt_lanes`] for `2 N` lanes: a register holds one block of each of two.
+#[target_feature(enable = "vaes,avx2,aes")]
+fn cbc_encrypt_lanes<const N: usize>(
+    keys: &RoundKeys,
+    chain: &mut [[u8; BLOCK_LEN]],
+    lanes: &mut [&mut [[u8; BLOCK_LEN]]],
+) {
+    let chain = chain.as_chunks_mut::<ACROSS>().0;
+    let chain = chain.first_chunk_mut::<N>().expect("a chain for each lane");
+    let lanes = lanes.as_chunks_mut::<ACROSS>().0;
+    let lanes = lanes.first_chunk_mut::<N>().expect("as many lanes as were announced");
+    for_rounds!(keys, cbc_encrypt_run[N](chain, lanes));
+}
+
+#[target_feature(enable = "vaes,avx2,aes")]
+fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
+    keys: &[__m256i; KEYS],
+    chain: &mut [Pair; N],
+    lanes: &mut [[&mut [[u8; BLOCK_LEN]]; ACROSS]; N],
+) {
+    let mut state = [_mm256_setzero_si256(); N];
+    for (state, chain) in state.iter_mut().zip(&*chain) {
+        *state = load(chain);
+    }
+    for index in 0..lanes.as_flattened().iter().map(|lane| lane.len()).min().unwrap_or(0) {
+        for (state, [first, second]) in state.iter_mut().zip(&*lanes) {
+            let (first, second) = (aes_ni::load(&first[index]), aes_ni::load(&second[index]));
+            *state = _mm256_xor_si256(*state, _mm256_set_m128i(second, first));
+        }
+        apply::<KEYS, true, N>(keys, &mut state);
+        for (state, [first, second]) in state.iter().zip(&mut *lanes) {
+            aes_ni::store(&mut first[index], _mm256_castsi256_si128(*state));
+            aes_ni::store(&mut second[index], _mm256_extracti128_si256::<1>(*state));
+        }
+    }
+    for (state, chain) in state.iter().zip(chain) {
+        store(chain, *state);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "vaes,avx2,aes")]
+fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
+    keys: &[__m256i; KEYS],
+    state: &mut [__m256i; N],
+) {
+    for state in &mut *state {
+        *state = _mm256_xor_si256(*state, keys[0]);
+    }
+    for key in &keys[1..KEYS - 1] {
+        for state in &mut *state {
+            *state = if ENCRYPT {
+                _mm256_aesenc_epi128(*state, *key)
+            } else {
+                _mm256_aesdec_epi128(*state, *key)
+            };
+        }
+    }
+    for state in state {
+        *state = if ENCRYPT {
+            _mm256_aesenclast_epi128(*state, keys[KEYS - 1])
+        } else {
+            _mm256_aesdeclast_epi128(*state, keys[KEYS - 1])
+        };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m256i; KEYS] {
+    let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
+    let mut loaded = [_mm256_setzero_si256(); KEYS];
+    for (loaded, bytes) in loaded.iter_mut().zip(bytes) {
+        *loaded = broadcast(bytes);
+    }
+    loaded
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast(block: &[u8; BLOCK_LEN]) -> __m256i {
+    _mm256_broadcastsi128_si256(aes_ni::load(block))
+}
+
+/// A bound for what this kernel can reach: see `aes_ni::register_bound`.
+pub(crate) fn register_bound(_proof: Vaes256, rounds: usize, turns: u64) -> u64 {
+    #[target_feature(enable = "vaes,avx2,aes")]
+    fn run(rounds: usize, turns: u64) {
+        let key = _mm256_set1_epi64x(0x0123_4567_89ab_cdef);
+        let mut state = [key; WIDE];
+        for _ in 0..turns {
+            for _ in 0..rounds / 2 {
+                for _ in 0..2 {
+                    for state in &mut state {
+                        *state = _mm256_aesenc_epi128(*state, key);
+                    }
+                }
+            }
+        }
+        std::hint::black_box(state);
+    }
+    // SAFETY: `_proof` says that the CPU has VAES and AVX2.
+    unsafe { run(rounds.min(MOST_ROUNDS), turns) };
+    turns * (WIDE * ACROSS * BLOCK_LEN) as u64
+}
+
+// Memory
+
+/// Asks for the line that lies [`AHEAD`] bytes behind these to come into the cache. Whether it is
+/// still the caller's does not matter: nothing is read.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fetch_ahead(pair: &Pair) {
+    _mm_prefetch::<_MM_HINT_T0>(pair.as_ptr().wrapping_byte_add(AHEAD).cast());
+}
+
+/// As far as `aes-vaes512` looks ahead.
+const AHEAD: usize = 4096;
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(pair: &Pair) -> __m256i {
+    // SAFETY: the reference is valid for 32 bytes, and the load needs no alignment.
+    unsafe { _mm256_loadu_si256(pair.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store(pair: &mut Pair, value: __m256i) {
+    // SAFETY: the reference is valid for 32 bytes, and the store needs no alignment.
+    unsafe { _mm256_storeu_si256(pair.as_mut_ptr().cast(), value) }
+}
