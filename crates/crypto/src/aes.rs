@@ -6,7 +6,10 @@
 
 use crate::choice;
 use crate::error::Error;
+#[cfg(target_arch = "aarch64")]
+use crate::kernel::aes_armv8;
 use crate::kernel::cpu::{AesNi, Vaes256, Vaes512};
+use crate::kernel::cpu_arm::Armv8Aes;
 use crate::kernel::{BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{aes_ni, aes_vaes256, aes_vaes512};
@@ -22,13 +25,15 @@ pub enum AesKernel {
     Vaes256(Vaes256),
     /// VAES and AVX-512, four blocks a register.
     Vaes512(Vaes512),
+    /// The instructions of ARMv8, one block a register.
+    Armv8(Armv8Aes),
 }
 
 impl AesKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 4] = ["aes-soft", "aes-ni", "aes-vaes256", "aes-vaes512"];
+    pub const NAMES: [&str; 5] = ["aes-soft", "aes-ni", "aes-vaes256", "aes-vaes512", "aes-armv8"];
 
-    /// The fastest kernel of this CPU.
+    /// The fastest kernel of this CPU among those that were measured on its kind.
     pub fn best() -> Self {
         Vaes512::detect()
             .map(Self::Vaes512)
@@ -49,6 +54,9 @@ impl AesKernel {
             }
             "aes-vaes512" => {
                 choice::found(Vaes512::detect(), name, Vaes512::NEEDS).map(Self::Vaes512)
+            }
+            "aes-armv8" => {
+                choice::found(Armv8Aes::detect(), name, Armv8Aes::NEEDS).map(Self::Armv8)
             }
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
@@ -71,6 +79,19 @@ impl AesKernel {
             Self::AesNi(_) => "aes-ni",
             Self::Vaes256(_) => "aes-vaes256",
             Self::Vaes512(_) => "aes-vaes512",
+            Self::Armv8(_) => "aes-armv8",
+        }
+    }
+
+    /// True if this kernel was measured on a CPU of this kind: `aes-vaes256` where AVX-512 is as well
+    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `aes-armv8` in
+    /// emulation only, which says that it is right and not how fast. [`AesKernel::best`] chooses no
+    /// other.
+    pub fn measured(self) -> bool {
+        match self {
+            Self::Soft | Self::AesNi(_) | Self::Vaes512(_) => true,
+            Self::Vaes256(_) => Vaes512::detect().is_some(),
+            Self::Armv8(_) => false,
         }
     }
 
@@ -85,6 +106,8 @@ impl AesKernel {
             Self::Vaes256(proof) => Some(aes_vaes256::register_bound(proof, rounds, turns)),
             #[cfg(target_arch = "x86_64")]
             Self::Vaes512(proof) => Some(aes_vaes512::register_bound(proof, rounds, turns)),
+            #[cfg(target_arch = "aarch64")]
+            Self::Armv8(proof) => Some(aes_armv8::register_bound(proof, rounds, turns)),
             _ => None,
         }
     }
@@ -105,6 +128,8 @@ enum Expanded {
     Vaes256(Box<aes_vaes256::Key>),
     #[cfg(target_arch = "x86_64")]
     Vaes512(Box<aes_vaes512::Key>),
+    #[cfg(target_arch = "aarch64")]
+    Armv8(Box<aes_armv8::Key>),
 }
 
 /// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped
@@ -159,6 +184,12 @@ impl AesKey {
             AesKernel::AesNi(_) | AesKernel::Vaes256(_) | AesKernel::Vaes512(_) => {
                 unreachable!("no such proof can be made on this architecture")
             }
+            #[cfg(target_arch = "aarch64")]
+            AesKernel::Armv8(proof) => {
+                aes_armv8::Key::new(proof, key).map(Box::new).map(Expanded::Armv8)
+            }
+            #[cfg(not(target_arch = "aarch64"))]
+            AesKernel::Armv8(_) => unreachable!("no such proof can be made on this architecture"),
         };
         let wrong_length = || Error::KeyLength { algorithm: "AES", len: key.len() };
         Ok(Self { expanded: expanded.ok_or_else(wrong_length)?, kernel, bits: 8 * key.len() })
@@ -266,6 +297,8 @@ impl AesKey {
             Expanded::Vaes256(key) => Some(key.encrypt_keys()),
             #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => Some(key.encrypt_keys()),
+            #[cfg(target_arch = "aarch64")]
+            Expanded::Armv8(_) => None,
             Expanded::Soft(_) => None,
         }
     }
@@ -279,6 +312,8 @@ impl AesKey {
             Expanded::Vaes256(key) => &**key,
             #[cfg(target_arch = "x86_64")]
             Expanded::Vaes512(key) => &**key,
+            #[cfg(target_arch = "aarch64")]
+            Expanded::Armv8(key) => &**key,
         }
     }
 }

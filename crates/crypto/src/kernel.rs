@@ -4,6 +4,8 @@
 //! `aes_soft.rs`; the other files do the same with other means and refer to it.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod aes_armv8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_ni;
 pub(crate) mod aes_soft;
@@ -59,6 +61,7 @@ pub(crate) use round_keys::RoundKeys;
 /// this module can make one. `wattlock doctor` lists the features and the kernels that need them.
 pub(crate) mod cpu {
     super::proof::proofs! {
+        on "x86_64";
         /// Proof that the CPU has AES-NI and SSE4.1.
         struct AesNi(()): ["aes", "sse4.1"], "AES-NI and SSE4.1",
             for ["aes-ni", "aes-vaes256", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512"];
@@ -118,6 +121,21 @@ pub(crate) mod cpu {
         /// SHA-NI without AES-NI is not asked for.
         pub fn aes_ni(self) -> AesNi {
             self.0
+        }
+    }
+}
+
+/// The same for ARM. GCM is AWS-LC's there, which has code of its own for each kind of core.
+pub(crate) mod cpu_arm {
+    super::proof::proofs! {
+        on "aarch64";
+        /// Proof that the CPU has the instructions for AES.
+        struct Armv8Aes(()): ["aes"], "ARMv8's instructions for AES", for ["aes-armv8"];
+        others {
+            "pmull": "GHASH of AWS-LC's AES-GCM",
+            "neon": "ChaCha20-Poly1305 of AWS-LC",
+            "sha2": "SHA-1 and SHA-256 of the crates sha1 and sha2",
+            "sha3": "AES-GCM of AWS-LC with eight blocks at once",
         }
     }
 }
@@ -193,7 +211,7 @@ const BATCH: usize = 64;
 
 /// Cuts a run of CTR where the lower 64 bits of its counters wrap, for kernels that count in 64
 /// bits; and the counter of the second part.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn split_at_wrap(counter: u128, in_out: &mut [u8]) -> (&mut [u8], &mut [u8], u128) {
     let blocks = u128::from(u64::MAX) + 1 - u128::from(counter as u64);
     let bytes = usize::try_from(blocks * BLOCK_LEN as u128).unwrap_or(usize::MAX);

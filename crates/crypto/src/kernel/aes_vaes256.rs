@@ -4,6 +4,7 @@
 //! cycle as with AES-NI, each on twice the bytes. With the VEX encoding there are 16 registers: eight
 //! hold blocks, and the round keys are read from memory. What the rounds do is in `aes_soft.rs`.
 
+use std::arch::asm;
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_prefetch, _mm256_add_epi64, _mm256_aesdec_epi128,
     _mm256_aesdeclast_epi128, _mm256_aesenc_epi128, _mm256_aesenclast_epi128,
@@ -97,6 +98,64 @@ const WIDE: usize = 8;
 /// What a register holds.
 type Pair = [[u8; BLOCK_LEN]; ACROSS];
 
+/// Has all states in registers here, if they are [`WIDE`]. The compiler would otherwise keep round keys
+/// in registers, put states into memory for them, and do all rounds of two states before the next two.
+macro_rules! keep_in_registers {
+    ($state:expr) => {
+        if let [a, b, c, d, e, f, g, h] = &mut $state[..] {
+            // SAFETY: a comment does nothing.
+            unsafe {
+                asm!(
+                    "/* {} {} {} {} {} {} {} {} */",
+                    inout(ymm_reg) * a,
+                    inout(ymm_reg) * b,
+                    inout(ymm_reg) * c,
+                    inout(ymm_reg) * d,
+                    inout(ymm_reg) * e,
+                    inout(ymm_reg) * f,
+                    inout(ymm_reg) * g,
+                    inout(ymm_reg) * h,
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+        }
+    };
+}
+
+/// All rounds but the last. A macro, since the compiler does not inline a function with so much in it,
+/// and the states would go to it through memory.
+macro_rules! inner_rounds {
+    ($keys:ident, $state:ident, $encrypt:expr) => {
+        for key in &$keys[1..KEYS - 1] {
+            for state in &mut $state {
+                *state = if $encrypt {
+                    _mm256_aesenc_epi128(*state, *key)
+                } else {
+                    _mm256_aesdec_epi128(*state, *key)
+                };
+            }
+            keep_in_registers!($state);
+        }
+    };
+}
+
+/// All rounds.
+macro_rules! apply {
+    ($keys:ident, $state:ident, $encrypt:expr) => {
+        for state in &mut $state {
+            *state = _mm256_xor_si256(*state, $keys[0]);
+        }
+        inner_rounds!($keys, $state, $encrypt);
+        for state in &mut $state {
+            *state = if $encrypt {
+                _mm256_aesenclast_epi128(*state, $keys[KEYS - 1])
+            } else {
+                _mm256_aesdeclast_epi128(*state, $keys[KEYS - 1])
+            };
+        }
+    };
+}
+
 // ECB
 
 #[target_feature(enable = "vaes,avx2,aes")]
@@ -126,7 +185,7 @@ fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
         fetch_ahead(pair);
         *state = load(pair);
     }
-    apply::<KEYS, ENCRYPT, N>(keys, &mut state);
+    apply!(keys, state, ENCRYPT);
     for (state, pair) in state.iter().zip(pairs) {
         store(pair, *state);
     }
@@ -192,11 +251,7 @@ fn ctr_group<const KEYS: usize, const N: usize>(
         *state = _mm256_xor_si256(_mm256_shuffle_epi8(*next, big_endian), keys[0]);
         *next = _mm256_add_epi64(*next, two);
     }
-    for key in &keys[1..KEYS - 1] {
-        for state in &mut state {
-            *state = _mm256_aesenc_epi128(*state, *key);
-        }
-    }
+    inner_rounds!(keys, state, true);
     for (state, pair) in state.iter().zip(pairs) {
         fetch_ahead(pair);
         let key_and_data = _mm256_xor_si256(keys[KEYS - 1], load(pair));
@@ -240,14 +295,15 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
         fetch_ahead(pair);
         *state = load(pair);
     }
-    apply::<KEYS, false, N>(keys, &mut state);
-    for (state, pair) in state.iter().zip(pairs) {
-        let ciphertext = load(pair);
-        // The last block of `previous`, then the first of this pair.
-        let shifted = _mm256_permute2x128_si256::<0x21>(previous, ciphertext);
-        store(pair, _mm256_xor_si256(*state, shifted));
-        previous = ciphertext;
+    let first = _mm256_permute2x128_si256::<0x21>(previous, state[0]);
+    previous = state[N - 1];
+    apply!(keys, state, false);
+    // From the last to the first, so that the block before a pair is still ciphertext.
+    for n in (1..N).rev() {
+        let before = [pairs[n - 1][1], pairs[n][0]];
+        store(&mut pairs[n], _mm256_xor_si256(state[n], load(&before)));
     }
+    store(&mut pairs[0], _mm256_xor_si256(state[0], first));
     previous
 }
 
@@ -280,7 +336,7 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
             let (first, second) = (aes_ni::load(&first[index]), aes_ni::load(&second[index]));
             *state = _mm256_xor_si256(*state, _mm256_set_m128i(second, first));
         }
-        apply::<KEYS, true, N>(keys, &mut state);
+        apply!(keys, state, true);
         for (state, [first, second]) in state.iter().zip(&mut *lanes) {
             aes_ni::store(&mut first[index], _mm256_castsi256_si128(*state));
             aes_ni::store(&mut second[index], _mm256_extracti128_si256::<1>(*state));
@@ -288,33 +344,6 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
     }
     for (state, chain) in state.iter().zip(chain) {
         store(chain, *state);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "vaes,avx2,aes")]
-fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
-    keys: &[__m256i; KEYS],
-    state: &mut [__m256i; N],
-) {
-    for state in &mut *state {
-        *state = _mm256_xor_si256(*state, keys[0]);
-    }
-    for key in &keys[1..KEYS - 1] {
-        for state in &mut *state {
-            *state = if ENCRYPT {
-                _mm256_aesenc_epi128(*state, *key)
-            } else {
-                _mm256_aesdec_epi128(*state, *key)
-            };
-        }
-    }
-    for state in state {
-        *state = if ENCRYPT {
-            _mm256_aesenclast_epi128(*state, keys[KEYS - 1])
-        } else {
-            _mm256_aesdeclast_epi128(*state, keys[KEYS - 1])
-        };
     }
 }
 

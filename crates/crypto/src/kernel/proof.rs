@@ -11,10 +11,11 @@ pub struct CpuFeature {
     pub used_by: String,
 }
 
-/// The features that kernels need, or that AWS-LC uses, each once.
+/// The features of this architecture that kernels need, or that AWS-LC uses, each once.
 pub fn cpu_features() -> Vec<CpuFeature> {
     let mut features: Vec<CpuFeature> = Vec::new();
-    for (name, here, users) in super::cpu::features() {
+    for (name, here, users) in super::cpu::features().into_iter().chain(super::cpu_arm::features())
+    {
         match features.iter_mut().find(|feature| feature.name == name) {
             Some(feature) => feature.used_by += &format!(", {users}"),
             None => features.push(CpuFeature { name, here, used_by: users }),
@@ -39,6 +40,7 @@ impl Proof for () {
 /// Makes a token of each line, with `detect`, and `features`, which lists what the CPU is asked for.
 macro_rules! proofs {
     (
+        on $arch:tt;
         $(
             $(#[$doc:meta])*
             struct $proof:ident($base:ty): [$($feature:tt),+], $needs:literal,
@@ -57,7 +59,7 @@ macro_rules! proofs {
 
                 /// The token, where the CPU has the instructions and the system saves the registers.
                 pub fn detect() -> Option<Self> {
-                    let found = $($crate::kernel::proof::detected!($feature))&&+;
+                    let found = $($crate::kernel::proof::detected!($arch, $feature))&&+;
                     <$base as $crate::kernel::proof::Proof>::found().filter(|_| found).map(Self)
                 }
             }
@@ -69,20 +71,24 @@ macro_rules! proofs {
             }
         )+
 
-        /// The features that are asked for, as often as they are: here or not, and for what.
+        /// The features that are asked for, as often as they are: here or not, and for what. None on
+        /// another architecture.
         pub(super) fn features() -> Vec<(&'static str, bool, String)> {
             let mut features = Vec::new();
+            if !cfg!(target_arch = $arch) {
+                return features;
+            }
             $({
                 let kernels = [$($kernel),+].join(", ");
                 $(features.push((
                     $feature,
-                    $crate::kernel::proof::detected!($feature),
+                    $crate::kernel::proof::detected!($arch, $feature),
                     kernels.clone(),
                 ));)+
             })+
             $(features.push((
                 $other,
-                $crate::kernel::proof::detected!($other),
+                $crate::kernel::proof::detected!($arch, $other),
                 $user.to_owned(),
             ));)*
             features
@@ -91,16 +97,21 @@ macro_rules! proofs {
 }
 pub(super) use proofs;
 
-#[cfg(target_arch = "x86_64")]
+/// Whether the CPU has the feature; false on another architecture than the one named.
 macro_rules! detected {
-    ($feature:tt) => {
-        std::arch::is_x86_feature_detected!($feature)
-    };
-}
-#[cfg(not(target_arch = "x86_64"))]
-macro_rules! detected {
-    ($feature:tt) => {
-        false
-    };
+    ("x86_64", $feature:tt) => {{
+        #[cfg(target_arch = "x86_64")]
+        let here = std::arch::is_x86_feature_detected!($feature);
+        #[cfg(not(target_arch = "x86_64"))]
+        let here = false;
+        here
+    }};
+    ("aarch64", $feature:tt) => {{
+        #[cfg(target_arch = "aarch64")]
+        let here = std::arch::is_aarch64_feature_detected!($feature);
+        #[cfg(not(target_arch = "aarch64"))]
+        let here = false;
+        here
+    }};
 }
 pub(super) use detected;

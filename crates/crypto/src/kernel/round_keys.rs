@@ -86,7 +86,7 @@ impl Drop for RoundKeys {
 /// Loops that are the same for 10, 12 and 14 rounds, compiled for each: round keys then stay in
 /// registers and the rounds are unrolled. The kernel that calls it has a `load_keys` for its
 /// registers.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! for_rounds {
     ($keys:expr, $body:ident $([$generic:ident])? ( $($argument:expr),* )) => {
         match $keys.rounds() {
@@ -96,5 +96,5 @@ macro_rules! for_rounds {
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use for_rounds;
