@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo dist test test-fast test-all check openssl bench fuzz sanitize constant-time ptx man docs \
+.PHONY: demo dist test test-fast test-all emulate check openssl bench fuzz sanitize constant-time ptx man docs \
 	pictures prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
@@ -26,12 +26,19 @@ test-fast: prepare
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
 test-all: test sanitize constant-time dist
+	$(MAKE) emulate
 	./.ci/prepare vm
 	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.
 signals = env --default-signal=HUP,INT,TERM
+
+# The tests of the crates with code for ARM, on ARM CPUs that QEMU emulates; builds them first, some minutes.
+# Skipped, and listed, where QEMU or a compiler for ARM is missing.
+emulate: prepare
+	./.ci/prepare emulate
+	cargo xtask emulate
 
 # What needs no running: form, lints, structure, links and code blocks of the documentation, that the
 # fuzz targets build.

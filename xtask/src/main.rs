@@ -1,9 +1,10 @@
-//! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`, `test`
-//! and `dist`.
+//! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`,
+//! `emulate`, `test` and `dist`.
 #![forbid(unsafe_code)]
 
 mod dist;
 mod docs;
+mod emulate;
 mod imports;
 mod kernel;
 mod modules;
@@ -22,12 +23,13 @@ fn main() -> anyhow::Result<()> {
         Some(("pictures", _)) => pictures::draw(),
         Some(("openssl", _)) => openssl::build(),
         Some(("kernel", _)) => kernel::unpack(),
+        Some(("emulate", _)) => emulate::run(),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
         _ => {
             anyhow::bail!(
-                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | dist | test \
-                 [NEXTEST OPTIONS]"
+                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | emulate | dist \
+                 | test [NEXTEST OPTIONS]"
             )
         }
     }

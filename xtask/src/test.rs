@@ -117,7 +117,7 @@ fn repeat_alone(failed: &BTreeSet<Test>, skips: &Path) -> anyhow::Result<BTreeSe
 }
 
 /// Prints the skips by what they need.
-fn list_skips(recorded: &str) {
+pub(crate) fn list_skips(recorded: &str) {
     let mut by_need: BTreeMap<&str, BTreeSet<(&str, &str)>> = BTreeMap::new();
     for line in recorded.lines() {
         let mut fields = line.splitn(3, '\t');
@@ -135,7 +135,7 @@ fn list_skips(recorded: &str) {
     }
 }
 
-fn count(number: usize, what: &str) -> String {
+pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

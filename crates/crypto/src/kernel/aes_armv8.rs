@@ -80,6 +80,30 @@ impl BlockKernel for Key {
 /// start in a cycle. With 15 round keys beside them they fit into 32 registers.
 const WIDE: usize = 8;
 
+/// All rounds. A macro, since the compiler does not inline a function with so much in it, and the
+/// states would go to it through memory.
+macro_rules! apply {
+    ($keys:ident, $state:ident, $encrypt:expr) => {
+        for key in &$keys[..KEYS - 2] {
+            for state in &mut $state {
+                *state = if $encrypt {
+                    vaesmcq_u8(vaeseq_u8(*state, *key))
+                } else {
+                    vaesimcq_u8(vaesdq_u8(*state, *key))
+                };
+            }
+        }
+        for state in &mut $state {
+            let last = if $encrypt {
+                vaeseq_u8(*state, $keys[KEYS - 2])
+            } else {
+                vaesdq_u8(*state, $keys[KEYS - 2])
+            };
+            *state = veorq_u8(last, $keys[KEYS - 1]);
+        }
+    };
+}
+
 #[target_feature(enable = "aes")]
 fn ecb<const ENCRYPT: bool>(keys: &RoundKeys, blocks: &mut [[u8; BLOCK_LEN]]) {
     for_rounds!(keys, ecb_run[ENCRYPT](blocks));
@@ -109,7 +133,7 @@ fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
     for (state, block) in state.iter_mut().zip(&*blocks) {
         *state = load(block);
     }
-    apply::<KEYS, ENCRYPT, N>(keys, &mut state);
+    apply!(keys, state, ENCRYPT);
     for (state, block) in state.iter().zip(blocks) {
         store(block, *state);
     }
@@ -137,7 +161,7 @@ fn ctr_run<const KEYS: usize>(keys: &[uint8x16_t; KEYS], counter: u128, in_out: 
                 *state = vrev64q_u8(vreinterpretq_u8_u64(next));
                 next = vaddq_u64(next, one);
             }
-            apply::<KEYS, true, _>(keys, &mut state);
+            apply!(keys, state, true);
             state
         }};
     }
@@ -193,7 +217,7 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
     for (state, block) in state.iter_mut().zip(&*blocks) {
         *state = load(block);
     }
-    apply::<KEYS, false, _>(keys, &mut state);
+    apply!(keys, state, false);
     for (state, block) in state.iter().zip(blocks) {
         let ciphertext = load(block);
         store(block, veorq_u8(*state, previous));
@@ -240,38 +264,13 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
         for (state, lane) in state.iter_mut().zip(&*lanes) {
             *state = veorq_u8(*state, load(&lane[index]));
         }
-        apply::<KEYS, true, _>(keys, &mut state);
+        apply!(keys, state, true);
         for (state, lane) in state.iter().zip(&mut *lanes) {
             store(&mut lane[index], *state);
         }
     }
     for (state, chain) in state.iter().zip(chain) {
         store(chain, *state);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "aes")]
-fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
-    keys: &[uint8x16_t; KEYS],
-    state: &mut [uint8x16_t; N],
-) {
-    for key in &keys[..KEYS - 2] {
-        for state in &mut *state {
-            *state = if ENCRYPT {
-                vaesmcq_u8(vaeseq_u8(*state, *key))
-            } else {
-                vaesimcq_u8(vaesdq_u8(*state, *key))
-            };
-        }
-    }
-    for state in state {
-        let last = if ENCRYPT {
-            vaeseq_u8(*state, keys[KEYS - 2])
-        } else {
-            vaesdq_u8(*state, keys[KEYS - 2])
-        };
-        *state = veorq_u8(last, keys[KEYS - 1]);
     }
 }
 
