@@ -99,7 +99,9 @@ impl Document {
             let here = match &kernel.why_not {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
-                None if !kernel.measured => "available, unmeasured on CPUs like this one".into(),
+                None if kernel.measured == Some(false) => {
+                    "available, unmeasured on CPUs of this kind".into()
+                }
                 None => "available, not the fastest".into(),
             };
             table.row([kernel.name.to_owned(), here]);

@@ -30,8 +30,13 @@ pub enum AesKernel {
 }
 
 impl AesKernel {
-    /// The names of all kernels, those of other CPUs included, the slowest first.
-    pub const NAMES: [&str; 5] = ["aes-soft", "aes-ni", "aes-vaes256", "aes-vaes512", "aes-armv8"];
+    /// The names of all kernels for x86-64, those of other CPUs included, the slowest first.
+    #[cfg(not(target_arch = "aarch64"))]
+    pub const NAMES: [&str; 4] = ["aes-soft", "aes-ni", "aes-vaes256", "aes-vaes512"];
+
+    /// The names of all kernels for ARM, those of other CPUs included, the slowest first.
+    #[cfg(target_arch = "aarch64")]
+    pub const NAMES: [&str; 2] = ["aes-soft", "aes-armv8"];
 
     /// The fastest kernel of this CPU among those that were measured on its kind.
     pub fn best() -> Self {

@@ -13,9 +13,10 @@ pub struct Kernel {
     pub runs_here: bool,
     /// True if it is used unless another is asked for.
     pub chosen: bool,
-    /// True if it runs here and was measured on a CPU of this kind: no other is used unless it is
-    /// asked for.
-    pub measured: bool,
+    /// Whether it was measured on a CPU of this kind; none where it does not run. No other is used
+    /// unless it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<bool>,
     /// Why it does not run here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
@@ -27,17 +28,15 @@ pub fn kernels() -> Vec<Kernel> {
         name,
         runs_here: found.is_ok(),
         chosen: name == best,
-        measured: found.as_ref().is_ok_and(|measured| *measured),
+        measured: found.as_ref().ok().copied(),
         why_not: found.err().map(|error| error.to_string()),
     };
-    let aes = AesKernel::NAMES
-        .map(|name| kernel(name, AesKernel::best().name(), AesKernel::named(name).map(|_| true)));
+    let aes = AesKernel::NAMES.map(|name| {
+        kernel(name, AesKernel::best().name(), AesKernel::named(name).map(AesKernel::measured))
+    });
     let keccak = KeccakKernel::NAMES.map(|name| {
-        kernel(
-            name,
-            KeccakKernel::best().name(),
-            KeccakKernel::named(name).map(KeccakKernel::measured),
-        )
+        let found = KeccakKernel::named(name).map(KeccakKernel::measured);
+        kernel(name, KeccakKernel::best().name(), found)
     });
     let sha = ShaKernel::NAMES
         .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(|_| true)));
@@ -47,8 +46,7 @@ pub fn kernels() -> Vec<Kernel> {
     let best = StitchedKernel::best().map_or("", StitchedKernel::name);
     let stitched = StitchedKernel::NAMES
         .map(|name| kernel(name, best, StitchedKernel::named(name).map(|_| true)));
-    let always =
-        |name| Kernel { name, runs_here: true, chosen: true, measured: true, why_not: None };
+    let always = |name| kernel(name, name, Ok(true));
     let all = aes.into_iter().chain(keccak).chain(sha).chain(gcm).chain(stitched);
     all.chain([always("aws-lc"), always("portable")]).collect()
 }

@@ -31,7 +31,7 @@ pub fn print(json: bool) -> Ended {
         name: aes::Kernel::TTABLE,
         runs_here: true,
         chosen: false,
-        measured: true,
+        measured: Some(true),
         why_not: None,
     };
     let list = List {
