@@ -17,6 +17,7 @@ mod programs;
 pub mod results;
 pub mod served_files;
 mod skips;
+mod virtual_machine;
 mod wait;
 mod watch;
 
@@ -29,5 +30,6 @@ pub use place::{Place, names, pattern};
 pub use port::free_port;
 pub use programs::{install, signal, wattlock, wattlock_path, with_input, without_input};
 pub use skips::{has_program, skip};
+pub use virtual_machine::VirtualMachine;
 pub use wait::{exits_within, wait_for, wait_until};
 pub use watch::Watched;

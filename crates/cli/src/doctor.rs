@@ -100,7 +100,7 @@ impl Document {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
                 None if kernel.measured == Some(false) => {
-                    "available, unmeasured on CPUs of this kind".into()
+                    "available, unmeasured on CPUs without a faster one".into()
                 }
                 None => "available, not the fastest".into(),
             };

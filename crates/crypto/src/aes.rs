@@ -38,7 +38,7 @@ impl AesKernel {
     #[cfg(target_arch = "aarch64")]
     pub const NAMES: [&str; 2] = ["aes-soft", "aes-armv8"];
 
-    /// The fastest kernel of this CPU among those that were measured on its kind.
+    /// The fastest kernel of this CPU that is [`Self::measured`].
     pub fn best() -> Self {
         Vaes512::detect()
             .map(Self::Vaes512)
@@ -88,16 +88,12 @@ impl AesKernel {
         }
     }
 
-    /// True if this kernel was measured on a CPU of this kind: `aes-vaes256` where AVX-512 is as well
-    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `aes-armv8` in
-    /// emulation only, which says that it is right and not how fast. [`AesKernel::best`] chooses no
-    /// other.
+    /// True if somebody measured the kernel on a CPU that has no faster one, so that [`Self::best`] may
+    /// choose it. `aes-vaes256` ran on Emerald Rapids, where `aes-vaes512` is faster, and not on Zen 3 or
+    /// Alder Lake, which have nothing wider; `aes-armv8` in emulation, which says that it is right and
+    /// not how fast. The others ran on Sapphire Rapids and Emerald Rapids.
     pub fn measured(self) -> bool {
-        match self {
-            Self::Soft | Self::AesNi(_) | Self::Vaes512(_) => true,
-            Self::Vaes256(_) => Vaes512::detect().is_some(),
-            Self::Armv8(_) => false,
-        }
+        !matches!(self, Self::Vaes256(_) | Self::Armv8(_))
     }
 
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes

@@ -7,4 +7,5 @@ mod features;
 mod hash_vectors;
 mod hmac;
 mod stitched;
+mod virtual_machine;
 mod wycheproof;
