@@ -3,6 +3,9 @@
 use crate::choice;
 use crate::error::Error;
 use crate::kernel::cpu::{Avx2, Avx512};
+use crate::kernel::cpu_arm::Armv8Sha3;
+#[cfg(target_arch = "aarch64")]
+use crate::kernel::keccak_armv8;
 use crate::kernel::keccak_soft;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{keccak_avx2, keccak_avx512, keccak_avx512_planes};
@@ -19,13 +22,20 @@ pub enum KeccakKernel {
     Avx2(Avx2),
     /// AVX-512, eight or four states at once, or the planes of one.
     Avx512(Avx512),
+    /// The instructions of ARMv8, two states at once.
+    Armv8(Armv8Sha3),
 }
 
 impl KeccakKernel {
     /// Messages or chunks that are hashed at once.
     pub const LANES: usize = LANES;
 
-    /// The names of all kernels, those of other CPUs included, the slowest first.
+    /// The names of all kernels for ARM, those of other CPUs included, the slowest first.
+    #[cfg(target_arch = "aarch64")]
+    pub const NAMES: [&str; 2] = ["keccak-soft", "keccak-armv8"];
+
+    /// The names of all kernels for x86-64, those of other CPUs included, the slowest first.
+    #[cfg(not(target_arch = "aarch64"))]
     pub const NAMES: [&str; 3] = ["keccak-soft", "keccak-avx2", "keccak-avx512"];
 
     /// The fastest kernel of this CPU that was [measured](Self::measured).
@@ -34,12 +44,14 @@ impl KeccakKernel {
     }
 
     /// True if this kernel was measured on a CPU of this kind: `keccak-avx2` where AVX-512 is as well
-    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider.
+    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `keccak-armv8` ran in
+    /// emulation only.
     /// [`KeccakKernel::best`] chooses no other.
     pub fn measured(self) -> bool {
         match self {
             Self::Soft | Self::Avx512(_) => true,
             Self::Avx2(_) => Avx512::detect().is_some(),
+            Self::Armv8(_) => false,
         }
     }
 
@@ -53,6 +65,9 @@ impl KeccakKernel {
             "keccak-avx2" => choice::found(Avx2::detect(), name, Avx2::NEEDS).map(Self::Avx2),
             "keccak-avx512" => {
                 choice::found(Avx512::detect(), name, Avx512::NEEDS).map(Self::Avx512)
+            }
+            "keccak-armv8" => {
+                choice::found(Armv8Sha3::detect(), name, Armv8Sha3::NEEDS).map(Self::Armv8)
             }
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
@@ -74,6 +89,7 @@ impl KeccakKernel {
             Self::Soft => "keccak-soft",
             Self::Avx2(_) => "keccak-avx2",
             Self::Avx512(_) => "keccak-avx512",
+            Self::Armv8(_) => "keccak-armv8",
         }
     }
 
@@ -91,6 +107,10 @@ impl KeccakKernel {
         let one_length = inputs.into_iter().flatten().all(|input| input.len() == any.len());
         assert!(one_length, "inputs of one length");
         assert!(any.len().is_multiple_of(RATE), "whole blocks");
+        #[cfg(target_arch = "aarch64")]
+        if let Self::Armv8(token) = self {
+            return keccak_armv8::absorb_8::<RATE, ROUNDS>(token, states, inputs);
+        }
         #[cfg(target_arch = "x86_64")]
         if let used @ 2.. = inputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1) {
             // An empty lane costs nothing more when it reads what another lane reads.
@@ -98,7 +118,7 @@ impl KeccakKernel {
                 inputs.map(|input| input.unwrap_or(any));
             let (low, high) = ([i0, i1, i2, i3], [i4, i5, i6, i7]);
             match self {
-                Self::Soft => {}
+                Self::Soft | Self::Armv8(_) => {}
                 Self::Avx2(token) => {
                     keccak_avx2::absorb_4::<RATE, ROUNDS>(token, states, 0, low);
                     if used > 4 {
@@ -133,7 +153,7 @@ impl KeccakKernel {
         input: &[u8],
     ) {
         match self {
-            Self::Soft | Self::Avx2(_) => {
+            Self::Soft | Self::Avx2(_) | Self::Armv8(_) => {
                 let mut lanes = state.map(|word| [word]);
                 keccak_soft::absorb::<RATE, ROUNDS>(&mut lanes, input);
                 *state = lanes.map(|[word]| word);
@@ -164,6 +184,10 @@ impl KeccakKernel {
             Self::Avx2(_) | Self::Avx512(_) => {
                 unreachable!("no such proof can be made on this architecture")
             }
+            #[cfg(target_arch = "aarch64")]
+            Self::Armv8(token) => keccak_armv8::permute_8::<ROUNDS>(token, states, times),
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::Armv8(_) => unreachable!("no such proof can be made on this architecture"),
         }
     }
 }

@@ -22,6 +22,8 @@ mod cbc_records;
 pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod keccak_armv8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm;
 #[cfg(target_arch = "x86_64")]
@@ -131,6 +133,8 @@ pub(crate) mod cpu_arm {
         on "aarch64";
         /// Proof that the CPU has the instructions for AES.
         struct Armv8Aes(()): ["aes"], "ARMv8's instructions for AES", for ["aes-armv8"];
+        /// Proof that the CPU has the instructions for SHA-3.
+        struct Armv8Sha3(()): ["sha3"], "ARMv8's instructions for SHA-3", for ["keccak-armv8"];
         others {
             "pmull": "GHASH of AWS-LC's AES-GCM",
             "neon": "ChaCha20-Poly1305 of AWS-LC",
