@@ -12,15 +12,14 @@ use std::arch::aarch64::{
 
 use super::cpu_arm::Armv8Sha3;
 use super::keccak_soft::ROUND_CONSTANTS;
-use crate::keccak::LANES;
 
 /// Absorbs the blocks of `inputs[n]` into state `n`, for eight states: see `keccak_soft::absorb`.
 ///
 /// Where there is no input, the state is garbage afterwards. Two neighbours without one cost nothing.
 pub(crate) fn absorb_8<const RATE: usize, const ROUNDS: usize>(
     _: Armv8Sha3,
-    states: &mut [[u64; LANES]; 25],
-    inputs: [Option<&[u8]>; LANES],
+    states: &mut [[u64; 8]; 25],
+    inputs: [Option<&[u8]>; 8],
 ) {
     for (pair, inputs) in inputs.as_chunks().0.iter().enumerate() {
         let [one, two] = *inputs;
@@ -34,10 +33,10 @@ pub(crate) fn absorb_8<const RATE: usize, const ROUNDS: usize>(
 /// Permutes eight states `times` times: the bound of `absorb_8`.
 pub(crate) fn permute_8<const ROUNDS: usize>(
     _: Armv8Sha3,
-    states: &mut [[u64; LANES]; 25],
+    states: &mut [[u64; 8]; 25],
     times: usize,
 ) {
-    for pair in 0..LANES / 2 {
+    for pair in 0..4 {
         // SAFETY: the token proves that the CPU has the features which the function is compiled for.
         unsafe { permute_2_times::<ROUNDS>(states, 2 * pair, times) }
     }
@@ -120,7 +119,7 @@ macro_rules! permute {
 /// The states `first` and the one after it.
 #[target_feature(enable = "sha3")]
 fn absorb_2<const RATE: usize, const ROUNDS: usize>(
-    states: &mut [[u64; LANES]; 25],
+    states: &mut [[u64; 8]; 25],
     first: usize,
     (one, two): (&[[u8; RATE]], &[[u8; RATE]]),
 ) {
@@ -144,11 +143,7 @@ fn absorb_2<const RATE: usize, const ROUNDS: usize>(
 }
 
 #[target_feature(enable = "sha3")]
-fn permute_2_times<const ROUNDS: usize>(
-    states: &mut [[u64; LANES]; 25],
-    first: usize,
-    times: usize,
-) {
+fn permute_2_times<const ROUNDS: usize>(states: &mut [[u64; 8]; 25], first: usize, times: usize) {
     let mut a = load(states, first);
     for _ in 0..times {
         permute!(a);
@@ -158,7 +153,7 @@ fn permute_2_times<const ROUNDS: usize>(
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn load(states: &[[u64; LANES]; 25], first: usize) -> [uint64x2_t; 25] {
+fn load(states: &[[u64; 8]; 25], first: usize) -> [uint64x2_t; 25] {
     macro_rules! load {
         ($i:literal) => {
             vcombine_u64(vcreate_u64(states[$i][first]), vcreate_u64(states[$i][first + 1]))
@@ -169,7 +164,7 @@ fn load(states: &[[u64; LANES]; 25], first: usize) -> [uint64x2_t; 25] {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn store(states: &mut [[u64; LANES]; 25], first: usize, a: &[uint64x2_t; 25]) {
+fn store(states: &mut [[u64; 8]; 25], first: usize, a: &[uint64x2_t; 25]) {
     for (words, lanes) in states.iter_mut().zip(a) {
         words[first] = vgetq_lane_u64::<0>(*lanes);
         words[first + 1] = vgetq_lane_u64::<1>(*lanes);
