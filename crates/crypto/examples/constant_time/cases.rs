@@ -51,13 +51,7 @@ pub fn all() -> Vec<Case> {
     }
     cases.extend(answering());
     cases.extend(aws_lc());
-    // Few bytes: many would touch every line of the table, and then only the addresses would
-    // differ, not the time.
-    cases.push(case("control/look-up".into(), Kind::Control, 16, |secrets| {
-        for byte in secrets {
-            *byte ^= black_box(&TABLE)[usize::from(*byte)][0];
-        }
-    }));
+    cases.extend(controls());
     cases
 }
 
@@ -145,12 +139,52 @@ fn answering() -> Vec<Case> {
             block[14] = !block[15];
         }
     };
+    vec![same, right, wrong]
+}
+
+/// Leaks, one of each sort, which have to be found.
+fn controls() -> Vec<Case> {
+    // Few bytes: many would touch every line of the table, and then only the addresses would
+    // differ, not the time.
+    let look_up = case("control/look-up".into(), Kind::Control, 16, |secrets| {
+        for byte in secrets {
+            *byte ^= black_box(&TABLE)[usize::from(*byte)][0];
+        }
+    });
     let mut early = case("control/early-exit".into(), Kind::Control, 64, |secrets| {
         let (one, other) = secrets.split_at(32);
         black_box(one.iter().zip(other).all(|(a, b)| black_box(a == b)));
     });
     (early.shape, early.answers) = (differ_somewhere, 1);
-    vec![same, right, wrong, early]
+    // One value of one byte of a key, which the secrets that are tried do not have.
+    let mut value = case("control/one-value".into(), Kind::Control, 32, |secrets| {
+        if black_box(secrets[5]) == 77 {
+            black_box(&mut *secrets).reverse();
+        }
+    });
+    value.unseen_by = &["timing"];
+    // The same in vectors and masks, which the C library uses here.
+    let mut mask = case("control/one-value-in-mask".into(), Kind::Control, 64, |secrets| {
+        black_box(black_box(&*secrets) == [77; 64]);
+    });
+    mask.unseen_by = &["timing"];
+    // Secret flags decide, and every secret goes the same way.
+    let mut same_way = case("control/same-way".into(), Kind::Control, 32, |secrets| {
+        for byte in &mut *secrets {
+            if u16::from(black_box(*byte)) > black_box(300) {
+                *byte = black_box(0);
+            }
+        }
+    });
+    same_way.unseen_by = &["timing"];
+    // Valgrind knows nothing of the time that an instruction takes; on many CPUs it is one time.
+    let mut divide = case("control/divide".into(), Kind::Control, 32, |secrets| {
+        for byte in secrets {
+            *byte = (black_box(0xff_ffff_u32) / (1 | u32::from(black_box(*byte)))) as u8;
+        }
+    });
+    divide.unseen_by = &["memcheck", "timing"];
+    vec![look_up, early, value, mask, same_way, divide]
 }
 
 /// As tables of ciphers are, but with a line of the cache for each entry.

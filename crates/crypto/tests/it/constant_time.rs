@@ -3,11 +3,11 @@
 //! instruction traces sees it. The program is `examples/constant_time`, the page
 //! `docs/constant-time.md`.
 
-// For its unit test, which an example would not run.
+// For their unit tests, which an example would not run.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[allow(dead_code, reason = "the example uses it")]
-#[path = "../../examples/constant_time/methods/operands.rs"]
-mod operands;
+#[path = "../../examples/constant_time/methods/mod.rs"]
+mod methods;
 
 use wattlock_testing::constant_time;
 

@@ -1,66 +1,72 @@
 //! Steps through two processes that differ in nothing but their secrets, instruction by
-//! instruction: the next instruction must be the same, and no register that differs may be part of
-//! an address. Needs no model of the instructions, so it sees what valgrind cannot run: AVX-512.
+//! instruction, and follows which bytes came of secrets ([`super::taint`]). A branch, an address, a
+//! divisor of such bytes is a leak, whatever the values: as long as there is none, every secret takes
+//! this path. What differs between the two processes must have been followed: that checks the
+//! following itself. It runs what valgrind cannot: AVX-512.
 
-use std::arch::x86_64::__cpuid_count;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_long, c_uint};
 
-use super::operands::{self, Disassembly};
+use super::disassembly::Disassembly;
+use super::instruction::{Instruction, RAX, RDI, REGISTERS, RSP};
+use super::taint::{Leak, Taint};
+use super::values::{Extended, Values};
 use super::{Case, Finding};
 
 /// Compares runs, and keeps what it learnt about the program's instructions.
 pub struct Tracer {
     disassembly: Disassembly,
-    /// The index register of each gather that was met.
-    gathers: BTreeMap<u64, usize>,
 }
 
 impl Tracer {
     /// `None` where a process may not trace its child, or where objdump is missing.
     pub fn new() -> Option<Self> {
         Child::start(|| ())?;
-        let disassembly = Disassembly::of_this_process()?;
-        Some(Self { disassembly, gathers: BTreeMap::new() })
+        Some(Self { disassembly: Disassembly::of_this_process()? })
     }
 
-    /// Compares a run on plain secrets with one on random ones, and two on random ones.
+    /// Compares a run on plain secrets with one on random ones; where the secrets have a shape, two
+    /// on random ones as well.
     pub fn check(&mut self, case: &Case) -> Finding {
         // What is made at a first call has been made when the children are born.
         case.run(&mut case.secrets(1));
+        let pairs: &[[u64; 2]] = if case.answers == 0 { &[[0, 1]] } else { &[[0, 1], [2, 3]] };
         let mut steps = 0;
-        let mut places = Vec::new();
-        for seeds in [[0, 1], [2, 3]] {
-            let mut paths = Paths::compare(case, seeds, &self.gathers);
-            let met = self.gathers.len();
-            self.disassembly.gathers(paths.differing.keys(), &mut self.gathers);
-            if self.gathers.len() > met {
-                // Again, with an eye on their indices.
-                paths = Paths::compare(case, seeds, &self.gathers);
+        let mut most = 0;
+        let mut places = BTreeMap::new();
+        for seeds in pairs {
+            let run = Run::compare(case, *seeds, &mut self.disassembly);
+            steps += run.steps;
+            places.extend(run.places);
+            if run.taken > case.answers {
+                places.extend(run.branches);
             }
-            steps += paths.steps;
-            places.extend(paths.parted);
-            places.extend(self.disassembly.leaks(&paths.differing));
+            most = most.max(run.taken);
         }
-        places.sort();
-        places.dedup();
-        let figure = format!("{steps} steps, {} places", places.len());
-        places.truncate(8);
-        Finding { leaks: !places.is_empty(), figure, places }
+        let mut figure = format!("{steps} steps, {} places", places.len());
+        if case.answers > 0 {
+            figure += &format!(", {most} of {} for the answer", case.answers);
+        }
+        let leaks = !places.is_empty();
+        let places = places.into_iter().take(8);
+        let places = places.map(|(at, what)| format!("{}: {what}", self.disassembly.place(at)));
+        Finding { leaks, figure, places: places.collect() }
     }
 }
 
 /// What two runs have in common.
-struct Paths {
+struct Run {
     steps: u64,
-    /// Each instruction, and the registers that ever differed before it.
-    differing: BTreeMap<u64, u32>,
-    /// Where the runs went apart, if they did.
-    parted: Option<String>,
+    /// What is a leak, by the instruction's address.
+    places: BTreeMap<u64, String>,
+    /// Conditional jumps on what came of secrets, in which both runs agree.
+    branches: BTreeMap<u64, String>,
+    /// How often such a jump was met.
+    taken: u64,
 }
 
-impl Paths {
-    fn compare(case: &Case, seeds: [u64; 2], gathers: &BTreeMap<u64, usize>) -> Self {
+impl Run {
+    fn compare(case: &Case, seeds: [u64; 2], disassembly: &mut Disassembly) -> Self {
         // Between the two births nothing is allocated, so that both children have the same memory.
         let secrets = seeds.map(|seed| case.secrets(seed));
         let mut copy = secrets[0].clone();
@@ -68,31 +74,56 @@ impl Paths {
             copy.copy_from_slice(secrets);
             Child::start(|| case.run(&mut copy))
         });
-        let mut paths = Self { steps: 0, differing: BTreeMap::new(), parted: None };
+        let mut run =
+            Self { steps: 0, places: BTreeMap::new(), branches: BTreeMap::new(), taken: 0 };
         let (Some(one), Some(other)) = (one, other) else {
-            paths.parted = Some("a child could not be traced".to_owned());
-            return paths;
+            run.places.insert(0, "a child could not be traced".to_owned());
+            return run;
         };
+        let mut taint = Taint::default();
+        taint.mark(copy.as_ptr() as u64, copy.len());
         let mut last = 0;
         loop {
             let (Some(a), Some(b)) = (one.registers(), other.registers()) else {
-                paths.parted = Some(format!("a child died after {last:#x}"));
-                return paths;
+                run.places.insert(last, "a child died here".to_owned());
+                return run;
             };
             if a.rip != b.rip {
-                paths.parted = Some(format!("branches apart after {last:#x}"));
-                return paths;
+                run.places.insert(last, "branches apart".to_owned());
+                return run;
             }
             if a.rax() == END && b.rax() == END {
-                return paths;
+                let lost = taint.unmarked(copy.as_ptr() as u64, copy.len());
+                if case.answers == 0 && lost > 0 {
+                    run.places
+                        .insert(0, format!("the trail of {lost} bytes of the result was lost"));
+                }
+                return run;
             }
-            let differing = paths.differing.entry(a.rip).or_default();
-            *differing |= a.differences(&b);
-            if let Some(index) = gathers.get(&a.rip) {
-                let same = one.vector(*index).is_some_and(|a| Some(a) == other.vector(*index));
-                *differing |= u32::from(!same) << operands::INDICES;
+            let Some(instruction) = disassembly.at(a.rip) else {
+                run.places.insert(a.rip, "an instruction of no file".to_owned());
+                return run;
+            };
+            let vectors = [one.vectors(), other.vectors()];
+            run.check_trail(&mut taint, [&a, &b], &vectors, &instruction);
+            let mut values =
+                Values { general: a.in_order(), thread: a.others[1], vectors: &vectors[0] };
+            if a.rip == free as *const () as u64 {
+                // The C library compares a word of what is freed with a random number of its own,
+                // whatever it held, and then keeps its lists there.
+                taint.write_memory(values.general[RDI], 16, 0);
             }
-            paths.steps += 1;
+            match taint.step(&instruction, &mut values) {
+                Some(Leak::Branch) => {
+                    run.taken += 1;
+                    run.branches.insert(a.rip, format!("Branch: {}", instruction.text));
+                }
+                Some(leak) => {
+                    run.places.insert(a.rip, format!("{leak:?}: {}", instruction.text));
+                }
+                None => {}
+            }
+            run.steps += 1;
             last = a.rip;
             // Both at once, on two cores.
             one.step();
@@ -101,7 +132,76 @@ impl Paths {
             other.wait();
         }
     }
+
+    /// What differs came of secrets: says where that was not seen, and sees it from there on.
+    fn check_trail(
+        &mut self,
+        taint: &mut Taint,
+        [a, b]: [&Registers; 2],
+        vectors: &[Extended; 2],
+        instruction: &Instruction,
+    ) {
+        let mut lost = Vec::new();
+        for (i, (a, b)) in a.in_order().into_iter().zip(b.in_order()).enumerate() {
+            let unseen = differing(&a.to_le_bytes(), &b.to_le_bytes()) & !taint.general[i];
+            if unseen != 0 {
+                lost.push(REGISTERS[i].to_owned());
+                taint.general[i] |= unseen;
+            }
+        }
+        if vectors[0].0 != vectors[1].0 {
+            for i in 0..32 {
+                let [a, b] = vectors.each_ref().map(|vectors| vectors.vector(i));
+                let unseen = differing(&a, &b) & !taint.vectors.0[i];
+                if unseen != 0 {
+                    lost.push(format!("zmm{i}"));
+                    taint.vectors.0[i] |= unseen;
+                }
+            }
+            for i in 0..8 {
+                if vectors[0].mask(i) != vectors[1].mask(i) && !taint.masks[i] {
+                    lost.push(format!("k{i}"));
+                    taint.masks[i] = true;
+                }
+            }
+        }
+        let flags = (a.eflags ^ b.eflags) & flags_read(&instruction.name);
+        if flags & CARRY != 0 && !taint.carry || flags & !CARRY != 0 && !taint.others {
+            lost.push("flags".to_owned());
+        }
+        // Before the first step the registers hold what made the secrets.
+        if !lost.is_empty() && self.steps > 0 {
+            let what = format!("lost the trail of {} before {}", lost.join(", "), instruction.text);
+            self.places.insert(a.rip, what);
+        }
+    }
 }
+
+/// A bit for each byte that differs.
+fn differing(a: &[u8], b: &[u8]) -> u64 {
+    a.iter().zip(b).enumerate().fold(0, |bits, (i, (a, b))| bits | u64::from(a != b) << i)
+}
+
+/// The flags that a conditional jump with that name reads (Intel's manual, volume 1, appendix B).
+fn flags_read(name: &str) -> u64 {
+    match name.strip_prefix('j').unwrap_or_default() {
+        "e" | "ne" => ZERO,
+        "b" | "ae" => CARRY,
+        "a" | "be" => CARRY | ZERO,
+        "s" | "ns" => SIGN,
+        "o" | "no" => OVERFLOW,
+        "p" | "np" => PARITY,
+        "l" | "ge" => SIGN | OVERFLOW,
+        "g" | "le" => ZERO | SIGN | OVERFLOW,
+        _ => 0,
+    }
+}
+
+const CARRY: u64 = 1;
+const PARITY: u64 = 1 << 2;
+const ZERO: u64 = 1 << 6;
+const SIGN: u64 = 1 << 7;
+const OVERFLOW: u64 = 1 << 11;
 
 /// A stopped copy of this process, which is about to run something.
 struct Child(c_int);
@@ -148,28 +248,14 @@ impl Child {
         (failed == 0).then_some(registers)
     }
 
-    /// A vector register of 512 bits, as far as this CPU has them.
-    fn vector(&self, register: usize) -> Option<Vec<u8>> {
+    /// Vector and mask registers.
+    fn vectors(&self) -> Extended {
         let mut area = vec![0_u8; 16 * 1024];
         let mut buffer = Buffer { start: area.as_mut_ptr(), len: area.len() };
         let to = (&raw mut buffer) as usize;
         // SAFETY: the request writes at most `len` bytes to `start`, and `len` itself.
-        let failed = unsafe { ptrace(GET_REGISTER_SET, self.0, EXTENDED_STATE, to) };
-        // The standard format of XSAVE (Intel's manual, volume 1, section 13.4).
-        let part = |component, len: usize, register: usize| {
-            let from = __cpuid_count(0xd, component).ebx as usize + len * register;
-            area.get(from..from + len)
-        };
-        let parts = match register {
-            0..16 => [
-                area.get(160 + 16 * register..176 + 16 * register),
-                part(2, 16, register),
-                part(6, 32, register),
-            ],
-            16..32 => [part(7, 64, register - 16), Some(&[]), Some(&[])],
-            _ => return None,
-        };
-        (failed == 0).then(|| parts.into_iter().flatten().flatten().copied().collect())
+        unsafe { ptrace(GET_REGISTER_SET, self.0, EXTENDED_STATE, to) };
+        Extended(area)
     }
 }
 
@@ -204,14 +290,14 @@ struct Registers {
 
 impl Registers {
     fn rax(&self) -> u64 {
-        self.general[10]
+        self.general[RAX]
     }
 
-    /// A bit for each general register that differs, in the order of [`operands::REGISTERS`].
-    fn differences(&self, other: &Self) -> u32 {
-        let differs = self.general.iter().zip(&other.general).map(|(a, b)| a != b);
-        let bits = differs.enumerate().fold(0, |bits, (i, differs)| bits | u32::from(differs) << i);
-        bits | u32::from(self.rsp != other.rsp) << operands::RSP
+    /// In the order of [`REGISTERS`].
+    fn in_order(&self) -> [u64; 16] {
+        let mut all = [self.rsp; 16];
+        all[..RSP].copy_from_slice(&self.general);
+        all
     }
 }
 
@@ -238,5 +324,6 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
     fn kill(process: c_int, signal: c_int) -> c_int;
     fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+    fn free(block: *mut u8);
     fn ptrace(request: c_uint, process: c_int, address: usize, data: usize) -> c_long;
 }
