@@ -9,6 +9,8 @@
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod cases;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod gcm;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod methods;
 
 use std::process::ExitCode;
