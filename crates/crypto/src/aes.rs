@@ -4,6 +4,8 @@
 //! None of these modes authenticates: an attacker who changes the ciphertext changes the plaintext.
 //! Use [`crate::AeadKey`]; this is for formats that bring a MAC of their own, and for measuring.
 
+use zeroize::zeroize_stack;
+
 use crate::choice;
 use crate::error::Error;
 #[cfg(target_arch = "aarch64")]
@@ -133,9 +135,20 @@ enum Expanded {
     Armv8(Box<aes_armv8::Key>),
 }
 
+impl Drop for AesKey {
+    fn drop(&mut self) {
+        // The modes keep round keys in more registers than there are, and the compiler puts some on
+        // the stack. They are wiped once, here, and not after each message.
+        zeroize_stack::<DEAD_STACK>();
+    }
+}
+
+/// Bytes of the stack below the owner of a key that its modes may have left round keys in.
+const DEAD_STACK: usize = 16 * 1024;
+
 /// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped
 /// on drop; neither `Debug` nor `Clone`.
-pub struct AesSchedule(RoundKeys);
+pub struct AesSchedule(Box<RoundKeys>);
 
 impl AesSchedule {
     /// 10, 12 or 14.
@@ -170,25 +183,17 @@ impl AesKey {
         let expanded = match kernel {
             AesKernel::Soft => aes_soft::Key::new(key).map(Expanded::Soft),
             #[cfg(target_arch = "x86_64")]
-            AesKernel::AesNi(proof) => {
-                aes_ni::Key::new(proof, key).map(Box::new).map(Expanded::AesNi)
-            }
+            AesKernel::AesNi(proof) => aes_ni::Key::new(proof, key).map(Expanded::AesNi),
             #[cfg(target_arch = "x86_64")]
-            AesKernel::Vaes256(proof) => {
-                aes_vaes256::Key::new(proof, key).map(Box::new).map(Expanded::Vaes256)
-            }
+            AesKernel::Vaes256(proof) => aes_vaes256::Key::new(proof, key).map(Expanded::Vaes256),
             #[cfg(target_arch = "x86_64")]
-            AesKernel::Vaes512(proof) => {
-                aes_vaes512::Key::new(proof, key).map(Box::new).map(Expanded::Vaes512)
-            }
+            AesKernel::Vaes512(proof) => aes_vaes512::Key::new(proof, key).map(Expanded::Vaes512),
             #[cfg(not(target_arch = "x86_64"))]
             AesKernel::AesNi(_) | AesKernel::Vaes256(_) | AesKernel::Vaes512(_) => {
                 unreachable!("no such proof can be made on this architecture")
             }
             #[cfg(target_arch = "aarch64")]
-            AesKernel::Armv8(proof) => {
-                aes_armv8::Key::new(proof, key).map(Box::new).map(Expanded::Armv8)
-            }
+            AesKernel::Armv8(proof) => aes_armv8::Key::new(proof, key).map(Expanded::Armv8),
             #[cfg(not(target_arch = "aarch64"))]
             AesKernel::Armv8(_) => unreachable!("no such proof can be made on this architecture"),
         };
@@ -213,7 +218,10 @@ impl AesKey {
 
     /// The round keys of the equivalent inverse cipher (FIPS 197, 5.3.5).
     pub fn decrypt_schedule(&self) -> AesSchedule {
-        AesSchedule(self.kernel_key().round_keys().inverse(aes_soft::inv_mix_columns))
+        let keys = self.kernel_key().round_keys();
+        let mut inverse = Box::new(RoundKeys::empty());
+        inverse.inverse_of(&keys, aes_soft::inv_mix_columns);
+        AesSchedule(inverse)
     }
 
     /// CTR with a 128-bit big-endian counter, which wraps: XORs the key stream that starts with

@@ -159,7 +159,7 @@ pub(crate) trait BlockKernel: Sync {
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]);
 
     /// The round keys for enciphering.
-    fn round_keys(&self) -> RoundKeys;
+    fn round_keys(&self) -> Box<RoundKeys>;
 
     /// XORs the key stream onto `in_out`; the block at its beginning has this counter block.
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {

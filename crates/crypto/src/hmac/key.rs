@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, zeroize_stack};
 
 use crate::sha::{
     Compression, SHA_1, SHA_256, SHA_384, SHA_512, Sha1, Sha256, Sha512, ShaKernel, Word,
@@ -69,6 +69,17 @@ pub struct HmacKey {
     pub(crate) kernel: ShaKernel,
     pub(crate) pads: AnyPads,
 }
+
+impl Drop for HmacKey {
+    fn drop(&mut self) {
+        // The compressions keep states on the stack. They are wiped once, here, and not after each
+        // message.
+        zeroize_stack::<DEAD_STACK>();
+    }
+}
+
+/// Bytes of the stack below the owner of a key in which its MACs may have left states.
+const DEAD_STACK: usize = 12 * 1024;
 
 /// The states of whichever hash. Boxed, so that moving the key leaves no copy behind.
 pub(crate) enum AnyPads {

@@ -24,16 +24,19 @@ pub(crate) struct Key {
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: Armv8Aes, key: &[u8]) -> Option<Self> {
-        let encrypt = RoundKeys::expand(key, |word| {
+    pub fn new(proof: Armv8Aes, key: &[u8]) -> Option<Box<Self>> {
+        let (encrypt, decrypt) = (RoundKeys::empty(), RoundKeys::empty());
+        let mut expanded = Box::new(Self { _proof: proof, encrypt, decrypt });
+        expanded.encrypt.expand(key, |word| {
             // SAFETY: `proof` says that the CPU has the instructions for AES.
             unsafe { sub_word(word) }
         })?;
-        let decrypt = encrypt.inverse(|key| {
+        let Self { encrypt, decrypt, .. } = &mut *expanded;
+        decrypt.inverse_of(encrypt, |from, to| {
             // SAFETY: `proof` says that the CPU has the instructions for AES.
-            unsafe { inv_mix_columns(key) }
+            *to = unsafe { inv_mix_columns(*from) };
         });
-        Some(Self { _proof: proof, encrypt, decrypt })
+        Some(expanded)
     }
 }
 
@@ -58,7 +61,7 @@ impl BlockKernel for Key {
         unsafe { cbc_decrypt(&self.decrypt, iv, blocks) }
     }
 
-    fn round_keys(&self) -> RoundKeys {
+    fn round_keys(&self) -> Box<RoundKeys> {
         RoundKeys::of(self.encrypt.keys())
     }
 

@@ -22,16 +22,28 @@ pub(crate) struct Key {
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: AesNi, key: &[u8]) -> Option<Self> {
-        let encrypt = RoundKeys::expand(key, |word| {
-            // SAFETY: `proof` says that the CPU has AES-NI.
+    pub fn new(proof: AesNi, key: &[u8]) -> Option<Box<Self>> {
+        let mut expanded = Box::new(Self::empty(proof));
+        expanded.expand(key)?;
+        Some(expanded)
+    }
+
+    /// Room for a key.
+    pub fn empty(proof: AesNi) -> Self {
+        Self { _proof: proof, encrypt: RoundKeys::empty(), decrypt: RoundKeys::empty() }
+    }
+
+    /// Expands a key in its place. `None` if it has not 16, 24 or 32 bytes.
+    pub fn expand(&mut self, key: &[u8]) -> Option<()> {
+        self.encrypt.expand(key, |word| {
+            // SAFETY: `_proof` says that the CPU has AES-NI.
             unsafe { sub_word(word) }
         })?;
-        let decrypt = encrypt.inverse(|key| {
-            // SAFETY: `proof` says that the CPU has AES-NI.
-            unsafe { inv_mix_columns(key) }
+        self.decrypt.inverse_of(&self.encrypt, |from, to| {
+            // SAFETY: `_proof` says that the CPU has AES-NI.
+            unsafe { inv_mix_columns(from, to) }
         });
-        Some(Self { _proof: proof, encrypt, decrypt })
+        Some(())
     }
 
     /// The round keys for enciphering.
@@ -66,7 +78,7 @@ impl BlockKernel for Key {
         unsafe { cbc_decrypt(&self.decrypt, iv, blocks) }
     }
 
-    fn round_keys(&self) -> RoundKeys {
+    fn round_keys(&self) -> Box<RoundKeys> {
         RoundKeys::of(self.encrypt.keys())
     }
 
@@ -308,10 +320,8 @@ pub(super) fn sub_word(word: u32) -> u32 {
 }
 
 #[target_feature(enable = "aes,sse4.1")]
-fn inv_mix_columns(key: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-    let mut mixed = [0; BLOCK_LEN];
-    store(&mut mixed, _mm_aesimc_si128(load(&key)));
-    mixed
+fn inv_mix_columns(from: &[u8; BLOCK_LEN], to: &mut [u8; BLOCK_LEN]) {
+    store(to, _mm_aesimc_si128(load(from)));
 }
 
 /// A bound for what this kernel can reach: `turns` times the rounds of AES-256 on [`WIDE`] blocks

@@ -5,6 +5,8 @@
 //! byte. `SubBytes` is then a circuit of gates, `ShiftRows` and `MixColumns` are rotations, and no
 //! table is looked up and no branch taken that depends on data. Sections are those of FIPS 197.
 
+use std::slice;
+
 use zeroize::Zeroize;
 
 use super::round_keys::MOST_ROUNDS;
@@ -19,7 +21,8 @@ pub(crate) struct Key {
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
     pub fn new(key: &[u8]) -> Option<Self> {
-        let expanded = RoundKeys::expand(key, sub_word)?;
+        let mut expanded = RoundKeys::empty();
+        expanded.expand(key, sub_word)?;
         let slice = |key: &[u8; BLOCK_LEN]| State::pack(&[*key; BLOCKS]).0;
         Some(Self { round_keys: expanded.keys().iter().map(slice).collect() })
     }
@@ -80,7 +83,7 @@ impl BlockKernel for Key {
         }
     }
 
-    fn round_keys(&self) -> RoundKeys {
+    fn round_keys(&self) -> Box<RoundKeys> {
         let mut keys = [[0; BLOCK_LEN]; MOST_ROUNDS + 1];
         for (key, sliced) in keys.iter_mut().zip(&self.round_keys) {
             State(*sliced).unpack(std::slice::from_mut(key));
@@ -96,12 +99,10 @@ impl BlockKernel for Key {
 }
 
 /// Section 5.3.3, of a round key for the equivalent inverse cipher.
-pub(crate) fn inv_mix_columns(key: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-    let mut mixed = [key];
-    let mut state = State::pack(&mixed);
+pub(crate) fn inv_mix_columns(from: &[u8; BLOCK_LEN], to: &mut [u8; BLOCK_LEN]) {
+    let mut state = State::pack(slice::from_ref(from));
     state.inv_mix_columns();
-    state.unpack(&mut mixed);
-    mixed[0]
+    state.unpack(slice::from_mut(to));
 }
 
 /// Blocks that go through the rounds together.

@@ -27,8 +27,11 @@ pub(crate) struct Key {
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: Vaes256, key: &[u8]) -> Option<Self> {
-        Some(Self { _proof: proof, narrow: aes_ni::Key::new(proof.aes_ni(), key)? })
+    pub fn new(proof: Vaes256, key: &[u8]) -> Option<Box<Self>> {
+        let narrow = aes_ni::Key::empty(proof.aes_ni());
+        let mut expanded = Box::new(Self { _proof: proof, narrow });
+        expanded.narrow.expand(key)?;
+        Some(expanded)
     }
 
     /// The round keys for enciphering.
@@ -65,7 +68,7 @@ impl BlockKernel for Key {
         self.narrow.cbc_decrypt(&chain, last);
     }
 
-    fn round_keys(&self) -> RoundKeys {
+    fn round_keys(&self) -> Box<RoundKeys> {
         self.narrow.round_keys()
     }
 

@@ -8,9 +8,10 @@ use std::arch::x86_64::{
     _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_set1_epi64,
     _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512,
 };
+use std::hint::black_box;
 use std::sync::OnceLock;
 
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 use super::aes_vaes512_lanes::cbc_encrypt_lanes;
 use super::aes_vaes512_rounds::{ACROSS, apply, broadcast, load_keys};
@@ -28,9 +29,11 @@ pub(crate) struct Key {
 
 impl Key {
     /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: Vaes512, key: &[u8]) -> Option<Self> {
-        let narrow = aes_ni::Key::new(proof.aes_ni(), key)?;
-        Some(Self { _proof: proof, narrow, first_round: OnceLock::new() })
+    pub fn new(proof: Vaes512, key: &[u8]) -> Option<Box<Self>> {
+        let narrow = aes_ni::Key::empty(proof.aes_ni());
+        let mut expanded = Box::new(Self { _proof: proof, narrow, first_round: OnceLock::new() });
+        expanded.narrow.expand(key)?;
+        Some(expanded)
     }
 
     /// The round keys for enciphering.
@@ -67,7 +70,7 @@ impl BlockKernel for Key {
         unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) }
     }
 
-    fn round_keys(&self) -> RoundKeys {
+    fn round_keys(&self) -> Box<RoundKeys> {
         RoundKeys::of(self.narrow.encrypt_keys().keys())
     }
 
@@ -155,12 +158,15 @@ impl FirstRound {
             |state| _mm512_aesenc_epi128(_mm512_xor_si512(state, key), _mm512_setzero_si512());
         let zero = round(_mm512_setzero_si512());
         let mut terms = Box::new(Self([[0; WIDTH]; 256 / ACROSS]));
-        for (index, term) in terms.0.iter_mut().enumerate() {
-            let mut counters = [0; WIDTH];
-            for (lane, block) in counters.as_chunks_mut::<BLOCK_LEN>().0.iter_mut().enumerate() {
-                block[BLOCK_LEN - 1] = (ACROSS * index + lane) as u8;
-            }
-            store(term, _mm512_xor_si512(round(load(&counters)), zero));
+        // In their last byte, the highest of each second integer.
+        let mut counters = _mm512_set_epi64(3 << 56, 0, 2 << 56, 0, 1 << 56, 0, 0, 0);
+        let step = (ACROSS as i64) << 56;
+        let step = _mm512_set_epi64(step, 0, step, 0, step, 0, step, 0);
+        // A length that the compiler does not know: it would unroll all, and put sums with the key
+        // on the stack.
+        for term in black_box(&mut terms.0[..]) {
+            store(term, _mm512_xor_si512(round(counters), zero));
+            counters = _mm512_add_epi64(counters, step);
         }
         terms
     }
@@ -168,7 +174,8 @@ impl FirstRound {
 
 impl Drop for FirstRound {
     fn drop(&mut self) {
-        self.0.as_flattened_mut().zeroize();
+        self.0.as_flattened_mut().fill(0);
+        optimization_barrier(&self.0);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One chain waits for each of its rounds; 32 chains side by side keep the AES units busy.
 
-use std::arch::x86_64::{__m512i, _mm512_xor_si512};
+use std::arch::x86_64::{__m512i, _mm512_setzero_si512, _mm512_xor_si512};
 
 use super::aes_vaes512_rounds::{ACROSS, apply, load_keys};
 use super::round_keys::for_rounds;
@@ -48,13 +48,14 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
     chain: &mut [[u8; WIDTH]; N],
     lanes: &mut [[&mut [[u8; BLOCK_LEN]]; ACROSS]; N],
 ) {
-    let mut state = [keys[0]; N];
+    // Not with a key: what is left of these on the stack is no secret.
+    let mut state = [_mm512_setzero_si512(); N];
     for (state, chain) in state.iter_mut().zip(&*chain) {
         *state = load(chain);
     }
     let blocks = lanes.as_flattened().iter().map(|lane| lane.len()).min().unwrap_or(0);
     let whole = blocks / ACROSS * ACROSS;
-    let mut buffers = [[[keys[0]; N]; ACROSS]; 4];
+    let mut buffers = [[[_mm512_setzero_si512(); N]; ACROSS]; 4];
     let [mut now, mut next, mut done, mut before] = buffers.each_mut();
     if whole > 0 {
         for (n, four) in lanes.iter().enumerate() {

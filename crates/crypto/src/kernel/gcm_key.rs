@@ -4,7 +4,6 @@
 //! All of it is made in the place where it stays. It is made with care for time, because a connection sets
 //! up two keys, and many of them seal only a few records.
 
-use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_and_si128, _mm_or_si128,
     _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_epi64,
@@ -15,6 +14,8 @@ use std::arch::x86_64::{
     _mm512_zextsi128_si512,
 };
 use std::sync::OnceLock;
+
+use zeroize::optimization_barrier;
 
 use super::BLOCK_LEN;
 use super::cpu::GcmVaes512;
@@ -107,11 +108,12 @@ fn expand_256(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -
 /// No suite of TLS has such keys, so this takes the plain way.
 #[target_feature(enable = "aes,ssse3")]
 fn expand_192(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
-    let expanded = RoundKeys::expand(key, |word| {
+    let mut expanded = RoundKeys::empty();
+    let done = expanded.expand(key, |word| {
         // SAFETY: this is called where the CPU has AES-NI.
         unsafe { super::aes_ni::sub_word(word) }
     });
-    let expanded = expanded.expect("a key of 24 bytes");
+    done.expect("a key of 24 bytes");
     round_keys[..=12].copy_from_slice(expanded.keys());
     let mut zeros = load_128(&round_keys[0]);
     for round_key in &round_keys[1..12] {
@@ -254,7 +256,5 @@ impl Drop for Terms {
 /// Overwrites secrets, many bytes at once.
 fn wipe(blocks: &mut [[u8; BLOCK_LEN]]) {
     blocks.as_flattened_mut().fill(0);
-    // SAFETY: no instruction at all changes nothing. The compiler has to take it for one that reads the bytes, so
-    // that it cannot leave out what was written.
-    unsafe { asm!("/* {0} */", in(reg) blocks.as_ptr(), options(nostack, preserves_flags)) };
+    optimization_barrier(blocks);
 }

@@ -1,10 +1,11 @@
 //! The key expansion of FIPS 197, section 5.2, for every kernel.
 
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 use super::BLOCK_LEN;
 
-/// The round keys of one AES key, wiped on drop.
+/// The round keys of one AES key, wiped on drop. They are made where they stay: a move would leave a
+/// copy behind.
 pub(crate) struct RoundKeys {
     keys: [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
     rounds: usize,
@@ -14,21 +15,25 @@ pub(crate) struct RoundKeys {
 pub(crate) const MOST_ROUNDS: usize = 14;
 
 impl RoundKeys {
+    /// Room for keys.
+    pub const fn empty() -> Self {
+        Self { keys: [[0; BLOCK_LEN]; MOST_ROUNDS + 1], rounds: 0 }
+    }
+
     /// Expands `key`, of 16, 24 or 32 bytes, with the kernel's way to substitute the bytes of a
     /// word. `None` for any other length.
-    pub fn expand(key: &[u8], sub_word: impl Fn(u32) -> u32) -> Option<Self> {
+    pub fn expand(&mut self, key: &[u8], sub_word: impl Fn(u32) -> u32) -> Option<()> {
         let key_words = match key.len() {
             16 | 24 | 32 => key.len() / 4,
             _ => return None,
         };
-        let rounds = key_words + 6;
-        let mut words = [0_u32; 4 * (MOST_ROUNDS + 1)];
-        for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {
-            *word = u32::from_be_bytes(*bytes);
-        }
+        self.rounds = key_words + 6;
+        let bytes = self.keys.as_flattened_mut();
+        bytes[..key.len()].copy_from_slice(key);
+        let words = bytes.as_chunks_mut::<4>().0;
         let mut round_constant = 1_u8;
-        for i in key_words..4 * (rounds + 1) {
-            let mut word = words[i - 1];
+        for i in key_words..4 * (self.rounds + 1) {
+            let mut word = u32::from_be_bytes(words[i - 1]);
             if i % key_words == 0 {
                 word = sub_word(word.rotate_left(8)) ^ (u32::from(round_constant) << 24);
                 // Doubling in GF(2^8); the constant is public.
@@ -36,21 +41,15 @@ impl RoundKeys {
             } else if key_words == 8 && i % 8 == 4 {
                 word = sub_word(word);
             }
-            words[i] = words[i - key_words] ^ word;
+            words[i] = (u32::from_be_bytes(words[i - key_words]) ^ word).to_be_bytes();
         }
-        let mut expanded = Self { keys: [[0; BLOCK_LEN]; MOST_ROUNDS + 1], rounds };
-        for (bytes, word) in
-            expanded.keys.as_flattened_mut().as_chunks_mut::<4>().0.iter_mut().zip(words)
-        {
-            *bytes = word.to_be_bytes();
-        }
-        words.zeroize();
-        Some(expanded)
+        Some(())
     }
 
     /// Round keys that another kernel has expanded.
-    pub fn of(keys: &[[u8; BLOCK_LEN]]) -> Self {
-        let mut expanded = Self { keys: [[0; BLOCK_LEN]; MOST_ROUNDS + 1], rounds: keys.len() - 1 };
+    pub fn of(keys: &[[u8; BLOCK_LEN]]) -> Box<Self> {
+        let mut expanded = Box::new(Self::empty());
+        expanded.rounds = keys.len() - 1;
         expanded.keys[..keys.len()].copy_from_slice(keys);
         expanded
     }
@@ -65,21 +64,29 @@ impl RoundKeys {
         &self.keys[..=self.rounds]
     }
 
-    /// The same keys in the order and form that the equivalent inverse cipher wants (FIPS 197,
-    /// 5.3.5), with the kernel's way to undo the mixing of columns.
-    pub fn inverse(&self, inv_mix_columns: impl Fn([u8; BLOCK_LEN]) -> [u8; BLOCK_LEN]) -> Self {
-        let mut keys = [[0; BLOCK_LEN]; MOST_ROUNDS + 1];
-        for (round, key) in self.keys().iter().rev().enumerate() {
-            let outer = round == 0 || round == self.rounds;
-            keys[round] = if outer { *key } else { inv_mix_columns(*key) };
+    /// Takes the keys of `other` in the order and form that the equivalent inverse cipher wants (FIPS
+    /// 197, 5.3.5), with the kernel's way to write the mixing of columns undone.
+    pub fn inverse_of(
+        &mut self,
+        other: &Self,
+        inv_mix_columns: impl Fn(&[u8; BLOCK_LEN], &mut [u8; BLOCK_LEN]),
+    ) {
+        self.rounds = other.rounds;
+        for (round, (from, to)) in other.keys().iter().rev().zip(&mut self.keys).enumerate() {
+            if round == 0 || round == self.rounds {
+                *to = *from;
+            } else {
+                inv_mix_columns(from, to);
+            }
         }
-        Self { keys, rounds: self.rounds }
     }
 }
 
 impl Drop for RoundKeys {
     fn drop(&mut self) {
-        self.keys.zeroize();
+        // A fill and a barrier: `zeroize` would write byte by byte.
+        self.keys.as_flattened_mut().fill(0);
+        optimization_barrier(&self.keys);
     }
 }
 
