@@ -89,8 +89,9 @@ constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	target/release/examples/constant_time trace \
-		aes-vaes512 keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 secret pkcs7 control
+		aes-vaes512 aes-gcm keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 secret pkcs7 control
 	target/release/examples/constant_time timing
+	cargo test --release --locked --quiet -p wattlock-crypto --test it wiping::
 	cargo build --release --locked -p wattlock-tls --example constant_time_records
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time_records memcheck
 	target/release/examples/constant_time_records trace tls-cbc cbc-sha control

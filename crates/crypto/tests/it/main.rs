@@ -8,4 +8,6 @@ mod hash_vectors;
 mod hmac;
 mod stitched;
 mod virtual_machine;
+#[cfg(target_os = "linux")]
+mod wiping;
 mod wycheproof;
