@@ -1,6 +1,6 @@
 //! Padding to whole blocks, RFC 5652 section 6.3 ("PKCS#7").
 
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeLess};
+use subtle::{Choice, ConstantTimeEq, ConstantTimeLess};
 
 use crate::error::Error;
 
@@ -27,8 +27,7 @@ pub fn unpadded_len(last_block: &[u8]) -> Result<usize, Error> {
         let is_padding: Choice = u8::ct_lt(&from_end, &count);
         right &= !is_padding | byte.ct_eq(&count);
     }
-    let len = u8::conditional_select(&0, &block_len.wrapping_sub(count), right);
-    if right.into() { Ok(len.into()) } else { Err(Error::Padding) }
+    if right.into() { Ok(block_len.wrapping_sub(count).into()) } else { Err(Error::Padding) }
 }
 
 #[cfg(test)]
