@@ -88,16 +88,19 @@ sanitize: prepare
 constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
-	target/release/examples/constant_time trace \
+	$(long_steps) target/release/examples/constant_time trace \
 		aes-vaes512 aes-gcm keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 secret pkcs7 control
 	target/release/examples/constant_time timing
 	cargo test --release --locked --quiet -p wattlock-crypto --test it wiping::
 	cargo build --release --locked -p wattlock-tls --example constant_time_records
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time_records memcheck
-	target/release/examples/constant_time_records trace tls-cbc cbc-sha control
+	$(long_steps) target/release/examples/constant_time_records trace tls-cbc cbc-sha control
 	target/release/examples/constant_time_records timing
 	cargo build --release --locked -p wattlock-provider --lib --example record_timing
 	target/release/examples/record_timing
+
+# The C library fills and copies by vectors and not by `rep`, of which each byte would be a step.
+long_steps = env GLIBC_TUNABLES=glibc.cpu.x86_rep_stosb_threshold=100000000:glibc.cpu.x86_rep_movsb_threshold=100000000
 
 # The GPU kernels as PTX, which is committed; `make test` compares it where clang 19 is.
 ptx:
