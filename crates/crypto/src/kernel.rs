@@ -22,8 +22,6 @@ mod cbc_records;
 pub(crate) mod cbc_sha_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod cbc_sha_ni;
-#[cfg(target_arch = "aarch64")]
-pub(crate) mod keccak_armv8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm;
 #[cfg(target_arch = "x86_64")]
@@ -34,6 +32,8 @@ mod gcm_vaes512;
 mod gcm_vaes512_memory;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_short;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod keccak_armv8;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx2;
 #[cfg(target_arch = "x86_64")]

@@ -222,7 +222,7 @@ fn use_gcm(key: &[u8]) {
     for first in [100, 1003] {
         let mut message = vec![0x5a; 2000];
         let mut stream = key.begin(&[9; 12]).unwrap();
-        stream.aad(b"aad").unwrap();
+        stream.aad(&key, b"aad").unwrap();
         let (one, other) = message.split_at_mut(first);
         stream.encrypt(&key, one).unwrap();
         stream.encrypt(&key, other).unwrap();
