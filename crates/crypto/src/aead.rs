@@ -13,6 +13,8 @@ use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::gcm::{self, Text};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::gcm_vaes512;
 use crate::secret::Secret;
 
 /// Bytes of a tag, for every algorithm here.
@@ -107,7 +109,7 @@ impl AeadKey {
         let backend = match kernel {
             #[cfg(target_arch = "x86_64")]
             GcmKernel::Vaes512(proof) if algorithm.is_gcm() => {
-                Backend::Gcm(gcm::Key::new(proof, key).expect("the length was compared"))
+                Backend::Gcm(gcm_vaes512::key(proof, key).expect("the length was compared"))
             }
             _ => Backend::aws_lc(algorithm, key),
         };

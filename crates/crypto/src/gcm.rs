@@ -16,6 +16,8 @@ use crate::aes::AesKey;
 use crate::error::Error;
 
 mod late_aad;
+#[cfg(test)]
+mod tests;
 
 pub use late_aad::LateAad;
 
@@ -410,96 +412,4 @@ fn multiply(a: [u8; BLOCK_LEN], b: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
     let mut hash = GHash::new(&a.into());
     hash.update(&[b.into()]);
     hash.finalize().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pattern(len: usize) -> Vec<u8> {
-        (0..len).map(|i| (i % 251) as u8).collect()
-    }
-
-    /// Lengths of parts around blocks and around the part that is sealed at once.
-    const PARTS: [usize; 10] = [0, 1, 15, 16, 17, 255, 256, 257, 300, 1000];
-
-    #[test]
-    fn parts_give_what_one_part_gives() {
-        for key_len in [16, 24, 32] {
-            let key = GcmKey::new(&pattern(key_len)).unwrap();
-            for aad_len in [0, 5, 13, 16, 31, 32, 33, 100] {
-                for (first, second) in
-                    PARTS.iter().flat_map(|&first| PARTS.map(|second| (first, second)))
-                {
-                    let mut whole = pattern(first + second + 7);
-                    let tag = key.aead.seal([9; 12], &pattern(aad_len), &mut whole).unwrap();
-
-                    let mut parts = pattern(first + second + 7);
-                    let mut stream = key.begin(&[9; 12]).unwrap();
-                    let aad = pattern(aad_len);
-                    let (one, other) = aad.split_at(aad_len / 3);
-                    stream.aad(&key, one).unwrap();
-                    stream.aad(&key, other).unwrap();
-                    stream.encrypt(&key, &mut parts[..first]).unwrap();
-                    stream.encrypt(&key, &mut parts[first..first + second]).unwrap();
-                    stream.encrypt(&key, &mut parts[first + second..]).unwrap();
-                    let what = format!("{aad_len}, {first}, {second}");
-                    assert_eq!(parts, whole, "{what}");
-                    assert_eq!(stream.tag(&key), tag, "{what}");
-
-                    let mut stream = key.begin(&[9; 12]).unwrap();
-                    stream.aad(&key, &aad).unwrap();
-                    stream.decrypt(&key, &mut parts[..first]).unwrap();
-                    stream.decrypt(&key, &mut parts[first..]).unwrap();
-                    assert_eq!(parts, pattern(first + second + 7), "{what}");
-                    assert_eq!(stream.tag(&key), tag, "{what}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_message_that_is_opened_at_once_can_still_go_on() {
-        let key = GcmKey::new(&[7; 32]).unwrap();
-        for (first, second) in PARTS.iter().flat_map(|&first| PARTS.map(|part| (first, part))) {
-            let begin = || {
-                let mut stream = key.begin(&[9; 12]).unwrap();
-                stream.aad(&key, b"header").unwrap();
-                stream
-            };
-            let mut sealed = pattern(first + second);
-            let mut stream = begin();
-            stream.encrypt(&key, &mut sealed[..first]).unwrap();
-            let first_tag = stream.tag(&key);
-            stream.encrypt(&key, &mut sealed[first..]).unwrap();
-            let whole_tag = stream.tag(&key);
-
-            let mut wrong = first_tag;
-            wrong[3] ^= 1;
-            let mut text = sealed.clone();
-            assert!(begin().open(&key, &mut text[..first], &wrong).is_err());
-            assert!(text[..first].iter().all(|&byte| byte == 0), "{first} bytes are left");
-
-            let mut stream = begin();
-            stream.open(&key, &mut sealed[..first], &first_tag).unwrap();
-            assert_eq!(stream.tag(&key), first_tag);
-            stream.decrypt(&key, &mut sealed[first..]).unwrap();
-            assert_eq!(sealed, pattern(first + second), "{first}, {second}");
-            assert_eq!(stream.tag(&key), whole_tag, "{first}, {second}");
-        }
-    }
-
-    #[test]
-    fn additional_data_after_the_message_is_refused() {
-        let key = GcmKey::new(&[1; 32]).unwrap();
-        let mut stream = key.begin(&[9; 12]).unwrap();
-        stream.encrypt(&key, &mut [0; 1]).unwrap();
-        assert!(stream.aad(&key, b"late").is_err());
-    }
-
-    #[test]
-    fn an_empty_iv_and_a_key_of_another_length_are_refused() {
-        assert!(GcmKey::new(&[1; 25]).is_err());
-        assert!(GcmKey::new(&[1; 32]).unwrap().begin(&[]).is_err());
-    }
 }

@@ -27,7 +27,11 @@ pub(crate) mod gcm;
 #[cfg(target_arch = "x86_64")]
 mod gcm_key;
 #[cfg(target_arch = "x86_64")]
-mod gcm_vaes512;
+pub(crate) mod gcm_vaes512;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_hash;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_long;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_memory;
 #[cfg(target_arch = "x86_64")]

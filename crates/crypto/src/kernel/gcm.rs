@@ -10,8 +10,6 @@ use std::sync::OnceLock;
 
 use super::BLOCK_LEN;
 use super::cpu::GcmVaes512;
-use super::gcm_key;
-use super::gcm_vaes512::{WORKS, Work, Works, work_index};
 use super::round_keys::MOST_ROUNDS;
 
 /// A key for one kernel.
@@ -51,7 +49,28 @@ const SPARE: usize = 4;
 /// Counters whose terms every key has: of messages up to 736 bytes.
 pub(super) const FIRST_TERMS: usize = 48;
 /// Bytes of the longest message that is worked on with [`FIRST_TERMS`].
-const FIRST_TERMS_LAST: usize = (FIRST_TERMS - 2) * BLOCK_LEN;
+pub(super) const FIRST_TERMS_LAST: usize = (FIRST_TERMS - 2) * BLOCK_LEN;
+
+/// Bytes of the longest message that has a work for its length.
+pub(super) const MOST_SHORT: usize = 240;
+
+/// How a message of some length is sealed, or opened without a look at the tag, which goes to the last place.
+pub(super) type Work = unsafe fn(&Key, &[u8; 12], &[u8], &Text<'_>, &mut [u8; BLOCK_LEN]);
+
+/// The works for messages by their number of blocks.
+pub(super) struct Works {
+    pub seal: [Work; WORKS],
+    pub open: [Work; WORKS],
+}
+
+/// Lengths in blocks that have a work of their own, and one for all that are longer.
+pub(super) const WORKS: usize = MOST_SHORT / BLOCK_LEN + 2;
+
+/// Where in [`Works`] a message of that many bytes is.
+#[inline]
+pub(super) fn work_index(total: usize) -> usize {
+    total.div_ceil(BLOCK_LEN).min(MOST_SHORT / BLOCK_LEN + 1)
+}
 
 /// The text of a message: in place, or from one place into another that is as long.
 pub(crate) struct Text<'t> {
@@ -103,11 +122,6 @@ impl<'t> Text<'t> {
 }
 
 impl Key {
-    /// Expands a key of 16, 24 or 32 bytes.
-    pub fn new(proof: GcmVaes512, key: &[u8]) -> Option<Self> {
-        gcm_key::new(proof, key)
-    }
-
     /// Encrypts a text and returns its tag.
     #[inline]
     pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
@@ -139,14 +153,5 @@ impl Key {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
         unsafe { work(self, nonce, aad, text, &mut tag) };
         tag
-    }
-
-    /// The terms for a message of that many bytes.
-    #[inline]
-    pub(super) fn terms(&self, len: usize) -> &[[u8; BLOCK_LEN]] {
-        if len <= FIRST_TERMS_LAST {
-            return &self.tables.first_terms;
-        }
-        &self.terms.get_or_init(|| gcm_key::terms(self)).0
     }
 }

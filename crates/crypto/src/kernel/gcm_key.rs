@@ -13,34 +13,20 @@ use std::arch::x86_64::{
     _mm512_shuffle_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
     _mm512_zextsi128_si512,
 };
-use std::sync::OnceLock;
 
 use zeroize::optimization_barrier;
 
 use super::BLOCK_LEN;
-use super::cpu::GcmVaes512;
-use super::gcm::{Key, MOST_POWER, Tables, Terms};
-use super::gcm_vaes512::{POLY, swap_128, works};
+use super::gcm::{MOST_POWER, Tables, Terms};
+use super::gcm_vaes512_hash::{POLY, swap_128};
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
 
-/// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
-pub(super) fn new(proof: GcmVaes512, key: &[u8]) -> Option<Key> {
-    let rounds = match key.len() {
-        16 => 10,
-        24 => 12,
-        32 => 14,
-        _ => return None,
-    };
+/// Expands a key of 16, 24 or 32 bytes.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]
+pub(super) fn tables(key: &[u8]) -> Box<Tables> {
     // SAFETY: the tables are bytes, which may be zeros.
     let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
-    // SAFETY: `proof` says that the CPU has what this needs.
-    unsafe { fill(&mut tables, key) };
-    Some(Key { tables, rounds, works: works(rounds), terms: OnceLock::new(), _proof: proof })
-}
-
-#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]
-fn fill(tables: &mut Tables, key: &[u8]) {
     let hash_key = match key.len() {
         16 => expand_128(key, &mut tables.round_keys),
         24 => expand_192(key, &mut tables.round_keys),
@@ -48,13 +34,14 @@ fn fill(tables: &mut Tables, key: &[u8]) {
     };
     fill_powers(hash_key, &mut tables.powers);
     fill_terms(&tables.round_keys[0], &mut tables.first_terms);
+    tables
 }
 
 /// The terms of all counters.
-pub(super) fn terms(key: &Key) -> Box<Terms> {
+#[target_feature(enable = "vaes,avx512f,avx512bw")]
+pub(super) fn terms(round_key: &[u8; BLOCK_LEN]) -> Box<Terms> {
     let mut terms = Box::new(Terms([[0; BLOCK_LEN]; 256]));
-    // SAFETY: `_proof` says that the CPU has what this needs.
-    unsafe { fill_terms(&key.tables.round_keys[0], &mut terms.0) };
+    fill_terms(round_key, &mut terms.0);
     terms
 }
 

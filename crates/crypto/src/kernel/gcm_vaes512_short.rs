@@ -5,13 +5,6 @@
 //! counter of the tag's mask for the cipher, and the additional data for the hash. There is one reduction.
 //! What counts here is how few instructions a message takes, so that the next one can begin behind it.
 
-use super::BLOCK_LEN;
-use super::gcm::{Key, MOST_POWER, Text};
-use super::gcm_vaes512::{
-    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, one_power, store_at, swap,
-    swap_128, zext,
-};
-use super::gcm_vaes512_memory::{WIDTH, load_128, load_block, part, store_part};
 use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_cvtepu32_epi64,
@@ -23,8 +16,13 @@ use std::arch::x86_64::{
     _mm512_maskz_mov_epi8, _mm512_setzero_si512, _mm512_xor_si512,
 };
 
-/// Bytes of the longest message for this kernel.
-pub(super) const MOST_SHORT: usize = 4 * WIDTH - BLOCK_LEN;
+use super::BLOCK_LEN;
+use super::gcm::{Key, MOST_POWER, Text};
+use super::gcm_vaes512_hash::{
+    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, one_power, store_at, swap,
+    swap_128, zext,
+};
+use super::gcm_vaes512_memory::{WIDTH, load_128, load_block, part, store_part};
 
 /// Rounds 2 to the last but one.
 macro_rules! rounds {
