@@ -14,7 +14,7 @@ use std::arch::x86_64::{
     _mm512_zextsi128_si512,
 };
 
-use zeroize::optimization_barrier;
+use zeroize::{optimization_barrier, zeroize_stack};
 
 use super::BLOCK_LEN;
 use super::gcm::{MOST_POWER, Tables, Terms};
@@ -231,8 +231,14 @@ impl Drop for Tables {
         wipe(&mut self.powers);
         wipe(&mut self.first_terms);
         wipe(&mut self.round_keys);
+        // The kernel has more round keys than registers, and the compiler puts some on the stack. They are
+        // wiped once, here, and not after each message.
+        zeroize_stack::<DEAD_STACK>();
     }
 }
+
+/// Bytes of the stack below the owner of a key that the kernel may have left round keys in.
+const DEAD_STACK: usize = 4 * 1024;
 
 impl Drop for Terms {
     fn drop(&mut self) {

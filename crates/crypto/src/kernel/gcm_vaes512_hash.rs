@@ -2,9 +2,9 @@
 //! and registers of text.
 
 use std::arch::x86_64::{
-    __m128i, __m512i, _mm_aesenc_si128, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8,
-    _mm_xor_si128, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256,
-    _mm512_broadcast_i32x4, _mm512_castsi512_si256, _mm512_clmulepi64_epi128,
+    __m128i, __m512i, _mm_aesenc_si128, _mm_insert_epi32, _mm_set_epi64x, _mm_setzero_si128,
+    _mm_shuffle_epi8, _mm_xor_si128, _mm256_castsi256_si128, _mm256_extracti128_si256,
+    _mm256_xor_si256, _mm512_broadcast_i32x4, _mm512_castsi512_si256, _mm512_clmulepi64_epi128,
     _mm512_extracti64x4_epi64, _mm512_loadu_si512, _mm512_mask_set1_epi8, _mm512_set_epi64,
     _mm512_shuffle_epi8, _mm512_shuffle_epi32, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
     _mm512_xor_si512, _mm512_zextsi128_si512,
@@ -93,27 +93,24 @@ pub(super) fn long_aad(key: &Key, aad: &[u8]) -> __m128i {
 
 // The counters
 
-/// The first round of the counters `256 * page` to `256 * page + 255`, but for their last byte.
+/// The counter block 0 of a nonce.
 #[inline]
-#[target_feature(enable = "aes,avx512f")]
-pub(super) fn first_round_base(key: &Key, nonce: &[u8; 12], page: u32) -> __m512i {
-    _mm512_broadcast_i32x4(base_128(key, nonce, page))
+#[target_feature(enable = "sse2")]
+pub(super) fn nonce_block(nonce: &[u8; 12]) -> __m128i {
+    let start = u64::from_le_bytes(*nonce.first_chunk().expect("a nonce has 12 bytes"));
+    let end = u32::from_le_bytes(*nonce.last_chunk().expect("a nonce has 12 bytes"));
+    _mm_set_epi64x(i64::from(end), start.cast_signed())
 }
 
-/// [`first_round_base`] for one block.
+/// The first round of the counters `256 * page` to `256 * page + 255`, but for their last byte.
 #[inline]
-#[target_feature(enable = "aes,avx512f")]
-fn base_128(key: &Key, nonce: &[u8; 12], page: u32) -> __m128i {
-    // In words, as callers may have written it: a load of more than was written at once has to wait.
-    let word = |at: usize| {
-        let word = nonce[at..at + 4].first_chunk().expect("three words");
-        u64::from(u32::from_le_bytes(*word))
-    };
-    let (low, high) =
-        (word(4) << 32 | word(0), u64::from((page << 8).swap_bytes()) << 32 | word(8));
-    let block = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
+#[target_feature(enable = "aes,sse4.1,avx512f")]
+pub(super) fn first_round_base(key: &Key, nonce_block: __m128i, page: u32) -> __m512i {
+    let counter = (page << 8).swap_bytes().cast_signed();
+    let block = _mm_insert_epi32::<3>(nonce_block, counter);
     let [first, second, ..] = &key.tables.round_keys;
-    _mm_aesenc_si128(_mm_xor_si128(block, load_128(first)), load_128(second))
+    let block = _mm_aesenc_si128(_mm_xor_si128(block, load_128(first)), load_128(second));
+    _mm512_broadcast_i32x4(block)
 }
 
 // The hash

@@ -15,8 +15,8 @@ use std::arch::x86_64::{
 
 use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Text};
 use super::gcm_vaes512_hash::{
-    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, one_power, store_at, swap,
-    swap_128, zext,
+    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, nonce_block, one_power,
+    store_at, swap, swap_128, zext,
 };
 use super::gcm_vaes512_memory::{WIDTH, load_block, load_two_blocks, part, store_part};
 use super::{BLOCK_LEN, gcm_key};
@@ -131,6 +131,7 @@ pub(super) fn long<const KEYS: usize, const SEAL: bool>(
         broadcast(round_key(13)),
     ];
     let last_key = broadcast(round_key(KEYS - 1));
+    let nonce = nonce_block(nonce);
     let mut base = first_round_base(key, nonce, 0);
     let lengths =
         _mm_set_epi64x((8 * aad.len()).cast_signed() as i64, (8 * total).cast_signed() as i64);

@@ -19,8 +19,8 @@ use std::arch::x86_64::{
 use super::BLOCK_LEN;
 use super::gcm::{Key, MOST_POWER, Text};
 use super::gcm_vaes512_hash::{
-    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, one_power, store_at, swap,
-    swap_128, zext,
+    Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, nonce_block, one_power,
+    store_at, swap, swap_128, zext,
 };
 use super::gcm_vaes512_memory::{WIDTH, load_128, load_block, part, store_part};
 
@@ -59,7 +59,7 @@ pub(super) fn short<const KEYS: usize, const SEAL: bool, const N: usize, const W
     let total = text.total();
     let blocks = total.div_ceil(BLOCK_LEN);
     debug_assert!((blocks + front).div_ceil(4) == N, "the length was matched");
-    let base = first_round_base(key, nonce, 0);
+    let base = first_round_base(key, nonce_block(nonce), 0);
     let mut mask =
         _mm_xor_si128(_mm512_castsi512_si128(base), load_128(&key.tables.first_terms[1]));
     let mut state = [base; N];

@@ -4,6 +4,7 @@ mod aes_vectors;
 mod agreement;
 mod constant_time;
 mod features;
+mod gcm;
 mod hash_vectors;
 mod hmac;
 mod stitched;

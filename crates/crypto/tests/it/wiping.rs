@@ -19,8 +19,8 @@ use std::thread;
 use wattlock_crypto::gcm::{GcmKey, LateAad};
 use wattlock_crypto::stitched::{Message, StitchedKernel, StitchedKeys};
 use wattlock_crypto::{
-    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
-    NONCE_LEN, Secret, ShaKernel, hkdf, hmac,
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, GcmKernel, HmacAlgorithm, HmacKey,
+    HmacRecord, NONCE_LEN, Secret, ShaKernel, hkdf, hmac,
 };
 
 /// Where copies of pieces lie, and which.
@@ -136,9 +136,16 @@ fn what_aws_lc_leaves_is_shown() {
         };
         let left = remains(len, |key| use_aead(algorithm, key), pieces);
         println!("{}: {left:?}", algorithm.name());
+        let ours = GcmKernel::best() != GcmKernel::AwsLc;
+        if ours && algorithm != AeadAlgorithm::ChaCha20Poly1305 {
+            assert_eq!(left, Remains::default(), "{}", algorithm.name());
+        }
     }
     let left = remains(32, use_gcm, schedules_and_hash_key);
     println!("gcm: {left:?}");
+    if GcmKernel::best() != GcmKernel::AwsLc {
+        assert_eq!(left, Remains::default(), "AES-GCM in parts");
+    }
     let left = remains(
         32,
         |key| {
