@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use serde_json::json;
-use wattlock_engine::crypto::GcmKernel;
 use wattlock_host::exit::Ended;
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Sample;
@@ -97,7 +96,7 @@ impl Bench {
         let row = Row {
             tool: tool(PACED),
             case: case(latency_us),
-            kernel: Some(GcmKernel::best().name().into()),
+            kernel: Some("aws-lc".into()),
             threads: Some(self.threads),
             bytes: *bytes,
             wall_ns: once(run.wall),
