@@ -221,6 +221,9 @@ impl GcmStream {
         if let Some(nonce) = self.at_once(key, in_out.len()) {
             self.hold_end(in_out);
             self.tag = key.aead.decrypt(nonce, &self.aad[..self.kept], in_out);
+            if self.tag.is_none() {
+                self.held_len = 0;
+            }
         }
         if self.tag.is_none() || self.len > 0 {
             self.rejoin(key);
@@ -255,7 +258,10 @@ impl GcmStream {
         let (mut aad_copy, kept) = ([0; KEPT_AAD], aad.len());
         aad_copy[..kept].copy_from_slice(aad);
         self.hold_end(in_out);
-        key.aead.open(nonce, &aad_copy[..kept], in_out, tag)?;
+        if let Err(error) = key.aead.open(nonce, &aad_copy[..kept], in_out, tag) {
+            self.held_len = 0;
+            return Err(error);
+        }
         self.len = in_out.len() as u64;
         self.tag = (self.len > 0).then_some(*tag);
         Ok(())
