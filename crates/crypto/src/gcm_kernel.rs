@@ -18,7 +18,7 @@ pub enum GcmKernel {
 
 impl GcmKernel {
     /// The names of all kernels, those of other CPUs included.
-    pub const NAMES: [&str; 2] = ["gcm-aws-lc", "gcm-vaes512"];
+    pub const NAMES: [&str; 2] = ["aws-lc", "gcm-vaes512"];
 
     /// The fastest kernel of this CPU, among those that were measured on CPUs of its kind.
     pub fn best() -> Self {
@@ -44,7 +44,7 @@ impl GcmKernel {
     /// [`Error::UnknownKernel`], or [`Error::KernelAbsent`] with the reason.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
-            "gcm-aws-lc" => Ok(Self::AwsLc),
+            "aws-lc" => Ok(Self::AwsLc),
             "gcm-vaes512" => {
                 choice::found(GcmVaes512::detect(), name, GcmVaes512::NEEDS).map(Self::Vaes512)
             }
@@ -65,7 +65,7 @@ impl GcmKernel {
     /// The name that file, bench and JSON share.
     pub fn name(self) -> &'static str {
         match self {
-            Self::AwsLc => "gcm-aws-lc",
+            Self::AwsLc => "aws-lc",
             Self::Vaes512(_) => "gcm-vaes512",
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::crypto::{AeadAlgorithm, AesKernel, Algorithm, Mode};
+use crate::crypto::{AeadAlgorithm, AesKernel, Algorithm, GcmKernel, Mode};
 use crate::job::{Cipher, Operation};
 
 /// Which way a raw cipher goes.
@@ -70,7 +70,8 @@ impl Case {
     pub fn kernel(self) -> &'static str {
         match self {
             Self::Raw(..) => AesKernel::best().name(),
-            Self::Aead(..) => "aws-lc",
+            Self::Aead(AeadAlgorithm::ChaCha20Poly1305, _) => "aws-lc",
+            Self::Aead(..) => GcmKernel::best().name(),
         }
     }
 }

@@ -41,12 +41,15 @@ pub fn kernels() -> Vec<Kernel> {
     let sha = ShaKernel::NAMES
         .map(|name| kernel(name, ShaKernel::best().name(), ShaKernel::named(name).map(|_| true)));
     let gcm = GcmKernel::NAMES.map(|name| {
-        kernel(name, GcmKernel::best().name(), GcmKernel::named(name).map(GcmKernel::measured))
+        let found = GcmKernel::named(name).map(GcmKernel::measured);
+        let gcm = kernel(name, GcmKernel::best().name(), found);
+        // AWS-LC does ChaCha20-Poly1305 everywhere.
+        Kernel { chosen: gcm.chosen || name == GcmKernel::AwsLc.name(), ..gcm }
     });
     let best = StitchedKernel::best().map_or("", StitchedKernel::name);
     let stitched = StitchedKernel::NAMES
         .map(|name| kernel(name, best, StitchedKernel::named(name).map(|_| true)));
     let always = |name| kernel(name, name, Ok(true));
     let all = aes.into_iter().chain(keccak).chain(sha).chain(gcm).chain(stitched);
-    all.chain([always("aws-lc"), always("portable")]).collect()
+    all.chain([always("portable")]).collect()
 }

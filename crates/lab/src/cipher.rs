@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, pkcs7};
+use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, GcmKernel, pkcs7};
 use wattlock_engine::{Direction, Engine};
 use wattlock_host::exit::{self, Ended, authentication, usage};
 use zeroize::Zeroizing;
@@ -52,7 +52,8 @@ pub fn run(args: &args::Cipher) -> Ended {
         _ => usage(error.to_string()),
     })?;
     if let Algorithm::AesGcm { bits } = algorithm {
-        return gcm(bits, &key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
+        let key = gcm_key(bits, &key, args.kernel.as_deref(), algorithm)?;
+        return gcm(&key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
     let kernel = kernel(args.kernel.as_deref(), algorithm)?;
     let direction = if args.decrypt { Direction::Decrypt } else { Direction::Encrypt };
@@ -82,8 +83,8 @@ fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow
         "--key2 is for rc4a"
     } else if args.aad.is_some() && !gcm {
         "--aad is for GCM: no other mode authenticates"
-    } else if args.kernel.is_some() && !aes {
-        "--kernel is for AES in ECB, CBC and CTR"
+    } else if args.kernel.is_some() && !aes && !gcm {
+        "--kernel is for AES"
     } else if args.pad == Padding::Pkcs7 && block_len == 1 {
         "--pad is for ECB and CBC: this cipher takes messages of any length"
     } else if args.block_size.is_some() && gcm {
@@ -114,11 +115,13 @@ fn grain(algorithm: Algorithm) -> u64 {
 pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::Kernel> {
     match name {
         None => Ok(aes::Kernel::best()),
-        Some(name) => aes::Kernel::named(name).map_err(|error| {
-            let known = algorithm.kernels().join(", ");
-            usage(exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}")))
-        }),
+        Some(name) => aes::Kernel::named(name).map_err(|error| unknown_kernel(&error, algorithm)),
     }
+}
+
+fn unknown_kernel(error: &impl std::fmt::Display, algorithm: Algorithm) -> anyhow::Error {
+    let known = algorithm.kernels().join(", ");
+    usage(exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}")))
 }
 
 /// The bytes that `text` spells. What it holds may be a key, so no error repeats it.
@@ -228,10 +231,23 @@ fn fill(input: &mut impl Read, len: usize, window: &mut Vec<u8>) -> anyhow::Resu
     Ok(())
 }
 
+/// A key for the kernel that was asked for, or the best.
+fn gcm_key(
+    bits: usize,
+    key: &[u8],
+    kernel: Option<&str>,
+    algorithm: Algorithm,
+) -> anyhow::Result<AeadKey> {
+    let kernel = match kernel {
+        None => GcmKernel::best(),
+        Some(name) => GcmKernel::named(name).map_err(|error| unknown_kernel(&error, algorithm))?,
+    };
+    let aead = if bits == 128 { AeadAlgorithm::Aes128Gcm } else { AeadAlgorithm::Aes256Gcm };
+    Ok(AeadKey::with_kernel(kernel, aead, key)?)
+}
+
 /// One message of AES-GCM, in memory: the tag comes last, and nothing is released before it.
-fn gcm(bits: usize, key: &[u8], nonce: &[u8], aad: &[u8], decrypt: bool) -> Ended {
-    let algorithm = if bits == 128 { AeadAlgorithm::Aes128Gcm } else { AeadAlgorithm::Aes256Gcm };
-    let key = AeadKey::new(algorithm, key)?;
+fn gcm(key: &AeadKey, nonce: &[u8], aad: &[u8], decrypt: bool) -> Ended {
     let nonce: [u8; crypto::NONCE_LEN] = nonce.try_into()?;
     let mut message = Zeroizing::new(Vec::new());
     io::stdin().lock().read_to_end(&mut message).context("cannot read standard input")?;

@@ -19,7 +19,7 @@ fn every_kernel_but_the_portable_ones_names_its_features() {
     for name in &names {
         let needs = |used_by: &str| used_by.split(", ").any(|user| user == *name);
         let mut needed = features.iter().filter(|feature| needs(&feature.used_by)).peekable();
-        let portable = ["aes-soft", "keccak-soft", "sha-rustcrypto", "gcm-aws-lc"].contains(name);
+        let portable = ["aes-soft", "keccak-soft", "sha-rustcrypto", "aws-lc"].contains(name);
         let runs = absent.iter().all(|(absent, _)| absent != name);
         // Of another architecture than this one the features are not listed.
         if name.ends_with("-armv8") != cfg!(target_arch = "aarch64") && !portable {

@@ -37,7 +37,7 @@ pub struct Cipher {
     /// Pad messages of block modes to whole blocks
     #[arg(long, value_enum, value_name = "PADDING", default_value_t)]
     pub pad: Padding,
-    /// Use this AES kernel [default: the fastest constant-time one]
+    /// Use this AES kernel, see --list [default: the fastest measured one]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use serde_json::json;
+use wattlock_engine::crypto::GcmKernel;
 use wattlock_host::exit::Ended;
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Sample;
@@ -96,7 +97,7 @@ impl Bench {
         let row = Row {
             tool: tool(PACED),
             case: case(latency_us),
-            kernel: Some("aws-lc".into()),
+            kernel: Some(GcmKernel::best().name().into()),
             threads: Some(self.threads),
             bytes: *bytes,
             wall_ns: once(run.wall),

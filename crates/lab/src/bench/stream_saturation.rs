@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wattlock_energy::Metered;
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
+use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, GcmKernel, NONCE_LEN, TAG_LEN};
 use wattlock_engine::{Aad, Cipher as RunCipher, Data, Engine, Job, Nonces, Operation, Policy};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_report::results::Row;
@@ -185,7 +185,7 @@ impl Saturation {
         let row = Row {
             tool: "wattlock".into(),
             case: case.into(),
-            kernel: Some("aws-lc".into()),
+            kernel: Some(GcmKernel::best().name().into()),
             threads: Some(self.engine.threads()),
             call_bytes: Some(MESSAGE as u64),
             bytes: messages * MESSAGE as u64,

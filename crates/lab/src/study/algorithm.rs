@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wattlock_engine::crypto::{self, AesKey, Mode, NONCE_LEN};
+use wattlock_engine::crypto::{self, AesKey, GcmKernel, Mode, NONCE_LEN};
 
 use super::{Error, aes};
 
@@ -138,7 +138,7 @@ impl Algorithm {
     pub fn kernels(self) -> &'static [&'static str] {
         match self {
             Self::Aes(_) => &aes::Kernel::NAMES,
-            Self::AesGcm { .. } => &["aws-lc"],
+            Self::AesGcm { .. } => &GcmKernel::NAMES,
             _ => &["portable"],
         }
     }

@@ -114,15 +114,16 @@ fn bound_of(bounds: &[Bound], row: &Row) -> Option<f64> {
     let mut of_case = bounds
         .iter()
         .filter(|bound| bound.case.len() == longest && row.case.starts_with(&bound.case));
-    let own = row.kernel.as_deref().filter(|name| {
-        KERNELS.iter().any(|kernel| name.contains(kernel.name))
-            || name.ends_with("soft")
-            || name.ends_with("vartime")
-    });
-    match own {
-        Some(name) => of_case.find(|bound| bound.kernel == name).map(|bound| bound.gb_per_s),
-        None => of_case.map(|bound| bound.gb_per_s).reduce(f64::max),
-    }
+    let Some(name) = row.kernel.as_deref() else {
+        return of_case.map(|bound| bound.gb_per_s).reduce(f64::max);
+    };
+    let own = match KERNELS.iter().find(|kernel| name.contains(kernel.name)) {
+        // By the instruction: a kernel of a mode has the rounds of the kernel of its cipher.
+        Some(kernel) => of_case.find(|bound| bound.instruction == kernel.instruction),
+        None if name.ends_with("soft") || name.ends_with("vartime") => None,
+        None => of_case.reduce(|a, b| if a.gb_per_s < b.gb_per_s { b } else { a }),
+    };
+    own.map(|bound| bound.gb_per_s)
 }
 
 /// What a measured rate may lie above a whole number, by the clock's error.

@@ -2,7 +2,9 @@
 //! memory allow.
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, AesKernel, KeccakKernel, roofline};
+use wattlock_engine::crypto::{
+    AeadAlgorithm, AeadKey, AesKernel, GcmKernel, KeccakKernel, roofline,
+};
 use wattlock_engine::{Aad, Cipher, Data, Direction, Engine, Job, Nonces, Operation, Transform};
 
 use super::super::rates::Contender;
@@ -114,7 +116,7 @@ pub fn gcm_chunks(algorithm: AeadAlgorithm, key: &[u8], threads: usize) -> Conte
         let job = Job { cipher, chunk_len: RECORD, data: Data::InPlace { slots }, deadline: None };
         engine.run(job).expect("short messages");
     })
-    .kernel("aws-lc")
+    .kernel(GcmKernel::best().name())
     .threads(threads)
 }
 

@@ -1,7 +1,7 @@
 //! The cases on one thread: messages that lie in memory, each call with its IV.
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::crypto::{HmacAlgorithm, KeccakKernel, ShaKernel};
+use wattlock_engine::crypto::{GcmKernel, HmacAlgorithm, KeccakKernel, ShaKernel};
 use wattlock_peers::Operation;
 
 use super::super::lab::Lab;
@@ -138,7 +138,7 @@ impl Bench {
         for (bits, algorithm) in GCM {
             let key = &KEY[..bits / 8];
             let seals = || {
-                let ours = [Rival::ours(GCM_KERNEL, Seal::new(algorithm, key))];
+                let ours = [Rival::ours(GcmKernel::best().name(), Seal::new(algorithm, key))];
                 ours.into_iter().chain(self.rivals(Operation::AesGcmSeal, key))
             };
             for &len in &self.all_calls {
@@ -169,7 +169,7 @@ impl Bench {
         let mut wrong = Vec::new();
         self.case(lab, name, len, shape.buffer(), || {
             let tags = Tags::new(shape, &mut Seal::new(algorithm, key));
-            let ours = [Rival::ours(GCM_KERNEL, Open::new(algorithm, key))];
+            let ours = [Rival::ours(GcmKernel::best().name(), Open::new(algorithm, key))];
             let rivals = ours.into_iter().chain(self.rivals(Operation::AesGcmOpen, key));
             let contenders = compared(shape, Some(&tags), rivals.collect(), &mut wrong);
             // A pass over memory would change the messages, and they would be opened no more.
@@ -222,6 +222,3 @@ fn note_wrong(lab: &mut Lab<'_>, name: &str, shape: Shape, wrong: Vec<String>) {
         lab.results.skipped.push(why);
     }
 }
-
-/// Where our AES-GCM comes from.
-const GCM_KERNEL: &str = "aws-lc";
