@@ -228,9 +228,11 @@ fn store_quad(quad: &mut [[u8; BLOCK_LEN]; 4], value: __m512i) {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        wipe(&mut self.powers);
-        wipe(&mut self.first_terms);
-        wipe(&mut self.round_keys);
+        const BLOCKS: usize = size_of::<Tables>() / BLOCK_LEN;
+        // SAFETY: the fields are arrays of blocks, one behind the other, and any bytes are blocks.
+        let all = unsafe { &mut *std::ptr::from_mut(self).cast::<[[u8; BLOCK_LEN]; BLOCKS]>() };
+        // At once: three calls for the three fields take 20 ns longer.
+        wipe(all);
         // The kernel has more round keys than registers, and the compiler puts some on the stack. They are
         // wiped once, here, and not after each message.
         zeroize_stack::<DEAD_STACK>();
