@@ -14,6 +14,8 @@ pub(crate) mod aes_vaes256;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes512;
 #[cfg(target_arch = "x86_64")]
+mod aes_vaes512_ctr;
+#[cfg(target_arch = "x86_64")]
 mod aes_vaes512_lanes;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_rounds;

@@ -10,6 +10,9 @@ use super::{BLOCK_LEN, RoundKeys};
 /// Blocks of a register.
 pub(super) const ACROSS: usize = 4;
 
+/// Registers in flight: the latency of a round times the rounds that start in a cycle.
+pub(super) const WIDE: usize = 8;
+
 #[inline]
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
 pub(super) fn apply<const KEYS: usize, const ENCRYPT: bool, const N: usize>(

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::{
     __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_loadu_si256, _mm512_loadu_si512,
-    _mm512_shuffle_i32x4, _mm512_storeu_si512,
+    _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_shuffle_i32x4, _mm512_storeu_si512,
 };
 
 /// Bytes of a register.
@@ -27,6 +27,31 @@ pub(crate) fn load_256(bytes: &[u8; WIDTH / 2]) -> __m256i {
 pub(crate) fn store(bytes: &mut [u8; WIDTH], value: __m512i) {
     // SAFETY: the reference is valid for 64 bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), value) }
+}
+
+/// Fewer than 64 bytes, and zeros.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn load_part(bytes: &[u8]) -> __m512i {
+    let mask = part_mask(bytes.len());
+    // SAFETY: the mask has a bit for each byte of the slice and no other; masked-out bytes are
+    // not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn store_part(bytes: &mut [u8], value: __m512i) {
+    let mask = part_mask(bytes.len());
+    // SAFETY: the mask has a bit for each byte of the slice and no other; masked-out bytes are
+    // not written.
+    unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), mask, value) }
+}
+
+#[inline]
+fn part_mask(len: usize) -> u64 {
+    assert!(len < WIDTH, "a part is less than a register");
+    (1 << len) - 1
 }
 
 /// Four rows of four quarters of 128 bits become four columns.
