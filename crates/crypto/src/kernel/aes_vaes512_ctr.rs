@@ -170,9 +170,18 @@ fn ctr_cached<const KEYS: usize>(
     counter = counter.wrapping_add(unaligned as u128);
     while left.len() >= GROUP * BLOCK_LEN {
         let from = counter as usize % 256 / ACROSS;
+        let pages = left.len() / PAGE;
+        if from == 0 && pages >= WORTH_A_SECOND_ROUND {
+            // Within them, only the last five bytes of the counters change.
+            let pages = pages.min((1 << 32) - (counter >> 8) as u32 as usize);
+            let (now, later) = left.split_at_mut(pages * PAGE);
+            ctr_pages(keys, first_round, counter, now.as_chunks_mut().0);
+            counter = counter.wrapping_add((now.len() / BLOCK_LEN) as u128);
+            left = later;
+            continue;
+        }
         let groups = ((256 / ACROSS - from) / WIDE).min(left.len() / (GROUP * BLOCK_LEN));
-        let base = broadcast(&(counter & !255).to_be_bytes());
-        let base = _mm512_aesenc_epi128(_mm512_xor_si512(base, keys[0]), keys[1]);
+        let base = round_of_page(keys, counter);
         let terms = first_round.0[from..].as_chunks::<WIDE>().0;
         let (now, later) = left.split_at_mut(groups * GROUP * BLOCK_LEN);
         let quads = now.as_chunks_mut::<WIDTH>().0;
@@ -181,15 +190,96 @@ fn ctr_cached<const KEYS: usize>(
             for (state, term) in state.iter_mut().zip(terms) {
                 *state = _mm512_xor_si512(base, load(term));
             }
-            for key in &keys[2..KEYS - 1] {
-                for state in &mut state {
-                    *state = _mm512_aesenc_epi128(*state, *key);
-                }
-            }
+            rounds(&keys[2..KEYS - 1], &mut state);
             finish_ctr(keys[KEYS - 1], &state, quads);
         }
         counter = counter.wrapping_add((groups * GROUP) as u128);
         left = later;
     }
     ctr_plain(keys, counter, left);
+}
+
+/// Bytes whose counters agree in all but their last byte.
+const PAGE: usize = 256 * BLOCK_LEN;
+
+/// Pages from which on the states after the second round are kept.
+const WORTH_A_SECOND_ROUND: usize = 4;
+
+/// CTR over whole pages, whose counters agree in all but their last five bytes.
+///
+/// What the last byte of a counter is to a state after the second round depends only on the other three bytes
+/// of its column, the first, sixth and eleventh of the block, which the pages share. So the states of the first page,
+/// and one sum for a page, make those of all others.
+#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
+fn ctr_pages<const KEYS: usize>(
+    keys: &[__m512i; KEYS],
+    first_round: &FirstRound,
+    counter: u128,
+    pages: &mut [[u8; PAGE]],
+) {
+    let Some((first, others)) = pages.split_first_mut() else { return };
+    let mut states = SecondRound([[0; WIDTH]; 256 / ACROSS]);
+    let base = round_of_page(keys, counter);
+    let first = first.as_chunks_mut::<WIDTH>().0.as_chunks_mut::<WIDE>().0;
+    let terms = first_round.0.as_chunks::<WIDE>().0;
+    for ((quads, kept), terms) in first.iter_mut().zip(states.groups_mut()).zip(terms) {
+        let mut state = [base; WIDE];
+        for ((state, term), kept) in state.iter_mut().zip(terms).zip(kept) {
+            *state = _mm512_aesenc_epi128(_mm512_xor_si512(base, load(term)), keys[2]);
+            store(kept, *state);
+        }
+        rounds(&keys[3..KEYS - 1], &mut state);
+        finish_ctr(keys[KEYS - 1], &state, quads);
+    }
+    let base = _mm512_aesenc_epi128(base, keys[2]);
+    let mut counter = counter;
+    for page in others {
+        counter = counter.wrapping_add(256);
+        let change = _mm512_aesenc_epi128(round_of_page(keys, counter), keys[2]);
+        let change = _mm512_xor_si512(change, base);
+        let page = page.as_chunks_mut::<WIDTH>().0.as_chunks_mut::<WIDE>().0;
+        for (quads, kept) in page.iter_mut().zip(states.groups_mut()) {
+            let mut state = [change; WIDE];
+            for (state, kept) in state.iter_mut().zip(kept) {
+                *state = _mm512_xor_si512(change, load(kept));
+            }
+            rounds(&keys[3..KEYS - 1], &mut state);
+            finish_ctr(keys[KEYS - 1], &state, quads);
+        }
+    }
+}
+
+/// The states of a page after the second round. Wiped on drop.
+#[repr(align(64))]
+struct SecondRound([[u8; WIDTH]; 256 / ACROSS]);
+
+impl SecondRound {
+    fn groups_mut(&mut self) -> &mut [[[u8; WIDTH]; WIDE]] {
+        self.0.as_chunks_mut().0
+    }
+}
+
+impl Drop for SecondRound {
+    fn drop(&mut self) {
+        self.0.as_flattened_mut().fill(0);
+        optimization_barrier(&self.0);
+    }
+}
+
+/// The first round of counters whose last byte is 0 and whose others are those of `counter`.
+#[inline]
+#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
+fn round_of_page<const KEYS: usize>(keys: &[__m512i; KEYS], counter: u128) -> __m512i {
+    let page = broadcast(&(counter & !255).to_be_bytes());
+    _mm512_aesenc_epi128(_mm512_xor_si512(page, keys[0]), keys[1])
+}
+
+#[inline]
+#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
+fn rounds<const N: usize>(keys: &[__m512i], state: &mut [__m512i; N]) {
+    for key in keys {
+        for state in state.iter_mut() {
+            *state = _mm512_aesenc_epi128(*state, *key);
+        }
+    }
 }

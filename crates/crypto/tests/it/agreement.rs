@@ -31,12 +31,13 @@ const LENGTHS: [usize; 24] = [
     (1 << 20) + 3,
 ];
 
-/// Counters whose low 8, 32, 64 and 128 bits wrap soon.
-const COUNTERS: [u128; 7] = [
+/// Counters whose low 8, 32, 40, 64 and 128 bits wrap soon.
+const COUNTERS: [u128; 8] = [
     0,
     0xf3,
     0xffff_fff9,
     0x0123_4567_89ab_cdef_ffff_ffff_ffff_fff7,
+    0x0123_4567_89ab_cdef_0123_45ff_ffff_fc80,
     0xffff_ffff_ffff_ffff_ffff_ffff_ffff_fffe,
     0xffff_ffff_ffff_ffff_ffff_ffff_ffff_fe00,
     0x00ff_ffff_ffff_ffff_ffff_ffff_ffff_0000,
