@@ -65,14 +65,16 @@ fn messages_of_many_producers_leave_sealed_and_in_order_for_each() {
     assert_eq!(receiver.iter().count() as u64, PRODUCERS * MESSAGES);
 }
 
-/// What comes out of a stream of messages of these lengths, which are all in the window before the
-/// second is taken.
+/// What comes out of a stream of messages of these lengths. All of them are in the window before any
+/// is taken: the only worker waits in the sink with a message that was put before them.
 fn sealed(device: Option<Fake>, lens: &[usize]) -> Vec<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
+    let (reached, at_gate) = mpsc::channel();
     let (open, gate) = mpsc::channel::<()>();
     let sink = move |done: &mut Done| {
         assert!(done.outcome.is_ok());
         if done.message.user == 0 {
+            reached.send(()).unwrap();
             gate.recv().unwrap();
         } else {
             sender.send(done.message.buffer.to_vec()).unwrap();
@@ -91,6 +93,8 @@ fn sealed(device: Option<Fake>, lens: &[usize]) -> Vec<Vec<u8>> {
     let live = Live::start(Settings { device, velocity, ..settings }, sink).unwrap();
     let key = key();
     live.put(message(live.pool(), &key, 0, 0, 64)).unwrap();
+    // A worker that starts late would take it together with some of the others, and cut a run in two.
+    at_gate.recv().unwrap();
     for (index, len) in lens.iter().enumerate() {
         live.put(message(live.pool(), &key, 1, index as u64, *len)).unwrap();
     }
