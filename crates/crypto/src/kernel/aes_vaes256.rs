@@ -14,6 +14,9 @@ use std::arch::x86_64::{
     _mm256_xor_si256,
 };
 
+use super::aes_loops::{
+    define_ctr, define_ctr_units, define_load_keys, define_register_bound, define_unit_loops,
+};
 use super::aes_ni;
 use super::cpu::Vaes256;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
@@ -159,6 +162,10 @@ macro_rules! apply {
     };
 }
 
+define_unit_loops!("vaes,avx2,aes", __m256i, Pair, fetch_ahead);
+define_ctr_units!("vaes,avx2,aes", __m256i, Pair);
+define_load_keys!("vaes,avx2,aes", __m256i, broadcast);
+
 // ECB
 
 #[target_feature(enable = "vaes,avx2,aes")]
@@ -168,42 +175,12 @@ fn ecb<const ENCRYPT: bool>(keys: &RoundKeys, pairs: &mut [Pair]) {
 
 #[target_feature(enable = "vaes,avx2,aes")]
 fn ecb_run<const KEYS: usize, const ENCRYPT: bool>(keys: &[__m256i; KEYS], pairs: &mut [Pair]) {
-    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
-    for group in groups {
-        ecb_group::<KEYS, ENCRYPT, WIDE>(keys, group);
-    }
-    for pair in rest.as_chunks_mut::<1>().0 {
-        ecb_group::<KEYS, ENCRYPT, 1>(keys, pair);
-    }
-}
-
-#[inline]
-#[target_feature(enable = "vaes,avx2,aes")]
-fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
-    keys: &[__m256i; KEYS],
-    pairs: &mut [Pair; N],
-) {
-    let mut state = [_mm256_setzero_si256(); N];
-    for (state, pair) in state.iter_mut().zip(&*pairs) {
-        fetch_ahead(pair);
-        *state = load(pair);
-    }
-    apply!(keys, state, ENCRYPT);
-    for (state, pair) in state.iter().zip(pairs) {
-        store(pair, *state);
-    }
+    ecb_units::<KEYS, ENCRYPT>(keys, pairs);
 }
 
 // CTR
 
-#[target_feature(enable = "vaes,avx2,aes")]
-fn ctr(keys: &RoundKeys, counter: u128, in_out: &mut [u8]) {
-    let (before, after, wrapped) = split_at_wrap(counter, in_out);
-    for_rounds!(keys, ctr_run(counter, before));
-    if !after.is_empty() {
-        for_rounds!(keys, ctr_run(wrapped, after));
-    }
-}
+define_ctr!("vaes,avx2,aes");
 
 /// CTR over counters that agree in their upper 64 bits.
 #[target_feature(enable = "vaes,avx2,aes")]
@@ -214,17 +191,7 @@ fn ctr_run<const KEYS: usize>(keys: &[__m256i; KEYS], counter: u128, in_out: &mu
     let (blocks, _) = in_out.as_chunks_mut();
     let (pairs, _) = blocks.as_chunks_mut::<ACROSS>();
     let done = pairs.as_flattened().as_flattened().len();
-    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
-    for group in groups {
-        ctr_group(keys, &mut next, group);
-    }
-    let (fours, rest) = rest.as_chunks_mut::<{ WIDE / 2 }>();
-    for four in fours {
-        ctr_group(keys, &mut next, four);
-    }
-    for pair in rest.as_chunks_mut::<1>().0 {
-        ctr_group(keys, &mut next, pair);
-    }
+    ctr_units(keys, &mut next, pairs);
     let tail = &mut in_out[done..];
     if !tail.is_empty() {
         let mut keystream = [[[0; BLOCK_LEN]; ACROSS]];
@@ -275,17 +242,11 @@ fn cbc_decrypt_run<const KEYS: usize>(
     iv: &[u8; BLOCK_LEN],
     pairs: &mut [Pair],
 ) {
-    // Only the second block of `previous` counts.
-    let mut previous = broadcast(iv);
-    let (groups, rest) = pairs.as_chunks_mut::<WIDE>();
-    for group in groups {
-        previous = cbc_decrypt_group(keys, previous, group);
-    }
-    for pair in rest.as_chunks_mut::<1>().0 {
-        previous = cbc_decrypt_group(keys, previous, pair);
-    }
+    cbc_decrypt_units(keys, broadcast(iv), pairs);
 }
 
+/// From the last to the first, so that the block before a pair is still ciphertext in memory: there are no
+/// registers to keep it in.
 #[inline]
 #[target_feature(enable = "vaes,avx2,aes")]
 fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
@@ -301,7 +262,6 @@ fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
     let first = _mm256_permute2x128_si256::<0x21>(previous, state[0]);
     previous = state[N - 1];
     apply!(keys, state, false);
-    // From the last to the first, so that the block before a pair is still ciphertext.
     for n in (1..N).rev() {
         let before = [pairs[n - 1][1], pairs[n][0]];
         store(&mut pairs[n], _mm256_xor_si256(state[n], load(&before)));
@@ -352,42 +312,16 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m256i; KEYS] {
-    let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
-    let mut loaded = [_mm256_setzero_si256(); KEYS];
-    for (loaded, bytes) in loaded.iter_mut().zip(bytes) {
-        *loaded = broadcast(bytes);
-    }
-    loaded
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
 fn broadcast(block: &[u8; BLOCK_LEN]) -> __m256i {
     _mm256_broadcastsi128_si256(aes_ni::load(block))
 }
 
-/// A bound for what this kernel can reach: see `aes_ni::register_bound`.
-pub(crate) fn register_bound(_proof: Vaes256, rounds: usize, turns: u64) -> u64 {
-    #[target_feature(enable = "vaes,avx2,aes")]
-    fn run(rounds: usize, turns: u64) {
-        let key = _mm256_set1_epi64x(0x0123_4567_89ab_cdef);
-        let mut state = [key; WIDE];
-        for _ in 0..turns {
-            for _ in 0..rounds / 2 {
-                for _ in 0..2 {
-                    for state in &mut state {
-                        *state = _mm256_aesenc_epi128(*state, key);
-                    }
-                }
-            }
-        }
-        std::hint::black_box(state);
-    }
-    // SAFETY: `_proof` says that the CPU has VAES and AVX2.
-    unsafe { run(rounds.min(MOST_ROUNDS), turns) };
-    turns * (WIDE * ACROSS * BLOCK_LEN) as u64
-}
+define_register_bound!(
+    "vaes,avx2,aes",
+    Vaes256,
+    _mm256_set1_epi64x(0x0123_4567_89ab_cdef),
+    |state, key| _mm256_aesenc_epi128(state, key)
+);
 
 // Memory
 

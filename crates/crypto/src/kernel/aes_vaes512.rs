@@ -8,6 +8,7 @@ use std::arch::x86_64::{
 };
 use std::sync::OnceLock;
 
+use super::aes_loops::{define_cbc_decrypt_group, define_register_bound, define_unit_loops};
 use super::aes_vaes512_ctr::{FirstRound, WORTH_A_TABLE, ctr};
 use super::aes_vaes512_lanes::cbc_encrypt_lanes;
 use super::aes_vaes512_rounds::{ACROSS, WIDE, apply, broadcast, load_keys};
@@ -87,6 +88,15 @@ impl BlockKernel for Key {
     }
 }
 
+/// All rounds.
+macro_rules! apply {
+    ($keys:ident, $state:ident, $encrypt:expr) => {
+        apply::<KEYS, { $encrypt }, _>($keys, &mut $state)
+    };
+}
+
+define_unit_loops!("vaes,avx512f,avx512bw,avx512vl", __m512i, [u8; WIDTH], fetch_ahead);
+
 // ECB
 
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
@@ -100,33 +110,11 @@ fn ecb_run<const KEYS: usize, const ENCRYPT: bool>(
     blocks: &mut [[u8; BLOCK_LEN]],
 ) {
     let (quads, tail) = blocks.as_flattened_mut().as_chunks_mut::<WIDTH>();
-    let (groups, rest) = quads.as_chunks_mut::<WIDE>();
-    for group in groups {
-        ecb_group::<KEYS, ENCRYPT, WIDE>(keys, group);
-    }
-    for quad in rest.as_chunks_mut::<1>().0 {
-        ecb_group::<KEYS, ENCRYPT, 1>(keys, quad);
-    }
+    ecb_units::<KEYS, ENCRYPT>(keys, quads);
     if !tail.is_empty() {
         let mut state = [load_part(tail)];
         apply::<KEYS, ENCRYPT, 1>(keys, &mut state);
         store_part(tail, state[0]);
-    }
-}
-
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn ecb_group<const KEYS: usize, const ENCRYPT: bool, const N: usize>(
-    keys: &[__m512i; KEYS],
-    quads: &mut [[u8; WIDTH]; N],
-) {
-    let mut state = [keys[0]; N];
-    for (state, quad) in state.iter_mut().zip(&*quads) {
-        fetch_ahead(quad);
-        *state = load(quad);
-    }
-    apply::<KEYS, ENCRYPT, N>(keys, &mut state);
-    for (state, quad) in state.iter().zip(quads) {
-        store(quad, *state);
     }
 }
 
@@ -143,16 +131,8 @@ fn cbc_decrypt_run<const KEYS: usize>(
     iv: &[u8; BLOCK_LEN],
     blocks: &mut [[u8; BLOCK_LEN]],
 ) {
-    // Only the last block of `previous` counts.
-    let mut previous = broadcast(iv);
     let (quads, tail) = blocks.as_flattened_mut().as_chunks_mut::<WIDTH>();
-    let (groups, rest) = quads.as_chunks_mut::<WIDE>();
-    for group in groups {
-        previous = cbc_decrypt_group(keys, previous, group);
-    }
-    for quad in rest.as_chunks_mut::<1>().0 {
-        previous = cbc_decrypt_group(keys, previous, quad);
-    }
+    let previous = cbc_decrypt_units(keys, broadcast(iv), quads);
     if !tail.is_empty() {
         let ciphertext = load_part(tail);
         let mut state = [ciphertext];
@@ -161,26 +141,14 @@ fn cbc_decrypt_run<const KEYS: usize>(
     }
 }
 
-#[inline]
-#[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-fn cbc_decrypt_group<const KEYS: usize, const N: usize>(
-    keys: &[__m512i; KEYS],
-    mut previous: __m512i,
-    quads: &mut [[u8; WIDTH]; N],
-) -> __m512i {
-    let mut state = [previous; N];
-    for (state, quad) in state.iter_mut().zip(&*quads) {
-        fetch_ahead(quad);
-        *state = load(quad);
-    }
-    apply::<KEYS, false, N>(keys, &mut state);
-    for (state, quad) in state.iter().zip(quads) {
-        let ciphertext = load(quad);
-        store(quad, _mm512_xor_si512(*state, shift_in(ciphertext, previous)));
-        previous = ciphertext;
-    }
-    previous
-}
+define_cbc_decrypt_group!(
+    "vaes,avx512f,avx512bw,avx512vl",
+    __m512i,
+    [u8; WIDTH],
+    fetch_ahead,
+    _mm512_xor_si512,
+    shift_in
+);
 
 /// The last block of `previous`, then the first three of `quad`.
 #[inline]
@@ -189,25 +157,9 @@ fn shift_in(quad: __m512i, previous: __m512i) -> __m512i {
     _mm512_alignr_epi64::<6>(quad, previous)
 }
 
-/// A bound for what this kernel can reach: `turns` times `rounds` rounds on [`WIDE`] registers
-/// that never go to memory. Returns the bytes that this would have enciphered.
-pub(crate) fn register_bound(_proof: Vaes512, rounds: usize, turns: u64) -> u64 {
-    #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]
-    fn run(rounds: usize, turns: u64) {
-        let key = _mm512_set1_epi64(0x0123_4567_89ab_cdef);
-        let mut state = [key; WIDE];
-        for _ in 0..turns {
-            for _ in 0..rounds / 2 {
-                for _ in 0..2 {
-                    for state in &mut state {
-                        *state = _mm512_aesenc_epi128(*state, key);
-                    }
-                }
-            }
-        }
-        std::hint::black_box(state);
-    }
-    // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
-    unsafe { run(rounds.min(MOST_ROUNDS), turns) };
-    turns * (WIDE * WIDTH) as u64
-}
+define_register_bound!(
+    "vaes,avx512f,avx512bw,avx512vl",
+    Vaes512,
+    _mm512_set1_epi64(0x0123_4567_89ab_cdef),
+    |state, key| _mm512_aesenc_epi128(state, key)
+);

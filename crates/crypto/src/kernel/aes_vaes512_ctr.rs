@@ -8,6 +8,7 @@ use std::hint::black_box;
 
 use zeroize::optimization_barrier;
 
+use super::aes_loops::define_ctr_units;
 use super::aes_vaes512_rounds::{ACROSS, WIDE, apply, broadcast, load_keys};
 use super::round_keys::for_rounds;
 use super::vector512::{WIDTH, fetch_ahead, load, load_part, store, store_part};
@@ -79,23 +80,15 @@ fn ctr_plain<const KEYS: usize>(keys: &[__m512i; KEYS], counter: u128, in_out: &
         _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0),
     );
     let (quads, tail) = in_out.as_chunks_mut::<WIDTH>();
-    let (groups, rest) = quads.as_chunks_mut::<WIDE>();
-    for group in groups {
-        ctr_group(keys, &mut next, group);
-    }
-    let (fours, rest) = rest.as_chunks_mut::<{ WIDE / 2 }>();
-    for four in fours {
-        ctr_group(keys, &mut next, four);
-    }
-    for quad in rest.as_chunks_mut::<1>().0 {
-        ctr_group(keys, &mut next, quad);
-    }
+    ctr_units(keys, &mut next, quads);
     if !tail.is_empty() {
         let mut state = counters::<1>(&mut next);
         apply::<KEYS, true, 1>(keys, &mut state);
         store_part(tail, _mm512_xor_si512(state[0], load_part(tail)));
     }
 }
+
+define_ctr_units!("vaes,avx512f,avx512bw,avx512vl", __m512i, [u8; WIDTH]);
 
 #[inline]
 #[target_feature(enable = "vaes,avx512f,avx512bw,avx512vl")]

@@ -9,6 +9,7 @@ use std::arch::x86_64::*;
 
 use zeroize::Zeroize;
 
+use super::aes_loops::define_load_keys;
 use super::aes_ni::{load, store};
 use super::cbc_sha_ni::{Lane, Place, STEP, advance, firsts, places};
 use super::cpu::Vaes512;
@@ -174,15 +175,12 @@ fn pair(low: __m128i, high: __m128i) -> __m256i {
     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
 }
 
+define_load_keys!("avx512f,avx512vl", __m256i, broadcast);
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
-fn load_keys<const KEYS: usize>(keys: &RoundKeys) -> [__m256i; KEYS] {
-    let bytes: &[[u8; BLOCK_LEN]; KEYS] = keys.keys().first_chunk().expect("rounds were matched");
-    let mut loaded = [_mm256_broadcastsi128_si256(load(&bytes[0])); KEYS];
-    for (loaded, bytes) in loaded.iter_mut().zip(bytes) {
-        *loaded = _mm256_broadcastsi128_si256(load(bytes));
-    }
-    loaded
+fn broadcast(block: &[u8; BLOCK_LEN]) -> __m256i {
+    _mm256_broadcastsi128_si256(load(block))
 }
 
 /// The states as registers that hold one word of all lanes.
