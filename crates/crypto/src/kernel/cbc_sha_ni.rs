@@ -13,6 +13,7 @@ use super::aes_ni::{load, load_keys, store};
 use super::cpu::ShaNi;
 use super::round_keys::for_rounds;
 use super::sha_avx512::K_256;
+use super::sha_ni::{each, four_rounds_of_256};
 use super::{BLOCK_LEN, RoundKeys};
 use crate::sha::{Compression, Sha1, Sha256};
 
@@ -197,55 +198,19 @@ unsafe fn sha256_cbc<const KEYS: usize, const N: usize>(
         chain[n] = load(&lanes[n].chain);
     }
     for _ in 0..steps {
-        let mut w = [[swap; 4]; N];
-        for n in 0..N {
-            for (i, words) in w[n].iter_mut().enumerate() {
-                let at = places[n].message.wrapping_add(i * BLOCK_LEN);
-                // SAFETY: the caller has said that a step of the message lies there.
-                *words = _mm_shuffle_epi8(unsafe { _mm_loadu_si128(at.cast()) }, swap);
-            }
-        }
+        // SAFETY: the caller has said that a step of each message lies there.
+        let mut w = unsafe { message_words(&places, swap) };
         let (abef_before, cdgh_before) = (abef, cdgh);
         macro_rules! four_rounds {
             ($i:literal) => {
                 for n in 0..N {
-                    let [k0, k1, k2, k3, ..] = K_256[$i / 4][4 * ($i % 4)..] else {
-                        unreachable!("a row has four times four words")
-                    };
-                    let [k0, k1, k2, k3] = [k0, k1, k2, k3].map(u32::cast_signed);
-                    let words = _mm_add_epi32(w[n][$i % 4], _mm_set_epi32(k3, k2, k1, k0));
-                    cdgh[n] = _mm_sha256rnds2_epu32(cdgh[n], abef[n], words);
-                    let words = _mm_shuffle_epi32::<0b00_00_11_10>(words);
-                    abef[n] = _mm_sha256rnds2_epu32(abef[n], cdgh[n], words);
-                    // The words of 16 rounds later take the place of these.
-                    if $i < 12 {
-                        let [second, third, last] =
-                            [w[n][($i + 1) % 4], w[n][($i + 2) % 4], w[n][($i + 3) % 4]];
-                        let sum = _mm_sha256msg1_epu32(w[n][$i % 4], second);
-                        let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, third));
-                        w[n][$i % 4] = _mm_sha256msg2_epu32(sum, last);
-                    }
+                    four_rounds_of_256!($i, w[n], abef[n], cdgh[n]);
                     cbc_part!($i of 16, keys, chain[n], places[n].text);
                     keep_order!(chain[n], abef[n], w[n][$i % 4]);
                 }
             };
         }
-        four_rounds!(0);
-        four_rounds!(1);
-        four_rounds!(2);
-        four_rounds!(3);
-        four_rounds!(4);
-        four_rounds!(5);
-        four_rounds!(6);
-        four_rounds!(7);
-        four_rounds!(8);
-        four_rounds!(9);
-        four_rounds!(10);
-        four_rounds!(11);
-        four_rounds!(12);
-        four_rounds!(13);
-        four_rounds!(14);
-        four_rounds!(15);
+        each!(four_rounds: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         for n in 0..N {
             abef[n] = _mm_add_epi32(abef[n], abef_before[n]);
             cdgh[n] = _mm_add_epi32(cdgh[n], cdgh_before[n]);
@@ -282,14 +247,8 @@ unsafe fn sha1_cbc<const KEYS: usize, const N: usize>(
         chain[n] = load(&lanes[n].chain);
     }
     for _ in 0..steps {
-        let mut w = [[swap; 4]; N];
-        for n in 0..N {
-            for (i, words) in w[n].iter_mut().enumerate() {
-                let at = places[n].message.wrapping_add(i * BLOCK_LEN);
-                // SAFETY: the caller has said that a step of the message lies there.
-                *words = _mm_shuffle_epi8(unsafe { _mm_loadu_si128(at.cast()) }, swap);
-            }
-        }
+        // SAFETY: the caller has said that a step of each message lies there.
+        let mut w = unsafe { message_words(&places, swap) };
         let (abcd_before, e_before) = (abcd, e);
         macro_rules! four_rounds {
             ($i:literal) => {
@@ -318,26 +277,7 @@ unsafe fn sha1_cbc<const KEYS: usize, const N: usize>(
                 }
             };
         }
-        four_rounds!(0);
-        four_rounds!(1);
-        four_rounds!(2);
-        four_rounds!(3);
-        four_rounds!(4);
-        four_rounds!(5);
-        four_rounds!(6);
-        four_rounds!(7);
-        four_rounds!(8);
-        four_rounds!(9);
-        four_rounds!(10);
-        four_rounds!(11);
-        four_rounds!(12);
-        four_rounds!(13);
-        four_rounds!(14);
-        four_rounds!(15);
-        four_rounds!(16);
-        four_rounds!(17);
-        four_rounds!(18);
-        four_rounds!(19);
+        each!(four_rounds: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
         for n in 0..N {
             abcd[n] = _mm_add_epi32(abcd[n], abcd_before[n]);
             e[n] = _mm_sha1nexte_epu32(e[n], e_before[n]);
@@ -350,6 +290,24 @@ unsafe fn sha1_cbc<const KEYS: usize, const N: usize>(
         lanes[n].state[..5].copy_from_slice(&[a, b, c, d, e]);
         store(&mut lanes[n].chain, chain[n]);
     }
+}
+
+/// The words of the next step of each message; `swap` gives the bytes of a register their order.
+///
+/// # Safety
+/// Each message is valid to read for a step.
+#[inline]
+#[target_feature(enable = "ssse3")]
+unsafe fn message_words<const N: usize>(places: &[Place; N], swap: __m128i) -> [[__m128i; 4]; N] {
+    let mut w = [[swap; 4]; N];
+    for (w, place) in w.iter_mut().zip(places) {
+        for (i, words) in w.iter_mut().enumerate() {
+            let at = place.message.wrapping_add(i * BLOCK_LEN);
+            // SAFETY: the caller has said that a step of the message lies there.
+            *words = _mm_shuffle_epi8(unsafe { _mm_loadu_si128(at.cast()) }, swap);
+        }
+    }
+    w
 }
 
 /// The words of a register, the lowest first.

@@ -19,6 +19,34 @@ pub(crate) fn sha256(_: ShaNi, states: &mut [[u32; 8]; N], inputs: &[&[[u8; 64]]
     unsafe { sha256_blocks(states, inputs) }
 }
 
+/// Calls `$step!` with each number, so that no register is indexed in a loop.
+macro_rules! each {
+    ($step:ident: $($i:literal)*) => {
+        $($step!($i);)*
+    };
+}
+
+/// Rounds `4 $i` to `4 $i + 3` of SHA-256, and the words of 16 rounds later in place of these.
+macro_rules! four_rounds_of_256 {
+    ($i:literal, $w:expr, $abef:expr, $cdgh:expr) => {
+        let [k0, k1, k2, k3, ..] = K_256[$i / 4][4 * ($i % 4)..] else {
+            unreachable!("a row has four times four words")
+        };
+        let [k0, k1, k2, k3] = [k0, k1, k2, k3].map(u32::cast_signed);
+        let words = _mm_add_epi32($w[$i % 4], _mm_set_epi32(k3, k2, k1, k0));
+        $cdgh = _mm_sha256rnds2_epu32($cdgh, $abef, words);
+        let words = _mm_shuffle_epi32::<0b00_00_11_10>(words);
+        $abef = _mm_sha256rnds2_epu32($abef, $cdgh, words);
+        if $i < 12 {
+            let [second, third, last] = [$w[($i + 1) % 4], $w[($i + 2) % 4], $w[($i + 3) % 4]];
+            let sum = _mm_sha256msg1_epu32($w[$i % 4], second);
+            let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, third));
+            $w[$i % 4] = _mm_sha256msg2_epu32(sum, last);
+        }
+    };
+}
+pub(super) use {each, four_rounds_of_256};
+
 /// Section 6.2.2.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn sha256_blocks(states: &mut [[u32; 8]; N], inputs: &[&[[u8; 64]]; N]) {
@@ -38,43 +66,12 @@ fn sha256_blocks(states: &mut [[u32; 8]; N], inputs: &[&[[u8; 64]]; N]) {
         let (abef_before, cdgh_before) = (abef, cdgh);
         macro_rules! four_rounds {
             ($i:literal) => {
-                let [k0, k1, k2, k3, ..] = K_256[$i / 4][4 * ($i % 4)..] else {
-                    unreachable!("a row has four times four words")
-                };
-                let [k0, k1, k2, k3] = [k0, k1, k2, k3].map(u32::cast_signed);
-                let k = _mm_set_epi32(k3, k2, k1, k0);
                 for n in 0..N {
-                    let words = _mm_add_epi32(w[n][$i % 4], k);
-                    cdgh[n] = _mm_sha256rnds2_epu32(cdgh[n], abef[n], words);
-                    let words = _mm_shuffle_epi32::<0b00_00_11_10>(words);
-                    abef[n] = _mm_sha256rnds2_epu32(abef[n], cdgh[n], words);
-                    // The words of 16 rounds later take the place of these.
-                    if $i < 12 {
-                        let [second, third, last] =
-                            [w[n][($i + 1) % 4], w[n][($i + 2) % 4], w[n][($i + 3) % 4]];
-                        let sum = _mm_sha256msg1_epu32(w[n][$i % 4], second);
-                        let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, third));
-                        w[n][$i % 4] = _mm_sha256msg2_epu32(sum, last);
-                    }
+                    four_rounds_of_256!($i, w[n], abef[n], cdgh[n]);
                 }
             };
         }
-        four_rounds!(0);
-        four_rounds!(1);
-        four_rounds!(2);
-        four_rounds!(3);
-        four_rounds!(4);
-        four_rounds!(5);
-        four_rounds!(6);
-        four_rounds!(7);
-        four_rounds!(8);
-        four_rounds!(9);
-        four_rounds!(10);
-        four_rounds!(11);
-        four_rounds!(12);
-        four_rounds!(13);
-        four_rounds!(14);
-        four_rounds!(15);
+        each!(four_rounds: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
         for n in 0..N {
             abef[n] = _mm_add_epi32(abef[n], abef_before[n]);
             cdgh[n] = _mm_add_epi32(cdgh[n], cdgh_before[n]);
