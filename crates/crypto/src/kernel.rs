@@ -48,7 +48,7 @@ pub(crate) mod keccak_avx2;
 pub(crate) mod keccak_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512_planes;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod keccak_rounds;
 pub(crate) mod keccak_soft;
 #[cfg(target_arch = "x86_64")]

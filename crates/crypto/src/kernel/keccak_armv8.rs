@@ -11,6 +11,7 @@ use std::arch::aarch64::{
 };
 
 use super::cpu_arm::Armv8Sha3;
+use super::keccak_rounds::{every_lane, rho_and_pi};
 use super::keccak_soft::ROUND_CONSTANTS;
 
 /// Absorbs the blocks of `inputs[n]` into state `n`, for eight states: see `keccak_soft::absorb`.
@@ -40,20 +41,6 @@ pub(crate) fn permute_8<const ROUNDS: usize>(
         // SAFETY: the token proves that the CPU has the features which the function is compiled for.
         unsafe { permute_2_times::<ROUNDS>(states, 2 * pair, times) }
     }
-}
-
-/// `[$lane!(0), $lane!(1), ..., $lane!(24)]`, so that no register is ever indexed in a loop.
-#[rustfmt::skip]
-macro_rules! every_lane {
-    ($lane:ident) => {
-        [
-            $lane!(0), $lane!(1), $lane!(2), $lane!(3), $lane!(4),
-            $lane!(5), $lane!(6), $lane!(7), $lane!(8), $lane!(9),
-            $lane!(10), $lane!(11), $lane!(12), $lane!(13), $lane!(14),
-            $lane!(15), $lane!(16), $lane!(17), $lane!(18), $lane!(19),
-            $lane!(20), $lane!(21), $lane!(22), $lane!(23), $lane!(24),
-        ]
-    };
 }
 
 /// `ROUNDS` rounds of the registers `$a`. A macro, since a function with so much in it is not inlined, and
@@ -97,13 +84,7 @@ macro_rules! permute {
                     ]
                 }};
             }
-            let r = [
-                row!(veorq_u64($a[0], d[0]), rho!(6, 44), rho!(12, 43), rho!(18, 21), rho!(24, 14)),
-                row!(rho!(3, 28), rho!(9, 20), rho!(10, 3), rho!(16, 45), rho!(22, 61)),
-                row!(rho!(1, 1), rho!(7, 6), rho!(13, 25), rho!(19, 8), rho!(20, 18)),
-                row!(rho!(4, 27), rho!(5, 36), rho!(11, 10), rho!(17, 15), rho!(23, 56)),
-                row!(rho!(2, 62), rho!(8, 55), rho!(14, 39), rho!(15, 41), rho!(21, 2)),
-            ];
+            let r = rho_and_pi!(row, rho, veorq_u64($a[0], d[0]));
             macro_rules! lane {
                 ($i:literal) => {
                     r[$i / 5][$i % 5]

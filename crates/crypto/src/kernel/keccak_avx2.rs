@@ -6,7 +6,7 @@
 use std::arch::x86_64::*;
 
 use super::cpu::Avx2;
-use super::keccak_rounds::{CHI, XOR3, define_permute, every_lane};
+use super::keccak_rounds::{CHI, XOR3, define_permute, every_lane, rho_and_pi, xor_blocks};
 use super::keccak_soft::ROUND_CONSTANTS;
 use super::vector512::load_256;
 
@@ -83,37 +83,8 @@ fn rotate<const OFFSET: i32>(lane: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn xor_blocks<const RATE: usize>(a: &mut [__m256i; 25], blocks: [&[u8; RATE]; 4]) {
-    const { assert!(RATE == 136 || RATE == 168) };
     let [b0, b1, b2, b3] = blocks;
-    // The rate is four groups of four words and one word, or five groups and one word.
-    macro_rules! four_words {
-        ($group:literal) => {
-            let words = transpose([
-                &b0.as_chunks().0[$group],
-                &b1.as_chunks().0[$group],
-                &b2.as_chunks().0[$group],
-                &b3.as_chunks().0[$group],
-            ]);
-            a[4 * $group] = _mm256_xor_si256(a[4 * $group], words[0]);
-            a[4 * $group + 1] = _mm256_xor_si256(a[4 * $group + 1], words[1]);
-            a[4 * $group + 2] = _mm256_xor_si256(a[4 * $group + 2], words[2]);
-            a[4 * $group + 3] = _mm256_xor_si256(a[4 * $group + 3], words[3]);
-        };
-    }
-    four_words!(0);
-    four_words!(1);
-    four_words!(2);
-    four_words!(3);
-    if RATE == 168 {
-        four_words!(4);
-    }
-    macro_rules! last_word {
-        ($block:expr) => {
-            i64::from_le_bytes($block.as_chunks().0[RATE / 8 - 1])
-        };
-    }
-    let last = _mm256_setr_epi64x(last_word!(b0), last_word!(b1), last_word!(b2), last_word!(b3));
-    a[RATE / 8 - 1] = _mm256_xor_si256(a[RATE / 8 - 1], last);
+    xor_blocks!(a, _mm256_xor_si256, _mm256_setr_epi64x, b0 b1 b2 b3);
 }
 
 /// Four words of four lanes, `lanes[n][4 words]`, to four registers of four times one word.

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 
 use super::cpu::Avx512;
 use super::keccak_avx2 as four_lanes;
-use super::keccak_rounds::{CHI, XOR3, define_permute, every_lane};
+use super::keccak_rounds::{CHI, XOR3, define_permute, every_lane, rho_and_pi, xor_blocks};
 use super::keccak_soft::ROUND_CONSTANTS;
 
 /// Absorbs the blocks of `inputs[n]` into state `n`, for eight states: see `keccak_soft::absorb`.
@@ -78,53 +78,11 @@ fn absorb_wide<const RATE: usize, const ROUNDS: usize>(
     states: &mut [[u64; 8]; 25],
     inputs: [&[[u8; RATE]]; 8],
 ) {
-    const { assert!(RATE == 136 || RATE == 168) };
     let mut a = load_states(states);
     let [i0, i1, i2, i3, i4, i5, i6, i7] = inputs;
     let blocks = i0.iter().zip(i1).zip(i2).zip(i3).zip(i4).zip(i5).zip(i6).zip(i7);
     for (((((((b0, b1), b2), b3), b4), b5), b6), b7) in blocks {
-        // The rate is four groups of four words and one word, or five groups and one word.
-        macro_rules! four_words {
-            ($group:literal) => {
-                let words = transpose([
-                    &b0.as_chunks().0[$group],
-                    &b1.as_chunks().0[$group],
-                    &b2.as_chunks().0[$group],
-                    &b3.as_chunks().0[$group],
-                    &b4.as_chunks().0[$group],
-                    &b5.as_chunks().0[$group],
-                    &b6.as_chunks().0[$group],
-                    &b7.as_chunks().0[$group],
-                ]);
-                a[4 * $group] = _mm512_xor_si512(a[4 * $group], words[0]);
-                a[4 * $group + 1] = _mm512_xor_si512(a[4 * $group + 1], words[1]);
-                a[4 * $group + 2] = _mm512_xor_si512(a[4 * $group + 2], words[2]);
-                a[4 * $group + 3] = _mm512_xor_si512(a[4 * $group + 3], words[3]);
-            };
-        }
-        four_words!(0);
-        four_words!(1);
-        four_words!(2);
-        four_words!(3);
-        if RATE == 168 {
-            four_words!(4);
-        }
-        macro_rules! last_word {
-            ($block:expr) => {
-                i64::from_le_bytes($block.as_chunks().0[RATE / 8 - 1])
-            };
-        }
-        let last = _mm512_setr_epi64(
-            last_word!(b0),
-            last_word!(b1),
-            last_word!(b2),
-            last_word!(b3),
-            last_word!(b4),
-            last_word!(b5),
-            last_word!(b6),
-            last_word!(b7),
-        );
-        a[RATE / 8 - 1] = _mm512_xor_si512(a[RATE / 8 - 1], last);
+        xor_blocks!(a, _mm512_xor_si512, _mm512_setr_epi64, b0 b1 b2 b3 b4 b5 b6 b7);
         for block in [b0, b1, b2, b3, b4, b5, b6, b7] {
             prefetch_ahead(block);
         }
