@@ -1,5 +1,6 @@
 //! `cargo xtask emulate`: runs the tests of the crates that have code for ARM, and that read and write
-//! formats, on ARM CPUs that QEMU emulates. And looks whether AES is compiled as ARM's cores want it.
+//! formats, on ARM CPUs that QEMU emulates. Before that the lints for ARM, and afterwards a look whether AES is
+//! compiled as ARM's cores want it.
 //!
 //! Emulation shows that the code is right, and not how fast it is. It covers both sides of each choice
 //! of a kernel: QEMU's `max` has everything, and the CPUs of older cores have no SHA-3.
@@ -20,6 +21,7 @@ pub fn run() -> anyhow::Result<()> {
         println!("  without {missing}: `.ci/prepare emulate` installs it");
         return Ok(());
     }
+    lints()?;
     let mut failed = Vec::new();
     for cpu in CPUS {
         let skips = env::current_dir()?.join(format!("target/skips-{cpu}.tsv"));
@@ -69,6 +71,15 @@ fn cargo(arguments: &[&str]) -> Command {
     cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", COMPILER);
     cargo.env("CC_aarch64_unknown_linux_gnu", COMPILER);
     cargo
+}
+
+/// Code that is compiled for ARM only, and what is left without use there, in the crate that has kernels.
+fn lints() -> anyhow::Result<()> {
+    let mut command = cargo(&["clippy", "-p", "wattlock-crypto", "--all-targets"]);
+    if !command.args(["--", "-D", "warnings"]).status()?.success() {
+        bail!("lints for {TARGET} failed");
+    }
+    Ok(())
 }
 
 /// Whether all tests passed. What `.config/nextest.toml` leaves out is counted at the end.

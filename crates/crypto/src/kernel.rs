@@ -147,7 +147,7 @@ pub(crate) mod cpu_arm {
             "pmull": "GHASH of AWS-LC's AES-GCM",
             "neon": "ChaCha20-Poly1305 of AWS-LC",
             "sha2": "SHA-1 and SHA-256 of the crates sha1 and sha2",
-            "sha3": "AES-GCM of AWS-LC with eight blocks at once",
+            "sha3": "AES-GCM of AWS-LC with eight blocks at once, and SHA-512 of the crate sha2",
         }
     }
 }
