@@ -7,7 +7,6 @@
 
 pub mod aead;
 pub mod aes;
-mod algorithm;
 mod choice;
 mod error;
 pub mod gcm;
@@ -31,7 +30,6 @@ pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 pub use aes::{AesKernel, AesKey, AesSchedule, CbcRecord};
-pub use algorithm::{Algorithm, Mode};
 pub use error::Error;
 pub use gcm_kernel::GcmKernel;
 pub use hmac::{HmacAlgorithm, HmacKey, HmacRecord};

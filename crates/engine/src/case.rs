@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::crypto::{AeadAlgorithm, AesKernel, Algorithm, GcmKernel, Mode};
+use crate::algorithm::{Algorithm, Mode};
+use crate::crypto::{AeadAlgorithm, AesKernel, GcmKernel};
 use crate::job::{Cipher, Operation};
 
 /// Which way a raw cipher goes.

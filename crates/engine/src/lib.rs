@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod algorithm;
 mod calibrate;
 mod case;
 mod cpu;
@@ -61,6 +62,7 @@ mod tally;
 /// The primitives that a [`Job`] is made of, for the crates above this one.
 pub use wattlock_crypto as crypto;
 
+pub use algorithm::{Algorithm, Mode};
 pub use calibrate::{Calibration, Step};
 pub use case::{Case, Direction};
 pub use cpu::Cpu;

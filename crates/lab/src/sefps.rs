@@ -7,8 +7,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use wattlock_engine::crypto::Mode as AesMode;
-use wattlock_engine::{Cpu, Direction, Engine};
+use wattlock_engine::{Cpu, Direction, Engine, Mode as AesMode};
 use wattlock_file::{Damage, Error, Outcome, Shown, expect_all};
 use wattlock_host::accelerators::{Rule, Selection};
 use wattlock_host::exit::{self, Ended, usage};

@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
+use crate::algorithm::{Algorithm, Mode};
 use crate::case::{Case, Direction};
 use crate::cpu::Cpu;
-use crate::crypto::{
-    self, AeadAlgorithm, AeadKey, AesKernel, AesKey, Algorithm, Mode, NONCE_LEN, TAG_LEN,
-};
+use crate::crypto::{self, AeadKey, AesKernel, AesKey, NONCE_LEN, TAG_LEN};
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -187,12 +186,7 @@ impl Key {
         let bytes = [0x42; 32];
         match case {
             Case::Aead(algorithm, _) => {
-                let len = match algorithm {
-                    AeadAlgorithm::Aes128Gcm => 16,
-                    AeadAlgorithm::Aes192Gcm => 24,
-                    AeadAlgorithm::Aes256Gcm | AeadAlgorithm::ChaCha20Poly1305 => 32,
-                };
-                AeadKey::new(algorithm, &bytes[..len]).map(Self::Aead)
+                AeadKey::new(algorithm, &bytes[..algorithm.key_len()]).map(Self::Aead)
             }
             Case::Raw(Algorithm { bits, .. }, _) => {
                 AesKey::new(AesKernel::best(), &bytes[..bits / 8]).map(Self::Aes)

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wattlock_engine::crypto::{AesKernel, AesKey, Algorithm, Mode};
-use wattlock_engine::{Calibration, Case, Cipher, Data, Direction, Engine, Job, Policy, Profiles};
+use wattlock_engine::crypto::{AesKernel, AesKey};
+use wattlock_engine::{
+    Algorithm, Calibration, Case, Cipher, Data, Direction, Engine, Job, Mode, Policy, Profiles,
+};
 use wattlock_gpu::cuda::{Cuda, Driver, Error, Options};
 
 use crate::results::Results;

@@ -15,9 +15,9 @@ use std::time::Instant;
 
 use anyhow::bail;
 use serde_json::json;
-use wattlock_engine::Direction;
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::crypto::{self, AeadAlgorithm, KeccakKernel, Mode, ShaKernel, TAG_LEN};
+use wattlock_engine::crypto::{AeadAlgorithm, KeccakKernel, ShaKernel, TAG_LEN};
+use wattlock_engine::{Direction, Mode};
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::summary::process_cpu_time;
@@ -281,7 +281,7 @@ impl Bench {
             let direction = if mode == Cbc { Direction::Decrypt } else { Direction::Encrypt };
             let what = if mode == Cbc { " decrypt" } else { "" };
             let name = format!("aes-{bits}-{mode}{what}, through the engine");
-            let algorithm = Algorithm::Aes(crypto::Algorithm { bits, mode });
+            let algorithm = Algorithm::Aes(wattlock_engine::Algorithm { bits, mode });
             self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| raw(algorithm, direction, *n));
                 let devices = self.on_devices(algorithm, direction);

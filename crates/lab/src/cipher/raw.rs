@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
-use wattlock_engine::crypto::{AesKey, Mode};
-use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Policy, Transform};
+use wattlock_engine::crypto::AesKey;
+use wattlock_engine::{Cipher, Data, Direction, Engine, Error, Job, Mode, Policy, Transform};
 
 use crate::study::aes::{self, How, Work};
 use crate::study::{Algorithm, Blowfish, Parc4, Parc4i, Rc4, Rc4a};

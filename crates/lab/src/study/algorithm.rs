@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use wattlock_engine::crypto::{self, AesKey, GcmKernel, Mode, NONCE_LEN};
+use wattlock_engine::Mode;
+use wattlock_engine::crypto::{AesKey, GcmKernel, NONCE_LEN};
 
 use super::{Error, aes};
 
@@ -10,7 +11,7 @@ use super::{Error, aes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// AES in a mode that does not authenticate.
-    Aes(crypto::Algorithm),
+    Aes(wattlock_engine::Algorithm),
     /// AES in CTR with a tag over all (NIST SP 800-38D).
     AesGcm {
         /// 128 or 256.
@@ -91,7 +92,7 @@ impl Algorithm {
     /// The shortest and the longest key in bytes.
     pub fn key_len(self) -> (usize, usize) {
         match self {
-            Self::Aes(crypto::Algorithm { bits, .. }) | Self::AesGcm { bits } => {
+            Self::Aes(wattlock_engine::Algorithm { bits, .. }) | Self::AesGcm { bits } => {
                 (bits / 8, bits / 8)
             }
             Self::Rc4 | Self::Rc4a | Self::Parc4 | Self::Parc4i => (1, 256),
@@ -150,7 +151,7 @@ impl Algorithm {
 }
 
 const fn of_aes(bits: usize, mode: Mode) -> Algorithm {
-    Algorithm::Aes(crypto::Algorithm { bits, mode })
+    Algorithm::Aes(wattlock_engine::Algorithm { bits, mode })
 }
 
 impl fmt::Display for Algorithm {
