@@ -40,11 +40,12 @@ emulate: prepare
 	./.ci/prepare emulate
 	cargo xtask emulate
 
-# What needs no running: form, lints, structure, links and code blocks of the documentation, that the
+# What needs no running: form, lints (of all, and of the primitives alone, without features), structure, links and code blocks of the documentation, that the
 # fuzz targets build.
 check: prepare
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy --package wattlock-crypto --lib --locked -- -D warnings
 	cargo xtask structure
 	cargo xtask docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet

@@ -146,6 +146,8 @@ fn arrows(package: &Package, wrong: &mut Vec<String>) {
         let ours = ARROWS.iter().any(|(name, _)| *name == dependency.name);
         let for_tests = dependency.kind == DependencyKind::Development
             && (TESTS_ONLY.contains(&dependency.name.as_str())
+                // Its own features, for its tests.
+                || dependency.name == package.name.as_str()
                 || (package.name.as_str(), dependency.name.as_str()) == ENERGY_OF_BENCHES);
         if ours && !for_tests && !allowed.contains(&dependency.name.as_str()) {
             wrong.push(format!("{} may not depend on {}", package.name, dependency.name));

@@ -101,6 +101,7 @@ impl AesKernel {
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes
     /// that this would have enciphered: no mode can be faster. `None` for one of gates, which
     /// has no such bound.
+    #[cfg(feature = "roofline")]
     pub(crate) fn register_bound(self, rounds: usize, turns: u64) -> Option<u64> {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -298,6 +299,7 @@ impl AesKey {
     }
 
     /// The round keys, if the key is for AES-NI or more.
+    #[cfg(feature = "mac-then-encrypt")]
     pub(crate) fn aes_ni_keys(&self) -> Option<&RoundKeys> {
         match &self.expanded {
             #[cfg(target_arch = "x86_64")]

@@ -5,6 +5,7 @@
 
 pub(crate) mod key;
 mod records;
+#[cfg(feature = "mac-then-encrypt")]
 mod secret_len;
 pub(crate) mod states;
 

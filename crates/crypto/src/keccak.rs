@@ -168,7 +168,7 @@ impl KeccakKernel {
     }
 
     /// Permutes eight states `times` times in registers: what `absorb` could reach at most.
-    #[doc(hidden)]
+    #[cfg(any(test, feature = "roofline"))]
     pub(crate) fn permute<const ROUNDS: usize>(
         self,
         states: &mut [[u64; LANES]; 25],

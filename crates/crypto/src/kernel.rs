@@ -3,6 +3,11 @@
 //! [`BlockKernel`] is what a kernel does with an expanded AES key. The plain reading of AES is
 //! `aes_soft.rs`; the other files do the same with other means and refer to it.
 #![allow(unsafe_code)]
+// What only a feature uses is not dead; a build with all of them finds what is.
+#![cfg_attr(
+    not(all(feature = "mac-then-encrypt", feature = "roofline")),
+    allow(dead_code, unused_imports)
+)]
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod aes_armv8;
@@ -22,9 +27,9 @@ mod aes_vaes512_lanes;
 #[cfg(target_arch = "x86_64")]
 mod aes_vaes512_rounds;
 mod cbc_records;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "mac-then-encrypt"))]
 pub(crate) mod cbc_sha_avx512;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "mac-then-encrypt"))]
 pub(crate) mod cbc_sha_ni;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm;
@@ -51,7 +56,7 @@ pub(crate) mod keccak_avx512_planes;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod keccak_rounds;
 pub(crate) mod keccak_soft;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "roofline"))]
 pub(crate) mod memory_avx512;
 pub(crate) mod proof;
 mod round_keys;

@@ -16,15 +16,18 @@ pub mod hmac;
 mod keccak;
 mod kernel;
 mod lanes;
+#[cfg(feature = "mac-then-encrypt")]
 pub mod mask;
 pub mod pkcs7;
 pub mod random;
+#[cfg(feature = "roofline")]
 pub mod roofline;
 mod secret;
 mod sha;
 pub mod sha2;
 pub mod sha3;
 mod sponge;
+#[cfg(feature = "mac-then-encrypt")]
 pub mod stitched;
 pub mod tree_hash;
 

@@ -117,6 +117,7 @@ pub(crate) trait Word:
     Copy + Default + Zeroize + BitAnd<Output = Self> + BitOrAssign + 'static
 {
     /// Eight bits as all of them, so that 0x00 and 0xff are masks.
+    #[cfg(feature = "mac-then-encrypt")]
     fn repeat(byte: u8) -> Self;
 
     /// The first and the last word of a padding (FIPS 180-4, section 5.1).
@@ -132,6 +133,7 @@ impl Word for u32 {
         [1 << (Self::BITS - 1), message_bits]
     }
 
+    #[cfg(feature = "mac-then-encrypt")]
     #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 4])
@@ -149,6 +151,7 @@ impl Word for u64 {
         [1 << (Self::BITS - 1), message_bits.into()]
     }
 
+    #[cfg(feature = "mac-then-encrypt")]
     #[inline]
     fn repeat(byte: u8) -> Self {
         Self::from_ne_bytes([byte; 8])
