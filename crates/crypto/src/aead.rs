@@ -172,10 +172,7 @@ impl AeadKey {
     /// The extra byte is what TLS 1.3 wants: the type of a record's content (RFC 8446, section 5.2).
     ///
     /// # Errors
-    /// As [`AeadKey::seal`].
-    ///
-    /// # Panics
-    /// If the lengths are not the same.
+    /// As [`AeadKey::seal`], and [`Error::BufferLength`] if the lengths are not the same; nothing is written then.
     #[inline]
     pub fn seal_into(
         &self,
@@ -185,11 +182,10 @@ impl AeadKey {
         extra: Option<u8>,
         ciphertext: &mut [u8],
     ) -> Result<[u8; TAG_LEN], Error> {
-        assert_eq!(
-            plaintext.len() + usize::from(extra.is_some()),
-            ciphertext.len(),
-            "a ciphertext is as long as its plaintext"
-        );
+        let (len, expected) = (ciphertext.len(), plaintext.len() + usize::from(extra.is_some()));
+        if len != expected {
+            return Err(Error::BufferLength { len, expected });
+        }
         let key = match &self.backend {
             #[cfg(target_arch = "x86_64")]
             Backend::Gcm(key) => {

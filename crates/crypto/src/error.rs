@@ -28,7 +28,7 @@ pub enum Error {
         /// Bytes that it should have.
         expected: usize,
     },
-    /// A block mode was given a part of a block.
+    /// Something that comes in whole blocks, chunks or chaining values ends within one.
     #[error("{len} bytes are not whole blocks of {block_len}")]
     PartialBlock {
         /// Bytes of the message.
@@ -36,6 +36,20 @@ pub enum Error {
         /// Bytes of a block.
         block_len: usize,
     },
+    /// A buffer for a ciphertext, a tag or a chaining value is too short or too long.
+    #[error("a buffer has {len} bytes instead of {expected}")]
+    BufferLength {
+        /// Bytes of the buffer.
+        len: usize,
+        /// Bytes that it should have.
+        expected: usize,
+    },
+    /// PKCS#7 pads to blocks of 1 to 255 bytes (RFC 5652, section 6.3).
+    #[error("PKCS#7 knows no blocks of {0} bytes")]
+    BlockLength(usize),
+    /// The parts of a tree hash came in another order than that of the message.
+    #[error("the head of a message comes once, and before its leaves")]
+    PartOrder,
     /// A message that is to get a tag has no room for it.
     #[error("{len} bytes have no room for the payload and a tag of {tag_len} bytes")]
     NoRoom {

@@ -4,21 +4,24 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, HKDF_SHA512, KeyType, Okm, Prk, Salt};
 
 use crate::secret::Secret;
 
-/// Extract and expand with SHA-256: `ikm`, `salt` and `info` to `N` bytes.
+/// Extract and expand with SHA-256: `ikm`, `salt` and `info` to `N` bytes, at most 8160.
 pub fn sha256<const N: usize>(ikm: &[u8], salt: &[u8], info: &[u8]) -> Secret<N> {
+    const { assert!(N <= 255 * 32, "RFC 5869, section 2.3: at most 255 digests") };
     let info = [info];
     let prk = Salt::new(HKDF_SHA256, salt).extract(ikm);
     fill(prk.expand(&info, Length(N)))
 }
 
-/// Expand only, with SHA-512: `prk` is already a uniform key, the parts of `info` are joined.
+/// Expand only, with SHA-512, to `N` bytes, at most 16,320: `prk` is already a uniform key, the parts of `info` are
+/// joined.
 pub fn expand_sha512<const N: usize>(prk: &Secret<32>, info: &[&[u8]]) -> Secret<N> {
+    const { assert!(N <= 255 * 64, "RFC 5869, section 2.3: at most 255 digests") };
     let prk = Prk::new_less_safe(HKDF_SHA512, prk.expose());
     fill(prk.expand(info, Length(N)))
 }
 
 fn fill<const N: usize>(okm: Result<Okm<'_, Length>, aws_lc_rs::error::Unspecified>) -> Secret<N> {
-    // Both steps fail only above 255 hash lengths, which no caller's `N` comes near.
+    // Both steps fail only above 255 hash lengths, which the callers' `N` cannot be.
     let okm = okm.expect("the output is shorter than 255 hash lengths");
     Secret::init_with(|bytes| okm.fill(bytes).expect("the buffer has the length asked for"))
 }

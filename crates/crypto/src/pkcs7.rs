@@ -6,22 +6,25 @@ use crate::error::Error;
 
 /// The bytes to append to a message of `len` bytes; at least one, at most a block.
 ///
-/// # Panics
-/// If `block_len` is not 1 to 255.
-pub fn padding(len: usize, block_len: usize) -> Vec<u8> {
-    assert!((1..=255).contains(&block_len), "PKCS#7 pads to at most 255 bytes");
+/// # Errors
+/// [`Error::BlockLength`] if `block_len` is not 1 to 255.
+pub fn padding(len: usize, block_len: usize) -> Result<Vec<u8>, Error> {
+    if !(1..=255).contains(&block_len) {
+        return Err(Error::BlockLength(block_len));
+    }
     let count = block_len - len % block_len;
-    vec![count as u8; count]
+    Ok(vec![count as u8; count])
 }
 
 /// Returns how many bytes of `last_block` are message, in a time that does not depend on them.
 ///
 /// # Errors
-/// [`Error::Padding`]. An attacker who learns which ciphertexts give it can recover the plaintext
+/// [`Error::BlockLength`] if `last_block` has more than 255 bytes. [`Error::Padding`] if it does not end with padding. An attacker who learns which ciphertexts give it can recover the plaintext
 /// (Vaudenay, Eurocrypt 2002): do not use unauthenticated CBC against an active attacker.
 pub fn unpadded_len(last_block: &[u8]) -> Result<usize, Error> {
     let Some(&count) = last_block.last() else { return Err(Error::Padding) };
-    let block_len = last_block.len() as u8;
+    let len = last_block.len();
+    let block_len = u8::try_from(len).map_err(|_| Error::BlockLength(len))?;
     let mut right = !count.ct_eq(&0) & !block_len.ct_lt(&count);
     for (from_end, byte) in (0..).zip(last_block.iter().rev()) {
         let is_padding: Choice = u8::ct_lt(&from_end, &count);
@@ -38,7 +41,7 @@ mod tests {
     fn pads_and_unpads() {
         for len in 0..=33 {
             let mut message = vec![7; len];
-            message.extend(padding(len, 16));
+            message.extend(padding(len, 16).unwrap());
             assert_eq!(message.len() % 16, 0);
             let (rest, last) = message.split_at(message.len() - 16);
             assert_eq!(rest.len() + unpadded_len(last).unwrap(), len);
@@ -51,6 +54,11 @@ mod tests {
         for block in wrong {
             assert!(matches!(unpadded_len(block), Err(Error::Padding)), "{block:?}");
         }
+        for len in [0, 256, usize::MAX] {
+            assert!(matches!(padding(7, len), Err(Error::BlockLength(found)) if found == len));
+        }
+        assert!(matches!(unpadded_len(&[1; 256]), Err(Error::BlockLength(256))));
+        assert_eq!(padding(1, 255).unwrap(), [254; 254]);
         assert_eq!(unpadded_len(&[4, 4, 4, 4]).unwrap(), 0);
         assert_eq!(unpadded_len(&[9, 1, 3, 1]).unwrap(), 3);
     }

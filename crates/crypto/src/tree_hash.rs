@@ -14,21 +14,24 @@
 //! let mut root = Root::new(hash, kernel, b"");
 //! // First, the start of the message that has no leaf of its own, if there is that much.
 //! let (head, chunks) = chunks.split_at(hash.head_len().min(chunks.len()));
-//! root.absorb_head(head);
+//! root.absorb_head(head)?;
 //! // Second, the leaves: pieces of whole chunks, best in multiples of eight, on any thread ...
 //! for piece in chunks.chunks(64 * hash.chunk_len()) {
 //!     let mut values = vec![0; hash.leaves_len(piece.len())];
-//!     hash.leaves(kernel, piece, &mut values);
+//!     hash.leaves(kernel, piece, &mut values)?;
 //!     // ... and their chaining values to the root, in the order of the message.
-//!     root.absorb_leaves(&values);
+//!     root.absorb_leaves(&values)?;
 //! }
 //! // Third, what is left: here what does not fill a chunk.
 //! let mut digest = [0; 32];
 //! root.finish(rest, &mut digest);
+//! # Ok::<(), wattlock_crypto::Error>(())
 //! ```
 
 use std::array::from_fn;
+use std::num::NonZeroUsize;
 
+use crate::error::Error;
 use crate::keccak::{KeccakKernel, LANES};
 use crate::sponge::{EqualLanes, Sponge};
 
@@ -46,20 +49,21 @@ pub enum TreeHash {
     Kt128,
     /// ParallelHash256, SP 800-185 section 6: cSHAKE256 over blocks, 256 bits of security.
     ParallelHash256 {
-        /// Bytes of a block, B in the standard; never 0. The digest depends on it.
-        block_len: usize,
+        /// Bytes of a block, B in the standard. The digest depends on it.
+        block_len: NonZeroUsize,
     },
 }
 
 impl TreeHash {
     /// ParallelHash256 with blocks of 8192 bytes.
-    pub const PARALLEL_HASH_256: Self = Self::ParallelHash256 { block_len: 8192 };
+    pub const PARALLEL_HASH_256: Self =
+        Self::ParallelHash256 { block_len: NonZeroUsize::new(8192).expect("not 0") };
 
     /// Bytes of a chunk.
     pub fn chunk_len(self) -> usize {
         match self {
             Self::Kt128 => KT_CHUNK_LEN,
-            Self::ParallelHash256 { block_len } => block_len,
+            Self::ParallelHash256 { block_len } => block_len.get(),
         }
     }
 
@@ -81,15 +85,26 @@ impl TreeHash {
 
     /// Bytes of the chaining values of `len` bytes of whole chunks.
     pub fn leaves_len(self, len: usize) -> usize {
-        len / self.chunk_len() * self.chaining_value_len()
+        (len / self.chunk_len()).saturating_mul(self.chaining_value_len())
     }
 
     /// Writes the chaining values of the chunks in `data` to `out`, eight chunks at a time.
     ///
-    /// Panics unless `data` is whole chunks and `out` has [`Self::leaves_len`] of it.
-    pub fn leaves(self, kernel: KeccakKernel, data: &[u8], out: &mut [u8]) {
-        assert!(data.len().is_multiple_of(self.chunk_len()), "whole chunks");
-        assert_eq!(out.len(), self.leaves_len(data.len()), "one chaining value for every chunk");
+    /// # Errors
+    /// [`Error::PartialBlock`] unless `data` is whole chunks, and [`Error::BufferLength`] unless `out` has
+    /// [`Self::leaves_len`] of it.
+    pub fn leaves(self, kernel: KeccakKernel, data: &[u8], out: &mut [u8]) -> Result<(), Error> {
+        whole(data.len(), self.chunk_len())?;
+        let (len, expected) = (out.len(), self.leaves_len(data.len()));
+        if len != expected {
+            return Err(Error::BufferLength { len, expected });
+        }
+        self.write_leaves(kernel, data, out);
+        Ok(())
+    }
+
+    /// What [`Self::leaves`] does, of whole chunks, into as many chaining values.
+    fn write_leaves(self, kernel: KeccakKernel, data: &[u8], out: &mut [u8]) {
         let chunk = |i: usize| data.get(i * self.chunk_len()..)?.get(..self.chunk_len());
         let mut write = |i: usize, value: &[u8; PH_CHAINING_VALUE_LEN]| {
             let len = self.chaining_value_len();
@@ -123,6 +138,14 @@ impl TreeHash {
             }
         }
     }
+}
+
+/// Refuses `len` bytes that end within a part of `part_len` bytes.
+fn whole(len: usize, part_len: usize) -> Result<(), Error> {
+    if len.is_multiple_of(part_len) {
+        return Ok(());
+    }
+    Err(Error::PartialBlock { len, block_len: part_len })
 }
 
 /// The sponge with `domain` over each of up to eight chunks of one length.

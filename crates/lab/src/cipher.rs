@@ -199,7 +199,7 @@ impl Cutter {
         let len = before + window.len() as u64;
         match self.direction {
             Direction::Encrypt if padded => {
-                window.extend(pkcs7::padding(window.len(), block_len));
+                window.extend(pkcs7::padding(window.len(), block_len)?);
                 Ok(())
             }
             Direction::Decrypt if padded && len == 0 => {

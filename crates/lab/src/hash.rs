@@ -6,6 +6,7 @@ mod tree;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,9 +59,10 @@ impl Hasher {
             return Err(usage("--block-size requires --alg parallelhash256"));
         }
         let block_size = args.block_size.unwrap_or(8192);
-        if !(1..=MOST_BLOCK).contains(&block_size) {
+        let block_len = NonZeroUsize::new(block_size as usize).filter(|_| block_size <= MOST_BLOCK);
+        let Some(block_len) = block_len else {
             return Err(usage("--block-size must be 1 byte to 64M"));
-        }
+        };
         let keccak = || kernel(args, KeccakKernel::best, KeccakKernel::named, &KeccakKernel::NAMES);
         let algorithm = match args.alg {
             HashAlgorithm::Sha3_256 => DigestAlgorithm::Sha3_256(keccak()?),
@@ -70,7 +72,6 @@ impl Hasher {
             }
             HashAlgorithm::Kt128 => DigestAlgorithm::Tree(TreeHash::Kt128, keccak()?),
             HashAlgorithm::ParallelHash256 => {
-                let block_len = block_size as usize;
                 DigestAlgorithm::Tree(TreeHash::ParallelHash256 { block_len }, keccak()?)
             }
         };

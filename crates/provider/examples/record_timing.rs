@@ -255,7 +255,7 @@ mod records {
             header[11..].copy_from_slice(&(len as u16).to_be_bytes());
             let mut tag = vec![0; mac_len];
             let key = HmacKey::new(self.algorithm, &MAC_KEY[..mac_len]);
-            key.sign(&[&header, &inside], &mut tag);
+            key.sign(&[&header, &inside], &mut tag).unwrap();
             inside.extend(&tag);
             inside.resize(inside_len, padding as u8);
             match class {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use zeroize::{Zeroize, zeroize_stack};
 
+use crate::error::Error;
 use crate::sha::{
     Compression, SHA_1, SHA_256, SHA_384, SHA_512, Sha1, Sha256, Sha512, ShaKernel, Word,
 };
@@ -136,11 +137,17 @@ impl HmacKey {
 
     /// The MAC of one message, which comes in parts.
     ///
-    /// # Panics
-    /// If `tag` has another length than the algorithm's tags.
-    pub fn sign(&self, parts: &[&[u8]], tag: &mut [u8]) {
-        assert_eq!(tag.len(), self.algorithm.tag_len(), "bytes of a tag");
+    /// # Errors
+    /// [`Error::BufferLength`] if `tag` has another length than the algorithm's tags.
+    pub fn sign(&self, parts: &[&[u8]], tag: &mut [u8]) -> Result<(), Error> {
+        self.check_tag_len(tag)?;
         on_pads!(self, pads => pads.sign(parts, tag));
+        Ok(())
+    }
+
+    pub(crate) fn check_tag_len(&self, tag: &[u8]) -> Result<(), Error> {
+        let (len, expected) = (tag.len(), self.algorithm.tag_len());
+        if len == expected { Ok(()) } else { Err(Error::BufferLength { len, expected }) }
     }
 }
 

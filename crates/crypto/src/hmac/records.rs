@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::key::{HmacKey, Pads, length_len, on_pads};
 use super::states::{Group, States};
+use crate::error::Error;
 use crate::lanes::{self, Lanes};
 use crate::sha::{Compression, ShaKernel};
 
@@ -23,17 +24,20 @@ pub struct HmacRecord<'a, H: AsRef<[u8]>> {
 impl HmacKey {
     /// The MAC of every record, side by side, of unequal lengths. Allocates nothing.
     ///
-    /// # Panics
-    /// If a tag has another length than the algorithm's tags; nothing is written then.
-    pub fn sign_records<H: AsRef<[u8]>>(&self, records: &mut [HmacRecord<'_, H>]) {
-        let len = self.algorithm.tag_len();
-        assert!(records.iter().all(|record| record.tag.len() == len), "bytes of each tag");
+    /// # Errors
+    /// [`Error::BufferLength`] if a tag has another length than the algorithm's tags; nothing is written then.
+    pub fn sign_records<H: AsRef<[u8]>>(
+        &self,
+        records: &mut [HmacRecord<'_, H>],
+    ) -> Result<(), Error> {
+        records.iter().try_for_each(|record| self.check_tag_len(record.tag))?;
         let records = records.iter_mut().map(|record| Message {
             head: record.header.as_ref(),
             data: record.data,
             tag: &mut *record.tag,
         });
         on_pads!(self, pads => sign_records(pads, self.kernel, records));
+        Ok(())
     }
 }
 

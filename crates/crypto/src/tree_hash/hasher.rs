@@ -13,8 +13,6 @@ pub struct Hasher {
 
 impl Hasher {
     /// The hash of nothing so far, under the customization string `customization`.
-    ///
-    /// Panics when the block length of ParallelHash256 is 0.
     pub fn new(hash: TreeHash, kernel: KeccakKernel, customization: &[u8]) -> Self {
         Self { root: Root::new(hash, kernel, customization), buffer: Vec::new() }
     }
@@ -33,7 +31,7 @@ impl Hasher {
             self.buffer.clear();
         }
         if data.len() >= self.group_len() {
-            let rest = (data.len() - self.head_len()) % (LANES * self.root.hash.chunk_len());
+            let rest = (data.len() - self.head_len()) % self.leaves_len();
             let (now, later) = data.split_at(data.len() - rest);
             self.root.absorb_chunks(now);
             data = later;
@@ -48,7 +46,12 @@ impl Hasher {
 
     /// Bytes that make eight leaves, with the head before them if that is still to come.
     fn group_len(&self) -> usize {
-        self.head_len() + LANES * self.root.hash.chunk_len()
+        self.head_len().saturating_add(self.leaves_len())
+    }
+
+    /// Bytes of eight chunks; more than memory has, if those of ParallelHash256 are that long.
+    fn leaves_len(&self) -> usize {
+        LANES.saturating_mul(self.root.hash.chunk_len())
     }
 
     /// Bytes of the head that are still to come.

@@ -5,8 +5,9 @@ use std::array::from_fn;
 use super::encode::{left_encode, length_encode, right_encode};
 use super::{
     CSHAKE_DOMAIN, KT_CHAINING_VALUE_LEN, KT_CHUNK_LEN, KT_FINAL_DOMAIN, KT_LEAF_DOMAIN, KT_RATE,
-    KT_ROUNDS, KT_SINGLE_DOMAIN, PH_CHAINING_VALUE_LEN, PH_RATE, PH_ROUNDS, TreeHash,
+    KT_ROUNDS, KT_SINGLE_DOMAIN, PH_CHAINING_VALUE_LEN, PH_RATE, PH_ROUNDS, TreeHash, whole,
 };
+use crate::error::Error;
 use crate::keccak::{KeccakKernel, LANES};
 use crate::sponge::{EqualLanes, Sponge};
 
@@ -28,14 +29,11 @@ enum RootSponge {
 
 impl Root {
     /// The root of a message under the customization string `customization`, usually empty.
-    ///
-    /// Panics when the block length of ParallelHash256 is 0.
     pub fn new(hash: TreeHash, kernel: KeccakKernel, customization: &[u8]) -> Self {
         let (sponge, customization) = match hash {
             TreeHash::Kt128 => (RootSponge::Kt128(Sponge::new()), customization.to_vec()),
             TreeHash::ParallelHash256 { block_len } => {
-                assert!(block_len > 0, "a block has at least one byte");
-                let sponge = parallel_hash_root(kernel, customization, block_len as u64);
+                let sponge = parallel_hash_root(kernel, customization, block_len.get() as u64);
                 (RootSponge::ParallelHash256(sponge), Vec::new())
             }
         };
@@ -45,29 +43,43 @@ impl Root {
     /// Absorbs the first [`TreeHash::head_len`] bytes of the message.
     ///
     /// Call it before any leaf; leave it out, or pass nothing, for a message that is shorter.
-    /// Panics when called twice or with another length.
-    pub fn absorb_head(&mut self, head: &[u8]) {
+    ///
+    /// # Errors
+    /// [`Error::BufferLength`] for another length, and [`Error::PartOrder`] for a second head; nothing is absorbed then.
+    pub fn absorb_head(&mut self, head: &[u8]) -> Result<(), Error> {
         if head.is_empty() {
-            return;
+            return Ok(());
         }
-        assert_eq!(head.len(), self.hash.head_len(), "the whole head");
-        assert!(!self.head_absorbed, "one head");
+        let (len, expected) = (head.len(), self.hash.head_len());
+        if len != expected {
+            return Err(Error::BufferLength { len, expected });
+        }
+        if self.head_absorbed {
+            return Err(Error::PartOrder);
+        }
         self.absorb(head);
         self.absorb_head_mark();
+        Ok(())
     }
 
     /// Absorbs the chaining values of the next chunks.
     ///
-    /// Panics unless they are whole, and while a head is missing.
-    pub fn absorb_leaves(&mut self, chaining_values: &[u8]) {
-        let len = self.hash.chaining_value_len();
-        assert!(chaining_values.len().is_multiple_of(len), "whole chaining values");
-        assert!(
-            chaining_values.is_empty() || self.head_absorbed || self.hash.head_len() == 0,
-            "the head before the leaves"
-        );
+    /// # Errors
+    /// [`Error::PartialBlock`] unless they are whole, and [`Error::PartOrder`] while a head is missing; nothing is
+    /// absorbed then.
+    pub fn absorb_leaves(&mut self, chaining_values: &[u8]) -> Result<(), Error> {
+        whole(chaining_values.len(), self.hash.chaining_value_len())?;
+        if !(chaining_values.is_empty() || self.head_absorbed || self.hash.head_len() == 0) {
+            return Err(Error::PartOrder);
+        }
+        self.absorb_whole_leaves(chaining_values);
+        Ok(())
+    }
+
+    /// What [`Self::absorb_leaves`] does, of whole chaining values behind the head.
+    fn absorb_whole_leaves(&mut self, chaining_values: &[u8]) {
         self.absorb(chaining_values);
-        self.leaves += (chaining_values.len() / len) as u64;
+        self.leaves += (chaining_values.len() / self.hash.chaining_value_len()) as u64;
     }
 
     /// Absorbs `rest`, all of the message that was not absorbed yet, and fills `out`.
@@ -88,7 +100,7 @@ impl Root {
                     let mut leaf = [None; LANES];
                     leaf[0] = Some(rest);
                     let [value, ..] = self.hash.leaf_group(self.kernel, leaf);
-                    self.absorb_leaves(&value);
+                    self.absorb_whole_leaves(&value);
                 }
                 self.absorb(&right_encode(self.leaves));
                 self.absorb(&right_encode(8 * out.len() as u64));
@@ -105,7 +117,7 @@ impl Root {
             self.absorb_head_and_leaves(first);
             leaves = others;
         }
-        if leaves.len() <= LANES * self.hash.chunk_len() {
+        if leaves.len() <= LANES.saturating_mul(self.hash.chunk_len()) {
             self.absorb_leaf_chunks(leaves, &mut [0; LANES * PH_CHAINING_VALUE_LEN]);
         } else {
             self.absorb_leaf_chunks(leaves, &mut [0; LEAVES_AT_ONCE * PH_CHAINING_VALUE_LEN]);
@@ -123,16 +135,16 @@ impl Root {
         lanes.finish(self.kernel, inputs, KT_LEAF_DOMAIN);
         let mut values = [[0; KT_CHAINING_VALUE_LEN]; LANES];
         values.iter_mut().enumerate().for_each(|(n, value)| lanes.digest(n, value));
-        self.absorb_leaves(values[1..chunks.len() / KT_CHUNK_LEN].as_flattened());
+        self.absorb_whole_leaves(values[1..chunks.len() / KT_CHUNK_LEN].as_flattened());
     }
 
     /// Leaves of whole chunks, as many at once as `values` has room for.
     fn absorb_leaf_chunks(&mut self, chunks: &[u8], values: &mut [u8]) {
         let at_once = values.len() / PH_CHAINING_VALUE_LEN;
-        for group in chunks.chunks(at_once * self.hash.chunk_len()) {
+        for group in chunks.chunks(at_once.saturating_mul(self.hash.chunk_len())) {
             let values = &mut values[..self.hash.leaves_len(group.len())];
-            self.hash.leaves(self.kernel, group, values);
-            self.absorb_leaves(values);
+            self.hash.write_leaves(self.kernel, group, values);
+            self.absorb_whole_leaves(values);
         }
     }
 
@@ -181,7 +193,7 @@ impl Root {
             let mut value = [0; KT_CHAINING_VALUE_LEN];
             leaf.finish(self.kernel, KT_LEAF_DOMAIN, &mut value);
             *leaf = Sponge::new();
-            self.absorb_leaves(&value);
+            self.absorb_whole_leaves(&value);
         } else {
             self.absorb_head_mark();
         }

@@ -156,7 +156,7 @@ fn sp800_185_samples() {
     ];
     for kernel in KeccakKernel::all() {
         for (message, block_len, customization, expected) in samples {
-            let parameters = TreeHash::ParallelHash256 { block_len };
+            let parameters = TreeHash::ParallelHash256 { block_len: block_len.try_into().unwrap() };
             let out = hash(parameters, kernel, message, customization, 64);
             assert_eq!(hex(&out), expected);
         }
@@ -190,7 +190,8 @@ fn parallel_hash_agrees_with_the_tiny_keccak_crate() {
             for (block_len, customization, out_len) in
                 [(8192, &b""[..], 32), (1000, b"S", 64), (136, b"", 1), (65536, b"long", 300)]
             {
-                let parameters = TreeHash::ParallelHash256 { block_len };
+                let parameters =
+                    TreeHash::ParallelHash256 { block_len: block_len.try_into().unwrap() };
                 let out = hash(parameters, kernel, &message, customization, out_len);
                 assert!(
                     out == tiny_keccak_crate(&message, customization, block_len, out_len),
@@ -253,21 +254,21 @@ fn leaves_of_other_threads_make_the_same_tree() {
                 let (chunks, rest) = message.split_at(len - len % parameters.chunk_len());
                 let (head, chunks) = chunks.split_at(parameters.head_len().min(chunks.len()));
                 let mut root = Root::new(parameters, kernel, b"S");
-                root.absorb_head(head);
+                root.absorb_head(head).unwrap();
                 let values: Vec<Vec<u8>> = std::thread::scope(|scope| {
                     let threads: Vec<_> = chunks
                         .chunks(11 * parameters.chunk_len())
                         .map(|piece| {
                             scope.spawn(move || {
                                 let mut out = vec![0; parameters.leaves_len(piece.len())];
-                                parameters.leaves(kernel, piece, &mut out);
+                                parameters.leaves(kernel, piece, &mut out).unwrap();
                                 out
                             })
                         })
                         .collect();
                     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
                 });
-                values.iter().for_each(|values| root.absorb_leaves(values));
+                values.iter().for_each(|values| root.absorb_leaves(values).unwrap());
                 let mut out = [0; 32];
                 root.finish(rest, &mut out);
                 assert_eq!(out[..], hash(parameters, kernel, &message, b"S", 32), "{len}");
@@ -287,7 +288,44 @@ fn lengths_are_encoded_as_the_standards_say() {
 }
 
 #[test]
-#[should_panic(expected = "the head before the leaves")]
-fn leaves_before_the_head_are_refused() {
-    Root::new(TreeHash::Kt128, KeccakKernel::Soft, b"").absorb_leaves(&[0; 32]);
+fn parts_of_a_wrong_length_or_in_a_wrong_order_are_refused() {
+    let (kernel, message) = (KeccakKernel::best(), pattern(3 * CHUNK));
+    let mut root = Root::new(TreeHash::Kt128, kernel, b"");
+    assert!(matches!(root.absorb_leaves(&[0; 32]), Err(Error::PartOrder)));
+    assert!(matches!(
+        root.absorb_head(&message[1..CHUNK]),
+        Err(Error::BufferLength { len: 8191, expected: CHUNK })
+    ));
+    root.absorb_head(&message[..CHUNK]).unwrap();
+    assert!(matches!(root.absorb_head(&message[..CHUNK]), Err(Error::PartOrder)));
+    let mut values = [0; 65];
+    let leaves = TreeHash::Kt128.leaves(kernel, &message[CHUNK..], &mut values);
+    assert!(matches!(leaves, Err(Error::BufferLength { len: 65, expected: 64 })));
+    let leaves = TreeHash::Kt128.leaves(kernel, &message[1..], &mut values);
+    assert!(matches!(leaves, Err(Error::PartialBlock { len: 24_575, block_len: CHUNK })));
+    assert_eq!(values, [0; 65]);
+    TreeHash::Kt128.leaves(kernel, &message[CHUNK..], &mut values[..64]).unwrap();
+    assert!(matches!(
+        root.absorb_leaves(&values),
+        Err(Error::PartialBlock { len: 65, block_len: 32 })
+    ));
+    root.absorb_leaves(&values[..64]).unwrap();
+    // What was refused changed nothing.
+    let mut out = [0; 32];
+    root.finish(&[], &mut out);
+    assert_eq!(out[..], hash(TreeHash::Kt128, kernel, &message, b"", 32));
+}
+
+/// A block that no memory can hold is the whole message.
+#[test]
+fn a_block_may_be_longer_than_any_message() {
+    for block_len in [usize::MAX, usize::MAX / 8 + 1, 1 << 32] {
+        let parameters = TreeHash::ParallelHash256 { block_len: block_len.try_into().unwrap() };
+        let message = pattern(100_000);
+        let mut hasher = Hasher::new(parameters, KeccakKernel::best(), b"");
+        message.chunks(1000).for_each(|piece| hasher.update(piece));
+        let mut out = [0; 32];
+        hasher.finish(&mut out);
+        assert_eq!(out[..], tiny_keccak_crate(&message, b"", block_len, 32));
+    }
 }

@@ -59,7 +59,8 @@ fn parallel_hash_256_of_each_message() {
         let [message, block_len, customization, output_len, output] = fields else {
             panic!("five fields expected, {what}");
         };
-        let hash = TreeHash::ParallelHash256 { block_len: line::length(block_len) };
+        let block_len = line::length(block_len).try_into().unwrap();
+        let hash = TreeHash::ParallelHash256 { block_len };
         let (message, customization) = (line::bytes(message), line::bytes(customization));
         let made = tree(hash, kernel, &message, &customization, line::length(output_len));
         assert_eq!(made.len(), line::length(output_len), "{what}");

@@ -188,7 +188,7 @@ fn use_hmac(kernel: ShaKernel, algorithm: HmacAlgorithm, key: &[u8]) {
     let key = black_box(HmacKey::with_kernel(kernel, algorithm, key));
     let data = vec![0x5a; 700];
     let mut tag = [0; HmacAlgorithm::MOST_TAG_LEN];
-    key.sign(&[&data[..100], &data], &mut tag[..algorithm.tag_len()]);
+    key.sign(&[&data[..100], &data], &mut tag[..algorithm.tag_len()]).unwrap();
     key.sign_secret_len(&[1; 13], &data, 300, 500, &mut tag).unwrap();
     let mut tags = vec![0; 19 * algorithm.tag_len()];
     let mut records: Vec<_> = tags
@@ -196,7 +196,7 @@ fn use_hmac(kernel: ShaKernel, algorithm: HmacAlgorithm, key: &[u8]) {
         .enumerate()
         .map(|(i, tag)| HmacRecord { header: [1; 13], data: &data[i * 7..], tag })
         .collect();
-    key.sign_records(&mut records);
+    key.sign_records(&mut records).unwrap();
 }
 
 fn use_both(kernel: StitchedKernel, algorithm: HmacAlgorithm, key: &[u8]) {

@@ -129,7 +129,7 @@ fn hmac() {
         let (mut valid, mut invalid) = (0, 0);
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
             let mut tag = vec![0; algorithm.tag_len()];
-            HmacKey::new(algorithm, &test.key).sign(&[&test.msg], &mut tag);
+            HmacKey::new(algorithm, &test.key).sign(&[&test.msg], &mut tag).unwrap();
             // Some groups have truncated tags.
             let same = tag[..test.tag.len()] == test.tag[..];
             match test.result {

@@ -39,7 +39,7 @@ impl TreeStream {
         let mut leaves = window;
         if !self.started && !window.is_empty() {
             let (head, others) = window.split_at(self.hash.head_len());
-            self.root.absorb_head(head);
+            self.root.absorb_head(head).expect("the first chunk, once");
             self.started = true;
             leaves = others;
         }
@@ -49,10 +49,11 @@ impl TreeStream {
         let pieces: Vec<_> = leaves.chunks(piece).zip(outputs).collect();
         engine.for_each(&pieces, |(chunks, values)| {
             let mut values = lock(values);
-            self.hash.leaves(self.kernel, chunks, &mut values);
+            let written = self.hash.leaves(self.kernel, chunks, &mut values);
+            written.expect("room for the values of whole chunks");
         })?;
         drop(pieces);
-        self.root.absorb_leaves(&values);
+        self.root.absorb_leaves(&values).expect("whole values, behind the head");
         Ok(())
     }
 
@@ -89,7 +90,9 @@ mod tests {
     #[test]
     fn threads_and_windows_do_not_show() {
         let message: Vec<u8> = (0..3 * (1 << 20) + 77).map(|i| (i % 251) as u8).collect();
-        for hash in [TreeHash::Kt128, TreeHash::ParallelHash256 { block_len: 1000 }] {
+        for hash in
+            [TreeHash::Kt128, TreeHash::ParallelHash256 { block_len: 1000.try_into().unwrap() }]
+        {
             for len in [0, 1, 999, 1000, 8191, 8192, 8193, 65_536, 73_728, 73_729, message.len()] {
                 let kernel = KeccakKernel::best();
                 let mut expected = [0; 32];

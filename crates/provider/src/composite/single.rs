@@ -33,7 +33,7 @@ impl SingleRecords for CbcRecords<'_> {
         let (text, rest) = body.split_at_mut(payload.len());
         let (tag, padding) = rest.split_at_mut(mac_len);
         text.copy_from_slice(payload);
-        self.mac.sign(&[&aad.bytes(), payload], tag);
+        self.mac.sign(&[&aad.bytes(), payload], tag)?;
         pad(padding);
         Ok(self.key.cbc_encrypt(iv, body)?)
     }

@@ -126,7 +126,7 @@ fn apart(key: &AesKey, mac: &HmacKey, records: &mut [SealRecord<'_>]) -> Result<
     if let [record] = records {
         let header = record.header;
         let (payload, tag) = parts(record, mac);
-        mac.sign(&[&header, payload], tag);
+        mac.sign(&[&header, payload], tag)?;
         return key.cbc_encrypt(&record.iv, record.in_out);
     }
     let signed = records.iter_mut().map(|record| {
@@ -134,7 +134,7 @@ fn apart(key: &AesKey, mac: &HmacKey, records: &mut [SealRecord<'_>]) -> Result<
         let (data, tag) = parts(record, mac);
         HmacRecord { header, data, tag }
     });
-    mac.sign_records(&mut signed.collect::<Vec<_>>());
+    mac.sign_records(&mut signed.collect::<Vec<_>>())?;
     let chains =
         records.iter_mut().map(|record| CbcRecord { iv: record.iv, in_out: &mut *record.in_out });
     key.cbc_encrypt_records(&mut chains.collect::<Vec<_>>())

@@ -76,6 +76,7 @@ impl Transform for Seal<'_> {
             pad(padding);
             HmacRecord { header: aad.bytes(), data, tag }
         });
-        self.mac.sign_records(&mut signed.collect::<Vec<_>>());
+        let signed = self.mac.sign_records(&mut signed.collect::<Vec<_>>());
+        signed.expect("each tag was cut to the key's length");
     }
 }

@@ -19,7 +19,7 @@ fn tag(key: &HmacKey, payload: &[u8]) -> Vec<u8> {
     let mut header = HEADER;
     header[11..].copy_from_slice(&(payload.len() as u16).to_be_bytes());
     let mut tag = vec![0; key.algorithm().tag_len()];
-    key.sign(&[&header, payload], &mut tag);
+    key.sign(&[&header, payload], &mut tag).unwrap();
     tag
 }
 

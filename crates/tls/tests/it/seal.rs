@@ -39,7 +39,7 @@ impl Plain {
         let tag_len = mac.algorithm().tag_len();
         let mut record = self.open(tag_len, more_padding);
         let end = 1 + self.before + self.payload.len();
-        mac.sign(&[&self.header, &self.payload], &mut record[end..end + tag_len]);
+        mac.sign(&[&self.header, &self.payload], &mut record[end..end + tag_len]).unwrap();
         let padding = record.len() - end - tag_len;
         record[end + tag_len..].fill((padding - 1) as u8);
         key.cbc_encrypt(&self.iv, &mut record[1..]).unwrap();
