@@ -134,7 +134,7 @@ fn rows(title: &str, sources: &[Source]) -> String {
 
 /// The features of the CPU that kernels need.
 fn features() -> Vec<Feature> {
-    let feature = |CpuFeature { name, here, used_by }| Feature { name, here, used_by };
+    let feature = |CpuFeature { name, here, used_by, .. }| Feature { name, here, used_by };
     cpu_features().into_iter().map(feature).collect()
 }
 

@@ -25,6 +25,7 @@ pub const NONCE_LEN: usize = 12;
 
 /// The AEADs that Wattlock's formats use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AeadAlgorithm {
     /// AES-128-GCM, NIST SP 800-38D.
     Aes128Gcm,

@@ -18,6 +18,7 @@ use crate::kernel::{aes_ni, aes_vaes256, aes_vaes512};
 
 /// Code for one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AesKernel {
     /// Plain integer operations, in constant time; runs everywhere.
     Soft,

@@ -15,6 +15,7 @@ pub const LANES: usize = 8;
 
 /// The implementations of `Keccak-p[1600]`, FIPS 202 section 3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KeccakKernel {
     /// Portable Rust, one state after the other.
     Soft,

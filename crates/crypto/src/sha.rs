@@ -13,6 +13,7 @@ use crate::kernel::{sha_avx512, sha_ni};
 
 /// The implementations of SHA-1, SHA-256 and SHA-512.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShaKernel {
     /// One message after the other, by the crates sha1 and sha2, which take the CPU's instructions
     /// for SHA where it has them and run everywhere.

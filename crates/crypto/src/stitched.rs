@@ -24,6 +24,7 @@ use crate::sha::{Sha1, Sha256};
 
 /// Code for one instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StitchedKernel {
     /// SHA-NI and AES-NI, of one message or two: for SHA-1 and SHA-256.
     ShaNi(ShaNi),

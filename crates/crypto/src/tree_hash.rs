@@ -44,6 +44,7 @@ pub use root::Root;
 
 /// A tree hash and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TreeHash {
     /// KT128, RFC 9861 section 3: TurboSHAKE128 over chunks of 8192 bytes, 128 bits of security.
     Kt128,

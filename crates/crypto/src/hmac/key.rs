@@ -11,6 +11,7 @@ use crate::sha::{
 
 /// A hash function in HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum HmacAlgorithm {
     /// HMAC-SHA-1, for protocols that have nothing later.
     Sha1,

@@ -2,6 +2,7 @@
 
 /// A feature of the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CpuFeature {
     /// Its name in Rust.
     pub name: &'static str,

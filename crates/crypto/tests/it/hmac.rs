@@ -19,6 +19,7 @@ fn expected(algorithm: HmacAlgorithm, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         HmacAlgorithm::Sha256 => hmac::HMAC_SHA256,
         HmacAlgorithm::Sha384 => hmac::HMAC_SHA384,
         HmacAlgorithm::Sha512 => hmac::HMAC_SHA512,
+        _ => panic!("{algorithm} has no peer here"),
     };
     let mut context = hmac::Context::with_key(&hmac::Key::new(name, key));
     parts.iter().for_each(|part| context.update(part));

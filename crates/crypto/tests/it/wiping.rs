@@ -302,6 +302,7 @@ fn state(algorithm: HmacAlgorithm, block: &[u8]) -> Vec<u8> {
             sha2::block_api::compress512(&mut state, &[block.try_into().unwrap()]);
             state.iter().flat_map(|word| word.to_ne_bytes()).collect()
         }
+        _ => panic!("{algorithm}: say how its states look"),
     }
 }
 

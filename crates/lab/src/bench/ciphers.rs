@@ -131,8 +131,11 @@ const RECORD_STRIDE: usize = RECORD + 64;
 const GCM: [(usize, AeadAlgorithm); 2] =
     [(128, AeadAlgorithm::Aes128Gcm), (256, AeadAlgorithm::Aes256Gcm)];
 
-const TREES: [(&str, TreeHash); 2] =
-    [("kt128", TreeHash::Kt128), ("parallelhash256", TreeHash::PARALLEL_HASH_256)];
+/// The tree hashes, and what peers call them.
+const TREES: [(&str, TreeHash, Operation); 2] = [
+    ("kt128", TreeHash::Kt128, Operation::Kt128),
+    ("parallelhash256", TreeHash::PARALLEL_HASH_256, Operation::ParallelHash256),
+];
 
 struct Bench {
     effort: Effort,
@@ -288,7 +291,7 @@ impl Bench {
                 ours.chain(devices).chain(self.threads.iter().map(|n| memory_by(*n))).collect()
             });
         }
-        for (name, hash) in TREES {
+        for (name, hash, _) in TREES {
             let name = format!("{name}, through the engine");
             self.case(lab, &name, self.large, self.large, || {
                 let ours = self.threads.iter().map(|n| tree(hash, *n));

@@ -195,16 +195,12 @@ impl Bench {
             let limits = || keccak_registers(false).into();
             self.messages(lab, "sha3-256, 8 messages", Shape::many(len, 8), rivals, limits);
         }
-        for (name, hash) in TREES {
+        for (name, hash, operation) in TREES {
             for &len in self.all_calls.iter().chain([&self.large]) {
                 let rivals = || {
                     let ours = KeccakKernel::all().into_iter();
                     let ours =
                         ours.map(|kernel| Rival::ours(kernel.name(), tree_hash(hash, kernel)));
-                    let operation = match hash {
-                        TreeHash::Kt128 => Operation::Kt128,
-                        TreeHash::ParallelHash256 { .. } => Operation::ParallelHash256,
-                    };
                     ours.chain(self.rivals(operation, &[])).collect()
                 };
                 let limits = || keccak_registers(hash == TreeHash::Kt128).into();
