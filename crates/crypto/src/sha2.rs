@@ -1,9 +1,11 @@
-//! SHA-256 (FIPS 180-4) of independent messages side by side.
+//! SHA-256, FIPS 180-4: one message, or any number of independent messages side by side.
+
+use std::cmp::Reverse;
 
 use crate::hmac::key::{pad, write_state};
 use crate::hmac::states::{Group, States};
 use crate::lanes::{self, Lanes};
-use crate::sha::{Compression, SHA_256, Sha256, ShaKernel};
+use crate::sha::{self, Compression, SHA_256, ShaKernel};
 
 /// Bytes of a digest.
 pub const DIGEST_LEN: usize = 32;
@@ -14,7 +16,40 @@ const BLOCK: usize = 64;
 /// Messages in a register of AVX-512.
 const WIDE: usize = 16;
 
-/// The state of one message among many: see [`update_many`].
+/// Messages whose states are in memory at once.
+const GROUP: usize = 256;
+
+/// The SHA-256 of one message, by the CPU's instructions for it where it has them.
+///
+/// Serial by construction: many messages are several times faster with [`sha256_many`], or in pieces with
+/// [`update_many`].
+#[derive(Default)]
+pub struct Sha256(Sha256Lane);
+
+impl Sha256 {
+    /// The hash of nothing so far.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds `data`.
+    pub fn update(&mut self, mut data: &[u8]) {
+        if self.0.filled > 0 {
+            self.0.fill(&mut data);
+        }
+        let (blocks, mut rest) = data.as_chunks();
+        sha::Sha256::compress(&mut self.0.state, blocks);
+        self.0.len += blocks.as_flattened().len();
+        self.0.fill(&mut rest);
+    }
+
+    /// The digest.
+    pub fn finish(self) -> [u8; DIGEST_LEN] {
+        self.0.finish()
+    }
+}
+
+/// The state of one message among many: see [`update_many`] and [`finish_many`].
 pub struct Sha256Lane {
     state: [u32; 8],
     /// The bytes behind the last whole block, and room for the padding.
@@ -29,10 +64,20 @@ impl Sha256Lane {
         Self { state: SHA_256, rest: [[0; BLOCK]; 2], filled: 0, len: 0 }
     }
 
-    /// The digest.
+    /// The digest. [`finish_many`] is faster for several messages.
     pub fn finish(mut self) -> [u8; DIGEST_LEN] {
+        let (state, blocks) = self.padding_job();
+        sha::Sha256::compress(state, blocks);
+        self.digest()
+    }
+
+    /// The state, and the blocks at the end of its message.
+    fn padding_job(&mut self) -> Job<'_> {
         let blocks = pad(&mut self.rest, self.filled, self.len);
-        Sha256::compress(&mut self.state, &self.rest[..blocks]);
+        (&mut self.state, &self.rest[..blocks])
+    }
+
+    fn digest(&self) -> [u8; DIGEST_LEN] {
         let mut digest = [0; DIGEST_LEN];
         write_state(&self.state, &mut digest);
         digest
@@ -45,7 +90,7 @@ impl Sha256Lane {
         self.filled += head.len();
         self.len += head.len();
         if self.filled == BLOCK {
-            Sha256::compress(&mut self.state, &self.rest[..1]);
+            sha::Sha256::compress(&mut self.state, &self.rest[..1]);
             self.filled = 0;
         }
     }
@@ -75,6 +120,29 @@ pub fn update_many(kernel: ShaKernel, messages: &mut [(&mut Sha256Lane, &[u8])])
     }
 }
 
+/// The digests of `lanes`, in their order; the last blocks too go side by side.
+pub fn finish_many(kernel: ShaKernel, mut lanes: Vec<Sha256Lane>) -> Vec<[u8; DIGEST_LEN]> {
+    compress_many(kernel, lanes.iter_mut().map(Sha256Lane::padding_job));
+    lanes.iter().map(Sha256Lane::digest).collect()
+}
+
+/// The digests of `messages`, in their order, with as many at once as `kernel` takes.
+pub fn sha256_many(kernel: ShaKernel, messages: &[&[u8]]) -> Vec<[u8; DIGEST_LEN]> {
+    let mut digests = vec![[0; DIGEST_LEN]; messages.len()];
+    // With the longest first, the fewest lanes idle at the end.
+    let mut order: Vec<usize> = (0..messages.len()).collect();
+    order.sort_by_key(|&i| Reverse(messages[i].len()));
+    for group in order.chunks(GROUP) {
+        let mut lanes: Vec<_> = group.iter().map(|_| Sha256Lane::new()).collect();
+        let mut data: Vec<_> = lanes.iter_mut().zip(group.iter().map(|&i| messages[i])).collect();
+        update_many(kernel, &mut data);
+        for (digest, &i) in finish_many(kernel, lanes).into_iter().zip(group) {
+            digests[i] = digest;
+        }
+    }
+    digests
+}
+
 /// A state and the blocks that it takes in.
 type Job<'r> = (&'r mut [u32; 8], &'r [[u8; BLOCK]]);
 
@@ -82,7 +150,7 @@ fn compress_many<'r>(kernel: ShaKernel, jobs: impl ExactSizeIterator<Item = Job<
     match Group::new(kernel, jobs.len()) {
         Group::Wide(states) => Dealt::run(states, jobs),
         Group::Pair(states) => Dealt::run(states, jobs),
-        Group::Alone => jobs.for_each(|(state, blocks)| Sha256::compress(state, blocks)),
+        Group::Alone => jobs.for_each(|(state, blocks)| sha::Sha256::compress(state, blocks)),
     }
 }
 
@@ -97,7 +165,7 @@ struct Dealt<'r, S, I, const N: usize> {
 
 impl<'r, S, I, const N: usize> Dealt<'r, S, I, N>
 where
-    S: States<Sha256, N, WIDE, BLOCK>,
+    S: States<sha::Sha256, N, WIDE, BLOCK>,
     I: Iterator<Item = Job<'r>>,
 {
     fn run(states: S, waiting: I) {
@@ -108,7 +176,7 @@ where
 
 impl<'r, S, I, const N: usize> Lanes for Dealt<'r, S, I, N>
 where
-    S: States<Sha256, N, WIDE, BLOCK>,
+    S: States<sha::Sha256, N, WIDE, BLOCK>,
     I: Iterator<Item = Job<'r>>,
 {
     fn begin(&mut self, lane: usize) -> Option<usize> {
@@ -169,12 +237,37 @@ mod tests {
                     let mut parts: Vec<_> = lanes.iter_mut().zip(parts).collect();
                     update_many(kernel, &mut parts);
                 }
-                for (i, (lane, message)) in lanes.into_iter().zip(&messages).enumerate() {
-                    let found = lane.finish();
+                let alone = lanes.split_off(lanes.len() / 2);
+                let mut found = finish_many(kernel, lanes);
+                found.extend(alone.into_iter().map(Sha256Lane::finish));
+                for (i, (found, message)) in found.into_iter().zip(&messages).enumerate() {
                     let what = format!("{}: {i} of {count} by {piece}", kernel.name());
                     assert_eq!(found, digest(&SHA256, message).as_ref(), "{what}");
                 }
             }
+        }
+    }
+    #[test]
+    fn whole_messages_have_the_digests_of_aws_lc() {
+        let lens = [0, 1, 55, 56, 63, 64, 65, 119, 120, 127, 128, 129, 1000, 16_384];
+        let data: Vec<u8> = (0..20_000).map(|i| (i % 251) as u8).collect();
+        for kernel in ShaKernel::all() {
+            for count in [0, 1, 2, 7, 16, 17, 255, 256, 257, 600] {
+                let messages: Vec<&[u8]> =
+                    (0..count).map(|i| &data[i..][..lens[i * 5 % lens.len()]]).collect();
+                let digests = sha256_many(kernel, &messages);
+                assert_eq!(digests.len(), count);
+                for (found, message) in digests.iter().zip(&messages) {
+                    let (name, len) = (kernel.name(), message.len());
+                    assert_eq!(found, digest(&SHA256, message).as_ref(), "{name}: {len}");
+                }
+            }
+        }
+        for (len, piece) in lens.iter().flat_map(|len| [1, 63, 64, 65, 1000].map(|p| (len, p))) {
+            let mut hash = Sha256::new();
+            data[..*len].chunks(piece).for_each(|piece| hash.update(piece));
+            let expected = digest(&SHA256, &data[..*len]);
+            assert_eq!(hash.finish(), expected.as_ref(), "{len} bytes by {piece}");
         }
     }
 }

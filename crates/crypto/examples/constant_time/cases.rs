@@ -5,7 +5,7 @@ use std::hint::black_box;
 use wattlock_crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_crypto::{
     AeadAlgorithm, AeadKey, AesKernel, AesKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord,
-    KeccakKernel, NONCE_LEN, Secret, ShaKernel, TAG_LEN, hmac, pkcs7, sha3,
+    KeccakKernel, NONCE_LEN, Secret, ShaKernel, TAG_LEN, hmac, pkcs7, sha2, sha3,
 };
 
 use crate::methods::{Case, Kind, case};
@@ -45,6 +45,12 @@ pub fn all() -> Vec<Case> {
         }));
     }
     for kernel in ShaKernel::all() {
+        let name = format!("{}/sha-256", kernel.name());
+        cases.push(case(name, Kind::Ours, 19 * 150, move |secrets| {
+            let messages: Vec<&[u8]> = secrets.chunks(155).collect();
+            let digests = sha2::sha256_many(kernel, &messages);
+            secrets[..19 * 32].copy_from_slice(digests.as_flattened());
+        }));
         for algorithm in HmacAlgorithm::ALL {
             cases.push(hmac_records(kernel, algorithm));
         }

@@ -57,7 +57,7 @@ trait SideBySide: Copy + Sync {
 
     fn update(self, messages: &mut [(&mut Self::State, &[u8])]);
 
-    fn finish(self, state: Self::State) -> [u8; DIGEST_LEN];
+    fn finish(self, states: Vec<Self::State>) -> Vec<[u8; DIGEST_LEN]>;
 }
 
 impl SideBySide for KeccakKernel {
@@ -68,8 +68,8 @@ impl SideBySide for KeccakKernel {
         sha3::update_many(self, messages);
     }
 
-    fn finish(self, state: Sha3_256Lane) -> [u8; DIGEST_LEN] {
-        state.finish(self)
+    fn finish(self, states: Vec<Sha3_256Lane>) -> Vec<[u8; DIGEST_LEN]> {
+        sha3::finish_many(self, states)
     }
 }
 
@@ -81,8 +81,8 @@ impl SideBySide for ShaKernel {
         sha2::update_many(self, messages);
     }
 
-    fn finish(self, state: Sha256Lane) -> [u8; DIGEST_LEN] {
-        state.finish()
+    fn finish(self, states: Vec<Sha256Lane>) -> Vec<[u8; DIGEST_LEN]> {
+        sha2::finish_many(self, states)
     }
 }
 
@@ -203,7 +203,10 @@ fn advance<K: SideBySide>(
         lanes.iter_mut().map(|lane| (&mut lane.state, lane.window.as_slice())).collect();
     kernel.update(&mut data);
     let ended = lanes.extract_if(.., |lane| lane.ended);
-    ended.map(|lane| (lane.index, lane.reader.map(|_| kernel.finish(lane.state)))).collect()
+    let (readers, states): (Vec<_>, Vec<_>) =
+        ended.map(|lane| ((lane.index, lane.reader), lane.state)).unzip();
+    let digests = kernel.finish(states).into_iter();
+    readers.into_iter().zip(digests).map(|((i, reader), d)| (i, reader.map(|_| d))).collect()
 }
 
 #[cfg(test)]
