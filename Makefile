@@ -48,7 +48,7 @@ check: prepare
 	cargo clippy --package wattlock-crypto --lib --locked -- -D warnings
 	cargo xtask structure
 	cargo xtask docs
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features wattlock-crypto/traits --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
 
 # The newest OpenSSL and an nginx with it, built once for each version into the user's cache: some

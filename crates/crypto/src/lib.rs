@@ -29,6 +29,8 @@ pub mod sha3;
 mod sponge;
 #[cfg(feature = "mac-then-encrypt")]
 pub mod stitched;
+#[cfg(feature = "traits")]
+pub mod traits;
 pub mod tree_hash;
 
 pub use aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};

@@ -3,8 +3,10 @@
 use crate::keccak::{KeccakKernel, LANES};
 
 mod equal_lanes;
+mod output;
 
 pub(crate) use equal_lanes::EqualLanes;
+pub(crate) use output::Output;
 
 /// One message's state and the bytes that do not fill a block yet.
 pub(crate) struct Sponge<const RATE: usize, const ROUNDS: usize> {

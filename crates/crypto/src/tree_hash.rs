@@ -37,9 +37,11 @@ use crate::sponge::{EqualLanes, Sponge};
 
 mod encode;
 mod hasher;
+mod output;
 mod root;
 
 pub use hasher::Hasher;
+pub use output::Output;
 pub use root::Root;
 
 /// A tree hash and its parameters.

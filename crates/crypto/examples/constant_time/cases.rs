@@ -43,6 +43,12 @@ pub fn all() -> Vec<Case> {
             hasher.update(secrets);
             hasher.finish(&mut secrets[..32]);
         }));
+        cases.push(case(name("parallelhashxof256"), Kind::Ours, 8192 + 5, move |secrets| {
+            let mut hasher = Hasher::new(TreeHash::PARALLEL_HASH_256, kernel, b"");
+            hasher.update(secrets);
+            let mut output = hasher.finish_xof();
+            secrets[..300].chunks_mut(100).for_each(|part| output.read(part));
+        }));
     }
     for kernel in ShaKernel::all() {
         let name = format!("{}/sha-256", kernel.name());

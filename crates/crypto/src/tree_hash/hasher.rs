@@ -1,6 +1,6 @@
 //! A tree hash of a message in pieces.
 
-use super::{Root, TreeHash};
+use super::{Output, Root, TreeHash};
 use crate::keccak::{KeccakKernel, LANES};
 
 /// A tree hash of a message that comes in pieces, on one thread. For a message in one piece,
@@ -42,6 +42,11 @@ impl Hasher {
     /// Fills `out` with the digest; its length is a parameter of ParallelHash256.
     pub fn finish(self, out: &mut [u8]) {
         self.root.finish(&self.buffer, out);
+    }
+
+    /// The digest as a stream of any length: see [`Output`].
+    pub fn finish_xof(self) -> Output {
+        self.root.finish_xof(&self.buffer)
     }
 
     /// Bytes that make eight leaves, with the head before them if that is still to come.

@@ -5,7 +5,8 @@ use std::array::from_fn;
 use super::encode::{left_encode, length_encode, right_encode};
 use super::{
     CSHAKE_DOMAIN, KT_CHAINING_VALUE_LEN, KT_CHUNK_LEN, KT_FINAL_DOMAIN, KT_LEAF_DOMAIN, KT_RATE,
-    KT_ROUNDS, KT_SINGLE_DOMAIN, PH_CHAINING_VALUE_LEN, PH_RATE, PH_ROUNDS, TreeHash, whole,
+    KT_ROUNDS, KT_SINGLE_DOMAIN, Output, PH_CHAINING_VALUE_LEN, PH_RATE, PH_ROUNDS, TreeHash,
+    whole,
 };
 use crate::error::Error;
 use crate::keccak::{KeccakKernel, LANES};
@@ -88,13 +89,31 @@ impl Root {
     /// lanes of the kernel. The length of `out` is a parameter of ParallelHash256: a shorter digest is
     /// another one.
     pub fn finish(mut self, rest: &[u8], out: &mut [u8]) {
+        let domain = self.end(rest, 8 * out.len() as u64);
+        match &mut self.sponge {
+            RootSponge::Kt128(sponge) => sponge.finish(self.kernel, domain, out),
+            RootSponge::ParallelHash256(sponge) => sponge.finish(self.kernel, domain, out),
+        }
+    }
+
+    /// The digest as a stream of any length, after `rest`: see [`Output`].
+    pub(super) fn finish_xof(mut self, rest: &[u8]) -> Output {
+        // SP 800-185, section 6.3.1: a length of 0 stands for any.
+        let domain = self.end(rest, 0);
+        match self.sponge {
+            RootSponge::Kt128(sponge) => Output::kt128(sponge, self.kernel, domain),
+            RootSponge::ParallelHash256(sponge) => {
+                Output::parallel_hash(sponge, self.kernel, domain)
+            }
+        }
+    }
+
+    /// Absorbs `rest` and what the tree ends with. Returns the domain byte of the root.
+    fn end(&mut self, rest: &[u8], output_bits: u64) -> u8 {
         let (chunks, rest) = rest.split_at(rest.len() - rest.len() % self.hash.chunk_len());
         self.absorb_chunks(chunks);
         match self.hash {
-            TreeHash::Kt128 => {
-                let domain = self.kt128_end(rest);
-                self.squeeze(domain, out);
-            }
+            TreeHash::Kt128 => self.kt128_end(rest),
             TreeHash::ParallelHash256 { .. } => {
                 if !rest.is_empty() {
                     let mut leaf = [None; LANES];
@@ -103,8 +122,8 @@ impl Root {
                     self.absorb_whole_leaves(&value);
                 }
                 self.absorb(&right_encode(self.leaves));
-                self.absorb(&right_encode(8 * out.len() as u64));
-                self.squeeze(CSHAKE_DOMAIN, out);
+                self.absorb(&right_encode(output_bits));
+                CSHAKE_DOMAIN
             }
         }
     }
@@ -209,13 +228,6 @@ impl Root {
         match &mut self.sponge {
             RootSponge::Kt128(sponge) => sponge.update(self.kernel, data),
             RootSponge::ParallelHash256(sponge) => sponge.update(self.kernel, data),
-        }
-    }
-
-    fn squeeze(&mut self, domain: u8, out: &mut [u8]) {
-        match &mut self.sponge {
-            RootSponge::Kt128(sponge) => sponge.finish(self.kernel, domain, out),
-            RootSponge::ParallelHash256(sponge) => sponge.finish(self.kernel, domain, out),
         }
     }
 }

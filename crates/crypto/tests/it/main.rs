@@ -8,6 +8,7 @@ mod gcm;
 mod hash_vectors;
 mod hmac;
 mod stitched;
+mod traits;
 mod virtual_machine;
 #[cfg(target_os = "linux")]
 mod wiping;
