@@ -1,8 +1,8 @@
-//! Wattlock's primitives: authenticated encryption, key derivation, secrets that wipe themselves.
+//! Wattlock's primitives, as a library that stands alone. What follows is its README.
 //!
-//! No I/O, no threads, no clock, no files, no TLS. Everything here works on memory that the caller owns, in place.
 //! The code for one instruction set each is in the module `kernel`, the only place of this crate
 //! that may hold unsafe code.
+#![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 
 pub mod aead;
