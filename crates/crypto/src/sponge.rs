@@ -11,6 +11,8 @@ pub(crate) use output::Output;
 /// One message's state and the bytes that do not fill a block yet.
 pub(crate) struct Sponge<const RATE: usize, const ROUNDS: usize> {
     state: [u64; 25],
+    /// Zeros behind what fills it, so that only two bytes are left to pad: a fill of unknown length costs a
+    /// fortieth of a short message.
     partial: [u8; RATE],
     /// Bytes in `partial`, fewer than `RATE`.
     filled: usize,
@@ -69,6 +71,7 @@ impl<const RATE: usize, const ROUNDS: usize> Sponge<RATE, ROUNDS> {
             self.filled = unabsorbed;
         } else {
             self.filled = unabsorbed % RATE;
+            self.partial = [0; RATE];
             self.partial[..self.filled].copy_from_slice(&data[data.len() - self.filled..]);
         }
     }
@@ -97,7 +100,6 @@ impl<const RATE: usize, const ROUNDS: usize> Sponge<RATE, ROUNDS> {
 
     /// Section 5.1, pad10*1 on bytes.
     fn pad_last_block(&mut self, domain: u8) {
-        self.partial[self.filled..].fill(0);
         self.partial[self.filled] = domain;
         self.partial[RATE - 1] |= 0x80;
     }
