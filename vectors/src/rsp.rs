@@ -1,5 +1,6 @@
 //! Reads NIST's response files: sections in brackets, lines `NAME = value`, vectors set apart by
-//! empty lines. A file whose name ends in `.gz` is gzipped.
+//! empty lines. A file whose name ends in `.gz` is gzipped. The line `FAIL` of a vector says that a
+//! message must be refused.
 
 use std::fs;
 use std::io::Read;
@@ -30,7 +31,15 @@ impl Record {
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         unhex(self.text(name))
     }
+
+    /// True if the vector's message must be refused.
+    pub fn fails(&self) -> bool {
+        self.fields.iter().any(|(key, _)| key == FAIL)
+    }
 }
+
+/// A line that has no value.
+const FAIL: &str = "FAIL";
 
 /// The text of a response file.
 ///
@@ -60,7 +69,8 @@ pub fn records(text: &str) -> Vec<Record> {
         } else if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             name.clone_into(&mut section);
         } else {
-            let (name, value) = line.split_once('=').unwrap_or_else(|| panic!("a line: {line}"));
+            let field = line.split_once('=').or_else(|| (line == FAIL).then_some((FAIL, "")));
+            let (name, value) = field.unwrap_or_else(|| panic!("a line: {line}"));
             if !open {
                 records.push(Record { section: section.clone(), fields: Vec::new() });
                 open = true;
@@ -89,10 +99,11 @@ mod tests {
 
     #[test]
     fn sections_and_empty_lines_set_vectors_apart() {
-        let text = "# about\r\n\r\n[A]\r\n\r\nX = 1\r\nKEY = 00ff\r\n\r\nX = 2\r\n[B = 3]\r\n\r\nX = 4\r\n";
+        let text = "# about\r\n\r\n[A]\r\n\r\nX = 1\r\nKEY = 00ff\r\n\r\nX = 2\r\nFAIL\r\n[B = 3]\r\n\r\nX = 4\r\n";
         let records = records(text);
         let seen: Vec<_> = records.iter().map(|r| (r.section.as_str(), r.text("X"))).collect();
         assert_eq!(seen, [("A", "1"), ("A", "2"), ("B = 3", "4")]);
         assert_eq!(records[0].bytes("KEY"), [0, 255]);
+        assert_eq!([0, 1, 2].map(|at: usize| records[at].fails()), [false, true, false]);
     }
 }

@@ -5,6 +5,7 @@ mod agreement;
 mod constant_time;
 mod features;
 mod gcm;
+mod gcm_vectors;
 mod hash_vectors;
 mod hmac;
 mod stitched;
