@@ -294,9 +294,8 @@ fn fits(len: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes of a message of AES-GCM (SP 800-38D, 5.2.1.1).
-#[cfg(target_arch = "x86_64")]
-const MOST_GCM_BYTES: u64 = (1 << 36) - 32;
+/// Bytes of a message of AES-GCM under one IV (SP 800-38D, 5.2.1.1).
+pub(crate) const MOST_GCM_BYTES: u64 = (1 << 36) - 32;
 
 #[cfg(test)]
 mod tests {

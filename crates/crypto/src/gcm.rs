@@ -11,7 +11,7 @@ use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use zeroize::Zeroize;
 
-use crate::aead::{AeadAlgorithm, AeadKey, NONCE_LEN, TAG_LEN};
+use crate::aead::{AeadAlgorithm, AeadKey, MOST_GCM_BYTES, NONCE_LEN, TAG_LEN};
 use crate::aes::AesKey;
 use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
@@ -23,9 +23,6 @@ mod tests;
 pub use late_aad::LateAad;
 
 const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
-
-/// Bytes of a message under one IV (SP 800-38D, 5.2.1.1).
-const MOST_BYTES: u64 = (1 << 36) - 32;
 
 /// Bytes of additional data that are kept until the message begins.
 const KEPT_AAD: usize = 32;
@@ -56,7 +53,7 @@ pub struct GcmStream {
     nonce: Option<[u8; NONCE_LEN]>,
     /// The hash, once something went through it.
     hash: Option<GHash>,
-    /// Bytes that are not a block of the hash yet.
+    /// Bytes that are not a block of the hash yet; zeros behind them as long as there is a tag.
     held: [u8; BLOCK_LEN],
     held_len: usize,
     /// Additional data that the hash has not seen, because the message may come in one part.
@@ -205,7 +202,7 @@ impl GcmStream {
         match self.at_once(key, in_out.len()) {
             Some(nonce) => {
                 self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
-                self.hold_end(in_out);
+                (self.held, self.held_len) = part_of_block(in_out);
             }
             None => {
                 self.rejoin(key);
@@ -228,10 +225,10 @@ impl GcmStream {
             return Ok(());
         }
         if let Some(nonce) = self.at_once(key, in_out.len()) {
-            self.hold_end(in_out);
+            let end = part_of_block(in_out);
             self.tag = key.aead.decrypt(nonce, &self.aad[..self.kept], in_out);
-            if self.tag.is_none() {
-                self.held_len = 0;
+            if self.tag.is_some() {
+                (self.held, self.held_len) = end;
             }
         }
         if self.tag.is_none() || self.len > 0 {
@@ -264,13 +261,9 @@ impl GcmStream {
         let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
             return Err(Error::MessageTooLong(in_out.len()));
         };
-        let (mut aad_copy, kept) = ([0; KEPT_AAD], aad.len());
-        aad_copy[..kept].copy_from_slice(aad);
-        self.hold_end(in_out);
-        if let Err(error) = key.aead.open(nonce, &aad_copy[..kept], in_out, tag) {
-            self.held_len = 0;
-            return Err(error);
-        }
+        let end = part_of_block(in_out);
+        key.aead.open(nonce, aad, in_out, tag)?;
+        (self.held, self.held_len) = end;
         self.len = in_out.len() as u64;
         self.tag = (self.len > 0).then_some(*tag);
         Ok(())
@@ -296,18 +289,11 @@ impl GcmStream {
         self.nonce.filter(|_| first && len >= key.aead.at_once_from())
     }
 
-    /// Keeps the end of a first part that is not a whole block.
-    fn hold_end(&mut self, ciphertext: &[u8]) {
-        let end = ciphertext.as_chunks::<BLOCK_LEN>().1;
-        self.held[..end.len()].copy_from_slice(end);
-        self.held_len = end.len();
-    }
-
     /// Bytes of the message with `more`.
     fn longer(&self, more: usize) -> Result<u64, Error> {
         self.len
             .checked_add(more as u64)
-            .filter(|&len| len <= MOST_BYTES)
+            .filter(|&len| len <= MOST_GCM_BYTES)
             .ok_or(Error::MessageTooLong(more))
     }
 
@@ -331,9 +317,7 @@ impl GcmStream {
                 let hash = xor(tag, key.mask(&self.first_counter));
                 let mut state = xor(key.divide(hash), lengths(self.aad_len, self.len));
                 if self.held_len > 0 {
-                    let mut last = [0; BLOCK_LEN];
-                    last[..self.held_len].copy_from_slice(&self.held[..self.held_len]);
-                    state = xor(key.divide(state), last);
+                    state = xor(key.divide(state), self.held);
                 }
                 let mut hash = key.hash().clone();
                 hash.update(&[key.divide(state).into()]);
@@ -411,6 +395,13 @@ fn hash_of(aes: &AesKey) -> GHash {
     let hash = GHash::new(&hash_key.into());
     hash_key.zeroize();
     hash
+}
+
+/// The end of a ciphertext that is not a whole block, with zeros behind it, and its length.
+fn part_of_block(ciphertext: &[u8]) -> ([u8; BLOCK_LEN], usize) {
+    let (mut block, end) = ([0; BLOCK_LEN], ciphertext.as_chunks::<BLOCK_LEN>().1);
+    block[..end.len()].copy_from_slice(end);
+    (block, end.len())
 }
 
 /// The last block of the hash: two lengths in bits.
