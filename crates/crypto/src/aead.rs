@@ -15,7 +15,7 @@ use crate::gcm_kernel::GcmKernel;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::gcm::{self, Text};
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::gcm_vaes512;
+use crate::kernel::{gcm_aes_ni, gcm_vaes256, gcm_vaes512};
 use crate::secret::Secret;
 
 /// Bytes of a tag, for every algorithm here.
@@ -112,6 +112,14 @@ impl AeadKey {
             #[cfg(target_arch = "x86_64")]
             GcmKernel::Vaes512(proof) if algorithm.is_gcm() => {
                 Backend::Gcm(gcm_vaes512::key(proof, key).expect("the length was compared"))
+            }
+            #[cfg(target_arch = "x86_64")]
+            GcmKernel::Vaes256(proof) if algorithm.is_gcm() => {
+                Backend::Gcm(gcm_vaes256::key(proof, key).expect("the length was compared"))
+            }
+            #[cfg(target_arch = "x86_64")]
+            GcmKernel::AesNi(proof) if algorithm.is_gcm() => {
+                Backend::Gcm(gcm_aes_ni::key(proof, key).expect("the length was compared"))
             }
             _ => Backend::aws_lc(algorithm, key),
         };

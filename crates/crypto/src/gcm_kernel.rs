@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::{self, GcmVaes512};
+use crate::kernel::cpu::{self, GcmAesNi, GcmVaes256, GcmVaes512};
 
 /// Code for AES-GCM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,15 @@ pub enum GcmKernel {
     AwsLc,
     /// VAES, VPCLMULQDQ and AVX-512: four blocks a register.
     Vaes512(GcmVaes512),
+    /// VAES, VPCLMULQDQ and AVX2: two blocks a register.
+    Vaes256(GcmVaes256),
+    /// AES-NI and PCLMULQDQ: a block a register.
+    AesNi(GcmAesNi),
 }
 
 impl GcmKernel {
     /// The names of all kernels, those of other CPUs included.
-    pub const NAMES: [&str; 2] = ["aws-lc", "gcm-vaes512"];
+    pub const NAMES: [&str; 4] = ["aws-lc", "gcm-vaes512", "gcm-vaes256", "gcm-aes-ni"];
 
     /// The fastest kernel of this CPU, among those that were measured on CPUs of its kind.
     pub fn best() -> Self {
@@ -35,6 +39,8 @@ impl GcmKernel {
         match self {
             Self::AwsLc => true,
             Self::Vaes512(_) => cpu::is_intel(),
+            // They are for CPUs without AVX-512, and none of those was measured.
+            Self::Vaes256(_) | Self::AesNi(_) => false,
         }
     }
 
@@ -47,6 +53,12 @@ impl GcmKernel {
             "aws-lc" => Ok(Self::AwsLc),
             "gcm-vaes512" => {
                 choice::found(GcmVaes512::detect(), name, GcmVaes512::NEEDS).map(Self::Vaes512)
+            }
+            "gcm-vaes256" => {
+                choice::found(GcmVaes256::detect(), name, GcmVaes256::NEEDS).map(Self::Vaes256)
+            }
+            "gcm-aes-ni" => {
+                choice::found(GcmAesNi::detect(), name, GcmAesNi::NEEDS).map(Self::AesNi)
             }
             _ => Err(Error::UnknownKernel(name.to_owned())),
         }
@@ -67,6 +79,8 @@ impl GcmKernel {
         match self {
             Self::AwsLc => "aws-lc",
             Self::Vaes512(_) => "gcm-vaes512",
+            Self::Vaes256(_) => "gcm-vaes256",
+            Self::AesNi(_) => "gcm-aes-ni",
         }
     }
 }

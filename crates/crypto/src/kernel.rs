@@ -34,7 +34,17 @@ pub(crate) mod cbc_sha_ni;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod gcm_aes_ni;
+#[cfg(target_arch = "x86_64")]
 mod gcm_key;
+#[cfg(target_arch = "x86_64")]
+mod gcm_narrow;
+#[cfg(target_arch = "x86_64")]
+mod gcm_narrow_key;
+#[cfg(target_arch = "x86_64")]
+mod gcm_narrow_memory;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod gcm_vaes256;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm_vaes512;
 #[cfg(target_arch = "x86_64")]
@@ -79,9 +89,13 @@ pub(crate) mod cpu {
         on "x86_64";
         /// Proof that the CPU has AES-NI and SSE4.1.
         struct AesNi(()): ["aes", "sse4.1"], "AES-NI and SSE4.1",
-            for ["aes-ni", "aes-vaes256", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512"];
+            for [
+                "aes-ni", "aes-vaes256", "aes-vaes512", "cbc-sha-ni", "cbc-sha-avx512",
+                "gcm-aes-ni"
+            ];
         /// Proof that the CPU has VAES on 256-bit registers, and AES-NI as well.
-        struct Vaes256(AesNi): ["vaes", "avx2"], "VAES and AVX2", for ["aes-vaes256"];
+        struct Vaes256(AesNi): ["vaes", "avx2"], "VAES and AVX2",
+            for ["aes-vaes256", "gcm-vaes256"];
         /// Proof that the CPU has VAES on 512-bit registers, and AES-NI as well.
         struct Vaes512(AesNi): ["vaes", "avx512f", "avx512bw", "avx512vl"],
             "VAES, AVX512F, AVX512BW and AVX512VL",
@@ -100,6 +114,11 @@ pub(crate) mod cpu {
         struct GcmVaes512(Vaes512): ["vpclmulqdq", "avx512dq", "avx512vbmi2", "bmi2"],
             "VAES, VPCLMULQDQ, AVX512F, AVX512BW, AVX512DQ, AVX512VL, AVX512VBMI2 and BMI2",
             for ["gcm-vaes512"];
+        /// Proof that the CPU has VAES and VPCLMULQDQ on 256-bit registers.
+        struct GcmVaes256(Vaes256): ["vpclmulqdq"], "VAES, VPCLMULQDQ and AVX2", for ["gcm-vaes256"];
+        /// Proof that the CPU has AES-NI and PCLMULQDQ.
+        struct GcmAesNi(AesNi): ["pclmulqdq", "ssse3"], "AES-NI, PCLMULQDQ, SSSE3 and SSE4.1",
+            for ["gcm-aes-ni"];
         others {
             "pclmulqdq": "GHASH of AWS-LC's AES-GCM",
             "avx2": "ChaCha20-Poly1305 of AWS-LC",

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::BLOCK_LEN;
-use super::cpu::GcmVaes512;
+use super::cpu::{GcmAesNi, GcmVaes256, GcmVaes512};
 use super::round_keys::MOST_ROUNDS;
 
 /// A key for one kernel.
@@ -18,7 +18,14 @@ pub(crate) struct Key {
     pub(super) rounds: usize,
     pub(super) works: &'static Works,
     pub(super) terms: OnceLock<Box<Terms>>,
-    pub(super) _proof: GcmVaes512,
+    pub(super) _proof: Proof,
+}
+
+/// Proof that the CPU has what a kernel needs.
+pub(super) enum Proof {
+    Vaes512(#[allow(dead_code, reason = "it is enough that there is one")] GcmVaes512),
+    Vaes256(#[allow(dead_code, reason = "it is enough that there is one")] GcmVaes256),
+    AesNi(#[allow(dead_code, reason = "it is enough that there is one")] GcmAesNi),
 }
 
 /// What every message needs. Wiped on drop.

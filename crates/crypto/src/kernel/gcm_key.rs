@@ -181,7 +181,7 @@ const _: () = assert!(MOST_POWER == 36, "nine registers of powers are made");
 /// A block times x: the product of two blocks in reflected order lacks that factor.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn doubled(block: __m128i) -> __m128i {
+pub(super) fn doubled(block: __m128i) -> __m128i {
     let carry = _mm_slli_si128::<8>(_mm_srli_epi64::<63>(block));
     let shifted = _mm_or_si128(_mm_slli_epi64::<1>(block), carry);
     let top = _mm_shuffle_epi32::<0xff>(_mm_srai_epi32::<31>(block));

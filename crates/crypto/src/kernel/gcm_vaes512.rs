@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use super::cpu::GcmVaes512;
-use super::gcm::{Key, MOST_SHORT, WORKS, Work, Works};
+use super::gcm::{Key, MOST_SHORT, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
 use super::gcm_vaes512_short::short;
 use super::{BLOCK_LEN, gcm_key};
@@ -19,7 +19,8 @@ pub(crate) fn key(proof: GcmVaes512, key: &[u8]) -> Option<Key> {
     };
     // SAFETY: `proof` says that the CPU has what this needs.
     let tables = unsafe { gcm_key::tables(key) };
-    Some(Key { tables, rounds, works: works(rounds), terms: OnceLock::new(), _proof: proof })
+    let works = works(rounds);
+    Some(Key { tables, rounds, works, terms: OnceLock::new(), _proof: Proof::Vaes512(proof) })
 }
 
 /// The works for a number of rounds.

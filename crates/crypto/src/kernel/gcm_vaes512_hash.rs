@@ -163,7 +163,7 @@ pub(super) fn swap_128(block: __m128i) -> __m128i {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn reversed() -> __m128i {
+pub(super) fn reversed() -> __m128i {
     _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f)
 }
 

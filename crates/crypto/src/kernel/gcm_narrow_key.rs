@@ -1,0 +1,94 @@
+//! Setting up a key of AES-GCM without AVX-512, in the form that `gcm_key.rs` makes.
+
+use std::arch::x86_64::{
+    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_set_epi64x, _mm_setzero_si128,
+    _mm_storeu_si128, _mm_xor_si128,
+};
+
+use super::BLOCK_LEN;
+use super::aes_ni::sub_word;
+use super::gcm::{MOST_POWER, Tables, Terms};
+use super::gcm_aes_ni::Sum;
+use super::gcm_key::doubled;
+use super::gcm_vaes512_hash::swap_128;
+use super::gcm_vaes512_memory::load_128;
+use super::round_keys::RoundKeys;
+
+/// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+pub(super) fn tables(key: &[u8]) -> Option<(Box<Tables>, usize)> {
+    let mut expanded = RoundKeys::empty();
+    expanded.expand(key, |word| sub_word(word))?;
+    // SAFETY: the tables are bytes, which may be zeros.
+    let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
+    tables.round_keys[..=expanded.rounds()].copy_from_slice(expanded.keys());
+    fill_powers(encrypted_zeros(expanded.keys()), &mut tables.powers);
+    fill_terms(&tables.round_keys[0], &mut tables.first_terms);
+    Some((tables, expanded.rounds()))
+}
+
+/// The terms of all counters.
+#[target_feature(enable = "aes")]
+pub(super) fn terms(round_key: &[u8; BLOCK_LEN]) -> Box<Terms> {
+    let mut terms = Box::new(Terms([[0; BLOCK_LEN]; 256]));
+    fill_terms(round_key, &mut terms.0);
+    terms
+}
+
+/// The hash key (SP 800-38D, 7.1).
+#[inline]
+#[target_feature(enable = "aes")]
+fn encrypted_zeros(round_keys: &[[u8; BLOCK_LEN]]) -> __m128i {
+    let (last, others) = round_keys.split_last().expect("there are ten and more");
+    let (first, others) = others.split_first().expect("there are ten and more");
+    let mut state = load_128(first);
+    for round_key in others {
+        state = _mm_aesenc_si128(state, load_128(round_key));
+    }
+    _mm_aesenclast_si128(state, load_128(last))
+}
+
+/// [`Terms`] of the first counters: the first round of each, without what they have in common.
+#[target_feature(enable = "aes")]
+fn fill_terms(round_key: &[u8; BLOCK_LEN], terms: &mut [[u8; BLOCK_LEN]]) {
+    let (key, zero) = (load_128(round_key), _mm_setzero_si128());
+    let common = _mm_aesenc_si128(key, zero);
+    for (counter, term) in (0_i64..).zip(terms) {
+        let counter = _mm_set_epi64x(counter << 56, 0);
+        let round = _mm_aesenc_si128(_mm_xor_si128(counter, key), zero);
+        store_128(term, _mm_xor_si128(round, common));
+    }
+}
+
+/// The powers in the order in which they are multiplied with blocks: four at once, since a product takes long.
+#[inline]
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+fn fill_powers(hash_key: __m128i, powers: &mut [[u8; BLOCK_LEN]]) {
+    let first = doubled(swap_128(hash_key));
+    let second = multiply(first, first);
+    let fourth = multiply(second, second);
+    let mut four = [first, second, multiply(second, first), fourth];
+    let (powers, _) = powers[..MOST_POWER].as_chunks_mut::<4>();
+    for quad in powers.iter_mut().rev() {
+        for (place, power) in quad.iter_mut().rev().zip(&mut four) {
+            store_128(place, *power);
+            *power = multiply(*power, fourth);
+        }
+    }
+}
+
+const _: () = assert!(MOST_POWER.is_multiple_of(4), "powers are made by four");
+
+/// The product of two blocks.
+#[inline]
+#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+fn multiply(a: __m128i, b: __m128i) -> __m128i {
+    Sum::of(a, b).reduced()
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
+    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
+}
