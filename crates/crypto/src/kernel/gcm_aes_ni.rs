@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use super::cpu::GcmAesNi;
 use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Proof, Text, WORKS, Work, Works};
-use super::gcm_narrow::{FRONT, GROUP, group_rounds, kernel, rest, rounds};
+use super::gcm_narrow::{FRONT, GROUP, group_rounds, kernel, load_end, rest, rounds, store_end};
 use super::gcm_narrow_memory::{load_block, load_bytes, store_block};
 use super::gcm_vaes512_hash::{POLY, nonce_block, swap_128, swap_128 as swap};
 use super::gcm_vaes512_memory::{load_128, load_128 as broadcast};
@@ -21,15 +21,16 @@ use super::{BLOCK_LEN, gcm_narrow_key};
 
 kernel!("aes,pclmulqdq,ssse3,sse4.1", GcmAesNi, AesNi, 1);
 
-/// Has all states of a group in registers here: see `aes_vaes256.rs`.
+/// Has the states of a group and the hash in registers here. The compiler would otherwise put states into memory (see
+/// `aes_vaes256.rs`), and the hash behind all rounds.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn keep(state: &mut [Register]) {
+fn keep(state: &mut [Register], Sum { low, middle, high }: &mut Sum) {
     if let [a, b, c, d, e, f, g, h] = state {
         // SAFETY: a comment does nothing.
         unsafe {
             asm!(
-                "/* {} {} {} {} {} {} {} {} */",
+                "/* {} {} {} {} {} {} {} {} {} {} {} */",
                 inout(xmm_reg) * a,
                 inout(xmm_reg) * b,
                 inout(xmm_reg) * c,
@@ -38,6 +39,9 @@ fn keep(state: &mut [Register]) {
                 inout(xmm_reg) * f,
                 inout(xmm_reg) * g,
                 inout(xmm_reg) * h,
+                inout(xmm_reg) * low,
+                inout(xmm_reg) * middle,
+                inout(xmm_reg) * high,
                 options(nomem, nostack, preserves_flags),
             );
         }
@@ -62,12 +66,12 @@ fn folded(register: Register) -> __m128i {
     register
 }
 
-fn of_blocks([block]: [__m128i; LANES]) -> Register {
-    block
+fn upper(_: Register) -> __m128i {
+    unreachable!("there is no second block")
 }
 
-fn blocks(register: Register) -> [__m128i; LANES] {
-    [register]
+fn of_blocks(_: __m128i, _: __m128i) -> Register {
+    unreachable!("there is no second block")
 }
 
 /// Loads a register.

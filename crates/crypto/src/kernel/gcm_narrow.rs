@@ -11,6 +11,37 @@ pub(super) const FRONT: usize = 2 * super::BLOCK_LEN;
 /// Registers in flight: a group.
 pub(super) const GROUP: usize = 8;
 
+/// The last register of a text, with the extra byte, and zeros.
+macro_rules! load_end {
+    ($text:expr, $begun:expr) => {{
+        let (text, begun): (&Text<'_>, usize) = ($text, $begun);
+        if LANES == 2 && text.len() - begun >= BLOCK_LEN {
+            // SAFETY: the text has a whole block there.
+            let first = unsafe { _mm_loadu_si128(text.source().wrapping_add(begun).cast()) };
+            of_blocks(first, load_block(text, begun + BLOCK_LEN))
+        } else {
+            wide(load_block(text, begun))
+        }
+    }};
+}
+pub(super) use load_end;
+
+/// The inverse of [`load_end`]. Gives the register with zeros behind the text.
+macro_rules! store_end {
+    ($text:expr, $begun:expr, $register:expr) => {{
+        let (text, begun, register): (&Text<'_>, usize, Register) = ($text, $begun, $register);
+        if LANES == 2 && text.total() - begun >= BLOCK_LEN {
+            let first = lowest(register);
+            // SAFETY: the text has a whole block there.
+            unsafe { _mm_storeu_si128(text.target().wrapping_add(begun).cast(), first) };
+            of_blocks(first, store_block(text, begun + BLOCK_LEN, upper(register)))
+        } else {
+            wide(store_block(text, begun, lowest(register)))
+        }
+    }};
+}
+pub(super) use store_end;
+
 /// Rounds 2 to the last but one, and something in each of the first eight of them.
 macro_rules! rounds {
     ($key:ident, |$step:ident, $round_key:ident| $round:block, $after:block) => {
@@ -36,14 +67,14 @@ pub(super) use rounds;
 
 /// Rounds of a group, with something in each of the first eight of them.
 macro_rules! group_rounds {
-    ($key:ident, $state:ident, |$step:ident| $after:block) => {
+    ($key:ident, $state:ident, $sum:ident, |$step:ident| $after:block) => {
         rounds!(
             $key,
             |$step, round_key| {
                 for state in &mut $state {
                     *state = round(*state, round_key);
                 }
-                keep(&mut $state);
+                keep(&mut $state, &mut $sum);
             },
             $after
         );
@@ -58,7 +89,7 @@ macro_rules! rest {
         let (key, text) = ($message.key, $message.text);
         let at = WIDTH * GROUP * $groups;
         let begun = at + WIDTH * LAST - FRONT;
-        let end = load_end(text, begun);
+        let end = load_end!(text, begun);
         let mut state = $message.first_round::<$n>($base, $groups);
         let lengths = wide($message.lengths);
         let mut sum = Sum::of(lengths, wide(load_128(&key.tables.powers[MOST_POWER - 1])));
@@ -66,7 +97,7 @@ macro_rules! rest {
         let before = if SEAL { LANES * GROUP } else { 0 };
         let powers = key.tables.powers.as_ptr().wrapping_add(MOST_POWER - 1 - $left - before);
         let powers = powers.cast::<u8>();
-        group_rounds!(key, state, |step| {
+        group_rounds!(key, state, sum, |step| {
             if SEAL {
                 // SAFETY: the last group was written, and there are powers for it and the rest.
                 unsafe { sum.add($hashed.register(step, $hash), load_at(powers, WIDTH * step)) };
@@ -91,7 +122,7 @@ macro_rules! rest {
             };
             let mut out = last_round(*state, xor($message.last_key, data));
             if i == LAST {
-                out = store_end(text, begun, out);
+                out = store_end!(text, begun, out);
             } else {
                 // SAFETY: only the last register of a text may be a part.
                 unsafe { store_at($message.target, at + WIDTH * i, out) };
@@ -172,7 +203,7 @@ macro_rules! kernel {
                 // SAFETY: there are terms for more blocks than such a message has.
                 *state = xor(*state, unsafe { load_at(terms.as_ptr().cast(), WIDTH * i) });
             }
-            let end = if N == 0 { wide(mask) } else { load_end(text, WIDTH * (N - 1)) };
+            let end = if N == 0 { wide(mask) } else { load_end!(text, WIDTH * (N - 1)) };
 
             let mut sum = Sum::of(wide(lengths(aad, total)), wide(power(key, 1)));
             let head = match aad.len() {
@@ -215,7 +246,7 @@ macro_rules! kernel {
                 };
                 let mut out = last_round(*state, xor(last_key, data));
                 if i + 1 == N {
-                    out = store_end(text, WIDTH * i, out);
+                    out = store_end!(text, WIDTH * i, out);
                 } else {
                     // SAFETY: only the last register of a text may be a part.
                     unsafe { store_at(text.target(), WIDTH * i, out) };
@@ -259,11 +290,11 @@ macro_rules! kernel {
 
             // The first group, with the virtual blocks.
             let mut hash = _mm_setzero_si128();
-            let mut sum = Sum::of(wide(hash), wide(hash));
+            let mut sum = Sum::zero();
             let mut state = message.first_round::<GROUP>(base, 0);
             let whole = if SEAL { message.target } else { message.source };
             let mut hashed = Hashed { front: front.as_ptr().cast(), place: whole };
-            group_rounds!(key, state, |step| {
+            group_rounds!(key, state, sum, |step| {
                 if !SEAL {
                     // SAFETY: the text has a group and more, and the front as many bytes as it stands for.
                     unsafe { sum.add(hashed.register(step, hash), load_at(powers, WIDTH * step)) };
@@ -277,7 +308,7 @@ macro_rules! kernel {
                     unsafe { message.last_round(*state, WIDTH * i) };
                 }
             }
-            let mask = blocks(state[1 / LANES])[1 % LANES];
+            let mask = if LANES == 1 { lowest(state[1]) } else { upper(state[0]) };
             if !SEAL {
                 hash = folded(sum.reduced());
             }
@@ -291,8 +322,8 @@ macro_rules! kernel {
                     hashed = Hashed::group(whole.wrapping_add(at));
                 }
                 let mut state = message.first_round::<GROUP>(base, group);
-                let mut sum = Sum::of(wide(_mm_setzero_si128()), wide(_mm_setzero_si128()));
-                group_rounds!(key, state, |step| {
+                let mut sum = Sum::zero();
+                group_rounds!(key, state, sum, |step| {
                     // SAFETY: the text has this group and more, and the group before was written.
                     unsafe { sum.add(hashed.register(step, hash), load_at(powers, WIDTH * step)) };
                 });
@@ -398,6 +429,13 @@ macro_rules! kernel {
         impl Sum {
             #[inline]
             #[target_feature(enable = $features)]
+            fn zero() -> Self {
+                let zero = wide(_mm_setzero_si128());
+                Self { low: zero, middle: zero, high: zero }
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
             pub(super) fn of(x: Register, power: Register) -> Self {
                 Self {
                     low: product::<0x00>(x, power),
@@ -448,13 +486,12 @@ macro_rules! kernel {
         #[inline]
         #[target_feature(enable = $features)]
         fn front(key: &Key, aad: &[u8]) -> [__m128i; 2] {
-            match aad.len() {
-                0..=BLOCK_LEN => [_mm_setzero_si128(), load_bytes(aad)],
-                17..=FRONT => {
-                    let (first, second) = aad.split_at(BLOCK_LEN);
-                    [load_bytes(first), load_bytes(second)]
-                }
-                _ => [_mm_setzero_si128(), long_aad(key, aad)],
+            if aad.len() > FRONT {
+                return [_mm_setzero_si128(), long_aad(key, aad)];
+            }
+            match aad.split_first_chunk() {
+                Some((first, last)) if !last.is_empty() => [load_128(first), load_bytes(last)],
+                _ => [_mm_setzero_si128(), load_bytes(aad)],
             }
         }
 
@@ -476,28 +513,6 @@ macro_rules! kernel {
         #[target_feature(enable = $features)]
         fn power(key: &Key, power: usize) -> __m128i {
             load_128(&key.tables.powers[MOST_POWER - power])
-        }
-
-        /// The last register of a text, with the extra byte, and zeros.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn load_end(text: &Text<'_>, begun: usize) -> Register {
-            let mut end = [_mm_setzero_si128(); LANES];
-            for (i, block) in end.iter_mut().enumerate() {
-                *block = load_block(text, begun + BLOCK_LEN * i);
-            }
-            of_blocks(end)
-        }
-
-        /// The inverse of [`load_end`]. Returns the register with zeros behind the text.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn store_end(text: &Text<'_>, begun: usize, register: Register) -> Register {
-            let mut end = blocks(register);
-            for (i, block) in end.iter_mut().enumerate() {
-                *block = store_block(text, begun + BLOCK_LEN * i, *block);
-            }
-            of_blocks(end)
         }
 
         #[inline]

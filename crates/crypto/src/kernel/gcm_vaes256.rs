@@ -2,10 +2,9 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_insert_epi32, _mm_set_epi64x,
-    _mm_setzero_si128, _mm_storeu_si128, _mm_xor_si128, _mm256_castsi256_si128,
-    _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_set_m128i, _mm256_shuffle_epi8,
-    _mm256_storeu_si256,
+    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_insert_epi32, _mm_loadu_si128,
+    _mm_set_epi64x, _mm_setzero_si128, _mm_storeu_si128, _mm_xor_si128, _mm256_extracti128_si256,
+    _mm256_loadu_si256, _mm256_set_m128i, _mm256_shuffle_epi8, _mm256_storeu_si256,
 };
 use std::arch::x86_64::{
     __m256i as Register, _mm256_aesenc_epi128 as round, _mm256_aesenclast_epi128 as last_round,
@@ -17,7 +16,7 @@ use std::sync::OnceLock;
 
 use super::cpu::GcmVaes256;
 use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Proof, Text, WORKS, Work, Works};
-use super::gcm_narrow::{FRONT, GROUP, group_rounds, kernel, rest, rounds};
+use super::gcm_narrow::{FRONT, GROUP, group_rounds, kernel, load_end, rest, rounds, store_end};
 use super::gcm_narrow_memory::{load_block, load_bytes, store_block};
 use super::gcm_vaes512_hash::{POLY, nonce_block, reversed, swap_128};
 use super::gcm_vaes512_memory::load_128;
@@ -25,15 +24,16 @@ use super::{BLOCK_LEN, gcm_narrow_key};
 
 kernel!("vaes,vpclmulqdq,avx2,aes,pclmulqdq", GcmVaes256, Vaes256, 2);
 
-/// Has all states of a group in registers here: see `aes_vaes256.rs`.
+/// Has the states of a group and the hash in registers here. The compiler would otherwise put states into memory (see
+/// `aes_vaes256.rs`), and the hash behind all rounds.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn keep(state: &mut [Register]) {
+fn keep(state: &mut [Register], Sum { low, middle, high }: &mut Sum) {
     if let [a, b, c, d, e, f, g, h] = state {
         // SAFETY: a comment does nothing.
         unsafe {
             asm!(
-                "/* {} {} {} {} {} {} {} {} */",
+                "/* {} {} {} {} {} {} {} {} {} {} {} */",
                 inout(ymm_reg) * a,
                 inout(ymm_reg) * b,
                 inout(ymm_reg) * c,
@@ -42,6 +42,9 @@ fn keep(state: &mut [Register]) {
                 inout(ymm_reg) * f,
                 inout(ymm_reg) * g,
                 inout(ymm_reg) * h,
+                inout(ymm_reg) * low,
+                inout(ymm_reg) * middle,
+                inout(ymm_reg) * high,
                 options(nomem, nostack, preserves_flags),
             );
         }
@@ -65,20 +68,19 @@ fn broadcast(block: &[u8; BLOCK_LEN]) -> Register {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn folded(register: Register) -> __m128i {
-    let [first, second] = blocks(register);
-    _mm_xor_si128(first, second)
+    _mm_xor_si128(lowest(register), upper(register))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn of_blocks([first, second]: [__m128i; LANES]) -> Register {
+fn upper(register: Register) -> __m128i {
+    _mm256_extracti128_si256::<1>(register)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn of_blocks(first: __m128i, second: __m128i) -> Register {
     _mm256_set_m128i(second, first)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn blocks(register: Register) -> [__m128i; LANES] {
-    [_mm256_castsi256_si128(register), _mm256_extracti128_si256::<1>(register)]
 }
 
 /// Loads a register.
