@@ -1,4 +1,4 @@
-//! Authenticated encryption in place, through AWS-LC.
+//! Authenticated encryption in place: AES-GCM by a kernel of our own or by AWS-LC, the others by AWS-LC.
 
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
@@ -76,11 +76,28 @@ pub struct AeadKey {
 /// Who works with a key.
 enum Backend {
     #[cfg(target_arch = "x86_64")]
-    Gcm(gcm::Key),
+    Own(Own),
     AwsLc {
         key: Box<LessSafeKey>,
         raw: Secret<MOST_KEY_LEN>,
     },
+}
+
+/// A key for a kernel of our own.
+#[cfg(target_arch = "x86_64")]
+struct Own {
+    key: gcm::Key,
+    /// Bytes of the longest message that the kernel does.
+    longest: usize,
+    /// The same key for longer ones, once there was one.
+    aws_lc: OnceLock<Box<LessSafeKey>>,
+}
+
+/// Who works on a message.
+enum Worker<'k> {
+    #[cfg(target_arch = "x86_64")]
+    Own(&'k gcm::Key),
+    AwsLc(&'k LessSafeKey),
 }
 
 /// Bytes of the longest key.
@@ -96,7 +113,8 @@ impl AeadKey {
         Self::with_kernel(GcmKernel::best(), algorithm, key)
     }
 
-    /// As [`AeadKey::new`], for a kernel that the caller chooses. Other AEADs than AES-GCM have no choice.
+    /// As [`AeadKey::new`], for a kernel that the caller chooses. Messages that are longer than the kernel is fast
+    /// for are AWS-LC's. Other AEADs than AES-GCM have no choice.
     ///
     /// # Errors
     /// As [`AeadKey::new`].
@@ -105,25 +123,48 @@ impl AeadKey {
         algorithm: AeadAlgorithm,
         key: &[u8],
     ) -> Result<Self, Error> {
+        Self::up_to(kernel.longest(), kernel, algorithm, key)
+    }
+
+    /// As [`AeadKey::with_kernel`], and the kernel does messages of every length: to measure and to test it.
+    ///
+    /// # Errors
+    /// As [`AeadKey::new`].
+    pub fn with_kernel_alone(
+        kernel: GcmKernel,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+    ) -> Result<Self, Error> {
+        Self::up_to(usize::MAX, kernel, algorithm, key)
+    }
+
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(unused_variables, reason = "no kernel of our own")
+    )]
+    fn up_to(
+        longest: usize,
+        kernel: GcmKernel,
+        algorithm: AeadAlgorithm,
+        key: &[u8],
+    ) -> Result<Self, Error> {
         if key.len() != algorithm.key_len() {
             return Err(Error::KeyLength { algorithm: algorithm.name(), len: key.len() });
         }
-        let backend = match kernel {
-            #[cfg(target_arch = "x86_64")]
-            GcmKernel::Vaes512(proof) if algorithm.is_gcm() => {
-                Backend::Gcm(gcm_vaes512::key(proof, key).expect("the length was compared"))
-            }
-            #[cfg(target_arch = "x86_64")]
-            GcmKernel::Vaes256(proof) if algorithm.is_gcm() => {
-                Backend::Gcm(gcm_vaes256::key(proof, key).expect("the length was compared"))
-            }
-            #[cfg(target_arch = "x86_64")]
-            GcmKernel::AesNi(proof) if algorithm.is_gcm() => {
-                Backend::Gcm(gcm_aes_ni::key(proof, key).expect("the length was compared"))
-            }
-            _ => Backend::aws_lc(algorithm, key),
+        #[cfg(target_arch = "x86_64")]
+        let own = match kernel {
+            _ if !algorithm.is_gcm() => None,
+            GcmKernel::Vaes512(proof) => gcm_vaes512::key(proof, key),
+            GcmKernel::Vaes256(proof) => gcm_vaes256::key(proof, key),
+            GcmKernel::AesNi(proof) => gcm_aes_ni::key(proof, key),
+            GcmKernel::AwsLc => None,
         };
-        Ok(Self { algorithm, backend, aes: OnceLock::new() })
+        #[cfg(target_arch = "x86_64")]
+        if let Some(key) = own {
+            let backend = Backend::Own(Own { key, longest, aws_lc: OnceLock::new() });
+            return Ok(Self { algorithm, backend, aes: OnceLock::new() });
+        }
+        Ok(Self { algorithm, backend: Backend::aws_lc(algorithm, key), aes: OnceLock::new() })
     }
 
     /// The block cipher beneath AES-GCM, for devices that bring their own CTR and GHASH; `None`
@@ -133,7 +174,7 @@ impl AeadKey {
             &**self.aes.get_or_init(|| {
                 let key = match &self.backend {
                     #[cfg(target_arch = "x86_64")]
-                    Backend::Gcm(key) => AesKey::new(AesKernel::best(), key.raw()),
+                    Backend::Own(own) => AesKey::new(AesKernel::best(), own.key.raw()),
                     Backend::AwsLc { raw, .. } => {
                         AesKey::new(AesKernel::best(), &raw.expose()[..self.algorithm.key_len()])
                     }
@@ -160,13 +201,13 @@ impl AeadKey {
         in_out: &mut [u8],
     ) -> Result<[u8; TAG_LEN], Error> {
         let len = in_out.len();
-        let key = match &self.backend {
+        let key = match self.worker(len) {
             #[cfg(target_arch = "x86_64")]
-            Backend::Gcm(key) => {
+            Worker::Own(key) => {
                 fits(len)?;
                 return Ok(key.seal(&nonce, aad, &Text::in_place(in_out)));
             }
-            Backend::AwsLc { key, .. } => key,
+            Worker::AwsLc(key) => key,
         };
         let mut tag = [0; TAG_LEN];
         let made = key
@@ -195,14 +236,14 @@ impl AeadKey {
         if len != expected {
             return Err(Error::BufferLength { len, expected });
         }
-        let key = match &self.backend {
+        let key = match self.worker(ciphertext.len()) {
             #[cfg(target_arch = "x86_64")]
-            Backend::Gcm(key) => {
+            Worker::Own(key) => {
                 fits(ciphertext.len())?;
                 let text = Text::apart(plaintext, extra, ciphertext);
                 return Ok(key.seal(&nonce, aad, &text.expect("the lengths were compared")));
             }
-            Backend::AwsLc { key, .. } => key,
+            Worker::AwsLc(key) => key,
         };
         let too_long = |_| Error::MessageTooLong(plaintext.len());
         let (nonce, aad) = (Nonce::assume_unique_for_key(nonce), Aad::from(aad));
@@ -228,13 +269,13 @@ impl AeadKey {
         in_out: &mut [u8],
         tag: &[u8; TAG_LEN],
     ) -> Result<(), Error> {
-        let right = match &self.backend {
+        let right = match self.worker(in_out.len()) {
             #[cfg(target_arch = "x86_64")]
-            Backend::Gcm(key) => {
+            Worker::Own(key) => {
                 fits(in_out.len()).is_ok()
                     && key.open(&nonce, aad, &Text::in_place(in_out)).ct_eq(tag).into()
             }
-            Backend::AwsLc { key, .. } => {
+            Worker::AwsLc(key) => {
                 let nonce = Nonce::assume_unique_for_key(nonce);
                 key.open_in_place_separate_tag(nonce, Aad::from(aad), tag, in_out).is_ok()
             }
@@ -248,11 +289,25 @@ impl AeadKey {
 }
 
 impl AeadKey {
+    /// Who works on a message of that many bytes.
+    #[inline]
+    fn worker(&self, len: usize) -> Worker<'_> {
+        match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Own(own) if len <= own.longest => Worker::Own(&own.key),
+            #[cfg(target_arch = "x86_64")]
+            Backend::Own(own) => Worker::AwsLc(
+                own.aws_lc.get_or_init(|| less_safe_key(self.algorithm, own.key.raw())),
+            ),
+            Backend::AwsLc { key, .. } => Worker::AwsLc(key),
+        }
+    }
+
     /// Bytes from which on a message that may go on is best sealed as if it were whole.
     pub(crate) fn at_once_from(&self) -> usize {
         match self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::Gcm(_) => 1,
+            Backend::Own(_) => 1,
             Backend::AwsLc { .. } => 256,
         }
     }
@@ -267,7 +322,7 @@ impl AeadKey {
     ) -> Option<[u8; TAG_LEN]> {
         match &self.backend {
             #[cfg(target_arch = "x86_64")]
-            Backend::Gcm(key) => Some(key.open(&nonce, aad, &Text::in_place(in_out))),
+            Backend::Own(own) => Some(own.key.open(&nonce, aad, &Text::in_place(in_out))),
             Backend::AwsLc { .. } => {
                 // Without another backend nothing reads them.
                 let _ = (nonce, aad, in_out);
@@ -279,18 +334,22 @@ impl AeadKey {
 
 impl Backend {
     fn aws_lc(algorithm: AeadAlgorithm, key: &[u8]) -> Self {
-        let backend = match algorithm {
-            AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
-            AeadAlgorithm::Aes192Gcm => &AES_192_GCM,
-            AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
-            AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
-        };
-        let unbound = UnboundKey::new(backend, key).expect("the length was compared");
         Self::AwsLc {
-            key: Box::new(LessSafeKey::new(unbound)),
+            key: less_safe_key(algorithm, key),
             raw: Secret::init_with(|raw| raw[..key.len()].copy_from_slice(key)),
         }
     }
+}
+
+fn less_safe_key(algorithm: AeadAlgorithm, key: &[u8]) -> Box<LessSafeKey> {
+    let algorithm = match algorithm {
+        AeadAlgorithm::Aes128Gcm => &AES_128_GCM,
+        AeadAlgorithm::Aes192Gcm => &AES_192_GCM,
+        AeadAlgorithm::Aes256Gcm => &AES_256_GCM,
+        AeadAlgorithm::ChaCha20Poly1305 => &CHACHA20_POLY1305,
+    };
+    let unbound = UnboundKey::new(algorithm, key).expect("the length was compared");
+    Box::new(LessSafeKey::new(unbound))
 }
 
 /// Refuses messages that AES-GCM has no counters for; AWS-LC does so itself.
@@ -357,6 +416,24 @@ mod tests {
                     .seal_into([3; NONCE_LEN], b"aad", &plaintext, Some(23), &mut apart)
                     .unwrap();
                 assert!(tag == other && with_extra == apart, "{algorithm:?}, {len} bytes");
+            }
+        }
+    }
+
+    /// AWS-LC gets a key when there is a message for it.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_long_message_goes_to_aws_lc() {
+        for kernel in GcmKernel::all() {
+            let key = AeadKey::with_kernel(kernel, AeadAlgorithm::Aes256Gcm, &[3; 32]).unwrap();
+            let Backend::Own(own) = &key.backend else { continue };
+            let most = kernel.longest().min(100_000);
+            for len in [0, 100, most, most + 1, 100_001] {
+                let mut message = pattern(len);
+                let tag = key.seal([9; NONCE_LEN], b"aad", &mut message).unwrap();
+                assert_eq!(own.aws_lc.get().is_some(), len > kernel.longest(), "{kernel:?}, {len}");
+                key.open([9; NONCE_LEN], b"aad", &mut message, &tag).unwrap();
+                assert_eq!(message, pattern(len), "{kernel:?}, {len} bytes");
             }
         }
     }

@@ -20,6 +20,12 @@ pub enum GcmKernel {
     AesNi(GcmAesNi),
 }
 
+/// The longest message in bytes that a kernel does itself where AWS-LC has VAES and AVX-512; AWS-LC does longer ones in
+/// less time. `wattlock-lab bench ciphers` prints these lines. Where AWS-LC has no AVX-512 either, all of them
+/// are faster than it at every length.
+const LONGEST: [(&str, usize); 3] =
+    [("gcm-vaes512", usize::MAX), ("gcm-vaes256", 4096), ("gcm-aes-ni", 512)];
+
 impl GcmKernel {
     /// The names of all kernels, those of other CPUs included.
     pub const NAMES: [&str; 4] = ["aws-lc", "gcm-vaes512", "gcm-vaes256", "gcm-aes-ni"];
@@ -82,5 +88,13 @@ impl GcmKernel {
             Self::Vaes256(_) => "gcm-vaes256",
             Self::AesNi(_) => "gcm-aes-ni",
         }
+    }
+    /// The longest message in bytes that a key of this kernel does itself. AWS-LC does longer ones.
+    pub(crate) fn longest(self) -> usize {
+        if GcmVaes512::detect().is_none() {
+            return usize::MAX;
+        }
+        let of_this = LONGEST.iter().find(|(name, _)| *name == self.name());
+        of_this.map_or(usize::MAX, |(_, longest)| *longest)
     }
 }

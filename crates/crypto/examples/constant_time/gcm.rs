@@ -9,8 +9,8 @@ use crate::cases::AWS_LC;
 use crate::methods::{Case, Kind, case};
 
 /// Whose code seals and opens whole messages: ours is judged, AWS-LC's only shown.
-fn whole_messages() -> Kind {
-    if GcmKernel::best() == GcmKernel::AwsLc { AWS_LC } else { Kind::Ours }
+fn whole_messages(kernel: GcmKernel) -> Kind {
+    if kernel == GcmKernel::AwsLc { AWS_LC } else { Kind::Ours }
 }
 
 /// All cases.
@@ -42,36 +42,45 @@ const MESSAGES: usize = {
 const PARTS: [usize; 9] = [1, 15, 16, 100, 193, 0, 300, 481, 1100];
 
 fn of<const KEY: usize>(algorithm: AeadAlgorithm) -> Vec<Case> {
-    let name = |what| format!("aes-gcm/{}/{what}", 8 * KEY);
-    let aead = move |key: &[u8]| AeadKey::new(algorithm, key).expect("a length of its keys");
-    let key = case(name("key"), whole_messages(), KEY, move |key| {
+    let kernels = GcmKernel::all().into_iter();
+    kernels.flat_map(|kernel| whole::<KEY>(kernel, algorithm)).chain(in_parts::<KEY>()).collect()
+}
+
+/// Whole messages by one kernel.
+fn whole<const KEY: usize>(kernel: GcmKernel, algorithm: AeadAlgorithm) -> [Case; 4] {
+    let name = |what| format!("aes-gcm/{}/{what}/{}", 8 * KEY, kernel.name());
+    let kind = whole_messages(kernel);
+    let aead = move |key: &[u8]| {
+        AeadKey::with_kernel_alone(kernel, algorithm, key).expect("a length of its keys")
+    };
+    let key = case(name("key"), kind, KEY, move |key| {
         let tag = aead(key).seal(NONCE, AAD, &mut []).expect("a short message");
         key[..TAG_LEN].copy_from_slice(&tag);
     });
-    let seal = case(name("seal"), whole_messages(), KEY + MESSAGES, move |secrets| {
+    let seal = case(name("seal"), kind, KEY + MESSAGES, move |secrets| {
         let (key, messages) = secrets.split_at_mut(KEY);
         let key = aead(key);
         each_message(messages, |message, tag| {
             *tag = key.seal(NONCE, AAD, message).expect("a short message");
         });
     });
-    let mut open = case(name("open"), whole_messages(), KEY + MESSAGES, move |secrets| {
+    let open = move |secrets: &mut [u8]| {
         let (key, messages) = secrets.split_at_mut(KEY);
         let key = aead(key);
         each_message(messages, |message, tag| {
             black_box(key.open(NONCE, AAD, message, tag).is_ok());
         });
-    });
-    (open.shape, open.answers) = (seal_all::<KEY>, LENS.len() as u64);
+    };
+    let mut right = case(name("open"), kind, KEY + MESSAGES, open);
+    (right.shape, right.answers) = (seal_all::<KEY>, LENS.len() as u64);
     // As they are, the tags are wrong.
-    let mut wrong = case(name("open-wrong"), whole_messages(), KEY + MESSAGES, move |secrets| {
-        let (key, messages) = secrets.split_at_mut(KEY);
-        let key = aead(key);
-        each_message(messages, |message, tag| {
-            black_box(key.open(NONCE, AAD, message, tag).is_ok());
-        });
-    });
+    let mut wrong = case(name("open-wrong"), kind, KEY + MESSAGES, open);
     wrong.answers = LENS.len() as u64;
+    [key, seal, right, wrong]
+}
+
+fn in_parts<const KEY: usize>() -> [Case; 4] {
+    let name = |what| format!("aes-gcm/{}/{what}", 8 * KEY);
     let parts = |what, kind, encrypts, first: usize, iv: &'static [u8]| {
         let len = KEY + TAG_LEN + first + PARTS.iter().sum::<usize>();
         case(name(what), kind, len, move |secrets| {
@@ -88,14 +97,13 @@ fn of<const KEY: usize>(algorithm: AeadAlgorithm) -> Vec<Case> {
             tag.copy_from_slice(&stream.tag(&key));
         })
     };
-    let parts = [
+    [
         parts("encrypt-parts", Kind::Ours, true, 0, &NONCE),
         // The first part is sealed at once, and then goes on.
         parts("encrypt-more", Kind::Ours, true, 1003, &NONCE),
         parts("decrypt-parts", Kind::Ours, false, 0, &NONCE),
         parts("decrypt-long-iv", LONG_IV, false, 1003, &[9; 16]),
-    ];
-    [key, seal, open, wrong].into_iter().chain(parts).collect()
+    ]
 }
 
 /// Makes what opens.

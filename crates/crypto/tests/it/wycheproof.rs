@@ -16,7 +16,7 @@ fn gcm(kernel: GcmKernel, key: &[u8]) -> AeadKey {
         32 => AeadAlgorithm::Aes256Gcm,
         len => panic!("no AES-GCM under a key of {len} bytes"),
     };
-    AeadKey::with_kernel(kernel, algorithm, key).unwrap()
+    AeadKey::with_kernel_alone(kernel, algorithm, key).unwrap()
 }
 
 #[test]
