@@ -138,8 +138,10 @@ impl Bench {
         for (bits, algorithm) in GCM {
             let key = &KEY[..bits / 8];
             let seals = || {
-                let ours = [Rival::ours(GcmKernel::best().name(), Seal::new(algorithm, key))];
-                ours.into_iter().chain(self.rivals(Operation::AesGcmSeal, key))
+                let ours = GcmKernel::all().into_iter();
+                let ours = ours
+                    .map(|kernel| Rival::ours(kernel.name(), Seal::new(kernel, algorithm, key)));
+                ours.chain(self.rivals(Operation::AesGcmSeal, key))
             };
             for &len in &self.all_calls {
                 let limits = || match len < SHORT {
@@ -168,9 +170,11 @@ impl Bench {
         let shape = Shape::one(len);
         let mut wrong = Vec::new();
         self.case(lab, name, len, shape.buffer(), || {
-            let tags = Tags::new(shape, &mut Seal::new(algorithm, key));
-            let ours = [Rival::ours(GcmKernel::best().name(), Open::new(algorithm, key))];
-            let rivals = ours.into_iter().chain(self.rivals(Operation::AesGcmOpen, key));
+            let tags = Tags::new(shape, &mut Seal::new(GcmKernel::best(), algorithm, key));
+            let ours = GcmKernel::all().into_iter();
+            let ours =
+                ours.map(|kernel| Rival::ours(kernel.name(), Open::new(kernel, algorithm, key)));
+            let rivals = ours.chain(self.rivals(Operation::AesGcmOpen, key));
             let contenders = compared(shape, Some(&tags), rivals.collect(), &mut wrong);
             // A pass over memory would change the messages, and they would be opened no more.
             let limits = registers(bits).filter(|_| len >= SHORT);

@@ -3,7 +3,8 @@
 use wattlock_engine::crypto::sha3::{Sha3_256, sha3_256_many};
 use wattlock_engine::crypto::tree_hash::{Hasher, TreeHash};
 use wattlock_engine::crypto::{
-    AeadAlgorithm, AeadKey, CbcRecord, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel, ShaKernel,
+    AeadAlgorithm, AeadKey, CbcRecord, GcmKernel, HmacAlgorithm, HmacKey, HmacRecord, KeccakKernel,
+    ShaKernel,
 };
 use wattlock_peers::{AAD, Messages, Work};
 
@@ -84,13 +85,14 @@ impl Work for Hmac {
 
 /// Sealing by AES-GCM.
 pub struct Seal {
+    kernel: GcmKernel,
     algorithm: AeadAlgorithm,
     key: AeadKey,
 }
 
 impl Seal {
-    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Self {
-        Self { algorithm, key: aead_key(algorithm, key) }
+    pub fn new(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
+        Self { kernel, algorithm, key: aead_key(kernel, algorithm, key) }
     }
 }
 
@@ -104,7 +106,7 @@ impl Work for Seal {
     }
 
     fn set_key(&mut self, key: &[u8]) -> bool {
-        self.key = aead_key(self.algorithm, key);
+        self.key = aead_key(self.kernel, self.algorithm, key);
         true
     }
 }
@@ -116,8 +118,8 @@ pub struct Open {
 }
 
 impl Open {
-    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Self {
-        Self { key: aead_key(algorithm, key), tag: [0; 16] }
+    pub fn new(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
+        Self { key: aead_key(kernel, algorithm, key), tag: [0; 16] }
     }
 }
 
@@ -136,8 +138,8 @@ impl Work for Open {
     }
 }
 
-fn aead_key(algorithm: AeadAlgorithm, key: &[u8]) -> AeadKey {
-    AeadKey::new(algorithm, key).expect("a key of the right length")
+fn aead_key(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> AeadKey {
+    AeadKey::with_kernel(kernel, algorithm, key).expect("a key of the right length")
 }
 
 /// SHA3-256 of one message, or of many at once on the lanes of a kernel.
