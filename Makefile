@@ -90,7 +90,8 @@ constant-time: prepare
 	cargo build --release --locked -p wattlock-crypto --example constant_time
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time memcheck
 	$(long_steps) target/release/examples/constant_time trace \
-		aes-vaes512 aes-gcm keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 secret pkcs7 control
+		aes-vaes512 gcm-vaes512 gcm-vaes256 aes-gcm keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 \
+		secret pkcs7 control
 	target/release/examples/constant_time timing
 	cargo test --release --locked --quiet -p wattlock-crypto --test it -- wiping:: nothing_in_the_kernel
 	cargo build --release --locked -p wattlock-tls --example constant_time_records

@@ -48,7 +48,7 @@ fn of<const KEY: usize>(algorithm: AeadAlgorithm) -> Vec<Case> {
 
 /// Whole messages by one kernel.
 fn whole<const KEY: usize>(kernel: GcmKernel, algorithm: AeadAlgorithm) -> [Case; 4] {
-    let name = |what| format!("aes-gcm/{}/{what}/{}", 8 * KEY, kernel.name());
+    let name = |what| format!("{}/{}/{what}", kernel.name(), 8 * KEY);
     let kind = whole_messages(kernel);
     let aead = move |key: &[u8]| {
         AeadKey::with_kernel_alone(kernel, algorithm, key).expect("a length of its keys")

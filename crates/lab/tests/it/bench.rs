@@ -77,6 +77,28 @@ fn messages_are_measured_by_the_time_of_their_thread() {
     assert!(long["fraction_of_instructions"].as_f64().unwrap() > 0.0, "{long}");
 }
 
+/// How long a message may be for each kernel of AES-GCM, as the source has it.
+#[test]
+fn a_table_says_which_kernel_of_gcm_is_fast_for_which_messages() {
+    let args = ["bench", "ciphers", "--quick", "--only", "seal, each kernel"];
+    let ran = lab().args(args).output().unwrap();
+    assert_exit(&ran, 0);
+    let text = stdout(&ran);
+    assert!(text.contains("wattlock (aws-lc)"), "{text}");
+    // On a CPU that runs none of them there is nothing to tell.
+    let Some(table) = text.lines().find(|line| line.starts_with("longest message that")) else {
+        return wattlock_testing::skip("cpu", "no kernel of AES-GCM of our own");
+    };
+    let (_, table) = table.split_once(": [").unwrap();
+    for entry in table.trim_end_matches(']').split_inclusive("), ") {
+        let entry = entry.trim_end_matches(", ").strip_prefix("(\"").unwrap();
+        let (kernel, longest) = entry.split_once("\", ").unwrap();
+        assert!(text.contains(&format!("wattlock ({kernel})")), "{text}");
+        // Of the lengths that a quick run measures.
+        assert!(["0)", "256)", "usize::MAX)"].contains(&longest), "{table}");
+    }
+}
+
 /// The columns of the table, and that a bound is no row.
 #[test]
 fn the_table_shows_time_by_cpu_and_nanoseconds() {

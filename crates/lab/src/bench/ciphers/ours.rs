@@ -94,6 +94,12 @@ impl Seal {
     pub fn new(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
         Self { kernel, algorithm, key: aead_key(kernel, algorithm, key) }
     }
+
+    /// By one kernel, whatever the length of a message.
+    pub fn alone(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
+        let key = AeadKey::with_kernel_alone(kernel, algorithm, key);
+        Self { algorithm, key: key.expect("a key of the right length") }
+    }
 }
 
 impl Work for Seal {

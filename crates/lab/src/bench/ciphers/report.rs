@@ -2,14 +2,14 @@
 //! they go by its CPU time.
 
 use serde_json::json;
-use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel, roofline};
+use wattlock_engine::crypto::{AesKernel, GcmKernel, KeccakKernel, ShaKernel, roofline};
 use wattlock_report::columns::Columns;
 use wattlock_report::results::{Joules, Ratio, Results, Row};
 
 use super::super::rates::{Case, Contender, Effort, measure};
 use super::bounds;
 use super::contenders::{MEMORY, REGISTERS};
-use super::{CALLS, RECORD};
+use super::{CALLS, GCM_BY_KERNEL, RECORD};
 
 /// The clock in this run, and with it cycles for each byte of what ran on one thread.
 pub fn clock(effort: Effort, results: &mut Results) {
@@ -172,6 +172,7 @@ pub fn table(results: &Results) -> String {
     if !results.bounds.is_empty() {
         text += &format!("\n{}", bounds_table(results));
     }
+    text += &longest_of_kernels(results);
     let setting = |name: &str| results.settings.get(name).map(ToString::to_string);
     if let Some(clock) = setting("clock_ghz") {
         text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
@@ -209,6 +210,32 @@ fn cells(row: &Row) -> [String; 8] {
         percent(row.fraction_of_registers),
         percent(row.fraction_of_memory),
     ]
+}
+
+/// Up to which length each kernel of AES-GCM is faster than AWS-LC, as `gcm_kernel.rs` has it.
+fn longest_of_kernels(results: &Results) -> String {
+    let rows = || results.rows.iter().filter(|row| row.case == GCM_BY_KERNEL);
+    let of = |kernel: &'static str| rows().filter(move |row| row.kernel.as_deref() == Some(kernel));
+    let aws_lc = GcmKernel::AwsLc.name();
+    let mut lines = Vec::new();
+    for kernel in GcmKernel::NAMES.into_iter().filter(|name| *name != aws_lc) {
+        let lengths: Vec<_> = of(kernel)
+            .zip(of(aws_lc))
+            .map(|(own, theirs)| (own.call_bytes, own.own_rate() > theirs.own_rate()))
+            .collect();
+        let first_lost = lengths.iter().position(|(_, faster)| !faster);
+        let longest = match first_lost {
+            _ if lengths.is_empty() => continue,
+            None => "usize::MAX".to_owned(),
+            Some(0) => "0".to_owned(),
+            Some(at) => lengths[at - 1].0.unwrap_or_default().to_string(),
+        };
+        lines.push(format!("(\"{kernel}\", {longest})"));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\nlongest message that a kernel of AES-GCM does itself: [{}]\n", lines.join(", "))
 }
 
 /// What the instruction set allows, with what is assumed for it.
