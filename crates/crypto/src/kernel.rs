@@ -44,6 +44,8 @@ mod gcm_narrow_key;
 #[cfg(target_arch = "x86_64")]
 mod gcm_narrow_memory;
 #[cfg(target_arch = "x86_64")]
+mod gcm_narrow_rounds;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm_vaes256;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm_vaes512;
