@@ -1,16 +1,15 @@
 //! Setting up a key of AES-GCM without AVX-512, in the form that `gcm_key.rs` makes.
 
 use std::arch::x86_64::{
-    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_set_epi64x, _mm_setzero_si128,
-    _mm_storeu_si128, _mm_xor_si128,
+    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_clmulepi64_si128, _mm_set_epi64x,
+    _mm_setzero_si128, _mm_shuffle_epi32, _mm_storeu_si128, _mm_xor_si128,
 };
 
 use super::BLOCK_LEN;
 use super::aes_ni::sub_word;
 use super::gcm::{MOST_POWER, Tables, Terms};
-use super::gcm_aes_ni::Sum;
 use super::gcm_key::doubled;
-use super::gcm_vaes512_hash::swap_128;
+use super::gcm_vaes512_hash::{POLY, swap_128};
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::RoundKeys;
 
@@ -81,9 +80,17 @@ const _: () = assert!(MOST_POWER.is_multiple_of(4), "powers are made by four");
 
 /// The product of two blocks.
 #[inline]
-#[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
+#[target_feature(enable = "pclmulqdq,sse2")]
 fn multiply(a: __m128i, b: __m128i) -> __m128i {
-    Sum::of(a, b).reduced()
+    let polynomial = _mm_set_epi64x(POLY, 1);
+    let low = _mm_clmulepi64_si128::<0x00>(a, b);
+    let middle =
+        _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(a, b), _mm_clmulepi64_si128::<0x10>(a, b));
+    let high = _mm_clmulepi64_si128::<0x11>(a, b);
+    let folded = _mm_clmulepi64_si128::<0x01>(polynomial, low);
+    let middle = _mm_xor_si128(middle, _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(low), folded));
+    let folded = _mm_clmulepi64_si128::<0x01>(polynomial, middle);
+    _mm_xor_si128(high, _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(middle), folded))
 }
 
 #[inline]
