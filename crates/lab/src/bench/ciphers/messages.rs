@@ -1,7 +1,7 @@
 //! The cases on one thread: messages that lie in memory, each call with its IV.
 
 use wattlock_engine::crypto::tree_hash::TreeHash;
-use wattlock_engine::crypto::{AeadAlgorithm, GcmKernel, HmacAlgorithm, KeccakKernel, ShaKernel};
+use wattlock_engine::crypto::{GcmKernel, HmacAlgorithm, KeccakKernel, ShaKernel};
 use wattlock_peers::Operation;
 
 use super::super::lab::Lab;
@@ -9,7 +9,7 @@ use super::super::rates::Contender;
 use super::contenders::{keccak_registers, memory, registers};
 use super::ours::{CbcRecords, Hmac, Open, Seal, Sha3, mode, tree_hash};
 use super::rivals::{Rival, Shape, Tags, compared};
-use super::{Bench, GCM, GCM_BY_KERNEL, KEY, RECORD, SHORT, TREES};
+use super::{Bench, GCM, KEY, RECORD, SHORT, TREES};
 use crate::study::aes;
 
 type RunMode = fn(&aes::Key, &[u8; 16], &mut [u8]);
@@ -143,7 +143,8 @@ impl Bench {
                     .map(|kernel| Rival::ours(kernel.name(), Seal::new(kernel, algorithm, key)));
                 ours.chain(self.rivals(Operation::AesGcmSeal, key))
             };
-            for &len in &self.all_calls {
+            let lengths = if bits == 256 { &self.gcm_calls } else { &self.all_calls };
+            for &len in lengths {
                 let limits = || match len < SHORT {
                     true => Vec::new(),
                     false => registers(bits).chain([memory()]).collect(),
@@ -161,20 +162,6 @@ impl Bench {
                     rivals.map(|rival| rival.key_contender(keys.clone(), len)).collect()
                 });
             }
-        }
-    }
-
-    /// Each kernel of AES-GCM alone: which lengths are better AWS-LC's.
-    pub(super) fn gcm_kernels(&self, lab: &mut Lab<'_>) {
-        let algorithm = AeadAlgorithm::Aes256Gcm;
-        for &len in &self.gcm_calls {
-            let rivals = || {
-                let kernels = GcmKernel::all().into_iter();
-                let ours = kernels
-                    .map(|kernel| Rival::ours(kernel.name(), Seal::alone(kernel, algorithm, &KEY)));
-                ours.collect()
-            };
-            self.messages(lab, GCM_BY_KERNEL, Shape::one(len), rivals, Vec::new);
         }
     }
 

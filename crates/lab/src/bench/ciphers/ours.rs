@@ -94,12 +94,6 @@ impl Seal {
     pub fn new(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
         Self { kernel, algorithm, key: aead_key(kernel, algorithm, key) }
     }
-
-    /// By one kernel, whatever the length of a message.
-    pub fn alone(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> Self {
-        let key = AeadKey::with_kernel_alone(kernel, algorithm, key);
-        Self { algorithm, key: key.expect("a key of the right length") }
-    }
 }
 
 impl Work for Seal {
@@ -144,8 +138,9 @@ impl Work for Open {
     }
 }
 
+/// A key for one kernel, whatever the length of a message.
 fn aead_key(kernel: GcmKernel, algorithm: AeadAlgorithm, key: &[u8]) -> AeadKey {
-    AeadKey::with_kernel(kernel, algorithm, key).expect("a key of the right length")
+    AeadKey::with_kernel_alone(kernel, algorithm, key).expect("a key of the right length")
 }
 
 /// SHA3-256 of one message, or of many at once on the lanes of a kernel.
