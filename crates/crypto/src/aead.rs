@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::gcm::{self, Text};
+use crate::kernel::gcm_parts::PartsKernel;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{gcm_aes_ni, gcm_vaes256, gcm_vaes512};
 use crate::secret::Secret;
@@ -328,6 +329,15 @@ impl AeadKey {
                 let _ = (nonce, aad, in_out);
                 None
             }
+        }
+    }
+
+    /// The kernel for messages in parts, if there is one.
+    pub(crate) fn parts(&self) -> Option<&dyn PartsKernel> {
+        match &self.backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Own(own) => own.key.parts(),
+            Backend::AwsLc { .. } => None,
         }
     }
 }

@@ -5,8 +5,6 @@
 //! back until then. Only interfaces that demand it, such as OpenSSL's, use this. For a message in
 //! one part use [`AeadKey`], which is faster.
 
-use std::sync::OnceLock;
-
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
 use zeroize::Zeroize;
@@ -15,11 +13,14 @@ use crate::aead::{AeadAlgorithm, AeadKey, MOST_GCM_BYTES, NONCE_LEN, TAG_LEN};
 use crate::aes::AesKey;
 use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
+use crate::kernel::gcm_parts::Held;
 
+mod hash;
 mod late_aad;
 #[cfg(test)]
 mod tests;
 
+use hash::{Hash, HashKey};
 pub use late_aad::LateAad;
 
 const BLOCK_LEN: usize = AesKey::BLOCK_LEN;
@@ -30,18 +31,7 @@ const KEPT_AAD: usize = 32;
 /// An expanded key of AES-GCM, for messages at once and in parts.
 pub struct GcmKey {
     aead: AeadKey,
-    /// The hash before any block, made when it is first needed.
-    hash: OnceLock<GHash>,
-    /// The inverse of the hash key in the field, made when it is first needed.
-    inverse: OnceLock<[u8; BLOCK_LEN]>,
-}
-
-impl Drop for GcmKey {
-    fn drop(&mut self) {
-        if let Some(inverse) = self.inverse.get_mut() {
-            inverse.zeroize();
-        }
-    }
+    hash: HashKey,
 }
 
 /// A message that is on its way.
@@ -52,10 +42,9 @@ pub struct GcmStream {
     /// The IV, if it has the usual 96 bits.
     nonce: Option<[u8; NONCE_LEN]>,
     /// The hash, once something went through it.
-    hash: Option<GHash>,
-    /// Bytes that are not a block of the hash yet; zeros behind them as long as there is a tag.
-    held: [u8; BLOCK_LEN],
-    held_len: usize,
+    hash: Option<Hash>,
+    /// Bytes that are not a block of the hash yet.
+    held: Held,
     /// Additional data that the hash has not seen, because the message may come in one part.
     aad: [u8; KEPT_AAD],
     kept: usize,
@@ -86,7 +75,7 @@ impl GcmKey {
             len => return Err(Error::KeyLength { algorithm: "AES-GCM", len }),
         };
         let aead = AeadKey::with_kernel(kernel, algorithm, key)?;
-        Ok(Self { aead, hash: OnceLock::new(), inverse: OnceLock::new() })
+        Ok(Self { aead, hash: HashKey::default() })
     }
 
     /// The same key for messages in one part.
@@ -111,28 +100,25 @@ impl GcmKey {
                 first_counter[BLOCK_LEN - 1] = 1;
             }
             None => {
-                let mut hash = self.hash().clone();
-                hash.update_padded(iv);
-                hash.update(&[lengths(0, iv.len() as u64).into()]);
-                first_counter = hash.finalize().into();
+                let mut hash = self.hash.start(&self.aead);
+                let mut held = Held::NOTHING;
+                held.absorb(iv, |blocks| hash.update(&self.aead, blocks));
+                held.fill_block(|block| hash.update(&self.aead, block));
+                hash.update(&self.aead, &[lengths(0, iv.len() as u64)]);
+                first_counter = hash.value();
             }
         }
         Ok(GcmStream {
             first_counter,
             nonce,
             hash: None,
-            held: [0; BLOCK_LEN],
-            held_len: 0,
+            held: Held::NOTHING,
             aad: [0; KEPT_AAD],
             kept: 0,
             aad_len: 0,
             len: 0,
             tag: None,
         })
-    }
-
-    fn hash(&self) -> &GHash {
-        self.hash.get_or_init(|| hash_of(self.aes()))
     }
 
     fn aes(&self) -> &AesKey {
@@ -144,26 +130,6 @@ impl GcmKey {
         let mut mask = [0; BLOCK_LEN];
         self.aes().ctr(first_counter, 0, &mut mask);
         mask
-    }
-
-    /// A product with the inverse of the hash key: takes back one step of the hash.
-    fn divide(&self, block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-        let inverse = self.inverse.get_or_init(|| {
-            let mut one = [0; BLOCK_LEN];
-            one[0] = 0x80;
-            let mut hash = self.hash().clone();
-            hash.update(&[one.into()]);
-            // The inverse is the power 2^128 - 2: the product of the powers 2, 4, 8, …, 2^127.
-            let mut power: [u8; BLOCK_LEN] = hash.finalize().into();
-            let mut product = one;
-            for _ in 1..128 {
-                power = multiply(power, power);
-                product = multiply(product, power);
-            }
-            power.zeroize();
-            product
-        });
-        multiply(*inverse, block)
     }
 }
 
@@ -202,12 +168,20 @@ impl GcmStream {
         match self.at_once(key, in_out.len()) {
             Some(nonce) => {
                 self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
-                (self.held, self.held_len) = part_of_block(in_out);
+                self.held = Held::end_of(in_out);
             }
             None => {
                 self.rejoin(key);
-                self.ctr(key, in_out);
-                self.absorb(key, in_out);
+                let blocks = self.blocks();
+                match (key.aead.parts(), &mut self.hash) {
+                    (Some(kernel), Some(Hash::Kernel(hash))) => {
+                        kernel.seal(&self.first_counter, blocks, hash, &mut self.held, in_out);
+                    }
+                    _ => {
+                        self.ctr(key, in_out);
+                        self.absorb(key, in_out);
+                    }
+                }
             }
         }
         self.len = len;
@@ -225,16 +199,24 @@ impl GcmStream {
             return Ok(());
         }
         if let Some(nonce) = self.at_once(key, in_out.len()) {
-            let end = part_of_block(in_out);
+            let end = Held::end_of(in_out);
             self.tag = key.aead.decrypt(nonce, &self.aad[..self.kept], in_out);
             if self.tag.is_some() {
-                (self.held, self.held_len) = end;
+                self.held = end;
             }
         }
         if self.tag.is_none() || self.len > 0 {
             self.rejoin(key);
-            self.absorb(key, in_out);
-            self.ctr(key, in_out);
+            let blocks = self.blocks();
+            match (key.aead.parts(), &mut self.hash) {
+                (Some(kernel), Some(Hash::Kernel(hash))) => {
+                    kernel.open(&self.first_counter, blocks, hash, &mut self.held, in_out);
+                }
+                _ => {
+                    self.absorb(key, in_out);
+                    self.ctr(key, in_out);
+                }
+            }
         }
         self.len = len;
         Ok(())
@@ -261,9 +243,9 @@ impl GcmStream {
         let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
             return Err(Error::MessageTooLong(in_out.len()));
         };
-        let end = part_of_block(in_out);
+        let end = Held::end_of(in_out);
         key.aead.open(nonce, aad, in_out, tag)?;
-        (self.held, self.held_len) = end;
+        self.held = end;
         self.len = in_out.len() as u64;
         self.tag = (self.len > 0).then_some(*tag);
         Ok(())
@@ -277,9 +259,9 @@ impl GcmStream {
         let mut end = self.clone();
         end.hash_kept_aad(key);
         end.fill_block(key);
-        let mut hash = end.hash.unwrap_or_else(|| key.hash().clone());
-        hash.update(&[lengths(end.aad_len, end.len).into()]);
-        let hash: [u8; BLOCK_LEN] = hash.finalize().into();
+        let mut hash = end.hash.unwrap_or_else(|| key.hash.start(&key.aead));
+        hash.update(&key.aead, &[lengths(end.aad_len, end.len)]);
+        let hash = hash.value();
         xor(hash, key.mask(&self.first_counter))
     }
 
@@ -312,16 +294,15 @@ impl GcmStream {
             }
             None => {}
             Some(tag) => {
-                // The tag is (state + lengths) times the hash key, hidden. The state is had by
-                // going back, and one step further where the last block was not whole.
-                let hash = xor(tag, key.mask(&self.first_counter));
-                let mut state = xor(key.divide(hash), lengths(self.aad_len, self.len));
-                if self.held_len > 0 {
-                    state = xor(key.divide(state), self.held);
+                // The tag is (hash + lengths) times the hash key, hidden. The hash is had by going back, and
+                // one step further where the last block was not whole.
+                let last = xor(tag, key.mask(&self.first_counter));
+                let back = |block| key.hash.divide(&key.aead, block);
+                let mut hash = xor(back(last), lengths(self.aad_len, self.len));
+                if self.held.len > 0 {
+                    hash = xor(back(hash), self.held.block);
                 }
-                let mut hash = key.hash().clone();
-                hash.update(&[key.divide(state).into()]);
-                self.hash = Some(hash);
+                self.hash = Some(key.hash.start_from(&key.aead, hash));
                 self.kept = 0;
             }
         }
@@ -346,41 +327,23 @@ impl GcmStream {
         }
     }
 
-    /// Bytes go through the hash as soon as they are a block.
-    fn absorb(&mut self, key: &GcmKey, mut bytes: &[u8]) {
-        if self.held_len > 0 {
-            let taken = bytes.len().min(BLOCK_LEN - self.held_len);
-            let (now, rest) = bytes.split_at(taken);
-            self.held[self.held_len..][..taken].copy_from_slice(now);
-            self.held_len += taken;
-            bytes = rest;
-            if self.held_len < BLOCK_LEN {
-                return;
-            }
-            let held = self.held;
-            self.hash(key).update(&[held.into()]);
-            self.held_len = 0;
-        }
-        let (blocks, rest) = bytes.as_chunks::<BLOCK_LEN>();
-        if !blocks.is_empty() {
-            self.hash(key).update(ghash::Block::cast_slice_from_core(blocks));
-        }
-        self.held[..rest.len()].copy_from_slice(rest);
-        self.held_len = rest.len();
+    /// How many counters the next byte of the message is behind the first, of which 32 bits count.
+    fn blocks(&self) -> u32 {
+        (self.len / BLOCK_LEN as u64 + 1) as u32
     }
 
-    fn hash(&mut self, key: &GcmKey) -> &mut GHash {
-        self.hash.get_or_insert_with(|| key.hash().clone())
+    /// Bytes go through the hash as soon as they are a block.
+    fn absorb(&mut self, key: &GcmKey, bytes: &[u8]) {
+        let Self { hash, held, .. } = self;
+        let hash = hash.get_or_insert_with(|| key.hash.start(&key.aead));
+        held.absorb(bytes, |blocks| hash.update(&key.aead, blocks));
     }
 
     /// Zeros up to a whole block.
     fn fill_block(&mut self, key: &GcmKey) {
-        if self.held_len > 0 {
-            self.held[self.held_len..].fill(0);
-            let held = self.held;
-            self.hash(key).update(&[held.into()]);
-            self.held_len = 0;
-        }
+        let Self { hash, held, .. } = self;
+        let hash = hash.get_or_insert_with(|| key.hash.start(&key.aead));
+        held.fill_block(|block| hash.update(&key.aead, block));
     }
 }
 
@@ -395,13 +358,6 @@ fn hash_of(aes: &AesKey) -> GHash {
     let hash = GHash::new(&hash_key.into());
     hash_key.zeroize();
     hash
-}
-
-/// The end of a ciphertext that is not a whole block, with zeros behind it, and its length.
-fn part_of_block(ciphertext: &[u8]) -> ([u8; BLOCK_LEN], usize) {
-    let (mut block, end) = ([0; BLOCK_LEN], ciphertext.as_chunks::<BLOCK_LEN>().1);
-    block[..end.len()].copy_from_slice(end);
-    (block, end.len())
 }
 
 /// The last block of the hash: two lengths in bits.

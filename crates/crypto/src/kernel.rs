@@ -45,6 +45,7 @@ mod gcm_narrow_key;
 mod gcm_narrow_memory;
 #[cfg(target_arch = "x86_64")]
 mod gcm_narrow_rounds;
+pub(crate) mod gcm_parts;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm_vaes256;
 #[cfg(target_arch = "x86_64")]
@@ -55,6 +56,8 @@ mod gcm_vaes512_hash;
 mod gcm_vaes512_long;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_memory;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_parts;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_short;
 #[cfg(target_arch = "aarch64")]

@@ -8,7 +8,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 /// Lengths of parts around blocks and around the part that is sealed at once.
-const PARTS: [usize; 10] = [0, 1, 15, 16, 17, 255, 256, 257, 300, 1000];
+const PARTS: [usize; 11] = [0, 1, 15, 16, 17, 255, 256, 257, 300, 1000, 1700];
 
 /// Calls `check` with a key of each length for each kernel that runs here, and the same key for AWS-LC at once.
 fn each_key(check: impl Fn(&GcmKey, &AeadKey, &str)) {

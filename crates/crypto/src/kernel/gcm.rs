@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use super::BLOCK_LEN;
 use super::cpu::{GcmAesNi, GcmVaes256, GcmVaes512};
+use super::gcm_parts::{Held, PartsKernel};
 use super::round_keys::MOST_ROUNDS;
 
 /// A key for one kernel.
@@ -68,7 +69,22 @@ pub(super) type Work = unsafe fn(&Key, &[u8; 12], &[u8], &Text<'_>, &mut [u8; BL
 pub(super) struct Works {
     pub seal: [Work; WORKS],
     pub open: [Work; WORKS],
+    /// For messages in parts, if this kernel has code for those.
+    pub parts: Option<PartWorks>,
 }
+
+/// What [`PartsKernel`] does.
+pub(super) struct PartWorks {
+    pub seal: PartWork,
+    pub open: PartWork,
+    pub hash: unsafe fn(&Key, &mut [u8; BLOCK_LEN], &[[u8; BLOCK_LEN]]),
+    pub inverse: unsafe fn(&Key) -> [u8; BLOCK_LEN],
+    pub multiply: unsafe fn(&[u8; BLOCK_LEN], [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
+}
+
+/// How a part of a message is sealed or opened.
+pub(super) type PartWork =
+    unsafe fn(&Key, &[u8; BLOCK_LEN], u32, &mut [u8; BLOCK_LEN], &mut Held, &mut [u8]);
 
 /// Lengths in blocks that have a work of their own, and one for all that are longer.
 pub(super) const WORKS: usize = MOST_SHORT / BLOCK_LEN + 2;
@@ -142,6 +158,11 @@ impl Key {
         self.apply(&self.works.open, nonce, aad, text)
     }
 
+    /// The key for messages in parts.
+    pub fn parts(&self) -> Option<&dyn PartsKernel> {
+        self.works.parts.is_some().then_some(self as &dyn PartsKernel)
+    }
+
     /// The key that this was expanded from: the first of the round keys.
     pub fn raw(&self) -> &[u8] {
         &self.tables.round_keys.as_flattened()[..4 * (self.rounds - 6)]
@@ -160,5 +181,52 @@ impl Key {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
         unsafe { work(self, nonce, aad, text, &mut tag) };
         tag
+    }
+}
+
+impl Key {
+    fn part_works(&self) -> &'static PartWorks {
+        self.works.parts.as_ref().expect("only keys with such works are lent")
+    }
+}
+
+impl PartsKernel for Key {
+    fn seal(
+        &self,
+        first_counter: &[u8; BLOCK_LEN],
+        blocks: u32,
+        hash: &mut [u8; BLOCK_LEN],
+        held: &mut Held,
+        in_out: &mut [u8],
+    ) {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().seal)(self, first_counter, blocks, hash, held, in_out) }
+    }
+
+    fn open(
+        &self,
+        first_counter: &[u8; BLOCK_LEN],
+        blocks: u32,
+        hash: &mut [u8; BLOCK_LEN],
+        held: &mut Held,
+        in_out: &mut [u8],
+    ) {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().open)(self, first_counter, blocks, hash, held, in_out) }
+    }
+
+    fn hash(&self, before: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().hash)(self, before, blocks) }
+    }
+
+    fn inverse(&self) -> [u8; BLOCK_LEN] {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().inverse)(self) }
+    }
+
+    fn divide(&self, inverse: &[u8; BLOCK_LEN], block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().multiply)(inverse, block) }
     }
 }

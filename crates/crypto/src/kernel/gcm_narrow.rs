@@ -34,7 +34,7 @@ macro_rules! kernel {
         }
 
         const WORKS_OF_BOTH: Works =
-            Works { seal: by_length::<true>(), open: by_length::<false>() };
+            Works { seal: by_length::<true>(), open: by_length::<false>(), parts: None };
 
         const fn by_length<const SEAL: bool>() -> [Work; WORKS] {
             let mut works: [Work; WORKS] = [long::<SEAL>; _];

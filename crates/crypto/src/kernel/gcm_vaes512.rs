@@ -4,8 +4,9 @@
 use std::sync::OnceLock;
 
 use super::cpu::GcmVaes512;
-use super::gcm::{Key, MOST_SHORT, Proof, WORKS, Work, Works};
+use super::gcm::{Key, MOST_SHORT, PartWorks, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
+use super::gcm_vaes512_parts::{hash, inverse, multiply, part};
 use super::gcm_vaes512_short::short;
 use super::{BLOCK_LEN, gcm_key};
 
@@ -34,7 +35,17 @@ fn works(rounds: usize) -> &'static Works {
 
 impl Works {
     const fn of<const KEYS: usize>() -> Self {
-        Self { seal: by_length::<KEYS, true>(), open: by_length::<KEYS, false>() }
+        Self {
+            seal: by_length::<KEYS, true>(),
+            open: by_length::<KEYS, false>(),
+            parts: Some(PartWorks {
+                seal: part::<KEYS, true>,
+                open: part::<KEYS, false>,
+                hash,
+                inverse,
+                multiply,
+            }),
+        }
     }
 }
 

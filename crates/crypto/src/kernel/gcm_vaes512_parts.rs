@@ -1,0 +1,289 @@
+//! Parts of a message of AES-GCM behind the first, with VAES and VPCLMULQDQ on 512-bit registers.
+//!
+//! A part begins and ends anywhere in a block. Its registers are laid so that blocks do not straddle them, and the first
+//! one has the bytes of the block that the part before it began. As in `gcm_vaes512_long.rs` the rounds of four
+//! registers are interleaved with the hash of the four before them; but counters are made here and not looked up,
+//! because a part may begin at any of them.
+
+use std::arch::x86_64::{
+    __m128i, __m512i, _mm_setzero_si128, _mm_storeu_si128, _mm512_add_epi32, _mm512_aesenc_epi128,
+    _mm512_aesenclast_epi128, _mm512_castsi512_si128, _mm512_maskz_compress_epi8,
+    _mm512_maskz_compress_epi64, _mm512_maskz_expand_epi8, _mm512_maskz_mov_epi8,
+    _mm512_maskz_set1_epi32, _mm512_set_epi32, _mm512_set_epi64, _mm512_setzero_si512,
+    _mm512_shuffle_epi8, _mm512_xor_si512,
+};
+
+use super::BLOCK_LEN;
+use super::gcm::{Key, MOST_POWER};
+use super::gcm_parts::Held;
+use super::gcm_vaes512_hash::{Sum, broadcast, fold, load_at, store_at, swap, swap_128, zext};
+use super::gcm_vaes512_memory::{WIDTH, load_128, load_part, part as part_mask, store_part};
+
+/// Registers of a chunk.
+const CHUNK: usize = 4;
+
+/// All rounds but the last, and something after each of 1 to 8.
+macro_rules! rounds {
+    ($key:ident, $state:ident, $($after:block)*) => {
+        rounds!(@numbered $key, $state, [1 2 3 4 5 6 7 8 9], $($after)*);
+        if KEYS > 11 {
+            rounds!(@numbered $key, $state, [10 11],);
+        }
+        if KEYS > 13 {
+            rounds!(@numbered $key, $state, [12 13],);
+        }
+    };
+    (@numbered $key:ident, $state:ident, [$round:literal $($rounds:literal)*], $after:block $($later:block)*) => {
+        rounds!(@numbered $key, $state, [$round],);
+        $after
+        rounds!(@numbered $key, $state, [$($rounds)*], $($later)*);
+    };
+    (@numbered $key:ident, $state:ident, [$($round:literal)*],) => {
+        $(
+            let round_key = broadcast(&$key.tables.round_keys[$round]);
+            for state in &mut $state {
+                *state = _mm512_aesenc_epi128(*state, round_key);
+            }
+        )*
+    };
+}
+
+/// The next counters of some registers, with the first round key.
+macro_rules! counters {
+    ($key:ident, $next:ident, $n:expr) => {{
+        let first_key = broadcast(&$key.tables.round_keys[0]);
+        let mut state = [first_key; $n];
+        for state in &mut state {
+            *state = _mm512_xor_si512(first_key, in_order($next));
+            $next = _mm512_add_epi32(
+                $next,
+                _mm512_set_epi32(4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0),
+            );
+        }
+        state
+    }};
+}
+
+macro_rules! load {
+    ($place:expr, $at:expr) => {
+        // SAFETY: the loop that this is in goes through as many bytes as the place has.
+        unsafe { load_at($place, $at) }
+    };
+}
+
+/// A part; the first of its blocks, which may be begun already, has the counter that comes so many blocks behind the
+/// first.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+pub(super) fn part<const KEYS: usize, const SEAL: bool>(
+    key: &Key,
+    first_counter: &[u8; BLOCK_LEN],
+    blocks: u32,
+    hash: &mut [u8; BLOCK_LEN],
+    held: &mut Held,
+    mut text: &mut [u8],
+) {
+    let ahead = _mm512_maskz_set1_epi32(0x8888, blocks.cast_signed());
+    let lanes = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
+    let mut next = in_order(broadcast(first_counter));
+    next = _mm512_add_epi32(next, _mm512_add_epi32(ahead, lanes));
+    // Registers of a long part are whole.
+    if held.len > 0 && held.len + text.len() > CHUNK * WIDTH {
+        let head = text.split_off_mut(..WIDTH - held.len).expect("it is longer");
+        next =
+            rest::<KEYS, SEAL>(key, next, [_mm512_setzero_si512(); CHUNK], false, hash, held, head);
+    }
+
+    // Each chunk is hashed with what was hashed before while the next is worked on. The lanes stay apart.
+    let mut hashed = [_mm512_setzero_si512(); CHUNK];
+    let chunks = text.len().saturating_sub(1) / (CHUNK * WIDTH);
+    if chunks > 0 {
+        let high_powers = [
+            broadcast(&key.tables.powers[MOST_POWER - 16]),
+            broadcast(&key.tables.powers[MOST_POWER - 12]),
+            broadcast(&key.tables.powers[MOST_POWER - 8]),
+            broadcast(&key.tables.powers[MOST_POWER - 4]),
+        ];
+        let last_key = broadcast(&key.tables.round_keys[KEYS - 1]);
+        let mut before = swap_128(load_128(hash));
+        let whole = text.split_off_mut(..chunks * CHUNK * WIDTH).expect("it is longer");
+        for chunk in whole.chunks_exact_mut(CHUNK * WIDTH) {
+            let place = chunk.as_mut_ptr();
+            let mut state = counters!(key, next, CHUNK);
+            let mut sum;
+            rounds!(key, state,
+                { sum = Sum::of(hashed[0], high_powers[0]); }
+                {}
+                { sum.add_outer(hashed[1], high_powers[1]); }
+                { sum.add_inner(hashed[1], high_powers[1]); }
+                { sum.add_outer(hashed[2], high_powers[2]); }
+                { sum.add_inner(hashed[2], high_powers[2]); }
+                { sum.add_outer(hashed[3], high_powers[3]); }
+                { sum.add_inner(hashed[3], high_powers[3]); }
+            );
+            for i in 0..CHUNK {
+                let data = load!(place, WIDTH * i);
+                let out = _mm512_aesenclast_epi128(state[i], _mm512_xor_si512(last_key, data));
+                hashed[i] = swap(if SEAL { out } else { data });
+                // SAFETY: a chunk has four registers.
+                unsafe { store_at(place, WIDTH * i, out) };
+            }
+            let before_and_sum = _mm512_xor_si512(sum.reduced(), zext(before));
+            hashed[0] = _mm512_xor_si512(hashed[0], before_and_sum);
+            before = _mm_setzero_si128();
+        }
+        rest::<KEYS, SEAL>(key, next, hashed, true, hash, held, text);
+    } else {
+        rest::<KEYS, SEAL>(key, next, hashed, false, hash, held, text);
+    }
+}
+
+/// One to four registers, of which the first and the last may be parts, behind the last chunk if there is one. Returns
+/// the counters behind them.
+#[inline]
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+fn rest<const KEYS: usize, const SEAL: bool>(
+    key: &Key,
+    mut next: __m512i,
+    hashed: [__m512i; CHUNK],
+    is_behind: bool,
+    hash: &mut [u8; BLOCK_LEN],
+    held: &mut Held,
+    text: &mut [u8],
+) -> __m512i {
+    let skip = held.len;
+    let total = skip + text.len();
+    let blocks = total / BLOCK_LEN;
+    let powers = key.tables.powers.as_ptr().cast::<u8>();
+    let mut powers = powers.wrapping_add(BLOCK_LEN * (MOST_POWER - blocks));
+    let mut sum = Sum::of(_mm512_setzero_si512(), _mm512_setzero_si512());
+    let mut before = swap_128(load_128(hash));
+    if is_behind {
+        before = _mm_setzero_si128();
+        let powers = powers.wrapping_sub(CHUNK * WIDTH);
+        for (i, hashed) in hashed.iter().enumerate() {
+            sum.add(*hashed, load!(powers, WIDTH * i));
+        }
+    }
+    let begun_block = zext(load_128(&held.block));
+    let mut last = begun_block;
+    macro_rules! registers {
+        ($n:literal) => {{
+            let mut state = counters!(key, next, $n);
+            rounds!(key, state,);
+            let last_key = broadcast(&key.tables.round_keys[KEYS - 1]);
+            for (i, state) in state.iter().enumerate() {
+                let skip = if i == 0 { skip } else { 0 };
+                let begun = (WIDTH * i).saturating_sub(held.len);
+                let len = (text.len() - begun).min(WIDTH - skip);
+                let place = text.as_mut_ptr().wrapping_add(begun);
+                let mask = part_mask(len) << skip;
+                // SAFETY: the text has that many bytes from there on.
+                let mut data = unsafe { load_part(place, len) };
+                if i == 0 && skip > 0 {
+                    data = _mm512_maskz_expand_epi8(mask, data);
+                }
+                let out = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, data));
+                last = _mm512_maskz_mov_epi8(mask, if SEAL { out } else { data });
+                let mut made = out;
+                if i == 0 && skip > 0 {
+                    made = _mm512_maskz_compress_epi8(mask, out);
+                    last = _mm512_xor_si512(last, begun_block);
+                }
+                // SAFETY: the text has that many bytes from there on.
+                unsafe { store_part(place, len, made) };
+                let mut x = swap(last);
+                if i == 0 {
+                    x = _mm512_xor_si512(x, zext(before));
+                }
+                // A block that is not whole has one of the zeros behind the powers.
+                sum.add(x, load!(powers, 0));
+                powers = powers.wrapping_add(WIDTH);
+            }
+        }};
+    }
+    match total.div_ceil(WIDTH) {
+        0 | 1 => registers!(1),
+        2 => registers!(2),
+        3 => registers!(3),
+        _ => registers!(4),
+    }
+    if blocks > 0 || is_behind {
+        store_128(hash, swap_128(fold(sum.reduced())));
+    }
+    held.len = total % BLOCK_LEN;
+    let end = _mm512_maskz_compress_epi64(0b11 << (blocks % 4 * 2), last);
+    let end = if held.len > 0 { end } else { _mm512_setzero_si512() };
+    store_128(&mut held.block, _mm512_castsi512_si128(end));
+    next
+}
+
+// The hash
+
+/// Goes on from a hash with blocks.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+pub(super) fn hash(key: &Key, value: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {
+    let mut before = swap_128(load_128(value));
+    for group in blocks.chunks(MOST_GROUP) {
+        let powers = key.tables.powers[MOST_POWER - group.len()..].as_flattened();
+        let bytes = group.as_flattened();
+        let mut sum = Sum::of(_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (at, register) in (0..).step_by(WIDTH).zip(bytes.chunks(WIDTH)) {
+            // SAFETY: the register has that many bytes.
+            let data = swap(unsafe { load_part(register.as_ptr(), register.len()) });
+            let x = _mm512_xor_si512(data, zext(before));
+            before = _mm_setzero_si128();
+            sum.add(x, load!(powers.as_ptr(), at));
+        }
+        before = fold(sum.reduced());
+    }
+    store_128(value, swap_128(before));
+}
+
+/// Blocks that share a reduction.
+const MOST_GROUP: usize = 32;
+const _: () = assert!(MOST_GROUP <= MOST_POWER);
+
+/// The inverse of the hash key: its power 2^128 - 2, the product of the powers 2, 4, 8, …, 2^127.
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,ssse3")]
+pub(super) fn inverse(key: &Key) -> [u8; BLOCK_LEN] {
+    let mut power = load_128(&key.tables.powers[MOST_POWER - 1]);
+    power = product(power, power);
+    let mut inverse = power;
+    for _ in 2..128 {
+        power = product(power, power);
+        inverse = product(inverse, power);
+    }
+    let mut made = [0; BLOCK_LEN];
+    store_128(&mut made, inverse);
+    made
+}
+
+/// The product of a power, as [`inverse`] makes it, and a block.
+#[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,ssse3")]
+pub(super) fn multiply(power: &[u8; BLOCK_LEN], mut block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    let made = product(load_128(power), swap_128(load_128(&block)));
+    store_128(&mut block, swap_128(made));
+    block
+}
+
+#[inline]
+#[target_feature(enable = "vpclmulqdq,avx512f")]
+fn product(a: __m128i, b: __m128i) -> __m128i {
+    fold(Sum::of(zext(a), zext(b)).reduced())
+}
+
+/// Between counter blocks and counters that can be added to: the last four bytes of each, reversed (SP 800-38D, 6.2).
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn in_order(blocks: __m512i) -> __m512i {
+    const LOW: i64 = 0x0706_0504_0302_0100;
+    const HIGH: i64 = 0x0c0d_0e0f_0b0a_0908;
+    _mm512_shuffle_epi8(blocks, _mm512_set_epi64(HIGH, LOW, HIGH, LOW, HIGH, LOW, HIGH, LOW))
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
+    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
+}
