@@ -91,12 +91,16 @@ impl AesKernel {
         }
     }
 
-    /// True if somebody measured the kernel on a CPU that has no faster one, so that [`Self::best`] may
-    /// choose it. `aes-vaes256` ran on Emerald Rapids, where `aes-vaes512` is faster, and not on Zen 3 or
-    /// Alder Lake, which have nothing wider; `aes-armv8` in emulation, which says that it is right and
-    /// not how fast. The others ran on Sapphire Rapids and Emerald Rapids.
+    /// True if this kernel was measured on a CPU of this kind: `aes-vaes256` where `aes-vaes512` runs as well
+    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `aes-armv8` in
+    /// emulation, which says that it is right and not how fast. The others ran on Sapphire Rapids and
+    /// Emerald Rapids. [`Self::best`] chooses no other.
     pub fn measured(self) -> bool {
-        !matches!(self, Self::Vaes256(_) | Self::Armv8(_))
+        match self {
+            Self::Vaes256(_) => Vaes512::detect().is_some(),
+            Self::Armv8(_) => false,
+            _ => true,
+        }
     }
 
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes

@@ -15,14 +15,36 @@ pub struct CpuFeature {
 /// The features of this architecture that kernels need, or that AWS-LC uses, each once.
 pub fn cpu_features() -> Vec<CpuFeature> {
     let mut features: Vec<CpuFeature> = Vec::new();
-    for (name, here, users) in super::cpu::features().into_iter().chain(super::cpu_arm::features())
-    {
+    for (name, here, user) in super::cpu::features().into_iter().chain(super::cpu_arm::features()) {
         match features.iter_mut().find(|feature| feature.name == name) {
-            Some(feature) => feature.used_by += &format!(", {users}"),
-            None => features.push(CpuFeature { name, here, used_by: users }),
+            Some(feature) if feature.used_by.split(", ").any(|other| other == user) => {}
+            Some(feature) => feature.used_by += &format!(", {user}"),
+            None => features.push(CpuFeature { name, here, used_by: user.to_owned() }),
         }
     }
     features
+}
+
+/// A token as [`proofs`] lists it: its name, that of the token it builds on, its features, each here or not,
+/// and its kernels.
+pub(super) struct Listed {
+    pub proof: &'static str,
+    pub base: &'static str,
+    pub features: &'static [(&'static str, fn() -> bool)],
+    pub kernels: &'static [&'static str],
+}
+
+/// The features of each token with each kernel that needs it: those of tokens that build on it, too.
+pub(super) fn users(listed: &[Listed]) -> Vec<(&'static str, bool, &'static str)> {
+    let mut users = Vec::new();
+    for needed in listed {
+        let tokens = listed.iter().filter(|token| builds_on(listed, token, needed.proof));
+        let kernels: Vec<_> = tokens.flat_map(|token| token.kernels).collect();
+        for (feature, here) in needed.features {
+            users.extend(kernels.iter().map(|kernel| (*feature, here(), **kernel)));
+        }
+    }
+    users
 }
 
 /// A token that proves what another builds on.
@@ -36,6 +58,17 @@ impl Proof for () {
     fn found() -> Option<Self> {
         Some(())
     }
+}
+
+/// True if `token` is that of the name `base`, or builds on it.
+fn builds_on<'a>(listed: &'a [Listed], mut token: &'a Listed, base: &str) -> bool {
+    while token.proof != base {
+        match listed.iter().find(|other| other.proof == token.base) {
+            Some(below) => token = below,
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Makes a token of each line, with `detect`, and `features`, which lists what the CPU is asked for.
@@ -74,23 +107,24 @@ macro_rules! proofs {
 
         /// The features that are asked for, as often as they are: here or not, and for what. None on
         /// another architecture.
-        pub(super) fn features() -> Vec<(&'static str, bool, String)> {
-            let mut features = Vec::new();
+        pub(super) fn features() -> Vec<(&'static str, bool, &'static str)> {
             if !cfg!(target_arch = $arch) {
-                return features;
+                return Vec::new();
             }
-            $({
-                let kernels = [$($kernel),+].join(", ");
-                $(features.push((
-                    $feature,
-                    $crate::kernel::proof::detected!($arch, $feature),
-                    kernels.clone(),
-                ));)+
-            })+
+            let mut features = $crate::kernel::proof::users(&[$(
+                $crate::kernel::proof::Listed {
+                    proof: stringify!($proof),
+                    base: stringify!($base),
+                    features: &[$(
+                        ($feature, || $crate::kernel::proof::detected!($arch, $feature)),
+                    )+],
+                    kernels: &[$($kernel),+],
+                },
+            )+]);
             $(features.push((
                 $other,
                 $crate::kernel::proof::detected!($arch, $other),
-                $user.to_owned(),
+                $user,
             ));)*
             features
         }

@@ -32,6 +32,18 @@ fn every_kernel_but_the_portable_ones_names_its_features() {
     for (at, feature) in features.iter().enumerate() {
         assert!(features[..at].iter().all(|before| before.name != feature.name), "{feature:?}");
     }
+    // A kernel needs what the kernels that it builds on need.
+    if cfg!(target_arch = "x86_64") {
+        for (feature, kernel) in [
+            ("aes", "gcm-vaes512"),
+            ("aes", "sha-ni"),
+            ("vaes", "gcm-vaes512"),
+            ("sse4.1", "cbc-sha-ni"),
+        ] {
+            let of = features.iter().find(|of| of.name == feature).unwrap();
+            assert!(of.used_by.split(", ").any(|user| user == kernel), "{of:?}");
+        }
+    }
     // What is named like a kernel is one.
     let mut users = features.iter().flat_map(|feature| feature.used_by.split(", "));
     assert!(users.all(|user| user.contains(' ') || names.contains(&user)), "{features:?}");
