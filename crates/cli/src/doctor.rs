@@ -100,11 +100,11 @@ impl Document {
                 Some(why) => format!("unavailable: {why}"),
                 None if kernel.chosen => "used".into(),
                 None if kernel.measured == Some(false) => {
-                    "available, unmeasured on CPUs without a faster one".into()
+                    "available; unmeasured on such a CPU, so used by name only".into()
                 }
-                None => "available, not the fastest".into(),
+                None => "available; a faster one is used".into(),
             };
-            table.row([kernel.name.to_owned(), here]);
+            table.row([kernel.algorithm.to_owned(), kernel.name.to_owned(), here]);
         }
         text += &format!("\nkernels\n{table}");
         text + &rows("\nGPU runtimes", &self.gpu_runtimes) + &rows("\nOpenSSL", &self.openssl)

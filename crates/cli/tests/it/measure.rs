@@ -460,6 +460,23 @@ fn the_doctor_says_why_and_what_would_help() {
     assert_eq!(report["energy"].as_array().unwrap().last().unwrap()["source"], "model");
     let kernels = report["kernels"].as_array().unwrap();
     assert!(kernels.iter().any(|kernel| kernel["name"] == "aes-vaes512"));
+    let named = |name: &str| kernels.iter().find(|kernel| kernel["name"] == name).unwrap();
+    assert_eq!(named("gcm-vaes512")["algorithm"], "AES-GCM");
+    // What is measured is so on a CPU of this kind: where AVX-512 is, something faster exists.
+    for (narrow, wide) in [("aes-vaes256", "aes-vaes512"), ("keccak-avx2", "keccak-avx512")] {
+        if named(narrow)["runs_here"] == true {
+            assert_eq!(named(narrow)["measured"], named(wide)["runs_here"], "{narrow}");
+        }
+    }
+    let listed = stdout(&text);
+    for line in listed.lines().filter(|line| line.contains("keccak-soft")) {
+        assert!(line.trim_start().starts_with("Keccak "), "{line}");
+    }
+    assert!(!listed.contains("not the fastest") && !listed.contains("without a faster one"));
+    let features = report["cpu_features"].as_array().unwrap();
+    if let Some(vaes) = features.iter().find(|feature| feature["name"] == "vaes") {
+        assert!(vaes["used_by"].as_str().unwrap().contains("gcm-vaes512"), "{vaes}");
+    }
     assert!(
         kernels.iter().all(|kernel| kernel["runs_here"] == true || kernel["why_not"].is_string())
     );

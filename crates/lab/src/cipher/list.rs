@@ -9,7 +9,7 @@ use wattlock_report::columns::Columns;
 
 use crate::study::{Algorithm, aes};
 
-/// Everything that `wattlock-lab cipher` and `wattlock-lab hash` know.
+/// Everything that `wattlock-lab cipher` can use.
 #[derive(Serialize)]
 struct List {
     algorithms: Vec<Entry>,
@@ -29,15 +29,19 @@ struct Entry {
 pub fn print(json: bool) -> Ended {
     let tables = Kernel {
         name: aes::Kernel::TTABLE,
+        algorithm: Kernel::AES,
         runs_here: true,
         chosen: false,
         measured: Some(true),
         why_not: None,
     };
-    let list = List {
-        algorithms: Algorithm::ALL.into_iter().map(entry).collect(),
-        kernels: [tables].into_iter().chain(kernels()).collect(),
+    let algorithms: Vec<_> = Algorithm::ALL.into_iter().map(entry).collect();
+    let is_used = |kernel: &Kernel| {
+        let is_known = algorithms.iter().any(|entry| entry.kernels.contains(&kernel.name));
+        is_known && kernel.algorithm != Kernel::CHACHA20_POLY1305
     };
+    let used = kernels().into_iter().filter(is_used);
+    let list = List { kernels: [tables].into_iter().chain(used).collect(), algorithms };
     let text = if json { serde_json::to_string_pretty(&list)? + "\n" } else { table(&list) };
     exit::print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -67,15 +71,14 @@ fn table(list: &List) -> String {
         algorithms.row([entry.name.clone(), key, entry.iv_bytes.to_string(), kernels]);
     }
     let mut kernels = Columns::new("<");
-    kernels.row(["kernel", "available"]);
-    // Those that --kernel takes.
-    for kernel in list.kernels.iter().filter(|kernel| aes::Kernel::NAMES.contains(&kernel.name)) {
+    kernels.row(["kernel", "for", "runs here"]);
+    for kernel in &list.kernels {
         let available = match &kernel.why_not {
             Some(why) => format!("no: {why}"),
             None if kernel.chosen => "yes (default)".into(),
             None => "yes".into(),
         };
-        kernels.row([kernel.name.to_owned(), available]);
+        kernels.row([kernel.name.to_owned(), kernel.algorithm.to_owned(), available]);
     }
     format!("{algorithms}\n{kernels}")
 }
