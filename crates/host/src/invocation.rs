@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use wattlock_engine::{Engine, Store};
 use wattlock_file::{Input, Outcome, Progress, Shown, Target};
 
@@ -152,6 +153,20 @@ pub fn not_to_a_terminal(output: Option<&Path>) -> Result<(), wattlock_file::Err
     } else {
         Ok(())
     }
+}
+
+/// True if standard output is appended to the file that standard input reads.
+pub fn is_read_and_appended_to() -> bool {
+    let stdout = io::stdout();
+    let appends = fcntl_getfl(&stdout).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    appends && fstat(stdout).is_ok_and(|output| is_stdin(&output))
+}
+
+/// True for the state of the regular file that standard input reads.
+pub fn is_stdin(output: &Stat) -> bool {
+    let is_file = FileType::from_raw_mode(output.st_mode) == FileType::RegularFile;
+    let same = |stdin: Stat| (stdin.st_dev, stdin.st_ino) == (output.st_dev, output.st_ino);
+    is_file && fstat(io::stdin()).is_ok_and(same)
 }
 
 /// True for a name of standard output.

@@ -3,13 +3,14 @@
 pub mod list;
 mod raw;
 
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use wattlock_engine::crypto::{self, AeadAlgorithm, AeadKey, GcmKernel, pkcs7};
 use wattlock_engine::{Direction, Engine};
 use wattlock_host::exit::{self, Ended, authentication, usage};
+use wattlock_host::invocation::is_read_and_appended_to;
 use zeroize::Zeroizing;
 
 use crate::args::{self, Padding};
@@ -31,6 +32,8 @@ pub fn run(args: &args::Cipher) -> Ended {
     if name == "parc4-reuse" {
         return Err(usage("parc4-reuse reuses its key stream: only `bench ciphers` runs it"));
     }
+    // A goal that no policy minimizes makes no sense for any algorithm.
+    let selection = args.spread.selection()?;
     let algorithm = Algorithm::named(name).ok_or_else(|| {
         let unknown = format!("unknown algorithm {name:?}");
         usage(exit::redact_value(&format!(
@@ -53,6 +56,7 @@ pub fn run(args: &args::Cipher) -> Ended {
     })?;
     if let Algorithm::AesGcm { bits } = algorithm {
         let key = gcm_key(bits, &key, args.kernel.as_deref(), algorithm)?;
+        check_ends(args.decrypt)?;
         return gcm(&key, &iv, aad.as_deref().map_or(&[], Vec::as_slice), args.decrypt);
     }
     let kernel = kernel(args.kernel.as_deref(), algorithm)?;
@@ -61,7 +65,8 @@ pub fn run(args: &args::Cipher) -> Ended {
     let stream = RawStream::new(algorithm, kernel, keyed, direction)
         .map_err(|error| usage(error.to_string()))?
         .with_grain(args.block_size.map(|bytes| bytes as usize));
-    let engine = args.spread.selection()?.engine(args::threads(args.threads))?;
+    let engine = selection.engine(args::threads(args.threads))?;
+    check_ends(args.decrypt)?;
     let cutter = Cutter { algorithm, padding: args.pad, direction, window: WINDOW };
     let copied = cutter.copy(stream, &engine, &mut io::stdin().lock(), &mut io::stdout().lock());
     for (device, fault) in engine.faults() {
@@ -74,17 +79,29 @@ pub fn run(args: &args::Cipher) -> Ended {
 /// Bytes that are read, worked on and written at a time; a multiple of every block length.
 const WINDOW: usize = 8 << 20;
 
+/// Refuses ends of the stream that the output would spoil.
+fn check_ends(decrypt: bool) -> anyhow::Result<()> {
+    // Plaintext may be text.
+    if !decrypt && io::stdout().is_terminal() {
+        return Err(usage("refusing to write binary data to a terminal; redirect it to a file"));
+    }
+    if is_read_and_appended_to() {
+        return Err(usage("the output is appended to the input, and would never end"));
+    }
+    Ok(())
+}
+
 /// Flags that another algorithm would have taken.
 fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<()> {
     let gcm = matches!(algorithm, Algorithm::AesGcm { .. });
-    let aes = matches!(algorithm, Algorithm::Aes(_));
+    if let Some(flag) = gcm.then(|| of_the_engine(args)).flatten() {
+        return Err(usage(format!("{algorithm}: {flag} is not supported by `cipher`")));
+    }
     let block_len = algorithm.block_len();
     let wrong = if args.key2.is_some() && algorithm != Algorithm::Rc4a {
         "--key2 is for rc4a"
     } else if args.aad.is_some() && !gcm {
         "--aad is for GCM: no other mode authenticates"
-    } else if args.kernel.is_some() && !aes && !gcm {
-        "--kernel is for AES"
     } else if args.pad == Padding::Pkcs7 && block_len == 1 {
         "--pad is for ECB and CBC: this cipher takes messages of any length"
     } else if args.block_size.is_some() && gcm {
@@ -102,6 +119,22 @@ fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow
     Err(usage(format!("{algorithm}: {wrong}")))
 }
 
+/// A flag of the engine that was given. One thread of the CPU works on a message of GCM.
+fn of_the_engine(args: &args::Cipher) -> Option<&'static str> {
+    let spread = &args.spread;
+    if spread.devices.iter().any(|name| name != "cpu") {
+        Some("--device")
+    } else if spread.policy.is_some() {
+        Some("--policy")
+    } else if spread.unchecked {
+        Some("--verify none")
+    } else if args.threads.is_some_and(|threads| threads > 1) {
+        Some("--threads above 1")
+    } else {
+        None
+    }
+}
+
 /// What a piece must be a multiple of, so that it starts at a block.
 fn grain(algorithm: Algorithm) -> u64 {
     match algorithm {
@@ -111,17 +144,29 @@ fn grain(algorithm: Algorithm) -> u64 {
     }
 }
 
-/// The kernel that was asked for, or the best.
+/// The kernel of AES that was asked for, or the best; other ciphers have one each.
 pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::Kernel> {
     match name {
-        None => Ok(aes::Kernel::best()),
-        Some(name) => aes::Kernel::named(name).map_err(|error| unknown_kernel(&error, algorithm)),
+        Some(name) if matches!(algorithm, Algorithm::Aes(_)) => {
+            aes::Kernel::named(name).map_err(|error| no_kernel(name, &error, algorithm))
+        }
+        Some(name) if !algorithm.kernels().contains(&name) => {
+            Err(no_kernel(name, &crypto::Error::UnknownKernel(name.to_owned()), algorithm))
+        }
+        _ => Ok(aes::Kernel::best()),
     }
 }
 
-fn unknown_kernel(error: &impl std::fmt::Display, algorithm: Algorithm) -> anyhow::Error {
-    let known = algorithm.kernels().join(", ");
-    usage(exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}")))
+/// Why `algorithm` cannot have the kernel of that name.
+fn no_kernel(name: &str, error: &crypto::Error, algorithm: Algorithm) -> anyhow::Error {
+    let is_of_it = algorithm.kernels().contains(&name);
+    usage(match list::is_kernel(name) && !is_of_it {
+        true => format!("{name} is no kernel of {algorithm}; see --list"),
+        false => {
+            let known = algorithm.kernels().join(", ");
+            exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}"))
+        }
+    })
 }
 
 /// The bytes that `text` spells. What it holds may be a key, so no error repeats it.
@@ -240,7 +285,7 @@ fn gcm_key(
 ) -> anyhow::Result<AeadKey> {
     let kernel = match kernel {
         None => GcmKernel::best(),
-        Some(name) => GcmKernel::named(name).map_err(|error| unknown_kernel(&error, algorithm))?,
+        Some(name) => GcmKernel::named(name).map_err(|error| no_kernel(name, &error, algorithm))?,
     };
     let aead = if bits == 128 { AeadAlgorithm::Aes128Gcm } else { AeadAlgorithm::Aes256Gcm };
     Ok(AeadKey::with_kernel(kernel, aead, key)?)

@@ -3,15 +3,14 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use rustix::fs::{fstat, stat};
+use rustix::fs::stat;
 use wattlock_file::Shown;
 use wattlock_host::exit::{self, AUTHENTICATION, FAILURE, usage};
-use wattlock_host::invocation::is_stream;
+use wattlock_host::invocation::{is_read_and_appended_to, is_stdin, is_stream};
 use wattlock_stream::frame::Error as FrameError;
 use wattlock_stream::gateway::{
     BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
@@ -204,6 +203,9 @@ pub fn outlet(
         if !args.open && io::stdout().is_terminal() {
             return Err(usage("refusing to write binary data to a terminal; use -o FILE"));
         }
+        if args.listen.is_none() && is_read_and_appended_to() {
+            return Err(usage("the output is appended to the input, and would never end"));
+        }
         let descriptor = io::stdout().as_fd().try_clone_to_owned();
         let file = File::from(descriptor.context("standard output is closed")?);
         return Ok(Box::new(Stdout::new(file, "standard output".into(), retry)));
@@ -214,7 +216,8 @@ pub fn outlet(
         let file = File::options().write(true).open(path).with_context(failed)?;
         return Ok(Box::new(Stdout::new(file, shown.to_string(), retry)));
     }
-    if args.listen.is_none() && segments(args) == Segments::Replace && is_stdin(path) {
+    let is_input = || stat(path).is_ok_and(|output| is_stdin(&output));
+    if args.listen.is_none() && segments(args) == Segments::Replace && is_input() {
         return Err(usage(format!("{shown} is the input; --force would empty it")));
     }
     match Files::create(path, segments(args), retry) {
@@ -232,14 +235,6 @@ pub fn outlet(
         }
         Err(error) => Err(error).with_context(failed),
     }
-}
-
-/// True if `path` is the file that is read.
-fn is_stdin(path: &Path) -> bool {
-    let stdin = fstat(io::stdin());
-    stdin.ok().zip(stat(path).ok()).is_some_and(|(stdin, output)| {
-        (stdin.st_dev, stdin.st_ino) == (output.st_dev, output.st_ino)
-    })
 }
 
 /// How output files are named. What a stream is sealed to, and what a service opens, goes on in a

@@ -47,6 +47,11 @@ pub fn print(json: bool) -> Ended {
     Ok(ExitCode::SUCCESS)
 }
 
+/// True for a kernel of any algorithm, those that `cipher` does not have included.
+pub fn is_kernel(name: &str) -> bool {
+    name == aes::Kernel::TTABLE || kernels().iter().any(|kernel| kernel.name == name)
+}
+
 fn entry(algorithm: Algorithm) -> Entry {
     Entry {
         name: algorithm.name(),

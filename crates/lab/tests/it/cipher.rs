@@ -1,7 +1,7 @@
 //! `wattlock-lab cipher` agrees with `openssl enc`, and refuses what makes no sense.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use proptest::prelude::*;
 use wattlock_testing::{assert_exit, has_program, pattern, stderr, stdout, with_input};
@@ -209,7 +209,8 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
     let secret = "00112233445566778899aabbccddeef";
     let key = "00112233445566778899aabbccddeeff";
     let iv = "000102030405060708090a0b0c0d0e0f";
-    let cases: [(&[&str], &str); 20] = [
+    let nonce = &iv[..24];
+    let cases: [(&[&str], &str); 23] = [
         (&["--alg", "rc4", "--key", key, "--goal", "time"], "--goal requires --policy auto"),
         (
             &["--alg", "rc4", "--key", key, "--goal", "time", "--policy", "serial"],
@@ -230,7 +231,19 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         ),
         (&["--alg", "aes-128-ecb", "--key", key, "--iv", iv], "aes-128-ecb takes no --iv\n"),
         (&["--alg", "aes-128-ecb", "--key", key, "--kernel", "aes-quantum"], "no kernel"),
-        (&["--alg", "rc4", "--key", key, "--kernel", "aes-soft"], "--kernel is for AES"),
+        (
+            &["--alg", "rc4", "--key", key, "--kernel", "aes-soft"],
+            "aes-soft is no kernel of rc4; see --list",
+        ),
+        (
+            &["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--kernel", "gcm-vaes512"],
+            "gcm-vaes512 is no kernel of aes-128-ctr; see --list",
+        ),
+        (
+            &["--alg", "aes-128-gcm", "--key", key, "--iv", nonce, "--kernel", "aes-soft"],
+            "aes-soft is no kernel of aes-128-gcm; see --list",
+        ),
+        (&["--alg", "rc4", "--key", key, "--kernel", "abacus"], "there is no kernel named"),
         (&["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--aad", "00"], "--aad is for GCM"),
         (&["--alg", "rc4", "--key", key, "--key2", key], "--key2 is for rc4a"),
         (&["--alg", "rc4", "--key", key, "--pad", "pkcs7"], "--pad is for"),
@@ -285,6 +298,72 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
     assert_exit(&cipher(&padded, &[7; 32]), 3);
     assert_exit(&cipher(&padded, &[]), 3);
     assert_exit(&cipher(&padded, &[7; 33]), 3);
+}
+
+/// One thread of the CPU works on a message of GCM: an option that says otherwise is refused.
+#[test]
+fn gcm_refuses_the_options_of_the_engine() {
+    let key = "00112233445566778899aabbccddeeff";
+    let gcm = ["--alg", "aes-128-gcm", "--key", key, "--iv", &key[..24]];
+    for (options, why) in [
+        (&["--device", "cuda:99"][..], "--device is not supported by `cipher`"),
+        (&["--device", "cpu,abacus"], "--device is not supported by `cipher`"),
+        (&["--policy", "serial"], "--policy is not supported by `cipher`"),
+        (&["--verify", "none"], "--verify none is not supported by `cipher`"),
+        (&["--threads", "2"], "--threads above 1 is not supported by `cipher`"),
+        (&["--goal", "time"], "--goal requires --policy auto"),
+    ] {
+        let refused = cipher(&[&gcm[..], options].concat(), b"message");
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains(why), "{options:?}: {}", stderr(&refused));
+        assert!(refused.stdout.is_empty());
+    }
+    let sealed = cipher(&[&gcm[..], &["--device", "cpu", "--threads", "1"]].concat(), b"message");
+    assert_exit(&sealed, 0);
+    assert_eq!(sealed.stdout.len(), 7 + 16);
+}
+
+#[test]
+fn a_kernel_that_the_list_names_is_accepted() {
+    let key = "00112233445566778899aabbccddeeff";
+    for alg in ["rc4", "pblock"] {
+        let args = ["--alg", alg, "--key", key, "--kernel", "portable"];
+        assert_exit(&cipher(&args, b"8 bytes."), 0);
+    }
+}
+
+#[test]
+fn an_output_that_would_be_spoilt_is_refused() {
+    let key = "00112233445566778899aabbccddeeff";
+    let args = ["--alg", "aes-128-ecb", "--key", key];
+    let place = wattlock_testing::Place::new();
+    let file = place.write("file", &pattern(4096));
+    let open = || std::fs::File::options().read(true).append(true).open(&file).unwrap();
+    let refused =
+        lab().arg("cipher").args(args).stdin(open()).stdout(open()).stderr(Stdio::piped()).spawn();
+    let refused = refused.unwrap().wait_with_output().unwrap();
+    assert_exit(&refused, 2);
+    assert!(stderr(&refused).contains("appended to the input"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read(&file).unwrap(), pattern(4096));
+    // Another file may be appended to.
+    let other = std::fs::File::options().append(true).create(true).open(place.path("o")).unwrap();
+    let ran = lab().arg("cipher").args(args).stdin(open()).stdout(other).status().unwrap();
+    assert!(ran.success());
+
+    if Command::new("script").arg("--version").output().is_err() {
+        return wattlock_testing::skip("script", "it is not installed");
+    }
+    // `script` runs a command on a terminal of its own.
+    let program = env!("CARGO_BIN_EXE_wattlock-lab");
+    let on_a_terminal = |more: &str| {
+        let command = format!("'{program}' cipher {} {more} <'{}'", args.join(" "), file.display());
+        Command::new("script").args(["-qec", &command, "/dev/null"]).output().unwrap()
+    };
+    let refused = on_a_terminal("");
+    let said = stdout(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("refusing to write binary data to a terminal"), "{said}");
+    assert_exit(&on_a_terminal("--decrypt"), 0);
 }
 
 #[test]
