@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::tree_hash::TreeHash;
 use wattlock_engine::crypto::{self, KeccakKernel, ShaKernel};
@@ -19,6 +21,7 @@ use wattlock_file::{Input, Shown};
 use wattlock_host::exit::{self, Ended, usage};
 
 use crate::args::{self, HashAlgorithm};
+use crate::cipher::list;
 use digest::DIGEST_LEN;
 
 pub use digest::{DigestAlgorithm, digests};
@@ -103,7 +106,7 @@ impl Hasher {
     }
 
     fn check(&self, lists: &[PathBuf], quiet: bool) -> Ended {
-        let (mut wrong, mut unread, mut failed) = (0_usize, 0_usize, false);
+        let (mut right, mut wrong, mut unread, mut failed) = (0_usize, 0_usize, 0_usize, false);
         let mut stdin_used = lists.iter().any(|list| is_stdin(list));
         for list in lists {
             let (expected, unparsed) = parse(&read(list)?);
@@ -125,8 +128,13 @@ impl Hasher {
                 let mut report = String::new();
                 for ((expected, file), found) in batch.iter().zip(self.digests(&files)?) {
                     let verdict = match found {
-                        Ok(digest) if digest == *expected && quiet => continue,
-                        Ok(digest) if digest == *expected => "OK",
+                        Ok(digest) if digest == *expected => {
+                            right += 1;
+                            if quiet {
+                                continue;
+                            }
+                            "OK"
+                        }
                         Ok(_) => {
                             wrong += 1;
                             "FAILED"
@@ -147,9 +155,12 @@ impl Hasher {
         }
         if wrong > 0 {
             say!("WARNING: {} did NOT match", count(wrong, "computed digest"));
+            if right == 0 {
+                say!("no digest matched: were they made with another --alg?");
+            }
         }
-        let right = wrong == 0 && unread == 0 && !failed;
-        Ok(if right { ExitCode::SUCCESS } else { exit::FAILURE.into() })
+        let all_match = wrong == 0 && unread == 0 && !failed;
+        Ok(if all_match { ExitCode::SUCCESS } else { exit::FAILURE.into() })
     }
 }
 
@@ -161,7 +172,17 @@ fn kernel<K>(
     names: &[&str],
 ) -> anyhow::Result<K> {
     let Some(name) = &args.kernel else { return Ok(best()) };
-    named(name).map_err(|error| usage(format!("{error}; the kernels are {}", names.join(", "))))
+    named(name).map_err(|error| {
+        let why = match list::is_kernel(name) && !names.contains(&name.as_str()) {
+            true => {
+                let alg = args.alg.to_possible_value();
+                let alg = alg.as_ref().map_or("this algorithm", PossibleValue::get_name);
+                format!("{name} is no kernel of {alg}")
+            }
+            false => error.to_string(),
+        };
+        usage(format!("{why}; the kernels are {}", names.join(", ")))
+    })
 }
 
 fn is_stdin(file: &Path) -> bool {

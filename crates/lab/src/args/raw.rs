@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use wattlock_engine::crypto::{KeccakKernel, ShaKernel};
 use wattlock_host::values::{from_to, parse_size};
 
 use super::KEYS;
@@ -37,7 +38,7 @@ pub struct Cipher {
     /// Pad messages of block modes to whole blocks
     #[arg(long, value_enum, value_name = "PADDING", default_value_t)]
     pub pad: Padding,
-    /// Use this AES kernel, see --list [default: the fastest measured one]
+    /// Use this kernel of the algorithm (see --list) [default: the fastest known on this CPU]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
@@ -68,7 +69,7 @@ pub enum Padding {
 
 /// Print or check SHA-3 and SHA-256 digests; hash several files at once.
 #[derive(Debug, Args)]
-#[command(after_help = HASH_HELP)]
+#[command(after_help = hash_help())]
 pub struct Hash {
     /// Use this algorithm
     #[arg(long, value_enum, default_value_t)]
@@ -87,7 +88,7 @@ pub struct Hash {
     /// Each thread holds eight blocks in memory.
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub block_size: Option<u64>,
-    /// Use this kernel of Keccak, or of SHA for sha256 [default: the fastest]
+    /// Use this kernel of the algorithm (see below) [default: the fastest known on this CPU]
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// CPU threads [default: all]
@@ -121,6 +122,14 @@ where KEY=$(openssl rand -hex 32) is 32 random bytes, and 16 for an IV or AES-12
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input.";
 
-const HASH_HELP: &str = "Prints lines as sha3sum does: digest, two spaces, name.
+fn hash_help() -> String {
+    format!(
+        "Kernels of sha256: {}; of the others: {}. `wattlock doctor` says which run here.
 
-Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds none, 2 wrong usage.";
+Prints lines as sha3sum does: digest, two spaces, name.
+
+Exit codes: 0 done, 1 a file could not be read, a digest differs or a line holds none, 2 wrong usage.",
+        ShaKernel::NAMES.join(", "),
+        KeccakKernel::NAMES.join(", "),
+    )
+}

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use wattlock_engine::crypto::{KeccakKernel, ShaKernel};
 use wattlock_testing::{Place, assert_exit, has_program, pattern, stderr, stdout, with_input};
 
 use crate::lab;
@@ -86,6 +87,11 @@ fn a_list_is_checked() {
     assert!(stdout(&checked).contains("plain: FAILED\n"));
     assert!(stdout(&checked).contains("two words: FAILED open or read"));
     assert!(stderr(&checked).contains("1 computed digest did NOT match"));
+    assert!(!stderr(&checked).contains("another --alg"), "others matched");
+    let with_another = run(&["--alg", "sha256", "--check", "list"]);
+    assert_exit(&with_another, 1);
+    let hint = "no digest matched: were they made with another --alg?";
+    assert!(stderr(&with_another).contains(hint), "{}", stderr(&with_another));
 
     let with_nonsense = [&list.stdout[..], b"nonsense\n"].concat();
     place.write("d/plain", b"plain");
@@ -103,6 +109,17 @@ fn a_list_is_checked() {
     assert_exit(&run(&["--alg", "md5", "plain"]), 2);
     assert_exit(&run(&["--alg", "parallelhash256", "--block-size", "0", "plain"]), 2);
     assert_exit(&run(&["--kernel", "keccak-abacus", "plain"]), 2);
-    assert_exit(&run(&["--alg", "sha256", "--kernel", "keccak-soft", "plain"]), 2);
+    let refused = run(&["--alg", "sha256", "--kernel", "keccak-soft", "plain"]);
+    assert_exit(&refused, 2);
+    let why = "keccak-soft is no kernel of sha256; the kernels are sha-rustcrypto";
+    assert!(stderr(&refused).contains(why), "{}", stderr(&refused));
     assert_exit(&run(&["-", "-"]), 2);
+}
+
+#[test]
+fn the_help_names_the_kernels() {
+    let help = stdout(&lab().args(["hash", "--help"]).output().unwrap());
+    for name in KeccakKernel::NAMES.iter().chain(&ShaKernel::NAMES) {
+        assert!(help.contains(name), "{name}: {help}");
+    }
 }
