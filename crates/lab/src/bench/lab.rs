@@ -76,7 +76,8 @@ impl<'a> Lab<'a> {
         for pass in 0..self.windows.count {
             for turn in 0..turns.len() {
                 let index = if pass % 2 == 0 { turn } else { turns.len() - 1 - turn };
-                if self.counts {
+                // Without bytes, energies of contenders would be of different numbers of calls.
+                if self.counts && case.call_bytes > 0 {
                     self.count(&mut turns[index], buffer, &mut counted[index]);
                 }
             }
@@ -168,7 +169,7 @@ impl<'a> Lab<'a> {
             row.joules = counted.joules(row, idle.as_ref());
         }
         for row in &mut self.results.rows[first..] {
-            if row.joules.energy.is_none() {
+            if row.joules.energy.is_none() && row.call_bytes != Some(0) {
                 row.joules = joules::modelled(row, self.meters, step.share);
             }
         }
