@@ -4,6 +4,7 @@
 
 mod amounts;
 mod blocks;
+mod build;
 pub mod columns;
 mod compared;
 pub mod date;

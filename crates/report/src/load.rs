@@ -25,7 +25,7 @@ impl Load {
         (taken > NOTICEABLE).then(|| {
             format!(
                 "the machine was busy: others took {taken:.2} CPUs during this run; rates by wall time \
-                 are too low"
+                 are too low; repeat on an idle machine"
             )
         })
     }
@@ -34,9 +34,14 @@ impl Load {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { others_cpus, stolen_cpus, waiting } = self;
-        write!(f, "load during: others {others_cpus:.2} CPUs, hypervisor {stolen_cpus:.2} CPUs")?;
+        write!(
+            f,
+            "load: other programs used {others_cpus:.2} CPUs; the hypervisor took {stolen_cpus:.2}"
+        )?;
         match waiting {
-            Some(share) => write!(f, ", some thread waited {:.0} % of the time", 100.0 * share),
+            Some(share) => {
+                write!(f, "; threads waited for a CPU {:.0} % of the time", 100.0 * share)
+            }
             None => Ok(()),
         }
     }
@@ -131,7 +136,8 @@ mod tests {
         let expected = Load { others_cpus: 0.7, stolen_cpus: 0.1, waiting: Some(0.2) };
         assert_eq!(load, expected);
         assert!(load.warning().expect("busy").contains("0.80 CPUs"));
-        let text = "load during: others 0.70 CPUs, hypervisor 0.10 CPUs, some thread waited 20 % of the time";
+        let text = "load: other programs used 0.70 CPUs; the hypervisor took 0.10; threads waited for a CPU \
+                    20 % of the time";
         assert_eq!(load.to_string(), text);
 
         let quiet = before.since(&before, Duration::from_secs(10), Duration::from_secs(1));

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::results::Results;
+use crate::results::{Build, Results};
 use crate::simulation;
 
 /// A paper, compared.
@@ -30,6 +30,9 @@ pub struct Paper {
     /// The commit that the program was built from, where the build said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// How the program was built, since 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
     /// What was asked for.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
@@ -219,6 +222,7 @@ impl Paper {
             created_unix_s: now.as_secs(),
             wattlock: env!("CARGO_PKG_VERSION").to_owned(),
             commit: option_env!("WATTLOCK_COMMIT").map(str::to_owned),
+            build: Some(Build::here()),
             settings: BTreeMap::new(),
             met: counts.missed == 0,
             counts,

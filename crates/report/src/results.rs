@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattlock_energy::{Class, Energy, Figure};
 
+pub use crate::build::Build;
 use crate::columns::Columns;
 pub use crate::load::{Load, LoadWatch};
 pub use crate::machine::Machine;
@@ -26,6 +27,12 @@ pub struct Results {
     /// The commit that the program was built from, where the build said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// How the program was built, since 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// What makes figures of this run doubtful.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The machine's load over the minute before, in threads that ran or waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_before: Option<f64>,
@@ -78,7 +85,7 @@ pub struct Row {
     /// Threads, where the bench varies them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// Bytes of plaintext handed over at once, where a repetition does that many times.
+    /// Bytes of one message, where a repetition is many calls; a call can have several messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_bytes: Option<u64>,
     /// Bytes of plaintext in one repetition.
@@ -200,11 +207,14 @@ impl Results {
     /// Empty results of a bench of that kind.
     pub fn new(kind: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let build = Build::here();
         Self {
             schema: "wattlock-results/1".to_owned(),
             kind: kind.to_owned(),
             created_unix_s: now.as_secs(),
             commit: option_env!("WATTLOCK_COMMIT").map(str::to_owned),
+            warnings: build.warning().into_iter().collect(),
+            build: Some(build),
             load_before: load(),
             load_during: None,
             machine: Some(Machine::here()),
@@ -253,10 +263,12 @@ impl Results {
         }
         if let Some(load) = &self.load_during {
             text += &format!("{load}\n");
-            text += &load.warning().map_or_else(String::new, |why| format!("WARNING: {why}\n"));
+        }
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
         }
         for what in &self.skipped {
-            text += &format!("skipped: {what}\n");
+            text += &format!("not measured: {what}\n");
         }
         for advice in self.advice.values() {
             text += &format!("note: {advice}\n");

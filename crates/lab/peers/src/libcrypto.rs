@@ -34,7 +34,7 @@ pub(crate) enum Error {
     KeyLength { bytes: usize },
     /// The program was built without it.
     #[cfg(not(feature = "openssl-vendored"))]
-    #[error("built without the cargo feature openssl-vendored")]
+    #[error("this build lacks the feature openssl-vendored")]
     NotBuilt,
 }
 

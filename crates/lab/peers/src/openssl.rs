@@ -20,7 +20,8 @@ impl OpenSsl {
 
     /// The libcrypto that was built into this program, if it was.
     pub(crate) fn vendored() -> Result<Self, Absent> {
-        Self::with("openssl-vendored", Libcrypto::vendored())
+        let vendored = Self::with("openssl-vendored", Libcrypto::vendored());
+        vendored.map_err(|absent| Absent { name: "OpenSSL 4", ..absent })
     }
 
     fn with(name: &'static str, opened: Result<Libcrypto, Error>) -> Result<Self, Absent> {

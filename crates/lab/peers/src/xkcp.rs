@@ -110,7 +110,7 @@ impl Peer for Xkcp {
 
     fn version(&self) -> String {
         let eight = if self.functions.eight.is_some() { ", with 8 states at once" } else { "" };
-        format!("XKCP, which states no version{eight}")
+        format!("XKCP, version unknown{eight}")
     }
 
     fn operation(&self, operation: &Operation, _: &[u8]) -> Option<Box<dyn Work>> {

@@ -69,9 +69,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     }
     results.settings.insert("took_s".into(), json!(began.elapsed().as_secs()));
     results.load_during = watch.end(process_cpu_time().saturating_sub(cpu));
-    if let Some(why) = results.load_during.as_ref().and_then(Load::warning) {
-        tell!("warning: {why}");
-    }
+    results.warnings.extend(results.load_during.as_ref().and_then(Load::warning));
     if let Some(path) = &args.submit {
         submission::write(&results, path)?;
         tell!("wrote {}", path.display());

@@ -38,7 +38,13 @@ pub fn publish(
 ) -> Ended {
     let document = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(results)? + "\n");
     match json {
-        Some(path) if path.as_os_str() == "-" => exit::print(&document()?)?,
+        Some(path) if path.as_os_str() == "-" => {
+            // The text has them at its end.
+            for warning in &results.warnings {
+                tell!("warning: {warning}");
+            }
+            exit::print(&document()?)?;
+        }
         path => {
             exit::print(&text(results))?;
             if let Some(path) = path {
