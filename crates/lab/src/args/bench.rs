@@ -21,12 +21,11 @@ pub enum Bench {
 
 /// Benchmark ciphers, modes and kernels against OpenSSL, AWS-LC and other libraries.
 ///
-/// The others are RustCrypto and, where they are installed, ipsec-mb, isa-l_crypto and XKCP. All contenders
-/// of a case must give the same bytes, and take turns on the same memory. Also measures the kernel's rounds
-/// on registers and one pass over the same memory, and computes what the instruction set allows.
+/// All contenders must produce the same output and are timed in turn. The report also gives three upper
+/// limits: the instruction set, the rounds without memory, and a pass over memory.
 #[derive(Debug, Args)]
 pub struct BenchCiphers {
-    /// Run only cases with TEXT in the name: "aes-256-ctr", "sha3", "parc4" [default: all]
+    /// Run only cases with TEXT at a word of the name: "aes-256-ctr", "sha3-256" [default: all]
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Measure N times and report the median
@@ -48,7 +47,8 @@ pub struct BenchCiphers {
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// Also write the results to FILE for others, without names of host, user or paths
+    /// Also write the results to FILE for others, without names of host, user or paths [default:
+    /// wattlock-ciphers.json]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[arg(default_missing_value = "wattlock-ciphers.json")]
     pub submit: Option<PathBuf>,

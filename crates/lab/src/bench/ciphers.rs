@@ -1,6 +1,7 @@
 //! `wattlock-lab bench ciphers`: every algorithm and kernel, the peers, rounds on registers, memory, and
 //! the bound of the instruction set.
 
+mod asked;
 mod bounds;
 mod contenders;
 mod messages;
@@ -34,10 +35,12 @@ use contenders::{gcm_chunks, memory_by, parc4_reuse, raw, raw_on, tree};
 /// `wattlock-lab bench ciphers`.
 pub fn run(args: &args::BenchCiphers) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
+    asked::check_files(args)?;
     publish::can_publish(args.submit.as_deref(), &args.meters)?;
     // Fails early where a device is not here.
     args.spread.selection()?.engine(1)?;
     let bench = Bench::new(args);
+    let threads = bench.threads.clone();
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let watch = LoadWatch::begin();
     let (began, cpu) = (Instant::now(), process_cpu_time());
@@ -67,12 +70,20 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if args.quick {
         results.only_tell();
     }
+    results.settings.insert("quick".into(), json!(args.quick));
+    results.settings.insert("threads".into(), json!(threads));
     results.settings.insert("took_s".into(), json!(began.elapsed().as_secs()));
     results.load_during = watch.end(process_cpu_time().saturating_sub(cpu));
     results.warnings.extend(results.load_during.as_ref().and_then(Load::warning));
+    results.skipped.extend(asked::without_effect(args, &results));
     if let Some(path) = &args.submit {
         submission::write(&results, path)?;
         tell!("wrote {}", path.display());
+        if let Some(part) = asked::part(args) {
+            tell!(
+                "warning: this file holds only {part}; for others, run without --only and --quick"
+            );
+        }
     }
     publish::publish(&results, args.json.as_deref(), &args.meters, report::table)
 }
@@ -197,7 +208,7 @@ impl Bench {
         for peer in &self.peers {
             results.tools.insert(peer.name().into(), peer.version());
         }
-        let absent = self.absent.iter().map(|absent| format!("{}: {}", absent.name, absent.why));
+        let absent = self.absent.iter().map(|absent| format!("{} ({})", absent.name, absent.why));
         let kernels = aes::Kernel::absent()
             .into_iter()
             .chain(KeccakKernel::absent())
@@ -362,7 +373,7 @@ impl Bench {
 
     /// Whether a case of that name was not asked for, which is noted.
     fn is_left_out(&self, name: &str) -> bool {
-        let left_out = self.only.as_ref().is_some_and(|only| !name.contains(only.as_str()));
+        let left_out = self.only.as_ref().is_some_and(|only| !asked::is_in(only, name));
         if left_out {
             self.left_out.borrow_mut().insert(name.to_owned());
         }

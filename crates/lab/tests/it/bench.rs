@@ -108,11 +108,24 @@ fn the_table_shows_time_by_cpu_and_nanoseconds() {
         .unwrap();
     assert_exit(&ran, 0);
     let table = stdout(&ran);
-    let head = table.lines().find(|line| line.contains("bytes a call")).unwrap();
-    for column in ["threads", "GB/s", "CPU", "ns", "c/B", "set", "registers", "memory"] {
+    let head = table.lines().find(|line| line.contains("records, messages of 256 bytes")).unwrap();
+    for column in ["threads", "GB/s", "CPU", "ns", "c/B", "isa", "registers", "memory"] {
         assert!(head.split_whitespace().any(|word| word == column), "{column}: {head}");
     }
-    assert!(table.contains("\nload during: others "), "{table}");
+    for column in ["GB/s ", "CPU ", "ns ", "c/B ", "isa ", "registers ", "memory "] {
+        assert!(table.contains(&format!("\n{column}")), "no legend of {column}: {table}");
+    }
+    assert!(table.contains("\nload: other programs used "), "{table}");
+    // A warning stands in the text, and not on standard error as well.
+    assert!(!stderr(&ran).contains("warning: "), "{}", stderr(&ran));
+    let without_optimisation =
+        "warning: this is a build without optimisation: its times say nothing";
+    let is_debug = cfg!(debug_assertions);
+    assert_eq!(table.matches(without_optimisation).count(), usize::from(is_debug), "{table}");
+    if table.contains("OpenSSL 4 (") {
+        let absent = "\nnot measured: OpenSSL 4 (this build lacks the feature openssl-vendored)\n";
+        assert!(table.contains(absent), "{table}");
+    }
     assert!(table.contains("\ntook "), "{table}");
 }
 
@@ -131,6 +144,9 @@ fn a_submission_names_the_cpu_and_nobody() {
         .unwrap();
     assert_exit(&ran, 0);
     assert!(stderr(&ran).contains("wrote "), "{}", stderr(&ran));
+    let part = "this file holds only a quick look at the cases of --only \"aes-128-gcm key\"; for others, \
+                run without --only and --quick";
+    assert!(stderr(&ran).contains(part), "{}", stderr(&ran));
     let text = std::fs::read_to_string(&file).unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let machine = &document["machine"];
@@ -139,7 +155,18 @@ fn a_submission_names_the_cpu_and_nobody() {
     }
     assert!(machine["features"].is_array() && machine["cpus"].is_u64(), "{machine}");
     assert!(document["load_during"]["others_cpus"].is_f64());
-    assert!(document["settings"]["aes"].as_str().unwrap().starts_with("aes-"));
+    let settings = &document["settings"];
+    assert!(settings["aes"].as_str().unwrap().starts_with("aes-"));
+    assert!(["gcm-vaes512", "aws-lc"].contains(&settings["gcm"].as_str().unwrap()), "{settings}");
+    assert_eq!((&settings["quick"], &settings["only"]), (&true.into(), &"aes-128-gcm key".into()));
+    assert!(settings["threads"].is_array(), "{settings}");
+    assert!(document["build"]["rustc"].as_str().unwrap().starts_with("rustc "));
+    let is_warned = document["warnings"].to_string().contains("without optimisation");
+    assert_eq!(is_warned, cfg!(debug_assertions), "{}", document["warnings"]);
+    // A key has no bytes, and the number of keys differs: no energy is of them.
+    let rows = document["rows"].as_array().unwrap();
+    let keys = rows.iter().filter(|row| row["case"] == "aes-128-gcm key");
+    keys.for_each(|row| assert!(row["energy"].is_null(), "{row}"));
     assert!(document["tools"]["aws-lc"].is_string());
     // Every kernel of this CPU, those that have to be asked for by name as well.
     let rows = document["rows"].as_array().unwrap();
@@ -186,6 +213,55 @@ fn a_case_that_is_none_is_answered_with_those_that_are() {
     for name in ["aes-256-ctr", "sha3-256, 8 messages", "aes-128-gcm seal", "rc4"] {
         assert!(said.lines().any(|line| line == format!("  {name}")), "{name}: {said}");
     }
+}
+
+/// "sha384" holds "sha3" too, and is another algorithm.
+#[test]
+fn a_case_is_chosen_by_the_words_of_its_name() {
+    let results = json(&["ciphers", "--quick", "--only", "SHA3"]);
+    let rows = results["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["case"] == "sha3-256, 8 messages"));
+    for row in rows {
+        assert!(row["case"].as_str().unwrap().starts_with("sha3-256"), "{row}");
+    }
+}
+
+#[test]
+fn options_without_effect_are_named() {
+    let options = ["--device", "cpu", "--policy", "serial", "--threads", "2"];
+    let bench = ["ciphers", "--quick", "--only", "aes-128-gcm key"];
+    let skipped = json(&[&bench[..], &options].concat())["skipped"].clone();
+    for option in ["--device cpu (no effect", "--policy (no effect", "--threads (no effect"] {
+        assert!(skipped.to_string().contains(option), "{option}: {skipped}");
+    }
+    let skipped = json(&bench)["skipped"].clone();
+    assert!(!skipped.to_string().contains("no effect"), "{skipped}");
+}
+
+#[test]
+fn a_submission_has_a_file_of_its_own() {
+    let place = wattlock_testing::Place::new();
+    let run = |args: &[&str]| {
+        let bench = ["bench", "ciphers", "--quick", "--only", "aes-128-gcm key"];
+        lab().current_dir(place.path("")).args(bench).args(args).output().unwrap()
+    };
+    for (args, why) in [
+        (&["--submit", "-"][..], "--submit requires a file"),
+        (&["--json", "new", "--submit", "./new"], "--json and --submit name the same file"),
+    ] {
+        let refused = run(args);
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains(why) && !said.contains("0 bytes"), "before it starts: {said}");
+    }
+    assert!(place.names().is_empty(), "{:?}", place.names());
+    let ran = run(&["--json", "-"]);
+    assert_exit(&ran, 0);
+    assert!(serde_json::from_slice::<serde_json::Value>(&ran.stdout).is_ok());
+    assert!(place.names().is_empty(), "no file is named \"-\": {:?}", place.names());
+    let help = stdout(&lab().args(["bench", "ciphers", "--help"]).output().unwrap());
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("[default: wattlock-ciphers.json]"), "{help}");
 }
 
 #[test]

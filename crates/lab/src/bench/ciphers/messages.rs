@@ -126,7 +126,8 @@ impl Bench {
                         });
                         ours.chain(self.rivals(operation, &KEY)).collect()
                     };
-                    let name = format!("{algorithm}, {records} records");
+                    let plural = if records == 1 { "" } else { "s" };
+                    let name = format!("{algorithm}, {records} record{plural}");
                     self.messages(lab, &name, shape, rivals, Vec::new);
                 }
             }

@@ -158,7 +158,10 @@ pub fn table(results: &Results) -> String {
     for row in &results.rows {
         if (row.case.clone(), row.call_bytes) != before {
             before = (row.case.clone(), row.call_bytes);
-            let what = format!("{}, {} bytes a call", row.case, row.call_bytes.unwrap_or(0));
+            let what = match row.call_bytes.unwrap_or(0) {
+                0 => row.case.clone(),
+                bytes => format!("{}, messages of {bytes} bytes", row.case),
+            };
             table.row([""]);
             table.row([&*what].into_iter().chain(HEADS).chain(Joules::HEADS));
         }
@@ -177,17 +180,25 @@ pub fn table(results: &Results) -> String {
     if let Some(clock) = setting("clock_ghz") {
         text += &format!("\nclock: {clock} GHz, by a chain of multiplications of 3 cycles\n");
     }
-    text += "GB/s by the median of wall time, and in brackets the median distance from it; CPU: GB/s by the \
-             CPU time of the one thread, which the columns behind it go by; ns: nanoseconds a message; c/B: \
-             core cycles for a byte; set, registers and memory: of the rates that the instruction set allows \
-             and that rounds on registers and a pass over memory have\n";
+    text += LEGEND;
     if let Some(took) = setting("took_s") {
         text += &format!("took {took} s\n");
     }
     text + &results.foot()
 }
 
-const HEADS: [&str; 8] = ["threads", "GB/s", "CPU", "ns", "c/B", "set", "registers", "memory"];
+const HEADS: [&str; 8] = ["threads", "GB/s", "CPU", "ns", "c/B", "isa", "registers", "memory"];
+
+const LEGEND: &str = "
+GB/s       10^9 bytes per second of wall time: the median, and the median distance from it
+CPU        10^9 bytes per second of CPU time; the columns to its right use this time
+ns         nanoseconds per message
+c/B        core cycles per byte
+isa        share of the rate that the instruction set allows
+registers  share of the rate of the rounds without memory
+memory     share of the rate of a pass over memory
+
+";
 
 fn cells(row: &Row) -> [String; 8] {
     let percent = |value: Option<f64>| {
@@ -245,7 +256,14 @@ fn longest_of_kernels(results: &Results) -> String {
 /// What the instruction set allows, with what is assumed for it.
 fn bounds_table(results: &Results) -> String {
     let mut table = Columns::new("<>>>><");
-    table.row(["bound by the instruction set", "GB/s", "rounds", "a cycle", "measured", "of"]);
+    table.row([
+        "bound by the instruction set",
+        "GB/s",
+        "rounds",
+        "assumed per cycle",
+        "measured per cycle",
+        "instruction",
+    ]);
     for bound in &results.bounds {
         table.row([
             format!("  {} ({})", bound.case.trim_end_matches('-'), bound.kernel),
@@ -257,7 +275,7 @@ fn bounds_table(results: &Results) -> String {
         ]);
     }
     format!(
-        "{table}assumes that so many of the instruction begin in each cycle: the number measured on \
-         registers, rounded up\n"
+        "{table}The bound assumes that this number of the instruction begins in each cycle: the number \
+         measured on registers, rounded up.\n"
     )
 }

@@ -1,12 +1,13 @@
 //! `wattlock-lab bench ciphers --submit`: the results in a file that can be given away. It is made of
 //! what is named here; a host, a user, a path and a serial number are not among it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use wattlock_engine::crypto::{AesKernel, KeccakKernel, ShaKernel};
+use wattlock_engine::crypto::{AesKernel, GcmKernel, KeccakKernel, ShaKernel};
 use wattlock_report::results::Results;
 
 /// Writes the file.
@@ -27,6 +28,8 @@ fn document(results: &Results) -> Value {
             "cpu": machine.processor.cpu,
             "cpu_id": machine.processor.cpu_id,
             "cpus": machine.processor.cpus,
+            "cores": cores(),
+            "caches": caches(),
             "virtual_machine": machine.processor.virtual_machine,
             "features": features(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
             "architecture": std::env::consts::ARCH,
@@ -37,19 +40,23 @@ fn document(results: &Results) -> Value {
     });
     // The message of a loader may hold a path.
     let skipped = results.skipped.iter().map(|why| match why.contains('/') {
-        true => why.split(':').next().unwrap_or_default(),
+        true => why.split([':', '(']).next().unwrap_or_default().trim(),
         false => why,
     });
-    let settings = results.settings.iter().filter(|(name, _)| *name != "only");
-    let mut settings = serde_json::Map::from_iter(settings.map(|(k, v)| (k.clone(), v.clone())));
+    // What --only asked for is a part of a case's name, or nothing was measured.
+    let settings = results.settings.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let mut settings = serde_json::Map::from_iter(settings);
     settings.insert("aes".into(), json!(AesKernel::best().name()));
     settings.insert("keccak".into(), json!(KeccakKernel::best().name()));
     settings.insert("sha".into(), json!(ShaKernel::best().name()));
+    settings.insert("gcm".into(), json!(GcmKernel::best().name()));
     json!({
         "schema": results.schema,
         "kind": results.kind,
         "created_unix_s": results.created_unix_s,
         "commit": results.commit,
+        "build": results.build,
+        "warnings": results.warnings,
         "load_before": results.load_before,
         "load_during": results.load_during,
         "machine": machine,
@@ -61,6 +68,26 @@ fn document(results: &Results) -> Value {
         "skipped": skipped.collect::<Vec<_>>(),
         "advice": results.advice,
     })
+}
+
+/// Cores, as far as the system says which CPUs are threads of one.
+fn cores() -> Option<usize> {
+    let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+    let siblings = cpus.filter_map(|cpu| {
+        fs::read_to_string(cpu.path().join("topology/thread_siblings_list")).ok()
+    });
+    Some(siblings.collect::<BTreeSet<_>>().len()).filter(|cores| *cores > 0)
+}
+
+/// The caches of the first CPU, as the system names and measures them: "L1 Data": "48K".
+fn caches() -> BTreeMap<String, String> {
+    let folder = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").into_iter().flatten().flatten();
+    let cache = folder.filter_map(|cache| {
+        let of = |name: &str| fs::read_to_string(cache.path().join(name)).ok();
+        let name = format!("L{} {}", of("level")?.trim(), of("type")?.trim());
+        Some((name, of("size")?.trim().to_owned()))
+    });
+    cache.collect()
 }
 
 /// The CPU's features that matter to ciphers, from `/proc/cpuinfo` of x86-64 or ARM.
