@@ -454,3 +454,15 @@ fn an_output_that_is_the_input_is_refused() {
         assert_eq!(fs::read(&file).unwrap(), b"one\ntwo\n");
     }
 }
+
+#[test]
+fn an_output_that_is_appended_to_the_input_is_refused() {
+    let place = Place::new();
+    let file = place.write("d/data", b"one\ntwo\n");
+    let input = fs::File::open(&file).unwrap();
+    let output = fs::File::options().append(true).open(&file).unwrap();
+    let made = stream(&place).stdin(input).stdout(output).output().unwrap();
+    assert_exit(&made, 2);
+    assert!(stderr(&made).contains("appended to the input"), "{}", stderr(&made));
+    assert_eq!(fs::read(&file).unwrap(), b"one\ntwo\n");
+}
