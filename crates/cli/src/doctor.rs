@@ -98,9 +98,12 @@ impl Document {
         for kernel in &self.kernels {
             let here = match &kernel.why_not {
                 Some(why) => format!("unavailable: {why}"),
+                None if kernel.chosen && kernel.measured == Some(false) => {
+                    "used; unmeasured on this class of CPU".into()
+                }
                 None if kernel.chosen => "used".into(),
                 None if kernel.measured == Some(false) => {
-                    "available; unmeasured on such a CPU, so used by name only".into()
+                    "available; unmeasured on this class of CPU".into()
                 }
                 None => "available; a faster one is used".into(),
             };

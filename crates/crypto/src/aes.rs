@@ -10,7 +10,7 @@ use crate::choice;
 use crate::error::Error;
 #[cfg(target_arch = "aarch64")]
 use crate::kernel::aes_armv8;
-use crate::kernel::cpu::{AesNi, Vaes256, Vaes512};
+use crate::kernel::cpu::{self, AesNi, Vaes256, Vaes512};
 use crate::kernel::cpu_arm::Armv8Aes;
 use crate::kernel::{BLOCK_LEN, BlockKernel, RoundKeys, aes_soft, cbc_encrypt_records};
 #[cfg(target_arch = "x86_64")]
@@ -91,16 +91,10 @@ impl AesKernel {
         }
     }
 
-    /// True if this kernel was measured on a CPU of this kind: `aes-vaes256` where `aes-vaes512` runs as well
-    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `aes-armv8` in
-    /// emulation, which says that it is right and not how fast. The others ran on Sapphire Rapids and
-    /// Emerald Rapids. [`Self::best`] chooses no other.
+    /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
+    /// instructions alone, and takes none of those that came later: they are used by name only.
     pub fn measured(self) -> bool {
-        match self {
-            Self::Vaes256(_) => Vaes512::detect().is_some(),
-            Self::Armv8(_) => false,
-            _ => true,
-        }
+        cpu::is_of_measured_class()
     }
 
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes

@@ -2,7 +2,7 @@
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::{Avx2, Avx512};
+use crate::kernel::cpu::{self, Avx2, Avx512};
 use crate::kernel::cpu_arm::Armv8Sha3;
 #[cfg(target_arch = "aarch64")]
 use crate::kernel::keccak_armv8;
@@ -44,16 +44,10 @@ impl KeccakKernel {
         Avx512::detect().map_or(Self::Soft, Self::Avx512)
     }
 
-    /// True if this kernel was measured on a CPU of this kind: `keccak-avx2` where AVX-512 is as well
-    /// (Emerald Rapids), and not on Zen 3 or Alder Lake, which have nothing wider; `keccak-armv8` ran in
-    /// emulation only.
-    /// [`KeccakKernel::best`] chooses no other.
+    /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
+    /// instructions alone, and takes none of those that came later: they are used by name only.
     pub fn measured(self) -> bool {
-        match self {
-            Self::Soft | Self::Avx512(_) => true,
-            Self::Avx2(_) => Avx512::detect().is_some(),
-            Self::Armv8(_) => false,
-        }
+        cpu::is_of_measured_class()
     }
 
     /// The kernel of that name.

@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 
 use crate::choice;
 use crate::error::Error;
-use crate::kernel::cpu::{Avx512, ShaNi};
+use crate::kernel::cpu::{self, Avx512, ShaNi};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{sha_avx512, sha_ni};
 
@@ -36,6 +36,12 @@ impl ShaKernel {
             Some(wide) => Self::Avx512(wide, narrow),
             None => narrow.map_or(Self::RustCrypto, Self::ShaNi),
         }
+    }
+
+    /// True for RustCrypto's code, and if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
+    /// instructions alone.
+    pub fn measured(self) -> bool {
+        self == Self::RustCrypto || cpu::is_of_measured_class()
     }
 
     /// The kernel of that name.

@@ -18,7 +18,7 @@ use crate::hmac::HmacKey;
 use crate::hmac::key::{AnyPads, Pads};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::cbc_sha_avx512;
-use crate::kernel::cpu::{ShaNi, Vaes512};
+use crate::kernel::cpu::{self, ShaNi, Vaes512};
 use crate::kernel::{BLOCK_LEN, RoundKeys};
 use crate::sha::{Sha1, Sha256};
 
@@ -41,6 +41,12 @@ impl StitchedKernel {
         let narrow = ShaNi::detect()?;
         let wide = Vaes512::detect();
         Some(wide.map_or(Self::ShaNi(narrow), |wide| Self::Vaes512(narrow, wide)))
+    }
+
+    /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
+    /// instructions alone.
+    pub fn measured(self) -> bool {
+        cpu::is_of_measured_class()
     }
 
     /// The kernel of that name.

@@ -15,8 +15,7 @@ pub struct Kernel {
     pub runs_here: bool,
     /// True if it is used unless another is asked for.
     pub chosen: bool,
-    /// Whether it was measured on a CPU of this kind; none where it does not run. No other is used
-    /// unless it is asked for.
+    /// Whether it was measured on CPUs of this class; none where it does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<bool>,
     /// Why it does not run here.
@@ -50,7 +49,7 @@ pub fn kernels() -> Vec<Kernel> {
         kernel("Keccak", name, KeccakKernel::best().name(), found)
     });
     let sha = ShaKernel::NAMES.map(|name| {
-        let found = ShaKernel::named(name).map(|_| true);
+        let found = ShaKernel::named(name).map(ShaKernel::measured);
         kernel("SHA-1 and SHA-2", name, ShaKernel::best().name(), found)
     });
     let gcm = GcmKernel::NAMES.map(|name| {
@@ -60,8 +59,14 @@ pub fn kernels() -> Vec<Kernel> {
     let always = |algorithm, name| kernel(algorithm, name, name, Ok(true));
     let chacha = always(Kernel::CHACHA20_POLY1305, GcmKernel::AwsLc.name());
     let best = StitchedKernel::best().map_or("", StitchedKernel::name);
-    let stitched = StitchedKernel::NAMES
-        .map(|name| kernel("CBC with HMAC", name, best, StitchedKernel::named(name).map(|_| true)));
+    let stitched = StitchedKernel::NAMES.map(|name| {
+        kernel(
+            "CBC with HMAC",
+            name,
+            best,
+            StitchedKernel::named(name).map(StitchedKernel::measured),
+        )
+    });
     let all = aes.into_iter().chain(keccak).chain(sha).chain(gcm).chain([chacha]).chain(stitched);
     all.chain([always("all others", "portable")]).collect()
 }
