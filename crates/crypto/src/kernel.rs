@@ -11,6 +11,8 @@
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod aes_armv8;
+#[cfg(target_arch = "x86_64")]
+mod aes_expansion;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod aes_loops;
 #[cfg(target_arch = "x86_64")]

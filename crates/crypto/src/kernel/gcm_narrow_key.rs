@@ -2,10 +2,11 @@
 
 use std::arch::x86_64::{
     __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_clmulepi64_si128, _mm_set_epi64x,
-    _mm_setzero_si128, _mm_shuffle_epi32, _mm_storeu_si128, _mm_xor_si128,
+    _mm_setzero_si128, _mm_shuffle_epi32, _mm_xor_si128,
 };
 
 use super::BLOCK_LEN;
+use super::aes_expansion::store_128;
 use super::aes_ni::sub_word;
 use super::gcm::{MOST_POWER, Tables, Terms};
 use super::gcm_key::doubled;
@@ -91,11 +92,4 @@ fn multiply(a: __m128i, b: __m128i) -> __m128i {
     let middle = _mm_xor_si128(middle, _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(low), folded));
     let folded = _mm_clmulepi64_si128::<0x01>(polynomial, middle);
     _mm_xor_si128(high, _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(middle), folded))
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
-    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
-    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }
