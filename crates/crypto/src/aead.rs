@@ -274,7 +274,7 @@ impl AeadKey {
             #[cfg(target_arch = "x86_64")]
             Worker::Own(key) => {
                 fits(in_out.len()).is_ok()
-                    && key.open(&nonce, aad, &Text::in_place(in_out)).ct_eq(tag).into()
+                    && same(key.open(&nonce, aad, &Text::in_place(in_out)), tag)
             }
             Worker::AwsLc(key) => {
                 let nonce = Nonce::assume_unique_for_key(nonce);
@@ -369,6 +369,12 @@ fn fits(len: usize) -> Result<(), Error> {
         return Err(Error::MessageTooLong(len));
     }
     Ok(())
+}
+
+/// Compares two tags, as numbers: byte by byte takes as long as a short message.
+#[cfg(target_arch = "x86_64")]
+fn same(found: [u8; TAG_LEN], expected: &[u8; TAG_LEN]) -> bool {
+    u128::from_ne_bytes(found).ct_eq(&u128::from_ne_bytes(*expected)).into()
 }
 
 /// Bytes of a message of AES-GCM under one IV (SP 800-38D, 5.2.1.1).

@@ -41,7 +41,7 @@ impl AesKernel {
     #[cfg(target_arch = "aarch64")]
     pub const NAMES: [&str; 2] = ["aes-soft", "aes-armv8"];
 
-    /// The fastest kernel of this CPU that is [`Self::measured`].
+    /// The kernel with the widest registers of this CPU, among those that are older than [`Self::measured`].
     pub fn best() -> Self {
         Vaes512::detect()
             .map(Self::Vaes512)

@@ -129,14 +129,20 @@ pub(crate) mod cpu {
         }
     }
 
-    /// True on the one class of CPU on which kernels were measured: Intel's with AVX-512, VAES and SHA-NI
-    /// (Sapphire Rapids and Emerald Rapids).
+    /// True on the two classes of CPU on which kernels were measured, both with AVX-512, VAES and SHA-NI: Intel's
+    /// (Sapphire Rapids and Emerald Rapids), and AMD's family 26 (Zen 5).
     pub fn is_of_measured_class() -> bool {
         #[cfg(target_arch = "x86_64")]
         {
-            let vendor = std::arch::x86_64::__cpuid(0);
-            let vendor = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
-            vendor == *b"GenuineIntel" && Vaes512::detect().is_some() && ShaNi::detect().is_some()
+            let [vendor, version] = [0, 1].map(std::arch::x86_64::__cpuid);
+            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+            let family = ((version.eax >> 8) & 0xf) + ((version.eax >> 20) & 0xff);
+            let of_a_class = match name.as_slice() {
+                b"GenuineIntel" => true,
+                b"AuthenticAMD" => family == 26,
+                _ => false,
+            };
+            of_a_class && Vaes512::detect().is_some() && ShaNi::detect().is_some()
         }
         #[cfg(not(target_arch = "x86_64"))]
         false

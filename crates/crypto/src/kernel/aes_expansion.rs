@@ -10,63 +10,72 @@ use super::BLOCK_LEN;
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
 
-/// Writes the round keys, and returns what the cipher makes of zeros.
+/// The rounds of a key, of 16, 24 or 32 bytes. `None` for any other length.
+pub(super) fn rounds_of(key: &[u8]) -> Option<usize> {
+    match key.len() {
+        16 | 24 | 32 => Some(key.len() / 4 + 6),
+        _ => None,
+    }
+}
+
+/// Expands a key of 16, 24 or 32 bytes, and returns what the cipher makes of zeros.
 #[inline]
 #[target_feature(enable = "aes,ssse3")]
-pub(super) fn expand_128(
-    key: &[u8],
-    round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
-) -> __m128i {
-    let mut last = load_128(key.first_chunk().expect("a key of 16 bytes"));
-    let mut zeros = last;
-    store_128(&mut round_keys[0], last);
-    for round in 1..=10 {
-        last = next(last, last, ROTATED, ROUND_CONSTANTS[round - 1]);
-        store_128(&mut round_keys[round], last);
-        zeros = if round < 10 {
-            _mm_aesenc_si128(zeros, last)
-        } else {
-            _mm_aesenclast_si128(zeros, last)
-        };
+pub(super) fn expand(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    match key.len() {
+        16 => expand_128(key, round_keys),
+        24 => expand_192(key, round_keys),
+        _ => expand_256(key, round_keys),
     }
-    zeros
 }
 
 #[inline]
 #[target_feature(enable = "aes,ssse3")]
-pub(super) fn expand_256(
-    key: &[u8],
-    round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
-) -> __m128i {
-    let (first, second) = key.split_at(BLOCK_LEN);
-    let mut last = [
-        load_128(first.first_chunk().expect("a key of 32 bytes")),
-        load_128(second.first_chunk().expect("a key of 32 bytes")),
-    ];
-    let mut zeros = _mm_aesenc_si128(last[0], last[1]);
-    store_128(&mut round_keys[0], last[0]);
-    store_128(&mut round_keys[1], last[1]);
-    for round in 2..=14 {
-        let this = round % 2;
-        let (order, constant) =
-            if this == 0 { (ROTATED, ROUND_CONSTANTS[round / 2 - 1]) } else { (AS_IT_IS, 0) };
-        last[this] = next(last[this], last[1 - this], order, constant);
-        store_128(&mut round_keys[round], last[this]);
-        zeros = if round < 14 {
-            _mm_aesenc_si128(zeros, last[this])
-        } else {
-            _mm_aesenclast_si128(zeros, last[this])
-        };
+fn expand_128(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    let mut last = load_128(key.first_chunk().expect("a key of 16 bytes"));
+    let mut zeros = last;
+    store_128(&mut round_keys[0], last);
+    macro_rules! rounds {
+        ($($round:literal)*) => {$(
+            last = next::<ROTATED, { ROUND_CONSTANTS[$round - 1] }>(last, last);
+            store_128(&mut round_keys[$round], last);
+            zeros = _mm_aesenc_si128(zeros, last);
+        )*};
     }
-    zeros
+    rounds!(1 2 3 4 5 6 7 8 9);
+    last = next::<ROTATED, { ROUND_CONSTANTS[9] }>(last, last);
+    store_128(&mut round_keys[10], last);
+    _mm_aesenclast_si128(zeros, last)
+}
+
+/// Two rounds at a time: they differ in what becomes of the last word.
+#[inline]
+#[target_feature(enable = "aes,ssse3")]
+fn expand_256(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
+    let (even, odd) = key.split_at(BLOCK_LEN);
+    let mut even = load_128(even.first_chunk().expect("a key of 32 bytes"));
+    let mut odd = load_128(odd.first_chunk().expect("a key of 32 bytes"));
+    let mut zeros = _mm_aesenc_si128(even, odd);
+    store_128(&mut round_keys[0], even);
+    store_128(&mut round_keys[1], odd);
+    macro_rules! rounds {
+        ($($pair:literal)*) => {$(
+            even = next::<ROTATED, { ROUND_CONSTANTS[$pair - 1] }>(even, odd);
+            store_128(&mut round_keys[2 * $pair], even);
+            odd = next::<AS_IT_IS, 0>(odd, even);
+            store_128(&mut round_keys[2 * $pair + 1], odd);
+            zeros = _mm_aesenc_si128(_mm_aesenc_si128(zeros, even), odd);
+        )*};
+    }
+    rounds!(1 2 3 4 5 6);
+    even = next::<ROTATED, { ROUND_CONSTANTS[6] }>(even, odd);
+    store_128(&mut round_keys[14], even);
+    _mm_aesenclast_si128(zeros, even)
 }
 
 /// No suite of TLS has such keys, so this takes the plain way.
 #[target_feature(enable = "aes,ssse3")]
-pub(super) fn expand_192(
-    key: &[u8],
-    round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1],
-) -> __m128i {
+fn expand_192(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
     let mut expanded = RoundKeys::empty();
     let done = expanded.expand(key, |word| {
         // SAFETY: this is called where the CPU has AES-NI.
@@ -87,9 +96,9 @@ pub(super) fn expand_192(
 /// equal columns changes nothing. `aeskeygenassist`, which is made for this, takes four times as long.
 #[inline]
 #[target_feature(enable = "aes,ssse3")]
-fn next(earlier: __m128i, last: __m128i, order: i32, constant: i32) -> __m128i {
-    let word = _mm_shuffle_epi8(last, _mm_set1_epi32(order));
-    let word = _mm_aesenclast_si128(word, _mm_set1_epi32(constant));
+fn next<const ORDER: i32, const CONSTANT: i32>(earlier: __m128i, last: __m128i) -> __m128i {
+    let word = _mm_shuffle_epi8(last, _mm_set1_epi32(ORDER));
+    let word = _mm_aesenclast_si128(word, _mm_set1_epi32(CONSTANT));
     let sums = _mm_xor_si128(earlier, _mm_slli_si128::<4>(earlier));
     let sums = _mm_xor_si128(sums, _mm_slli_si128::<8>(sums));
     _mm_xor_si128(sums, word)

@@ -15,7 +15,7 @@ use std::arch::x86_64::{
 use zeroize::{optimization_barrier, zeroize_stack};
 
 use super::BLOCK_LEN;
-use super::aes_expansion::{expand_128, expand_192, expand_256};
+use super::aes_expansion::expand;
 use super::gcm::{MOST_POWER, Tables, Terms};
 use super::gcm_vaes512_hash::{POLY, swap_128};
 use super::gcm_vaes512_memory::load_128;
@@ -25,11 +25,7 @@ use super::gcm_vaes512_memory::load_128;
 pub(super) fn tables(key: &[u8]) -> Box<Tables> {
     // SAFETY: the tables are bytes, which may be zeros.
     let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
-    let hash_key = match key.len() {
-        16 => expand_128(key, &mut tables.round_keys),
-        24 => expand_192(key, &mut tables.round_keys),
-        _ => expand_256(key, &mut tables.round_keys),
-    };
+    let hash_key = expand(key, &mut tables.round_keys);
     fill_powers(hash_key, &mut tables.powers);
     fill_terms(&tables.round_keys[0], &mut tables.first_terms);
     tables

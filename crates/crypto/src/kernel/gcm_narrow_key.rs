@@ -1,30 +1,26 @@
 //! Setting up a key of AES-GCM without AVX-512, in the form that `gcm_key.rs` makes.
 
 use std::arch::x86_64::{
-    __m128i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_clmulepi64_si128, _mm_set_epi64x,
-    _mm_setzero_si128, _mm_shuffle_epi32, _mm_xor_si128,
+    __m128i, _mm_aesenc_si128, _mm_clmulepi64_si128, _mm_set_epi64x, _mm_setzero_si128,
+    _mm_shuffle_epi32, _mm_xor_si128,
 };
 
 use super::BLOCK_LEN;
-use super::aes_expansion::store_128;
-use super::aes_ni::sub_word;
+use super::aes_expansion::{expand, store_128};
 use super::gcm::{MOST_POWER, Tables, Terms};
 use super::gcm_key::doubled;
 use super::gcm_vaes512_hash::{POLY, swap_128};
 use super::gcm_vaes512_memory::load_128;
-use super::round_keys::RoundKeys;
 
-/// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
+/// Expands a key of 16, 24 or 32 bytes.
 #[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]
-pub(super) fn tables(key: &[u8]) -> Option<(Box<Tables>, usize)> {
-    let mut expanded = RoundKeys::empty();
-    expanded.expand(key, |word| sub_word(word))?;
+pub(super) fn tables(key: &[u8]) -> Box<Tables> {
     // SAFETY: the tables are bytes, which may be zeros.
     let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
-    tables.round_keys[..=expanded.rounds()].copy_from_slice(expanded.keys());
-    fill_powers(encrypted_zeros(expanded.keys()), &mut tables.powers);
+    let hash_key = expand(key, &mut tables.round_keys);
+    fill_powers(hash_key, &mut tables.powers);
     fill_terms(&tables.round_keys[0], &mut tables.first_terms);
-    Some((tables, expanded.rounds()))
+    tables
 }
 
 /// The terms of all counters.
@@ -33,19 +29,6 @@ pub(super) fn terms(round_key: &[u8; BLOCK_LEN]) -> Box<Terms> {
     let mut terms = Box::new(Terms([[0; BLOCK_LEN]; 256]));
     fill_terms(round_key, &mut terms.0);
     terms
-}
-
-/// The hash key (SP 800-38D, 7.1).
-#[inline]
-#[target_feature(enable = "aes")]
-fn encrypted_zeros(round_keys: &[[u8; BLOCK_LEN]]) -> __m128i {
-    let (last, others) = round_keys.split_last().expect("there are ten and more");
-    let (first, others) = others.split_first().expect("there are ten and more");
-    let mut state = load_128(first);
-    for round_key in others {
-        state = _mm_aesenc_si128(state, load_128(round_key));
-    }
-    _mm_aesenclast_si128(state, load_128(last))
 }
 
 /// [`Terms`] of the first counters: the first round of each, without what they have in common.

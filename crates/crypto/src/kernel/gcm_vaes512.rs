@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use super::aes_expansion::rounds_of;
 use super::cpu::GcmVaes512;
 use super::gcm::{Key, MOST_SHORT, PartWorks, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
@@ -12,12 +13,7 @@ use super::{BLOCK_LEN, gcm_key};
 
 /// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
 pub(crate) fn key(proof: GcmVaes512, key: &[u8]) -> Option<Key> {
-    let rounds = match key.len() {
-        16 => 10,
-        24 => 12,
-        32 => 14,
-        _ => return None,
-    };
+    let rounds = rounds_of(key)?;
     // SAFETY: `proof` says that the CPU has what this needs.
     let tables = unsafe { gcm_key::tables(key) };
     let works = works(rounds);
