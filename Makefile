@@ -93,7 +93,7 @@ constant-time: prepare
 		aes-vaes512 gcm-vaes512 gcm-vaes256 aes-gcm keccak-avx512 sha-avx512 sha-ni sha-rustcrypto/hmac-sha256 \
 		secret pkcs7 control
 	target/release/examples/constant_time timing
-	cargo test --release --locked --quiet -p wattlock-crypto --test it -- wiping:: nothing_in_the_kernel
+	cargo test --release --locked --quiet -p wattlock-crypto --test it -- --test-threads 1 wiping:: nothing_in_the_kernel
 	cargo build --release --locked -p wattlock-tls --example constant_time_records
 	valgrind -q --log-file=/dev/null target/release/examples/constant_time_records memcheck
 	$(long_steps) target/release/examples/constant_time_records trace tls-cbc cbc-sha control

@@ -94,7 +94,7 @@ impl AesKernel {
     /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
     /// instructions alone, and takes none of those that came later: they are used by name only.
     pub fn measured(self) -> bool {
-        cpu::is_of_measured_class()
+        cpu::measured().is_some()
     }
 
     /// Runs `turns` times `rounds` rounds of this kernel on registers only, and returns the bytes
@@ -144,7 +144,7 @@ impl Drop for AesKey {
 }
 
 /// Bytes of the stack below the owner of a key that its modes may have left round keys in.
-const DEAD_STACK: usize = 16 * 1024;
+const DEAD_STACK: usize = 24 * 1024;
 
 /// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped
 /// on drop; neither `Debug` nor `Clone`.

@@ -8,7 +8,9 @@ use crate::kernel::cpu_arm::Armv8Sha3;
 use crate::kernel::keccak_armv8;
 use crate::kernel::keccak_soft;
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::{keccak_avx2, keccak_avx512, keccak_avx512_planes};
+use crate::kernel::{
+    cpu::Measured, keccak_avx2, keccak_avx512, keccak_avx512_planes, keccak_avx512_words,
+};
 
 /// States that a kernel works on at once.
 pub const LANES: usize = 8;
@@ -21,7 +23,7 @@ pub enum KeccakKernel {
     Soft,
     /// AVX2, four states at once.
     Avx2(Avx2),
-    /// AVX-512, eight or four states at once, or the planes of one.
+    /// AVX-512, eight or four states at once, or one by planes or by words.
     Avx512(Avx512),
     /// The instructions of ARMv8, two states at once.
     Armv8(Armv8Sha3),
@@ -47,7 +49,7 @@ impl KeccakKernel {
     /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
     /// instructions alone, and takes none of those that came later: they are used by name only.
     pub fn measured(self) -> bool {
-        cpu::is_of_measured_class()
+        cpu::measured().is_some()
     }
 
     /// The kernel of that name.
@@ -154,6 +156,10 @@ impl KeccakKernel {
                 *state = lanes.map(|[word]| word);
             }
             #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) if cpu::measured() == Some(Measured::Zen5) => {
+                keccak_avx512_words::absorb_1::<RATE, ROUNDS>(token, state, input);
+            }
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => {
                 keccak_avx512_planes::absorb_1::<RATE, ROUNDS>(token, state, input);
             }
@@ -204,6 +210,21 @@ mod tests {
             kernel.absorb_one::<136, 24>(&mut state, &[0; 136]);
             assert_eq!(state, states.map(|words| words[0]), "{}", kernel.name());
         }
+    }
+
+    /// Each is used on another class of CPU.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn planes_and_words_agree() {
+        let Some(token) = Avx512::detect() else { return };
+        let data: Vec<u8> = (0..3 * 136 * 168).map(|i| (i % 251) as u8).collect();
+        let mut states = [[3; 25]; 4];
+        let [a, b, c, d] = &mut states;
+        keccak_avx512_planes::absorb_1::<136, 24>(token, a, &data);
+        keccak_avx512_words::absorb_1::<136, 24>(token, b, &data);
+        keccak_avx512_planes::absorb_1::<168, 12>(token, c, &data[1..=2 * 168]);
+        keccak_avx512_words::absorb_1::<168, 12>(token, d, &data[1..=2 * 168]);
+        assert!(a == b && c == d && a != c);
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(crate) mod keccak_avx2;
 pub(crate) mod keccak_avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod keccak_avx512_planes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod keccak_avx512_words;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod keccak_rounds;
 pub(crate) mod keccak_soft;
@@ -129,23 +131,35 @@ pub(crate) mod cpu {
         }
     }
 
-    /// True on the two classes of CPU on which kernels were measured, both with AVX-512, VAES and SHA-NI: Intel's
-    /// (Sapphire Rapids and Emerald Rapids), and AMD's family 26 (Zen 5).
-    pub fn is_of_measured_class() -> bool {
+    /// A class of CPU on which kernels were measured.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub enum Measured {
+        /// Intel's with AVX-512, VAES and SHA-NI: Sapphire Rapids and Emerald Rapids.
+        Intel,
+        /// AMD's family 26: Zen 5.
+        Zen5,
+    }
+
+    /// The class of this CPU. `None` where nobody has measured.
+    pub fn measured() -> Option<Measured> {
         #[cfg(target_arch = "x86_64")]
         {
-            let [vendor, version] = [0, 1].map(std::arch::x86_64::__cpuid);
-            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
-            let family = ((version.eax >> 8) & 0xf) + ((version.eax >> 20) & 0xff);
-            let of_a_class = match name.as_slice() {
-                b"GenuineIntel" => true,
-                b"AuthenticAMD" => family == 26,
-                _ => false,
-            };
-            of_a_class && Vaes512::detect().is_some() && ShaNi::detect().is_some()
+            // A hypervisor may take microseconds to answer.
+            static CLASS: std::sync::OnceLock<Option<Measured>> = std::sync::OnceLock::new();
+            *CLASS.get_or_init(|| {
+                let [vendor, version] = [0, 1].map(std::arch::x86_64::__cpuid);
+                let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+                let family = ((version.eax >> 8) & 0xf) + ((version.eax >> 20) & 0xff);
+                let class = match (name.as_slice(), family) {
+                    (b"GenuineIntel", _) => Measured::Intel,
+                    (b"AuthenticAMD", 26) => Measured::Zen5,
+                    _ => return None,
+                };
+                (Vaes512::detect().is_some() && ShaNi::detect().is_some()).then_some(class)
+            })
         }
         #[cfg(not(target_arch = "x86_64"))]
-        false
+        None
     }
 
     impl Vaes256 {

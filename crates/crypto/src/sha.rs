@@ -41,7 +41,7 @@ impl ShaKernel {
     /// True for RustCrypto's code, and if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
     /// instructions alone.
     pub fn measured(self) -> bool {
-        self == Self::RustCrypto || cpu::is_of_measured_class()
+        self == Self::RustCrypto || cpu::measured().is_some()
     }
 
     /// The kernel of that name.

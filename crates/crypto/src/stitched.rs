@@ -46,7 +46,7 @@ impl StitchedKernel {
     /// True if kernels were measured on CPUs of this class. Where they were not, [`Self::best`] goes by the
     /// instructions alone.
     pub fn measured(self) -> bool {
-        cpu::is_of_measured_class()
+        cpu::measured().is_some()
     }
 
     /// The kernel of that name.
