@@ -41,7 +41,7 @@ impl AesKernel {
     #[cfg(target_arch = "aarch64")]
     pub const NAMES: [&str; 2] = ["aes-soft", "aes-armv8"];
 
-    /// The kernel with the widest registers of this CPU, among those that are older than [`Self::measured`].
+    /// The widest kernel that this CPU runs; `aes-vaes256` and `aes-armv8` are by name only.
     pub fn best() -> Self {
         Vaes512::detect()
             .map(Self::Vaes512)
@@ -143,7 +143,8 @@ impl Drop for AesKey {
     }
 }
 
-/// Bytes of the stack below the owner of a key that its modes may have left round keys in.
+/// Bytes of the stack below the owner of a key that its modes may have left round keys in: CBC of many records
+/// takes 20 KiB.
 const DEAD_STACK: usize = 24 * 1024;
 
 /// The round keys of an [`AesKey`], for devices that have no use for a CPU's form of them. Wiped

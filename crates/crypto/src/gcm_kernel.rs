@@ -84,6 +84,7 @@ impl GcmKernel {
             Self::AesNi(_) => "gcm-aes-ni",
         }
     }
+
     /// The longest message in bytes that a key of this kernel does itself. AWS-LC does longer ones.
     pub(crate) fn longest(self) -> usize {
         if GcmVaes512::detect().is_none() {

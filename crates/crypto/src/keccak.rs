@@ -41,7 +41,7 @@ impl KeccakKernel {
     #[cfg(not(target_arch = "aarch64"))]
     pub const NAMES: [&str; 3] = ["keccak-soft", "keccak-avx2", "keccak-avx512"];
 
-    /// The fastest kernel of this CPU that was [measured](Self::measured).
+    /// The widest kernel that this CPU runs; `keccak-avx2` and `keccak-armv8` are by name only.
     pub fn best() -> Self {
         Avx512::detect().map_or(Self::Soft, Self::Avx512)
     }

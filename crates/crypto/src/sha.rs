@@ -29,7 +29,7 @@ impl ShaKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 3] = ["sha-rustcrypto", "sha-ni", "sha-avx512"];
 
-    /// The fastest kernel of this CPU.
+    /// The widest kernel that this CPU runs.
     pub fn best() -> Self {
         let narrow = ShaNi::detect();
         match Avx512::detect() {

@@ -36,7 +36,7 @@ impl StitchedKernel {
     /// The names of all kernels, those of other CPUs included, the slowest first.
     pub const NAMES: [&str; 2] = ["cbc-sha-ni", "cbc-sha-avx512"];
 
-    /// The fastest kernel of this CPU, if it has any.
+    /// The widest kernel that this CPU runs, if it has any.
     pub fn best() -> Option<Self> {
         let narrow = ShaNi::detect()?;
         let wide = Vaes512::detect();

@@ -308,8 +308,9 @@ impl Message {
             (Direction::Decrypt, None) => return Err(Error::NoTag),
             (Direction::Decrypt, Some(len)) => {
                 // Compared as numbers: byte by byte takes as long as a short record.
-                let mut expected = tag;
+                let mut expected = [0; TAG_LEN];
                 expected[..len].copy_from_slice(&self.tag[..len]);
+                tag[len..].fill(0);
                 let right: bool =
                     u128::from_ne_bytes(tag).ct_eq(&u128::from_ne_bytes(expected)).into();
                 tag.zeroize();

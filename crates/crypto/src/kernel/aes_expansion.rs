@@ -7,6 +7,7 @@ use std::arch::x86_64::{
 };
 
 use super::BLOCK_LEN;
+use super::aes_ni::sub_word;
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
 
@@ -20,7 +21,7 @@ pub(super) fn rounds_of(key: &[u8]) -> Option<usize> {
 
 /// Expands a key of 16, 24 or 32 bytes, and returns what the cipher makes of zeros.
 #[inline]
-#[target_feature(enable = "aes,ssse3")]
+#[target_feature(enable = "aes,ssse3,sse4.1")]
 pub(super) fn expand(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
     match key.len() {
         16 => expand_128(key, round_keys),
@@ -74,13 +75,10 @@ fn expand_256(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -
 }
 
 /// No suite of TLS has such keys, so this takes the plain way.
-#[target_feature(enable = "aes,ssse3")]
+#[target_feature(enable = "aes,ssse3,sse4.1")]
 fn expand_192(key: &[u8], round_keys: &mut [[u8; BLOCK_LEN]; MOST_ROUNDS + 1]) -> __m128i {
     let mut expanded = RoundKeys::empty();
-    let done = expanded.expand(key, |word| {
-        // SAFETY: this is called where the CPU has AES-NI.
-        unsafe { super::aes_ni::sub_word(word) }
-    });
+    let done = expanded.expand(key, |word| sub_word(word));
     done.expect("a key of 24 bytes");
     round_keys[..=12].copy_from_slice(expanded.keys());
     let mut zeros = load_128(&round_keys[0]);

@@ -2,7 +2,7 @@
 //!
 //! The round (`keccak_rounds.rs`) has many short chains, where `keccak_avx512_planes.rs` has a few
 //! instructions in one long chain. Where the simple vector instructions take two cycles and four can
-//! begin in each (Zen 5), this is a fifth faster.
+//! begin in each cycle (Zen 5), this is a fifth faster.
 
 use std::arch::x86_64::{
     __m128i, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_rol_epi64, _mm_set1_epi64x,

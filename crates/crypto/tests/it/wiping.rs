@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use wattlock_crypto::gcm::{GcmKey, LateAad};
@@ -174,7 +174,7 @@ fn what_aws_lc_leaves_is_shown() {
 
 fn use_aes(kernel: AesKernel, key: &[u8]) {
     let key = black_box(AesKey::new(kernel, key).unwrap());
-    // The longest one has a table for CTR.
+    // The longest one has the second table of CTR.
     for len in [16, 64, 1040, 8208, 32 << 10] {
         let mut data = vec![0x5a; len];
         key.ecb_encrypt(&mut data).unwrap();
@@ -355,17 +355,19 @@ fn remains(
         *byte = black_box((state >> 24) as u8);
     }
     let mut memory = vec![0_u8; MOST_MEMORY];
-    let (key, work) = (&key, &work);
+    let (key, work, searching) = (&key, &work, &Mutex::new(()));
     let (frame, regions) = thread::scope(|scope| {
-        // Each end waits for the other one, or for its fall.
-        let ((done, is_done), (read, is_read)) = (mpsc::channel(), mpsc::channel::<()>());
+        // Each side waits for the other one, or for its fall. What they wait with is made before the work: what
+        // the worker allocates later could lie on what the search is to find.
+        let (done, is_done) = mpsc::sync_channel(1);
+        let search = searching.lock().unwrap();
         scope.spawn(move || {
             done.send(on_the_stack(key, work)).expect("the search waits");
-            _ = is_read.recv();
+            drop(searching.lock());
         });
         let frame = is_done.recv().expect("the work ends");
         let regions = read_memory(&mut memory, key.as_ptr_range());
-        drop(read);
+        drop(search);
         (frame, regions)
     });
     let mut wanted: Vec<(u64, usize)> = Vec::new();
