@@ -1,4 +1,12 @@
 //! Authenticated encryption in place: AES-GCM by a kernel of our own or by AWS-LC, the others by AWS-LC.
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(
+        unused_variables,
+        clippy::infallible_destructuring_match,
+        reason = "AWS-LC is the only worker there"
+    )
+)]
 
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_192_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
