@@ -11,14 +11,6 @@ use super::aes_ni::sub_word;
 use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
 
-/// The rounds of a key, of 16, 24 or 32 bytes. `None` for any other length.
-pub(super) fn rounds_of(key: &[u8]) -> Option<usize> {
-    match key.len() {
-        16 | 24 | 32 => Some(key.len() / 4 + 6),
-        _ => None,
-    }
-}
-
 /// Expands a key of 16, 24 or 32 bytes, and returns what the cipher makes of zeros.
 #[inline]
 #[target_feature(enable = "aes,ssse3,sse4.1")]

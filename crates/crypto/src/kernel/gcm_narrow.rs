@@ -27,7 +27,7 @@ macro_rules! kernel {
 
         /// Expands a key of 16, 24 or 32 bytes. `None` for any other length.
         pub(crate) fn key(proof: $proof, key: &[u8]) -> Option<Key> {
-            let rounds = crate::kernel::aes_expansion::rounds_of(key)?;
+            let rounds = crate::kernel::round_keys::rounds_of(key)?;
             // SAFETY: `proof` says that the CPU has what this needs.
             let tables = unsafe { gcm_narrow_key::tables(key) };
             let (works, _proof) = (const { &WORKS_OF_BOTH }, Proof::$kind(proof));

@@ -3,12 +3,12 @@
 
 use std::sync::OnceLock;
 
-use super::aes_expansion::rounds_of;
 use super::cpu::GcmVaes512;
 use super::gcm::{Key, MOST_SHORT, PartWorks, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
 use super::gcm_vaes512_parts::{hash, inverse, multiply, part};
 use super::gcm_vaes512_short::short;
+use super::round_keys::rounds_of;
 use super::{BLOCK_LEN, gcm_key};
 
 /// Expands a key of 16, 24 or 32 bytes. `None` for any other length.

@@ -14,6 +14,14 @@ pub(crate) struct RoundKeys {
 /// Rounds of AES-256.
 pub(crate) const MOST_ROUNDS: usize = 14;
 
+/// The rounds of a key, of 16, 24 or 32 bytes. `None` for any other length.
+pub(super) fn rounds_of(key: &[u8]) -> Option<usize> {
+    match key.len() {
+        16 | 24 | 32 => Some(key.len() / 4 + 6),
+        _ => None,
+    }
+}
+
 impl RoundKeys {
     /// Room for keys.
     pub const fn empty() -> Self {
@@ -23,11 +31,8 @@ impl RoundKeys {
     /// Expands `key`, of 16, 24 or 32 bytes, with the kernel's way to substitute the bytes of a
     /// word. `None` for any other length.
     pub fn expand(&mut self, key: &[u8], sub_word: impl Fn(u32) -> u32) -> Option<()> {
-        let key_words = match key.len() {
-            16 | 24 | 32 => key.len() / 4,
-            _ => return None,
-        };
-        self.rounds = key_words + 6;
+        self.rounds = rounds_of(key)?;
+        let key_words = key.len() / 4;
         let bytes = self.keys.as_flattened_mut();
         bytes[..key.len()].copy_from_slice(key);
         let words = bytes.as_chunks_mut::<4>().0;
