@@ -123,7 +123,7 @@ impl AeadKey {
     }
 
     /// As [`AeadKey::new`], for a kernel that the caller chooses. Messages that are longer than the kernel is fast
-    /// for are AWS-LC's. Other AEADs than AES-GCM have no choice.
+    /// for are AWS-LC's. For ChaCha20-Poly1305 the kernel does not count.
     ///
     /// # Errors
     /// As [`AeadKey::new`].

@@ -41,7 +41,8 @@ impl AesKernel {
     #[cfg(target_arch = "aarch64")]
     pub const NAMES: [&str; 2] = ["aes-soft", "aes-armv8"];
 
-    /// The widest kernel that this CPU runs; `aes-vaes256` and `aes-armv8` are by name only.
+    /// The default of this CPU: the widest kernel that it runs, but never `aes-vaes256` or `aes-armv8`, which have to be
+    /// named.
     pub fn best() -> Self {
         Vaes512::detect()
             .map(Self::Vaes512)

@@ -47,9 +47,14 @@ pub enum Error {
     /// PKCS#7 pads to blocks of 1 to 255 bytes (RFC 5652, section 6.3).
     #[error("PKCS#7 knows no blocks of {0} bytes")]
     BlockLength(usize),
-    /// The parts of a tree hash came in another order than that of the message.
-    #[error("the head of a message comes once, and before its leaves")]
+    /// The parts of a message came in another order than that of the message.
+    #[error("a part of the message came twice, or too late")]
     PartOrder,
+    /// A message whose tag can only be had after its parts.
+    #[error(
+        "this message can be opened only in parts: its IV is not 96 bits long, its additional data is long, or a part came before"
+    )]
+    OnlyInParts,
     /// A message that is to get a tag has no room for it.
     #[error("{len} bytes have no room for the payload and a tag of {tag_len} bytes")]
     NoRoom {

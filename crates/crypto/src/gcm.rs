@@ -1,5 +1,5 @@
-//! AES-GCM (NIST SP 800-38D) of messages that come in parts, with IVs and tags of any length that
-//! the standard knows.
+//! AES-GCM (NIST SP 800-38D) of messages that come in parts, with IVs of any length that the standard knows.
+//! Tags have 16 bytes; a caller may shorten them as the standard permits.
 //!
 //! Opening a message in parts gives plaintext before the tag is checked; the caller must hold it
 //! back until then. Only interfaces that demand it, such as OpenSSL's, use this. For a message in
@@ -137,11 +137,13 @@ impl GcmStream {
     /// Adds additional data, all of which comes before the message.
     ///
     /// # Errors
-    /// [`Error::MessageTooLong`] if the message has begun, or after 2^61 bytes.
+    /// [`Error::PartOrder`] if the message has begun; [`Error::MessageTooLong`] after 2^61 bytes.
     pub fn aad(&mut self, key: &GcmKey, aad: &[u8]) -> Result<(), Error> {
-        let too_long = Error::MessageTooLong(aad.len());
+        if self.len > 0 {
+            return Err(Error::PartOrder);
+        }
         let aad_len = self.aad_len.checked_add(aad.len() as u64).filter(|&len| len < 1 << 61);
-        let (0, Some(aad_len)) = (self.len, aad_len) else { return Err(too_long) };
+        let aad_len = aad_len.ok_or(Error::MessageTooLong(aad.len()))?;
         self.aad_len = aad_len;
         match self.aad.get_mut(self.kept..self.kept + aad.len()) {
             Some(room) if self.kept as u64 + aad.len() as u64 == aad_len => {
@@ -231,7 +233,7 @@ impl GcmStream {
     /// Faster than parts, and returns no plaintext before it is authenticated.
     ///
     /// # Errors
-    /// [`Error::Authentication`]; `in_out` is then all zeros. [`Error::MessageTooLong`] if
+    /// [`Error::Authentication`]; `in_out` is then all zeros. [`Error::OnlyInParts`] if
     /// additional data is long, the IV has not 96 bits, or parts came before; nothing has happened
     /// then.
     pub fn open(
@@ -241,7 +243,7 @@ impl GcmStream {
         tag: &[u8; TAG_LEN],
     ) -> Result<(), Error> {
         let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
-            return Err(Error::MessageTooLong(in_out.len()));
+            return Err(Error::OnlyInParts);
         };
         let end = Held::end_of(in_out);
         key.aead.open(nonce, aad, in_out, tag)?;

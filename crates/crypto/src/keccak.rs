@@ -41,7 +41,8 @@ impl KeccakKernel {
     #[cfg(not(target_arch = "aarch64"))]
     pub const NAMES: [&str; 3] = ["keccak-soft", "keccak-avx2", "keccak-avx512"];
 
-    /// The widest kernel that this CPU runs; `keccak-avx2` and `keccak-armv8` are by name only.
+    /// The default of this CPU: the widest kernel that it runs, but never `keccak-avx2` or `keccak-armv8`, which have to
+    /// be named.
     pub fn best() -> Self {
         Avx512::detect().map_or(Self::Soft, Self::Avx512)
     }

@@ -1,6 +1,6 @@
 //! Wattlock's primitives, as a library that stands alone. What follows is its README.
 //!
-//! The code for one instruction set each is in the module `kernel`, the only place of this crate
+//! Code that is written for one instruction set is in the module `kernel`, the only place of this crate
 //! that may hold unsafe code.
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]

@@ -27,7 +27,7 @@ const GROUP: usize = 256;
 pub struct Sha256(Sha256Lane);
 
 impl Sha256 {
-    /// The hash of nothing so far.
+    /// A hasher that has read no data yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,7 +59,7 @@ pub struct Sha256Lane {
 }
 
 impl Sha256Lane {
-    /// The hash of nothing so far.
+    /// A hasher that has read no data yet.
     pub fn new() -> Self {
         Self { state: SHA_256, rest: [[0; BLOCK]; 2], filled: 0, len: 0 }
     }

@@ -17,7 +17,7 @@ pub struct Sha3_256 {
 }
 
 impl Sha3_256 {
-    /// The hash of nothing so far.
+    /// A hasher that has read no data yet.
     pub fn new() -> Self {
         Self { sponge: Sponge::new(), kernel: KeccakKernel::best() }
     }
@@ -45,7 +45,7 @@ impl Default for Sha3_256 {
 pub struct Sha3_256Lane(Sponge<RATE, ROUNDS>);
 
 impl Sha3_256Lane {
-    /// The hash of nothing so far.
+    /// A hasher that has read no data yet.
     pub fn new() -> Self {
         Self(Sponge::new())
     }

@@ -34,10 +34,7 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
 fn gpus_of(runtime: &Runtime) -> Result<usize, String> {
     let listed = runtime.list().map_err(|why| why.to_string())?;
     match listed.iter().filter(|offer| !offer.is_cpu).count() {
-        0 => Err(format!(
-            "it works, but finds no GPU, only the CPU, which --device {} uses",
-            runtime.name
-        )),
+        0 => Err(format!("it finds no GPU, only the CPU; --device {} runs on that", runtime.name)),
         count => Ok(count),
     }
 }

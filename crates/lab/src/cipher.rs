@@ -95,7 +95,7 @@ fn check_ends(decrypt: bool) -> anyhow::Result<()> {
 fn refuse_what_does_not_fit(args: &args::Cipher, algorithm: Algorithm) -> anyhow::Result<()> {
     let gcm = matches!(algorithm, Algorithm::AesGcm { .. });
     if let Some(flag) = gcm.then(|| of_the_engine(args)).flatten() {
-        return Err(usage(format!("{algorithm}: {flag} is not supported by `cipher`")));
+        return Err(usage(format!("{algorithm} runs on one CPU thread; {flag} cannot be used")));
     }
     let block_len = algorithm.block_len();
     let wrong = if args.key2.is_some() && algorithm != Algorithm::Rc4a {
@@ -160,12 +160,10 @@ pub fn kernel(name: Option<&str>, algorithm: Algorithm) -> anyhow::Result<aes::K
 /// Why `algorithm` cannot have the kernel of that name.
 fn no_kernel(name: &str, error: &crypto::Error, algorithm: Algorithm) -> anyhow::Error {
     let is_of_it = algorithm.kernels().contains(&name);
+    let known = algorithm.kernels().join(", ");
     usage(match list::is_kernel(name) && !is_of_it {
-        true => format!("{name} is no kernel of {algorithm}; see --list"),
-        false => {
-            let known = algorithm.kernels().join(", ");
-            exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}"))
-        }
+        true => format!("{algorithm} cannot use the kernel {name}; its kernels are {known}"),
+        false => exit::redact_value(&format!("{error}; {algorithm} has the kernels {known}")),
     })
 }
 

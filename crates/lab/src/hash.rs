@@ -177,7 +177,7 @@ fn kernel<K>(
             true => {
                 let alg = args.alg.to_possible_value();
                 let alg = alg.as_ref().map_or("this algorithm", PossibleValue::get_name);
-                format!("{name} is no kernel of {alg}")
+                format!("{alg} cannot use the kernel {name}")
             }
             false => error.to_string(),
         };

@@ -93,7 +93,23 @@ fn additional_data_after_the_message_is_refused() {
     let key = GcmKey::new(&[1; 32]).unwrap();
     let mut stream = key.begin(&[9; 12]).unwrap();
     stream.encrypt(&key, &mut [0; 1]).unwrap();
-    assert!(stream.aad(&key, b"late").is_err());
+    assert!(matches!(stream.aad(&key, b"late"), Err(Error::PartOrder)));
+}
+
+#[test]
+fn a_message_that_cannot_be_opened_at_once_is_left_alone() {
+    let key = GcmKey::new(&[1; 32]).unwrap();
+    let other_iv = key.begin(&[9; 16]).unwrap();
+    let mut long_aad = key.begin(&[9; 12]).unwrap();
+    long_aad.aad(&key, &[0; KEPT_AAD + 1]).unwrap();
+    let mut begun = key.begin(&[9; 12]).unwrap();
+    begun.decrypt(&key, &mut [0; 1]).unwrap();
+    for mut stream in [other_iv, long_aad, begun] {
+        let (mut text, before) = (pattern(20), stream.tag(&key));
+        assert!(matches!(stream.open(&key, &mut text, &[0; 16]), Err(Error::OnlyInParts)));
+        assert_eq!(text, pattern(20));
+        assert_eq!(stream.tag(&key), before);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// The hash of nothing so far, under the customization string `customization`.
+    /// A hasher that has read no data yet, under the customization string `customization`.
     pub fn new(hash: TreeHash, kernel: KeccakKernel, customization: &[u8]) -> Self {
         Self { root: Root::new(hash, kernel, customization), buffer: Vec::new() }
     }

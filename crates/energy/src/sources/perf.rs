@@ -97,7 +97,7 @@ pub(crate) fn absent() -> Candidate {
     Candidate::absent(
         SOURCE,
         "package, dram, psys",
-        "the kernel has no performance events of power",
+        "Linux has no performance events for power here",
         Some(
             "load the kernel's module: modprobe rapl; in a virtual machine, measure on the host itself",
         ),

@@ -11,7 +11,7 @@ pub(crate) const RUNTIME: Runtime = Runtime {
     name: "opencl",
     title: "OpenCL loader",
     library: "libOpenCL.so.1",
-    fix: "install ocl-icd-libopencl1 and the driver of a GPU; pocl-opencl-icd runs on the CPU",
+    fix: "install ocl-icd-libopencl1 and your GPU's OpenCL driver; pocl-opencl-icd is one for the CPU",
     takes: |which| !which.is_empty(),
     list: || Ok(devices()?.into_iter().map(offer).collect()),
     choose: |which| {

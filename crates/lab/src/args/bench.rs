@@ -25,7 +25,7 @@ pub enum Bench {
 /// limits: the instruction set, the rounds without memory, and a pass over memory.
 #[derive(Debug, Args)]
 pub struct BenchCiphers {
-    /// Run only cases with TEXT at a word of the name: "aes-256-ctr", "sha3-256" [default: all]
+    /// Run only cases with a word in the name that starts with TEXT: "aes-256-ctr", "sha3" [default: all]
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Measure N times and report the median
@@ -41,14 +41,14 @@ pub struct BenchCiphers {
     pub meters: Meters,
     #[command(flatten)]
     pub spread: Spread,
-    /// Take a quick look: one or two lengths, 3 rounds
+    /// Take a quick look: one or two lengths, at most 3 rounds
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
-    /// Also write the results to FILE for others, without names of host, user or paths [default:
-    /// wattlock-ciphers.json]
+    /// Also write the results to FILE to share them: without names of host, user or paths. An
+    /// existing FILE is replaced [default: wattlock-ciphers.json]
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[arg(default_missing_value = "wattlock-ciphers.json")]
     pub submit: Option<PathBuf>,

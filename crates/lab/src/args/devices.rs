@@ -46,7 +46,11 @@ const POLICIES: &Choices<Rule> = &[
     (Rule::Serial, "serial", "One CPU thread"),
     (Rule::Parallel, "parallel", "All CPU threads"),
     (Rule::Gpu, "gpu", "GPUs only; the CPU redoes work that a GPU fails"),
-    (Rule::HybridRatio, "hybrid-ratio", "GPUs and CPU, in the ratio of the SEFPS study's Eq. 1"),
+    (
+        Rule::HybridRatio,
+        "hybrid-ratio",
+        "GPUs and CPU, as cores and clocks compare (Eq. 1 of the SEFPS study)",
+    ),
     (Rule::Hybrid, "hybrid", "The CPU from the front and GPUs from the back, until they meet"),
     (Rule::Auto(Goal::Time), "auto", "The best of these, as `wattlock calibrate` measured them"),
 ];

@@ -12,8 +12,9 @@ use super::Spread;
 /// Run a raw cipher from standard input to standard output (for tests and study).
 ///
 /// To keep data safe, use `wattlock protect` instead. Only AES-GCM authenticates its data, and every
-/// process of the machine can read a key on the command line. AES-GCM holds the whole message in
-/// memory, because no plaintext may leave before the tag is verified; all other ciphers stream.
+/// process of the machine can read a key on the command line. AES-GCM runs on one CPU thread and
+/// holds the whole message in memory, because no plaintext may leave before the tag is verified; all
+/// other ciphers stream.
 #[derive(Debug, Args)]
 #[command(after_help = CIPHER_HELP)]
 pub struct Cipher {
@@ -23,7 +24,7 @@ pub struct Cipher {
     /// Key in hexadecimal
     #[arg(long, value_name = "HEX", required_unless_present = "list", help_heading = KEYS)]
     pub key: Option<String>,
-    /// Second key of rc4a in hexadecimal [default: the first bytes of RC4 under --key]
+    /// Second key of rc4a in hexadecimal [default: the first bytes of RC4's key stream under --key]
     #[arg(long, value_name = "HEX", help_heading = KEYS)]
     pub key2: Option<String>,
     /// Initialisation vector, or nonce of GCM, in hexadecimal
@@ -50,7 +51,7 @@ pub struct Cipher {
     #[command(flatten)]
     pub spread: Spread,
     /// List all algorithms and kernels, and whether each runs on this machine
-    #[arg(long, conflicts_with_all = ["alg", "key", "decrypt"])]
+    #[arg(long, conflicts_with_all = LISTED_ALONE)]
     pub list: bool,
     /// Print JSON; requires --list
     #[arg(long, requires = "list")]
@@ -114,13 +115,18 @@ pub enum HashAlgorithm {
     Kt128,
 }
 
-const CIPHER_HELP: &str = "Examples:
-  wattlock-lab cipher --alg aes-256-ctr --key \"$KEY\" --iv \"$IV\" < plain > sealed
-  wattlock-lab cipher --alg aes-128-cbc --pad pkcs7 --key \"$KEY\" --iv \"$IV\" --decrypt < sealed
-  wattlock-lab cipher --list
-where KEY=$(openssl rand -hex 32) is 32 random bytes, and 16 for an IV or AES-128.
+/// What `cipher --list` would not look at.
+const LISTED_ALONE: [&str; 9] =
+    ["alg", "key", "key2", "iv", "aad", "decrypt", "pad", "kernel", "block_size"];
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input.";
+const CIPHER_HELP: &str = "Examples:
+  KEY=$(openssl rand -hex 32) IV=$(openssl rand -hex 16)
+  wattlock-lab cipher --alg aes-256-cbc --pad pkcs7 --key \"$KEY\" --iv \"$IV\" < text > encrypted
+  wattlock-lab cipher --alg aes-256-cbc --pad pkcs7 --key \"$KEY\" --iv \"$IV\" --decrypt < encrypted
+  wattlock-lab cipher --list
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong key or damaged input, 4 missing device or
+program, 128 + n ended by signal n.";
 
 fn hash_help() -> String {
     format!(

@@ -63,7 +63,9 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
     if results.rows.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();
         let names = Vec::from_iter(bench.left_out.into_inner()).join("\n  ");
-        return Err(usage(format!("no case has {only:?} in its name; the cases are\n  {names}")));
+        return Err(usage(format!(
+            "the cases are\n  {names}\nno word in a name starts with {only:?}, which --only asks for"
+        )));
     }
     report::clock(bench.effort, &mut results);
     report::ratios(&mut results);
@@ -81,7 +83,7 @@ pub fn run(args: &args::BenchCiphers) -> Ended {
         tell!("wrote {}", path.display());
         if let Some(part) = asked::part(args) {
             tell!(
-                "warning: this file holds only {part}; for others, run without --only and --quick"
+                "warning: this file holds only {part}; before you share it, run without --only and --quick"
             );
         }
     }

@@ -233,15 +233,15 @@ fn what_makes_no_sense_is_refused_and_no_key_is_repeated() {
         (&["--alg", "aes-128-ecb", "--key", key, "--kernel", "aes-quantum"], "no kernel"),
         (
             &["--alg", "rc4", "--key", key, "--kernel", "aes-soft"],
-            "aes-soft is no kernel of rc4; see --list",
+            "rc4 cannot use the kernel aes-soft; its kernels are portable",
         ),
         (
             &["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--kernel", "gcm-vaes512"],
-            "gcm-vaes512 is no kernel of aes-128-ctr; see --list",
+            "aes-128-ctr cannot use the kernel gcm-vaes512; its kernels are aes-",
         ),
         (
             &["--alg", "aes-128-gcm", "--key", key, "--iv", nonce, "--kernel", "aes-soft"],
-            "aes-soft is no kernel of aes-128-gcm; see --list",
+            "aes-128-gcm cannot use the kernel aes-soft; its kernels are aws-lc",
         ),
         (&["--alg", "rc4", "--key", key, "--kernel", "abacus"], "there is no kernel named"),
         (&["--alg", "aes-128-ctr", "--key", key, "--iv", iv, "--aad", "00"], "--aad is for GCM"),
@@ -306,11 +306,14 @@ fn gcm_refuses_the_options_of_the_engine() {
     let key = "00112233445566778899aabbccddeeff";
     let gcm = ["--alg", "aes-128-gcm", "--key", key, "--iv", &key[..24]];
     for (options, why) in [
-        (&["--device", "cuda:99"][..], "--device is not supported by `cipher`"),
-        (&["--device", "cpu,abacus"], "--device is not supported by `cipher`"),
-        (&["--policy", "serial"], "--policy is not supported by `cipher`"),
-        (&["--verify", "none"], "--verify none is not supported by `cipher`"),
-        (&["--threads", "2"], "--threads above 1 is not supported by `cipher`"),
+        (
+            &["--device", "cuda:99"][..],
+            "aes-128-gcm runs on one CPU thread; --device cannot be used",
+        ),
+        (&["--device", "cpu,abacus"], "--device cannot be used"),
+        (&["--policy", "serial"], "--policy cannot be used"),
+        (&["--verify", "none"], "--verify none cannot be used"),
+        (&["--threads", "2"], "--threads above 1 cannot be used"),
         (&["--goal", "time"], "--goal requires --policy auto"),
     ] {
         let refused = cipher(&[&gcm[..], options].concat(), b"message");
@@ -321,6 +324,15 @@ fn gcm_refuses_the_options_of_the_engine() {
     let sealed = cipher(&[&gcm[..], &["--device", "cpu", "--threads", "1"]].concat(), b"message");
     assert_exit(&sealed, 0);
     assert_eq!(sealed.stdout.len(), 7 + 16);
+}
+
+#[test]
+fn the_list_is_of_all_kernels_or_refused() {
+    for option in [&["--kernel", "aes-soft"][..], &["--pad", "none"], &["--decrypt"]] {
+        let refused = cipher(&[&["--list"], option].concat(), b"");
+        assert_exit(&refused, 2);
+        assert!(stderr(&refused).contains("cannot be used with"), "{}", stderr(&refused));
+    }
 }
 
 #[test]

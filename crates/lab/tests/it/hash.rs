@@ -111,7 +111,7 @@ fn a_list_is_checked() {
     assert_exit(&run(&["--kernel", "keccak-abacus", "plain"]), 2);
     let refused = run(&["--alg", "sha256", "--kernel", "keccak-soft", "plain"]);
     assert_exit(&refused, 2);
-    let why = "keccak-soft is no kernel of sha256; the kernels are sha-rustcrypto";
+    let why = "sha256 cannot use the kernel keccak-soft; the kernels are sha-rustcrypto";
     assert!(stderr(&refused).contains(why), "{}", stderr(&refused));
     assert_exit(&run(&["-", "-"]), 2);
 }
