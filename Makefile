@@ -17,6 +17,8 @@ dist:
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
 # tests.
 test: check openssl
+	./.ci/prepare emulate
+	cargo xtask emulate --kernels
 	$(signals) cargo xtask test
 	cargo test --workspace --locked --doc --quiet
 

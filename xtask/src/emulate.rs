@@ -4,37 +4,54 @@
 //!
 //! Emulation shows that the code is right, and not how fast it is. It covers both sides of each choice
 //! of a kernel: QEMU's `max` has everything, and the CPUs of older cores have no SHA-3.
+//!
+//! With `--kernels`, for each change: only the lints and the unit tests of the primitives, on `max`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use crate::test::{count, list_skips};
 
 /// Cross compiles and runs; an error if a test fails. Says so, and nothing more, where QEMU, the C compiler
-/// or Rust's standard library for ARM is missing.
-pub fn run() -> anyhow::Result<()> {
+/// or Rust's standard library for ARM is missing, unless the variable `REQUIRE` lists `arm`.
+pub fn run(options: &[String]) -> anyhow::Result<()> {
+    let kernels_only = match options {
+        [] => false,
+        [option] if option == "--kernels" => true,
+        _ => bail!("usage: cargo xtask emulate [--kernels]"),
+    };
     if let Some(missing) = missing() {
+        let required = env::var("REQUIRE").unwrap_or_default();
+        let is_required = required.split([',', ' ']).any(|need| ["arm", "all"].contains(&need));
+        ensure!(!is_required, "emulate needs {missing}, which REQUIRE lists as arm");
         println!("\n1 run skipped: the tests on an emulated ARM CPU");
         println!("  without {missing}: `.ci/prepare emulate` installs it");
         return Ok(());
     }
-    lints()?;
+    let (cpus, targets, packages) = if kernels_only {
+        (&CPUS[..1], "--lib", vec!["-p", KERNELS, "--lib"])
+    } else {
+        (&CPUS[..], "--all-targets", PACKAGES.map(|package| ["-p", package]).concat())
+    };
+    lints(targets)?;
     let mut failed = Vec::new();
-    for cpu in CPUS {
+    for &cpu in cpus {
         let skips = env::current_dir()?.join(format!("target/skips-{cpu}.tsv"));
         fs::create_dir_all("target")?;
         fs::write(&skips, "")?;
         println!("\n{TARGET}, {cpu}");
-        if !tests(cpu, &skips)? {
+        if !tests(cpu, &skips, &packages)? {
             failed.push(cpu);
         }
         list_skips(&fs::read_to_string(&skips)?);
     }
-    let loops = assembly()?;
-    println!("\n{} of AES: no states in memory, and each round fused", count(loops, "loop"));
+    if !kernels_only {
+        let loops = assembly()?;
+        println!("\n{} of AES: no states in memory, and each round fused", count(loops, "loop"));
+    }
     if !failed.is_empty() {
         bail!("tests failed on {}", failed.join(", "));
     }
@@ -47,7 +64,9 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 const CPUS: [&str; 2] = ["max", "cortex-a57"];
 
 /// Those with kernels, and those that a kernel's mistake would show in.
-const PACKAGES: [&str; 4] = ["wattlock-crypto", "wattlock-file", "wattlock-stream", "wattlock-tls"];
+const PACKAGES: [&str; 4] = [KERNELS, "wattlock-file", "wattlock-stream", "wattlock-tls"];
+
+const KERNELS: &str = "wattlock-crypto";
 
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64-static";
@@ -74,8 +93,8 @@ fn cargo(arguments: &[&str]) -> Command {
 }
 
 /// Code that is compiled for ARM only, and what is left without use there, in the crate that has kernels.
-fn lints() -> anyhow::Result<()> {
-    let mut command = cargo(&["clippy", "-p", "wattlock-crypto", "--all-targets"]);
+fn lints(targets: &str) -> anyhow::Result<()> {
+    let mut command = cargo(&["clippy", "-p", KERNELS, targets]);
     if !command.args(["--", "-D", "warnings"]).status()?.success() {
         bail!("lints for {TARGET} failed");
     }
@@ -83,11 +102,9 @@ fn lints() -> anyhow::Result<()> {
 }
 
 /// Whether all tests passed. What `.config/nextest.toml` leaves out is counted at the end.
-fn tests(cpu: &str, skips: &Path) -> anyhow::Result<bool> {
+fn tests(cpu: &str, skips: &Path, packages: &[&str]) -> anyhow::Result<bool> {
     let mut command = cargo(&["nextest", "run", "--profile", "emulated"]);
-    for package in PACKAGES {
-        command.args(["-p", package]);
-    }
+    command.args(packages);
     let runner = format!("{EMULATOR} -cpu {cpu} -L /usr/aarch64-linux-gnu");
     command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
     let status = command.env("WATTLOCK_SKIPS", skips).status();

@@ -23,13 +23,13 @@ fn main() -> anyhow::Result<()> {
         Some(("pictures", _)) => pictures::draw(),
         Some(("openssl", _)) => openssl::build(),
         Some(("kernel", _)) => kernel::unpack(),
-        Some(("emulate", _)) => emulate::run(),
+        Some(("emulate", options)) => emulate::run(options),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
         _ => {
             anyhow::bail!(
-                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | emulate | dist \
-                 | test [NEXTEST OPTIONS]"
+                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | emulate [--kernels] \
+                 | dist | test [NEXTEST OPTIONS]"
             )
         }
     }
