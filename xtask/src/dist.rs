@@ -41,7 +41,8 @@ fn split(built: &Path, dist: &Path, name: &str, debug: &str) -> anyhow::Result<(
     let built = built.canonicalize()?;
     run(objcopy().arg("--only-keep-debug").arg(&built).arg(debug))?;
     let link = format!("--add-gnu-debuglink={debug}");
-    run(objcopy().args(["--strip-debug", &link]).arg(&built).arg(name))
+    // The names of functions are debug information too, and a tenth of the file.
+    run(objcopy().args(["--strip-unneeded", &link]).arg(&built).arg(name))
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
