@@ -229,6 +229,11 @@ mod tests {
             (true, &["aesenc %xmm2,%xmm1", "pmovmskb %xmm1,%edx", "sub    $0x1,%edx"]),
             (true, &["cmp    $0x1,%rax", "sete   %cl", "mov    %ecx,%edx", "test   %dl,%dl"]),
             (true, &["cmp    $0x1,%rax", "cmovne %rbx,%rcx", "test   %rcx,%rcx"]),
+            // No flag is set here: "above" is met, and "equal" is not.
+            (true, &["cmova  %rax,%rcx", "test   %rcx,%rcx"]),
+            (true, &["cmove  %rcx,%rax", "test   %rax,%rax"]),
+            (false, &["cmove  %rax,%rcx", "test   %rcx,%rcx"]),
+            (false, &["cmova  %rcx,%rax", "test   %rax,%rax"]),
             (false, &["cmp    $0x4d,%bl"]),
             (false, &["cmp    $0x1,%rax", "xor    %ecx,%ecx"]),
             (false, &["cmp    $0x1,%rax", "sub    $0x1,%rdx"]),

@@ -41,8 +41,13 @@ impl Taint {
                 ) => stripped,
                 _ => condition,
             };
-            let bits = self.read(from, len, values) | self.register(to);
-            let bits = if self.condition(condition) { ones(len) } else { bits };
+            // A public condition says which of the two it was; what the other held is gone.
+            let bits = match values.holds(condition) {
+                _ if self.condition(condition) => ones(len),
+                Some(true) => self.read(from, len, values),
+                Some(false) => self.register(to),
+                None => self.read(from, len, values) | self.register(to),
+            };
             self.write(to, len, bits, values);
             return true;
         }

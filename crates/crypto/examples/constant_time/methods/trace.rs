@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_long, c_uint};
 use super::disassembly::Disassembly;
 use super::instruction::{Instruction, RAX, RDI, REGISTERS, RSP};
 use super::taint::{Leak, Taint};
-use super::values::{Extended, Values};
+use super::values::{CARRY, Extended, OVERFLOW, PARITY, SIGN, Values, ZERO};
 use super::{Case, Finding};
 
 /// Compares runs, and keeps what it learnt about the program's instructions.
@@ -106,8 +106,12 @@ impl Run {
             };
             let vectors = [one.vectors(), other.vectors()];
             run.check_trail(&mut taint, [&a, &b], &vectors, &instruction);
-            let mut values =
-                Values { general: a.in_order(), thread: a.others[1], vectors: &vectors[0] };
+            let mut values = Values {
+                general: a.in_order(),
+                flags: a.eflags,
+                thread: a.others[1],
+                vectors: &vectors[0],
+            };
             if a.rip == free as *const () as u64 {
                 // The C library compares a word of what is freed with a random number of its own,
                 // whatever it held, and then keeps its lists there.
@@ -196,12 +200,6 @@ fn flags_read(name: &str) -> u64 {
         _ => 0,
     }
 }
-
-const CARRY: u64 = 1;
-const PARITY: u64 = 1 << 2;
-const ZERO: u64 = 1 << 6;
-const SIGN: u64 = 1 << 7;
-const OVERFLOW: u64 = 1 << 11;
 
 /// A stopped copy of this process, which is about to run something.
 struct Child(c_int);

@@ -8,6 +8,7 @@ use super::instruction::Address;
 pub struct Values<'a> {
     /// In the order of [`REGISTERS`].
     pub general: [u64; 16],
+    pub flags: u64,
     /// Where the thread's segment begins.
     pub thread: u64,
     pub vectors: &'a Extended,
@@ -18,7 +19,7 @@ impl Values<'_> {
     #[cfg(test)]
     pub fn of_zeros<T>(run: impl FnOnce(&mut Values<'_>) -> T) -> T {
         let vectors = Extended(vec![0; 4096]);
-        run(&mut Values { general: [0; 16], thread: 0, vectors: &vectors })
+        run(&mut Values { general: [0; 16], flags: 0, thread: 0, vectors: &vectors })
     }
 
     /// A place in memory, but for a vector of indices.
@@ -27,6 +28,31 @@ impl Values<'_> {
         let index = of(address.index).wrapping_mul(address.scale);
         let thread = if address.thread { self.thread } else { 0 };
         address.displacement.wrapping_add(of(address.base)).wrapping_add(index).wrapping_add(thread)
+    }
+
+    /// Whether a condition, as it ends the name of an instruction, is met. `None` if its name is unknown.
+    pub fn holds(&self, condition: &str) -> Option<bool> {
+        let set = |flags: u64| self.flags & flags != 0;
+        let less = set(SIGN) != set(OVERFLOW);
+        Some(match condition {
+            "e" => set(ZERO),
+            "ne" => !set(ZERO),
+            "b" => set(CARRY),
+            "ae" => !set(CARRY),
+            "be" => set(CARRY | ZERO),
+            "a" => !set(CARRY | ZERO),
+            "s" => set(SIGN),
+            "ns" => !set(SIGN),
+            "o" => set(OVERFLOW),
+            "no" => !set(OVERFLOW),
+            "p" => set(PARITY),
+            "np" => !set(PARITY),
+            "l" => less,
+            "ge" => !less,
+            "le" => less || set(ZERO),
+            "g" => !less && !set(ZERO),
+            _ => return None,
+        })
     }
 
     /// A vector register of 512 bits, as far as this CPU has them.
@@ -39,6 +65,13 @@ impl Values<'_> {
         self.vectors.mask(register)
     }
 }
+
+/// Bits of the register of flags.
+pub const CARRY: u64 = 1;
+pub const PARITY: u64 = 1 << 2;
+pub const ZERO: u64 = 1 << 6;
+pub const SIGN: u64 = 1 << 7;
+pub const OVERFLOW: u64 = 1 << 11;
 
 /// What XSAVE keeps: vector and mask registers.
 #[derive(PartialEq)]
