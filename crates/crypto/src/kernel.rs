@@ -131,11 +131,11 @@ pub(crate) mod cpu {
         }
     }
 
-    /// A class of CPU on which kernels were measured, always one CPU for all of its class.
+    /// A class of CPU on which kernels were measured: one or two CPUs for all of its class.
     #[derive(Clone, Copy, PartialEq, Eq)]
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "these are x86-64's"))]
     pub enum Measured {
-        /// Intel's with AVX-512, VAES and SHA-NI, by Emerald Rapids.
+        /// Intel's with AVX-512, VAES and SHA-NI, by Emerald Rapids and Granite Rapids.
         Intel,
         /// Zen 5 with registers of 512 bits all through, by an EPYC.
         Zen5,
