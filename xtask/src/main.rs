@@ -21,14 +21,14 @@ fn main() -> anyhow::Result<()> {
         Some(("structure", _)) => structure::check(),
         Some(("docs", options)) => docs::run(options),
         Some(("pictures", _)) => pictures::draw(),
-        Some(("openssl", _)) => openssl::build(),
+        Some(("openssl", names)) => openssl::build(names),
         Some(("kernel", _)) => kernel::unpack(),
         Some(("emulate", options)) => emulate::run(options),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
         _ => {
             anyhow::bail!(
-                "usage: cargo xtask structure | docs [--book] | pictures | openssl | kernel | emulate [--kernels] \
+                "usage: cargo xtask structure | docs [--book] | pictures | openssl [VERSION...] | kernel | emulate [--kernels] \
                  | dist | test [NEXTEST OPTIONS]"
             )
         }

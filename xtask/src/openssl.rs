@@ -1,7 +1,6 @@
-//! `cargo xtask openssl`: the newest OpenSSL, and an nginx that is linked to it, from the sources
-//! that crates carry. They are built once for each version into the user's cache folder;
-//! `openssl-newest` in the target folder is a link to it, where the tests look for them and
-//! `wattlock-lab bench https --openssl-newest` is pointed to.
+//! `cargo xtask openssl [VERSION...]`: other OpenSSLs than the system's, and for each an nginx that is linked to it,
+//! from the sources that crates carry. Each is built once into the user's cache folder; `openssl-VERSION` in the
+//! target folder is a link to it, where the tests look for them and to which `--openssl` of the benches is pointed.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
@@ -13,35 +12,82 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use cargo_metadata::MetadataCommand;
 
-/// Builds what is not there yet.
+/// A release whose sources a crate carries.
+struct Release {
+    /// As it is asked for, and part of the link's name.
+    name: &'static str,
+    /// The folder of a manifest that pins the sources. Cargo.lock has one of these crates at a time.
+    manifest: Option<&'static str>,
+    /// Features left out besides [`WITHOUT`]: every release refuses names that it does not know.
+    without: &'static str,
+}
+
+/// Debian 13's, the last of OpenSSL 3, and the newest.
+const RELEASES: [Release; 3] = [
+    Release { name: "3.5", manifest: Some("xtask/openssl-3.5"), without: "engine" },
+    Release { name: "3.6", manifest: Some("xtask/openssl-3.6"), without: "engine" },
+    Release { name: "4.0", manifest: None, without: WITHOUT_4 },
+];
+
+/// What `make test` needs beside the system's.
+const USUAL: &str = "3.5";
+
+/// Builds what is not there yet of the releases that are named, of "all", or of none the usual one.
 ///
 /// # Errors
-/// What is missing, or what the last lines of a build say.
-pub fn build() -> anyhow::Result<()> {
+/// A name that is none, what is missing, or the last lines of a build.
+pub fn build(names: &[String]) -> anyhow::Result<()> {
+    let known = || RELEASES.map(|release| release.name).join(", ");
+    let usual = [USUAL.to_owned()];
+    let names = if names.is_empty() { &usual } else { names };
+    let all = names.iter().any(|name| name == "all");
+    if let Some(name) = names.iter().find(|name| *name != "all" && !known().contains(*name)) {
+        bail!("no OpenSSL {name}: the releases are {}, or all", known());
+    }
     let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
-    let (source, nginx_version) = nginx_source(metadata.workspace_root.as_std_path())?;
-    let made_of = format!(
-        "openssl-src {}\nwithout {WITHOUT}\nnginx-src {nginx_version}\n{NGINX}\n",
-        openssl_src::version()
-    );
+    let workspace = metadata.workspace_root.as_std_path();
+    let nginx = crate_sources(workspace, "xtask/nginx", "nginx-src")?;
     let target = PathBuf::from(metadata.target_directory);
-    let folder = cache(&target).join(format!("openssl-{:016x}", hash(&made_of)));
-    fs::create_dir_all(&folder)?;
-    // Another run of this builds the same.
-    let lock = File::create(folder.join("lock"))?;
-    lock.lock()?;
-    let text = format!("{made_of}in {}\n", folder.display());
-    let openssl = Stamp { file: folder.join("stamp-openssl"), text: text.clone() };
-    openssl.unless_there(|| {
-        // It is linked to what is built anew.
-        let _ = fs::remove_file(folder.join("stamp-nginx"));
-        build_openssl(&folder)
-    })?;
-    let nginx = Stamp { file: folder.join("stamp-nginx"), text };
-    nginx.unless_there(|| build_nginx(&folder, &source))?;
-    link(&folder, &target.join("openssl-newest"))?;
-    eprintln!("openssl: the newest is in {}", folder.display());
+    for release in &RELEASES {
+        if all || names.iter().any(|name| name == release.name) {
+            release.build(workspace, &target, &nginx)?;
+        }
+    }
     Ok(())
+}
+
+impl Release {
+    fn build(&self, workspace: &Path, target: &Path, nginx: &Sources) -> anyhow::Result<()> {
+        let openssl = match self.manifest {
+            Some(manifest) => crate_sources(workspace, manifest, "openssl-src")?,
+            None => Sources {
+                folder: openssl_src::source_dir(),
+                version: openssl_src::version().to_owned(),
+            },
+        };
+        let without = format!("{WITHOUT} {}", self.without);
+        let made_of = format!(
+            "openssl-src {}\nwithout {without}\nnginx-src {}\n{NGINX}\n",
+            openssl.version, nginx.version
+        );
+        let folder = cache(target).join(format!("openssl-{:016x}", hash(&made_of)));
+        fs::create_dir_all(&folder)?;
+        // Another run of this builds the same.
+        let lock = File::create(folder.join("lock"))?;
+        lock.lock()?;
+        let text = format!("{made_of}in {}\n", folder.display());
+        let stamp = Stamp { file: folder.join("stamp-openssl"), text: text.clone() };
+        stamp.unless_there(|| {
+            // It is linked to what is built anew.
+            let _ = fs::remove_file(folder.join("stamp-nginx"));
+            build_openssl(&folder, &openssl, &without)
+        })?;
+        let stamp = Stamp { file: folder.join("stamp-nginx"), text };
+        stamp.unless_there(|| build_nginx(&folder, &nginx.folder))?;
+        link(&folder, &target.join(format!("openssl-{}", self.name)))?;
+        eprintln!("openssl: {} is in {}", self.name, folder.display());
+        Ok(())
+    }
 }
 
 /// The folder for what is built once for all checkouts: the user's cache, or else the target folder.
@@ -93,22 +139,22 @@ impl Stamp {
 
 /// Static libraries, of which every file is compiled once, linked as shared ones: OpenSSL's own rules
 /// for shared libraries compile everything twice, and want scripts that the crate leaves out.
-fn build_openssl(folder: &Path) -> anyhow::Result<()> {
-    eprintln!("openssl: building OpenSSL {} from source, some minutes", openssl_src::version());
+fn build_openssl(folder: &Path, sources: &Sources, without: &str) -> anyhow::Result<()> {
+    let version = sources.version.split_once('+').map_or("", |(_, openssl)| openssl);
+    eprintln!("openssl: building OpenSSL {version} from source, some minutes");
     let build = emptied(folder.join("build-openssl"))?;
     let log = folder.join("openssl.log");
     let steps = Steps { build: &build, log: &log };
-    let source = openssl_src::source_dir();
+    let source = &sources.folder;
     let mut configure = Command::new("perl");
     configure.arg(source.join("Configure")).arg("--libdir=lib");
     configure.arg(format!("--prefix={}", folder.display()));
     configure.arg(format!("--openssldir={}", folder.join("ssl").display()));
-    configure.args(WITHOUT.split_whitespace().map(|feature| format!("no-{feature}")));
+    configure.args(without.split_whitespace().map(|feature| format!("no-{feature}")));
     configure.arg(format!("-Wl,-rpath,{}", folder.join("lib").display()));
     steps.run(&mut configure)?;
     steps.make(&["build_libs"])?;
-    let major = openssl_src::version().split_once('+').map_or("", |(_, openssl)| openssl);
-    let major = major.split('.').next().filter(|major| !major.is_empty());
+    let major = version.split('.').next().filter(|major| !major.is_empty());
     let major = major.context("openssl-src does not name OpenSSL's version")?;
     for (library, needs) in [("libcrypto", &["-ldl", "-pthread"][..]), ("libssl", &["-lcrypto"])] {
         let file = format!("{library}.so.{major}");
@@ -164,18 +210,26 @@ fn build_nginx(folder: &Path, source: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_dir_all(&build)?)
 }
 
-/// Where cargo has the sources of nginx, and the version of their crate.
-fn nginx_source(workspace: &Path) -> anyhow::Result<(PathBuf, String)> {
+/// The sources that a crate carries.
+struct Sources {
+    folder: PathBuf,
+    /// That of the crate; behind a plus sign is what it carries.
+    version: String,
+}
+
+/// Where cargo has the sources that a manifest of ours pins: in a folder of the crate that is called as the crate is.
+fn crate_sources(workspace: &Path, manifest: &str, name: &str) -> anyhow::Result<Sources> {
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = MetadataCommand::new()
-        .manifest_path(workspace.join("xtask/nginx/Cargo.toml"))
+        .manifest_path(workspace.join(manifest).join("Cargo.toml"))
         .other_options(["--locked".to_owned(), format!("--filter-platform={platform}")])
         .exec()
-        .context("asking cargo for the sources of nginx")?;
-    let package = metadata.packages.iter().find(|package| package.name.as_str() == "nginx-src");
-    let package = package.context("xtask/nginx/Cargo.toml does not name nginx-src")?;
-    let folder = package.manifest_path.parent().context("nginx-src lies nowhere")?;
-    Ok((folder.join("nginx").into(), package.version.to_string()))
+        .with_context(|| format!("asking cargo for the sources of {name}"))?;
+    let package = metadata.packages.iter().find(|package| package.name.as_str() == name);
+    let package = package.with_context(|| format!("{manifest} does not name {name}"))?;
+    let folder = package.manifest_path.parent().with_context(|| format!("{name} lies nowhere"))?;
+    let folder = folder.join(name.trim_end_matches("-src")).into();
+    Ok(Sources { folder, version: package.version.to_string() })
 }
 
 /// Programs that run in a folder, and what they say.
@@ -237,14 +291,14 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Lines shown of a failed build.
 const LAST_LINES: usize = 20;
 
-/// Features of OpenSSL that TLS 1.2 and 1.3 with RSA or ECDHE, AES, SHA and HMAC do without. The
-/// assembler, multiblock and the loading of modules stay.
+/// Features that no test or bench needs. The assembler, multiblock, QUIC, CMS and the loading of modules stay.
 const WITHOUT: &str = "\
-    shared module acvp-tests argon2 aria bf blake2 camellia cast chacha cmp comp ct des dh \
-    docs dsa ec2m ech ecx hmac-drbg-kdf idea kbkdf krb5kdf legacy lms makedepend md4 mdc2 ml-dsa \
-    ml-kem nextprotoneg ocb ocsp poly1305 psk pvkkdf quic rc2 rc4 rc5 rfc3779 rmd160 scrypt seed \
-    siphash siv slh-dsa sm2 sm3 sm4 snmpkdf srp srtp srtpkdf sshkdf ssl-trace sslkeylog tests ts \
-    whirlpool x942kdf x963kdf";
+    shared module acvp-tests argon2 aria bf blake2 camellia cast cmp comp ct des docs dsa ec2m idea legacy makedepend \
+    md4 mdc2 ml-dsa ml-kem nextprotoneg ocb ocsp psk rc2 rc4 rc5 rfc3779 rmd160 scrypt seed siphash siv slh-dsa sm2 \
+    sm3 sm4 srp srtp ssl-trace sslkeylog tests ts whirlpool";
+
+/// The same of 4.0, whose names the others do not know.
+const WITHOUT_4: &str = "ech hmac-drbg-kdf kbkdf krb5kdf lms pvkkdf snmpkdf srtpkdf sshkdf x942kdf x963kdf";
 
 /// What makes a certificate that signs itself.
 const REQUESTS: &str = "\
