@@ -13,7 +13,7 @@ use crate::aead::{AeadAlgorithm, AeadKey, MOST_GCM_BYTES, NONCE_LEN, TAG_LEN};
 use crate::aes::AesKey;
 use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
-use crate::kernel::gcm_parts::Held;
+use crate::kernel::gcm_parts::{Held, copy_short};
 
 mod hash;
 mod late_aad;
@@ -92,33 +92,17 @@ impl GcmKey {
             let algorithm = self.aead.algorithm().name().to_owned();
             return Err(Error::IvLength { algorithm, len: 0, expected: NONCE_LEN });
         }
-        let nonce = <[u8; NONCE_LEN]>::try_from(iv).ok();
-        let mut first_counter = [0; BLOCK_LEN];
-        match nonce {
-            Some(nonce) => {
-                first_counter[..NONCE_LEN].copy_from_slice(&nonce);
-                first_counter[BLOCK_LEN - 1] = 1;
-            }
-            None => {
-                let mut hash = self.hash.start(&self.aead);
-                let mut held = Held::NOTHING;
-                held.absorb(iv, |blocks| hash.update(&self.aead, blocks));
-                held.fill_block(|block| hash.update(&self.aead, block));
-                hash.update(&self.aead, &[lengths(0, iv.len() as u64)]);
-                first_counter = hash.value();
-            }
+        if let Ok(nonce) = <[u8; NONCE_LEN]>::try_from(iv) {
+            let mut stream = GcmStream::default();
+            stream.begin(nonce);
+            return Ok(stream);
         }
-        Ok(GcmStream {
-            first_counter,
-            nonce,
-            hash: None,
-            held: Held::NOTHING,
-            aad: [0; KEPT_AAD],
-            kept: 0,
-            aad_len: 0,
-            len: 0,
-            tag: None,
-        })
+        let mut hash = self.hash.start(&self.aead);
+        let mut held = Held::NOTHING;
+        held.absorb(iv, |blocks| hash.update(&self.aead, blocks));
+        held.fill_block(|block| hash.update(&self.aead, block));
+        hash.update(&self.aead, &[lengths(0, iv.len() as u64)]);
+        Ok(GcmStream { first_counter: hash.value(), ..GcmStream::default() })
     }
 
     fn aes(&self) -> &AesKey {
@@ -133,7 +117,44 @@ impl GcmKey {
     }
 }
 
+impl Default for GcmStream {
+    /// No message: one begins with [`GcmStream::begin`].
+    fn default() -> Self {
+        Self {
+            first_counter: [0; BLOCK_LEN],
+            nonce: None,
+            hash: None,
+            held: Held::NOTHING,
+            aad: [0; KEPT_AAD],
+            kept: 0,
+            aad_len: 0,
+            len: 0,
+            tag: None,
+        }
+    }
+}
+
 impl GcmStream {
+    /// Begins the next message, under an IV of the usual 96 bits; what was before is forgotten. The caller owns the
+    /// uniqueness of the IV.
+    #[inline]
+    pub fn begin(&mut self, nonce: [u8; NONCE_LEN]) {
+        self.end();
+        self.first_counter[..NONCE_LEN].copy_from_slice(&nonce);
+        self.first_counter[NONCE_LEN..].copy_from_slice(&[0, 0, 0, 1]);
+        self.nonce = Some(nonce);
+        (self.kept, self.aad_len, self.len, self.tag) = (0, 0, 0, None);
+    }
+
+    /// Forgets what would help to forge: no part may come after this.
+    #[inline]
+    pub fn end(&mut self) {
+        if self.hash.is_some() {
+            self.hash = None;
+        }
+        self.held = Held::NOTHING;
+    }
+
     /// Adds additional data, all of which comes before the message.
     ///
     /// # Errors
@@ -147,7 +168,7 @@ impl GcmStream {
         self.aad_len = aad_len;
         match self.aad.get_mut(self.kept..self.kept + aad.len()) {
             Some(room) if self.kept as u64 + aad.len() as u64 == aad_len => {
-                room.copy_from_slice(aad);
+                copy_short(room, aad);
                 self.kept += aad.len();
             }
             _ => {
@@ -190,6 +211,30 @@ impl GcmStream {
         Ok(())
     }
 
+    /// As [`GcmStream::encrypt`], from one place into another that is as long.
+    ///
+    /// # Errors
+    /// As [`GcmStream::encrypt`], and [`Error::BufferLength`] if the lengths are not the same; nothing is written
+    /// then.
+    pub fn encrypt_into(
+        &mut self,
+        key: &GcmKey,
+        plaintext: &[u8],
+        ciphertext: &mut [u8],
+    ) -> Result<(), Error> {
+        let len = self.longer(plaintext.len())?;
+        same_length(plaintext, ciphertext)?;
+        let Some(nonce) = self.at_once(key, plaintext.len()).filter(|_| !plaintext.is_empty()) else {
+            ciphertext.copy_from_slice(plaintext);
+            return self.encrypt(key, ciphertext);
+        };
+        let aad = &self.aad[..self.kept];
+        self.tag = Some(key.aead.seal_into(nonce, aad, plaintext, None, ciphertext)?);
+        self.held = Held::end_of(ciphertext);
+        self.len = len;
+        Ok(())
+    }
+
     /// Decrypts the next part of the message in place. It is not authenticated before
     /// [`GcmStream::tag`] was compared.
     ///
@@ -220,6 +265,31 @@ impl GcmStream {
                 }
             }
         }
+        self.len = len;
+        Ok(())
+    }
+
+    /// As [`GcmStream::decrypt`], from one place into another that is as long.
+    ///
+    /// # Errors
+    /// As [`GcmStream::encrypt_into`].
+    pub fn decrypt_into(
+        &mut self,
+        key: &GcmKey,
+        ciphertext: &[u8],
+        plaintext: &mut [u8],
+    ) -> Result<(), Error> {
+        let len = self.longer(ciphertext.len())?;
+        same_length(ciphertext, plaintext)?;
+        let nonce = self.at_once(key, ciphertext.len()).filter(|_| !ciphertext.is_empty());
+        let aad = &self.aad[..self.kept];
+        let tag = nonce.and_then(|nonce| key.aead.decrypt_into(nonce, aad, ciphertext, plaintext));
+        if tag.is_none() {
+            plaintext.copy_from_slice(ciphertext);
+            return self.decrypt(key, plaintext);
+        }
+        self.tag = tag;
+        self.held = Held::end_of(ciphertext);
         self.len = len;
         Ok(())
     }
@@ -347,6 +417,11 @@ impl GcmStream {
         let hash = hash.get_or_insert_with(|| key.hash.start(&key.aead));
         held.fill_block(|block| hash.update(&key.aead, block));
     }
+}
+
+fn same_length(input: &[u8], output: &[u8]) -> Result<(), Error> {
+    let (len, expected) = (output.len(), input.len());
+    if len == expected { Ok(()) } else { Err(Error::BufferLength { len, expected }) }
 }
 
 fn block_cipher(aead: &AeadKey) -> &AesKey {

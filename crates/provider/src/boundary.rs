@@ -17,9 +17,9 @@ use crate::offers::{multiblock_is_on, paper_mode_is_on};
 use crate::params::Params;
 
 /// What a context's pointer is to.
-struct Context {
+struct Context<C> {
     host: Host,
-    cipher: Box<dyn Cipher>,
+    cipher: C,
     /// True after a panic, when the state of the cipher is unknown.
     broken: bool,
 }
@@ -30,16 +30,16 @@ pub(crate) struct Functions<A>(std::marker::PhantomData<A>);
 impl<A: Algorithm> Functions<A> {
     pub(crate) const TABLE: &'static [Dispatch] = &[
         Dispatch::new(abi::cipher::NEWCTX, newctx::<A> as *const c_void),
-        Dispatch::new(abi::cipher::FREECTX, freectx as *const c_void),
-        Dispatch::new(abi::cipher::DUPCTX, dupctx as *const c_void),
-        Dispatch::new(abi::cipher::ENCRYPT_INIT, encrypt_init as *const c_void),
-        Dispatch::new(abi::cipher::DECRYPT_INIT, decrypt_init as *const c_void),
-        Dispatch::new(abi::cipher::UPDATE, update as *const c_void),
-        Dispatch::new(abi::cipher::FINAL, finish as *const c_void),
-        Dispatch::new(abi::cipher::CIPHER, at_once as *const c_void),
+        Dispatch::new(abi::cipher::FREECTX, freectx::<A> as *const c_void),
+        Dispatch::new(abi::cipher::DUPCTX, dupctx::<A> as *const c_void),
+        Dispatch::new(abi::cipher::ENCRYPT_INIT, encrypt_init::<A> as *const c_void),
+        Dispatch::new(abi::cipher::DECRYPT_INIT, decrypt_init::<A> as *const c_void),
+        Dispatch::new(abi::cipher::UPDATE, update::<A> as *const c_void),
+        Dispatch::new(abi::cipher::FINAL, finish::<A> as *const c_void),
+        Dispatch::new(abi::cipher::CIPHER, at_once::<A> as *const c_void),
         Dispatch::new(abi::cipher::GET_PARAMS, get_params::<A> as *const c_void),
-        Dispatch::new(abi::cipher::GET_CTX_PARAMS, get_ctx_params as *const c_void),
-        Dispatch::new(abi::cipher::SET_CTX_PARAMS, set_ctx_params as *const c_void),
+        Dispatch::new(abi::cipher::GET_CTX_PARAMS, get_ctx_params::<A> as *const c_void),
+        Dispatch::new(abi::cipher::SET_CTX_PARAMS, set_ctx_params::<A> as *const c_void),
         Dispatch::new(abi::cipher::GETTABLE_PARAMS, gettable_params as *const c_void),
         Dispatch::new(abi::cipher::GETTABLE_CTX_PARAMS, gettable_ctx_params::<A> as *const c_void),
         Dispatch::new(abi::cipher::SETTABLE_CTX_PARAMS, settable_ctx_params::<A> as *const c_void),
@@ -64,19 +64,20 @@ static TRAITS: &[Param] = &[
 /// but for [`Error::Unspecified`], and gives `None`.
 ///
 /// # Safety
-/// `context` must be null or from [`newctx`] or [`dupctx`], not freed, and in no other call.
-unsafe fn within<T>(
+/// `context` must be null or from [`newctx`] or [`dupctx`] of that algorithm, not freed, and in no other call.
+#[inline(always)]
+unsafe fn within<A: Algorithm, T>(
     context: *mut c_void,
     function: &'static CStr,
-    body: impl FnOnce(&mut dyn Cipher) -> Result<T, Error>,
+    body: impl FnOnce(&mut A::Context) -> Result<T, Error>,
 ) -> Option<T> {
     // SAFETY: by the caller's word.
-    let context = unsafe { context.cast::<Context>().as_mut() }?;
+    let context = unsafe { context.cast::<Context<A::Context>>().as_mut() }?;
     let host = context.host;
     let result = if context.broken {
         Err(Error::Internal)
     } else {
-        catch_unwind(AssertUnwindSafe(|| body(&mut *context.cipher))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| body(&mut context.cipher))).unwrap_or_else(|_| {
             context.broken = true;
             Err(Error::Internal)
         })
@@ -108,30 +109,30 @@ unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void 
     }
 }
 
-unsafe extern "C" fn freectx(context: *mut c_void) {
+unsafe extern "C" fn freectx<A: Algorithm>(context: *mut c_void) {
     if context.is_null() {
         return;
     }
     // SAFETY: OpenSSL frees once what `newctx` or `dupctx` gave.
-    let context = unsafe { Box::from_raw(context.cast::<Context>()) };
+    let context = unsafe { Box::from_raw(context.cast::<Context<A::Context>>()) };
     // OpenSSL takes no error from a destructor.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(context)));
 }
 
-unsafe extern "C" fn dupctx(context: *mut c_void) -> *mut c_void {
+unsafe extern "C" fn dupctx<A: Algorithm>(context: *mut c_void) -> *mut c_void {
     // SAFETY: OpenSSL gives a context of ours.
-    let Some(original) = (unsafe { context.cast::<Context>().as_ref() }) else {
+    let Some(original) = (unsafe { context.cast::<Context<A::Context>>().as_ref() }) else {
         return ptr::null_mut();
     };
     let host = original.host;
     // SAFETY: as above; the reference above is used no more.
-    let copy = unsafe { within(context, c"dupctx", |cipher| Ok(cipher.duplicate())) };
+    let copy = unsafe { within::<A, _>(context, c"dupctx", |cipher| Ok(cipher.clone())) };
     copy.map_or(ptr::null_mut(), |cipher| {
         Box::into_raw(Box::new(Context { host, cipher, broken: false })).cast()
     })
 }
 
-unsafe extern "C" fn encrypt_init(
+unsafe extern "C" fn encrypt_init<A: Algorithm>(
     context: *mut c_void,
     key: *const u8,
     key_len: usize,
@@ -142,10 +143,10 @@ unsafe extern "C" fn encrypt_init(
     let key = Given(key, key_len);
     let iv = Given(iv, iv_len);
     // SAFETY: the arguments are OpenSSL's, as the manual says.
-    unsafe { init(context, Direction::Encrypt, key, iv, params) }
+    unsafe { init::<A>(context, Direction::Encrypt, key, iv, params) }
 }
 
-unsafe extern "C" fn decrypt_init(
+unsafe extern "C" fn decrypt_init<A: Algorithm>(
     context: *mut c_void,
     key: *const u8,
     key_len: usize,
@@ -156,7 +157,7 @@ unsafe extern "C" fn decrypt_init(
     let key = Given(key, key_len);
     let iv = Given(iv, iv_len);
     // SAFETY: the arguments are OpenSSL's, as the manual says.
-    unsafe { init(context, Direction::Decrypt, key, iv, params) }
+    unsafe { init::<A>(context, Direction::Decrypt, key, iv, params) }
 }
 
 /// Bytes that may not be given.
@@ -181,7 +182,8 @@ impl Given {
 
 /// # Safety
 /// As [`within`], and the rest as OpenSSL's manual says.
-unsafe fn init(
+#[inline(always)]
+unsafe fn init<A: Algorithm>(
     context: *mut c_void,
     direction: Direction,
     key: Given,
@@ -194,12 +196,12 @@ unsafe fn init(
     let iv = unsafe { iv.bytes() };
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
-    let body = |cipher: &mut dyn Cipher| {
+    let body = |cipher: &mut A::Context| {
         cipher.init(direction, key?, iv?)?;
-        cipher.set(&params)
+        if params.is_empty() { Ok(()) } else { cipher.set(&params) }
     };
     // SAFETY: by the caller's word.
-    done(unsafe { within(context, c"init", body) })
+    done(unsafe { within::<A, _>(context, c"init", body) })
 }
 
 /// Input and output of a step, as OpenSSL gives them.
@@ -217,16 +219,17 @@ impl Step {
     /// # Safety
     /// As [`within`]; the buffers are null or as long as given, and `out_len` is null or valid
     /// for a write.
-    unsafe fn run(
+    #[inline(always)]
+    unsafe fn run<A: Algorithm>(
         self,
         context: *mut c_void,
         function: &'static CStr,
-        act: impl FnOnce(&mut dyn Cipher, Buffers<'_>) -> Result<usize, Error>,
+        act: impl FnOnce(&mut A::Context, Buffers<'_>) -> Result<usize, Error>,
     ) -> c_int {
         // SAFETY: by the caller's word.
         let buffers = unsafe { Buffers::new(self.out, self.room, self.input, self.len) };
         // SAFETY: as above.
-        let written = unsafe { within(context, function, |cipher| act(cipher, buffers?)) };
+        let written = unsafe { within::<A, _>(context, function, |cipher| act(cipher, buffers?)) };
         // SAFETY: as above.
         if let Some(out_len) = unsafe { self.out_len.as_mut() } {
             *out_len = written.unwrap_or(0);
@@ -235,7 +238,7 @@ impl Step {
     }
 }
 
-unsafe extern "C" fn update(
+unsafe extern "C" fn update<A: Algorithm>(
     context: *mut c_void,
     out: *mut u8,
     out_len: *mut usize,
@@ -245,10 +248,10 @@ unsafe extern "C" fn update(
 ) -> c_int {
     let step = Step { out, out_len, room, input, len };
     // SAFETY: OpenSSL gives a context of ours, buffers of these lengths and a place for a length.
-    unsafe { step.run(context, c"update", |cipher, buffers| cipher.update(buffers)) }
+    unsafe { step.run::<A>(context, c"update", |cipher, buffers| cipher.update(buffers)) }
 }
 
-unsafe extern "C" fn finish(
+unsafe extern "C" fn finish<A: Algorithm>(
     context: *mut c_void,
     out: *mut u8,
     out_len: *mut usize,
@@ -256,10 +259,10 @@ unsafe extern "C" fn finish(
 ) -> c_int {
     let step = Step { out, out_len, room, input: ptr::null(), len: 0 };
     // SAFETY: as in `update`.
-    unsafe { step.run(context, c"final", |cipher, buffers| cipher.finish(buffers)) }
+    unsafe { step.run::<A>(context, c"final", |cipher, buffers| cipher.finish(buffers)) }
 }
 
-unsafe extern "C" fn at_once(
+unsafe extern "C" fn at_once<A: Algorithm>(
     context: *mut c_void,
     out: *mut u8,
     out_len: *mut usize,
@@ -269,7 +272,7 @@ unsafe extern "C" fn at_once(
 ) -> c_int {
     let step = Step { out, out_len, room, input, len };
     // SAFETY: as in `update`.
-    unsafe { step.run(context, c"cipher", |cipher, buffers| cipher.at_once(buffers)) }
+    unsafe { step.run::<A>(context, c"cipher", |cipher, buffers| cipher.at_once(buffers)) }
 }
 
 unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
@@ -294,18 +297,18 @@ fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
     params.answer(name::RANDOM_KEY, 0)
 }
 
-unsafe extern "C" fn get_ctx_params(context: *mut c_void, params: *mut Param) -> c_int {
+unsafe extern "C" fn get_ctx_params<A: Algorithm>(context: *mut c_void, params: *mut Param) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     // SAFETY: OpenSSL gives a context of ours.
-    done(unsafe { within(context, c"get_ctx_params", |cipher| cipher.get(&params)) })
+    done(unsafe { within::<A, _>(context, c"get_ctx_params", |cipher| cipher.get(&params)) })
 }
 
-unsafe extern "C" fn set_ctx_params(context: *mut c_void, params: *mut Param) -> c_int {
+unsafe extern "C" fn set_ctx_params<A: Algorithm>(context: *mut c_void, params: *mut Param) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     // SAFETY: OpenSSL gives a context of ours.
-    done(unsafe { within(context, c"set_ctx_params", |cipher| cipher.set(&params)) })
+    done(unsafe { within::<A, _>(context, c"set_ctx_params", |cipher| cipher.set(&params)) })
 }
 
 unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const Param {

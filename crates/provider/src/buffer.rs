@@ -7,14 +7,35 @@ use crate::error::Error;
 
 /// Input and output of one call.
 ///
-/// All work is done in the output, in place, after the input was moved there: so that it does not
-/// matter how the two lie to each other.
+/// Most work is done in the output, in place, after the input was moved there: so that it does not
+/// matter how the two lie to each other. [`Buffers::places`] is for work that needs no move.
 pub(crate) struct Buffers<'a> {
     out: *mut u8,
     room: usize,
     input: *const u8,
     len: usize,
     _borrowed: PhantomData<&'a mut [u8]>,
+}
+
+/// Where work that keeps the length reads and writes.
+pub(crate) enum Places<'a> {
+    /// In the output, which has the input.
+    Same(&'a mut [u8]),
+    /// As many bytes each, which do not overlap. The output may be all zeros or anything else.
+    Apart { input: &'a [u8], output: &'a mut [u8] },
+}
+
+impl<'a> Places<'a> {
+    /// The output, with the input in it.
+    pub(crate) fn joined(self) -> &'a mut [u8] {
+        match self {
+            Self::Same(in_out) => in_out,
+            Self::Apart { input, output } => {
+                output.copy_from_slice(input);
+                output
+            }
+        }
+    }
 }
 
 impl<'a> Buffers<'a> {
@@ -65,6 +86,22 @@ impl<'a> Buffers<'a> {
         }
         // SAFETY: `new` asked for it, and no exclusive reference was or will be made to it.
         unsafe { std::slice::from_raw_parts(self.input, self.len) }
+    }
+
+    /// Where as many bytes are read and written.
+    #[inline]
+    pub(crate) fn places(self) -> Result<Places<'a>, Error> {
+        let (out, input) = (self.out.addr(), self.input.addr());
+        let (len, same) = (self.len, out == input);
+        let apart = out.wrapping_sub(input) >= len && input.wrapping_sub(out) >= len;
+        if same || !apart || len > self.room {
+            return self.output(&[], len).map(Places::Same);
+        }
+        // SAFETY: `new` asked for it, and they do not overlap.
+        let output = unsafe { std::slice::from_raw_parts_mut(self.out, len) };
+        // SAFETY: as above.
+        let input = unsafe { std::slice::from_raw_parts(self.input, len) };
+        Ok(Places::Apart { input, output })
     }
 
     /// Copies input from byte `from` on into `to`.

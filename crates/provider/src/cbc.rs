@@ -7,7 +7,7 @@ use wattlock_tls::BLOCK;
 use crate::abi::{Param, mode};
 use crate::allocation::Allocation;
 use crate::block::{BlockCipher, Chaining, Ecb, GETTABLE, SETTABLE};
-use crate::cipher::{Algorithm, Cipher, Traits};
+use crate::cipher::{Algorithm, Traits};
 use crate::offers::paper_mode_is_on;
 use crate::paper::Paper;
 
@@ -20,12 +20,10 @@ impl<const BITS: usize> Algorithm for Cbc<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
+    type Context = Paper;
+
+    fn context(requests: &Arc<Allocation>) -> Paper {
         let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
-        if Self::TRAITS.paper && paper_mode_is_on() {
-            Box::new(Paper::new(plain))
-        } else {
-            Box::new(plain)
-        }
+        Paper::new(plain, Self::TRAITS.paper && paper_mode_is_on())
     }
 }

@@ -43,15 +43,15 @@ pub(crate) trait Algorithm: 'static {
     /// The parameters that a context can get.
     const GETTABLE: &'static [Param];
 
+    /// Its state in a context. Known to the compiler, so that a call for some bytes costs no detour.
+    type Context: Cipher + Clone;
+
     /// A context whose requests go where `requests` says.
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher>;
+    fn context(requests: &Arc<Allocation>) -> Self::Context;
 }
 
-/// The state of one use of an algorithm.
+/// The state of one use of an algorithm. A clone shares its keys.
 pub(crate) trait Cipher: Send {
-    /// The same state once more; keys are shared.
-    fn duplicate(&self) -> Box<dyn Cipher>;
-
     /// Begins. What is not given stays as it was.
     fn init(
         &mut self,

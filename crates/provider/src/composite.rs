@@ -23,7 +23,7 @@ use crate::multiblock::{self, Group, Reconstruction};
 use crate::params::Params;
 use crate::random;
 use crate::self_check::{self, Suite};
-use crate::statistics::{Path, count};
+use crate::statistics::{Path, Tally};
 use single::CbcRecords;
 
 /// AES-`BITS`-CBC-HMAC-SHA1.
@@ -46,8 +46,10 @@ impl<const BITS: usize> Algorithm for CbcHmacSha1<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
-        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha1))
+    type Context = Composite;
+
+    fn context(requests: &Arc<Allocation>) -> Composite {
+        Composite::new(requests, BITS / 8, HmacAlgorithm::Sha1)
     }
 }
 
@@ -56,8 +58,10 @@ impl<const BITS: usize> Algorithm for CbcHmacSha256<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
-        Box::new(Composite::new(requests, BITS / 8, HmacAlgorithm::Sha256))
+    type Context = Composite;
+
+    fn context(requests: &Arc<Allocation>) -> Composite {
+        Composite::new(requests, BITS / 8, HmacAlgorithm::Sha256)
     }
 }
 
@@ -103,6 +107,7 @@ pub(crate) struct Composite {
     aad: Option<RecordAad>,
     pad: usize,
     many: multiblock::State,
+    tally: Tally,
 }
 
 impl Composite {
@@ -123,6 +128,7 @@ impl Composite {
             aad: None,
             pad: 0,
             many: multiblock::State::new(overhead),
+            tally: Tally::new(),
         }
     }
 
@@ -155,7 +161,7 @@ impl Composite {
             if record.len() != sealed {
                 return Err(Error::Record);
             }
-            count(Path::CompositeRecord, 1, aad.len());
+            self.tally.add(Path::CompositeRecord, 1, aad.len());
             let (key, mac, ivs) = (self.key.get()?, &mac, &[self.iv]);
             let seal = Seal { key, mac, first: aad, ivs, front: 0, explicit: iv_len };
             self.requests.run(aad.len(), Work::Other(&seal), sealed, record)?;
@@ -166,7 +172,7 @@ impl Composite {
         let inside = record.get(iv_len..).ok_or(Error::Record)?;
         match cbc::verify(&mac, aad.bytes(), inside) {
             Ok(payload) => {
-                count(Path::CompositeRecord, 1, payload);
+                self.tally.add(Path::CompositeRecord, 1, payload);
                 Ok(payload)
             }
             Err(error) => {
@@ -180,7 +186,7 @@ impl Composite {
     fn records(&mut self, write: Reconstruction<'_>) -> Result<usize, Error> {
         let (key, mac) = (self.key.get()?, self.mac.as_ref().ok_or(Error::NoKey)?);
         let records = write.records();
-        count(Path::CompositeMultiblock, records, write.payload_len());
+        self.tally.add(Path::CompositeMultiblock, records, write.payload_len());
         let mut ivs = vec![[0; BLOCK]; records];
         random::fill(ivs.as_flattened_mut())?;
         let len = write.packed_len();
@@ -219,10 +225,6 @@ impl Composite {
 }
 
 impl Cipher for Composite {
-    fn duplicate(&self) -> Box<dyn Cipher> {
-        Box::new(self.clone())
-    }
-
     fn init(
         &mut self,
         direction: Direction,
@@ -253,7 +255,7 @@ impl Cipher for Composite {
             Some(aad) => self.record(aad, in_out),
             None => {
                 self.blocks(len, in_out)?;
-                count(Path::Block, 1, len);
+                self.tally.add(Path::Block, 1, len);
                 Ok(len)
             }
         }

@@ -47,6 +47,12 @@ pub(crate) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
+/// Forks between the process that loaded the provider and this one, and one.
+#[inline]
+pub(crate) fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
 /// True once in each process: for its first context.
 pub(crate) fn is_first_context() -> bool {
     let generation = GENERATION.load(Ordering::Relaxed);

@@ -12,14 +12,14 @@ use zeroize::Zeroize;
 
 use crate::abi::{Param, mode, name};
 use crate::allocation::Allocation;
-use crate::buffer::Buffers;
+use crate::buffer::{Buffers, Places};
 use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::error::Error;
 use crate::multiblock::{self, Group, Reconstruction};
-use crate::params::Params;
+use crate::params::{Params, Value};
 use crate::random;
 use crate::self_check::{self, Suite};
-use crate::statistics::{Path, count};
+use crate::statistics::{Path, Tally};
 use records::{GcmRecords, allocated, count_up};
 use tables::{GETTABLE, SETTABLE};
 
@@ -43,8 +43,10 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
     const SETTABLE: &'static [Param] = SETTABLE;
     const GETTABLE: &'static [Param] = GETTABLE;
 
-    fn context(requests: &Arc<Allocation>) -> Box<dyn Cipher> {
-        Box::new(Message {
+    type Context = Message;
+
+    fn context(requests: &Arc<Allocation>) -> Message {
+        Message {
             requests: Arc::clone(requests),
             key_len: BITS / 8,
             key: None,
@@ -53,12 +55,13 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
             iv_len: NONCE_LEN,
             iv_state: IvState::Absent,
             iv_counts: false,
-            stream: None,
+            stream: GcmStream::default(),
             tag: [0; TAG_LEN],
             tag_len: None,
             tls: Tls { aad: None, pad: 0, records: 0 },
             many: multiblock::State::new(Overhead::Fixed(OVERHEAD)),
-        })
+            tally: Tally::new(),
+        }
     }
 }
 
@@ -76,8 +79,9 @@ enum IvState {
     Used,
 }
 
+/// A context.
 #[derive(Clone)]
-struct Message {
+pub(crate) struct Message {
     requests: Arc<Allocation>,
     key_len: usize,
     key: Option<Arc<GcmKey>>,
@@ -87,12 +91,14 @@ struct Message {
     iv_state: IvState,
     /// True if the last eight bytes of the IV are a counter of this context.
     iv_counts: bool,
-    stream: Option<Box<GcmStream>>,
+    /// The message on its way; of use while the IV is in use.
+    stream: GcmStream,
     tag: [u8; TAG_LEN],
     /// Bytes of the tag that was set, or made.
     tag_len: Option<usize>,
     tls: Tls,
     many: multiblock::State,
+    tally: Tally,
 }
 
 #[derive(Clone)]
@@ -118,11 +124,11 @@ impl Message {
         }
         match self.iv_state {
             IvState::Ready => {
-                self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+                start(&mut self.stream, key, &self.iv, self.iv_len)?;
                 self.iv_state = IvState::InUse;
                 Ok(())
             }
-            IvState::InUse if self.stream.is_some() => Ok(()),
+            IvState::InUse => Ok(()),
             _ => Err(Error::NoIv),
         }
     }
@@ -139,7 +145,7 @@ impl Message {
         let (explicit_iv, sealed) = record.split_at_mut(EXPLICIT_IV_LEN);
         let payload = len - OVERHEAD;
         let aad = aad.bytes();
-        count(Path::GcmRecord, 1, payload);
+        self.tally.add(Path::GcmRecord, 1, payload);
         let (operation, nonce, written) = match self.direction {
             Direction::Encrypt => {
                 let nonce = self.next_nonce(1)?;
@@ -152,16 +158,25 @@ impl Message {
             }
         };
         let key = self.key.as_ref().ok_or(Error::NoKey)?.aead();
-        let nonces = Nonces::Counted { first: nonce };
-        let cipher = Work::Aead { operation, key, nonces, aad: Aad::Same(&aad) };
-        self.requests.run(payload, cipher, payload, sealed)?;
+        if !self.requests.is_callers(payload) {
+            let nonces = Nonces::Counted { first: nonce };
+            let cipher = Work::Aead { operation, key, nonces, aad: Aad::Same(&aad) };
+            self.requests.run(payload, cipher, payload, sealed)?;
+            return Ok(written);
+        }
+        let (in_out, tag) = sealed.split_last_chunk_mut().ok_or(Error::Record)?;
+        match operation {
+            Operation::Seal => *tag = key.seal(nonce, &aad, in_out)?,
+            Operation::Open => key.open(nonce, &aad, in_out, tag)?,
+        }
+        self.requests.did(payload);
         Ok(written)
     }
 
     /// All records of one write.
     fn records(&mut self, write: Reconstruction<'_>) -> Result<usize, Error> {
         let records = write.records();
-        count(Path::GcmMultiblock, records, write.payload_len());
+        self.tally.add(Path::GcmMultiblock, records, write.payload_len());
         // The nonces are taken before anything is sealed: an error must not lead to their reuse.
         let nonce = self.next_nonce(records as u64)?;
         self.iv_state = IvState::Used;
@@ -241,7 +256,7 @@ impl Message {
         if !self.iv_counts || self.iv_len < EXPLICIT_IV_LEN {
             return Err(Error::NoIv);
         }
-        self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+        start(&mut self.stream, key, &self.iv, self.iv_len)?;
         if room == 0 {
             // SAFETY: under this size, which EVP makes of -1, there is room for a whole IV.
             unsafe { value.set_beyond_size(&self.iv[..self.iv_len]) }?;
@@ -254,8 +269,18 @@ impl Message {
         Ok(())
     }
 
-    fn set_tag(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        let Some(value) = params.find(name::TAG) else { return Ok(()) };
+    /// `tlsaad`: the additional data of the next update, which is a record.
+    fn set_record_aad(&mut self, value: &Value<'_>) -> Result<(), Error> {
+        let aad = <[u8; AAD_LEN]>::try_from(value.octets()?);
+        let aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
+        let decrypting = self.direction == Direction::Decrypt;
+        let aad = aad.shorter(if decrypting { OVERHEAD } else { EXPLICIT_IV_LEN });
+        self.tls.aad = Some(aad.ok_or(Error::RecordAad)?);
+        self.tls.pad = TAG_LEN;
+        Ok(())
+    }
+
+    fn set_tag(&mut self, value: &Value<'_>) -> Result<(), Error> {
         let tag = value.octets()?;
         let place = self.tag.get_mut(..tag.len()).ok_or(Error::Tag)?;
         if tag.is_empty() || self.direction == Direction::Encrypt {
@@ -266,8 +291,7 @@ impl Message {
         Ok(())
     }
 
-    fn answer_tag(&self, params: &Params<'_>) -> Result<(), Error> {
-        let Some(value) = params.find(name::TAG) else { return Ok(()) };
+    fn answer_tag(&self, value: &Value<'_>) -> Result<(), Error> {
         let (Direction::Encrypt, Some(made)) = (self.direction, self.tag_len) else {
             return Err(Error::Tag);
         };
@@ -296,10 +320,10 @@ impl Message {
             return Err(Error::Record);
         }
         self.begin()?;
-        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
-            return Err(Error::Internal);
-        };
+        let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
         let mut tag = stream.tag(key);
+        stream.end();
+        self.iv_state = IvState::Used;
         match (self.direction, self.tag_len) {
             (Direction::Encrypt, _) => {
                 self.tag = tag;
@@ -315,23 +339,30 @@ impl Message {
                     u128::from_ne_bytes(tag).ct_eq(&u128::from_ne_bytes(expected)).into();
                 tag.zeroize();
                 if !right {
-                    self.stream = None;
-                    self.iv_state = IvState::Used;
                     return Err(Error::Authentication);
                 }
             }
         }
-        self.stream = None;
-        self.iv_state = IvState::Used;
         Ok(())
     }
 }
 
-impl Cipher for Message {
-    fn duplicate(&self) -> Box<dyn Cipher> {
-        Box::new(self.clone())
+/// Begins a message under the first bytes of `iv`.
+#[inline]
+fn start(
+    stream: &mut GcmStream,
+    key: &GcmKey,
+    iv: &[u8; MAX_IV_LEN],
+    len: usize,
+) -> Result<(), Error> {
+    match iv.first_chunk::<NONCE_LEN>() {
+        Some(nonce) if len == NONCE_LEN => stream.begin(*nonce),
+        _ => *stream = key.begin(&iv[..len])?,
     }
+    Ok(())
+}
 
+impl Cipher for Message {
     fn init(
         &mut self,
         direction: Direction,
@@ -340,7 +371,10 @@ impl Cipher for Message {
     ) -> Result<(), Error> {
         if direction != self.direction || key.is_some() {
             // Work in progress has ended; only an unused IV remains valid.
-            self.stream = None;
+            if self.iv_state == IvState::InUse {
+                self.iv_state = IvState::Used;
+            }
+            self.stream.end();
             self.many.reset();
         }
         if direction != self.direction {
@@ -348,14 +382,18 @@ impl Cipher for Message {
         }
         self.direction = direction;
         if let Some(iv) = iv {
-            self.iv.get_mut(..iv.len()).ok_or(Error::IvLength)?.copy_from_slice(iv);
-            if iv.is_empty() {
-                return Err(Error::IvLength);
+            match <&[u8; NONCE_LEN]>::try_from(iv) {
+                // As many bytes as the compiler knows: nearly every IV.
+                Ok(iv) => *self.iv.first_chunk_mut().ok_or(Error::Internal)? = *iv,
+                Err(_) if iv.is_empty() => return Err(Error::IvLength),
+                Err(_) => {
+                    self.iv.get_mut(..iv.len()).ok_or(Error::IvLength)?.copy_from_slice(iv);
+                }
             }
             self.iv_len = iv.len();
             self.iv_state = IvState::Ready;
             self.iv_counts = false;
-            self.stream = None;
+            self.stream.end();
         }
         if let Some(key) = key {
             if key.len() != self.key_len {
@@ -376,30 +414,34 @@ impl Cipher for Message {
             return self.record(buffers);
         }
         self.begin()?;
-        let (Some(key), Some(stream)) = (&self.key, &mut self.stream) else {
-            return Err(Error::Internal);
-        };
+        let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
         if buffers.no_output() {
             stream.aad(key, buffers.input()).map_err(|_| Error::AadLate)?;
             return Ok(len);
         }
-        let in_out = buffers.output(&[], len)?;
+        let places = buffers.places()?;
         let whole = self.tag_len == Some(TAG_LEN)
             && self.iv_len == NONCE_LEN
             && is_whole_1_3(stream.short_aad(), len);
         let (direction, tag) = (self.direction, &self.tag);
-        let work = |stream: &mut GcmStream, in_out: &mut [u8]| match direction {
-            Direction::Encrypt => stream.encrypt(key, in_out),
-            Direction::Decrypt if whole => stream.open(key, in_out, tag),
-            Direction::Decrypt => stream.decrypt(key, in_out),
+        let work = |stream: &mut GcmStream, places: Places<'_>| match (direction, places) {
+            (Direction::Decrypt, places) if whole => stream.open(key, places.joined(), tag),
+            (Direction::Encrypt, Places::Same(in_out)) => stream.encrypt(key, in_out),
+            (Direction::Encrypt, Places::Apart { input, output }) => {
+                stream.encrypt_into(key, input, output)
+            }
+            (Direction::Decrypt, Places::Same(in_out)) => stream.decrypt(key, in_out),
+            (Direction::Decrypt, Places::Apart { input, output }) => {
+                stream.decrypt_into(key, input, output)
+            }
         };
-        if let Err(error) = allocated(&self.requests, stream, in_out, work) {
-            self.stream = None;
+        if let Err(error) = allocated(&self.requests, stream, len, places, work) {
+            self.stream.end();
             self.iv_state = IvState::Used;
             // A tag of TLS 1.3 that OpenSSL's own looks at when the message ends.
             return Err(if whole { error.unsaid() } else { error });
         }
-        count(Path::GcmStream, 1, len);
+        self.tally.add(Path::GcmStream, 1, len);
         Ok(len)
     }
 
@@ -414,7 +456,18 @@ impl Cipher for Message {
     }
 
     fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        self.set_tag(params)?;
+        // What comes with each message or record comes alone.
+        if let Some(value) = params.only() {
+            if value.is(name::TAG) {
+                return self.set_tag(&value);
+            }
+            if value.is(name::TLS_AAD) {
+                return self.set_record_aad(&value);
+            }
+        }
+        if let Some(value) = params.find(name::TAG) {
+            self.set_tag(&value)?;
+        }
         if let Some(len) = params.unsigned(name::IV_LEN)? {
             let len = usize::try_from(len).map_err(|_| Error::IvLength)?;
             if !(1..=MAX_IV_LEN).contains(&len) {
@@ -428,19 +481,14 @@ impl Cipher for Message {
             }
         }
         if let Some(value) = params.find(name::TLS_AAD) {
-            let aad = <[u8; AAD_LEN]>::try_from(value.octets()?);
-            let aad = RecordAad::new(aad.map_err(|_| Error::RecordAad)?);
-            let decrypting = self.direction == Direction::Decrypt;
-            let aad = aad.shorter(if decrypting { OVERHEAD } else { EXPLICIT_IV_LEN });
-            self.tls.aad = Some(aad.ok_or(Error::RecordAad)?);
-            self.tls.pad = TAG_LEN;
+            self.set_record_aad(&value)?;
         }
         self.set_fixed(params)?;
         if let Some(value) = params.find(name::TLS_IV_INVOCATION) {
             let invocation = value.octets()?;
             self.set_invocation(invocation).map_err(Error::unsaid)?;
             let key = self.key.as_ref().ok_or(Error::NoKey)?;
-            self.stream = Some(Box::new(key.begin(&self.iv[..self.iv_len])?));
+            start(&mut self.stream, key, &self.iv, self.iv_len)?;
             self.iv_state = IvState::InUse;
         }
         let sealing = self.direction == Direction::Encrypt && self.nonce().is_ok();
@@ -460,12 +508,17 @@ impl Cipher for Message {
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(value) = params.only().filter(|value| value.is(name::TAG)) {
+            return self.answer_tag(&value);
+        }
         params.answer(name::KEY_LEN, self.key_len)?;
         params.answer(name::IV_LEN, self.iv_len)?;
         params.answer(name::TAG_LEN, self.tag_len.unwrap_or(TAG_LEN))?;
         params.answer(name::TLS_AAD_PAD, self.tls.pad)?;
         self.answer_iv(params)?;
-        self.answer_tag(params)?;
+        if let Some(value) = params.find(name::TAG) {
+            self.answer_tag(&value)?;
+        }
         self.generate(params)?;
         self.many.get(params)
     }

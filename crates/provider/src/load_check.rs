@@ -86,11 +86,11 @@ fn gcm<const BITS: usize>(requests: &Arc<Allocation>, payload: &[u8]) -> Result<
         let mut cipher = Gcm::<BITS>::context(requests);
         cipher.init(direction, Some(&KEY[..BITS / 8]), None)?;
         let mut iv = iv.to_vec();
-        set(&mut *cipher, [Param::octets_at(name::TLS_IV_FIXED, iv.as_mut_ptr(), size)])?;
+        set(&mut cipher, [Param::octets_at(name::TLS_IV_FIXED, iv.as_mut_ptr(), size)])?;
         Ok::<_, Error>(cipher)
     };
     // A whole IV is given under the size -1.
-    let many = write(&mut *keyed(Direction::Encrypt, &IV, usize::MAX)?, payload)?;
+    let many = write(&mut keyed(Direction::Encrypt, &IV, usize::MAX)?, payload)?;
     let mut writer = keyed(Direction::Encrypt, &IV, usize::MAX)?;
     let mut reader = keyed(Direction::Decrypt, &IV[..4], 4)?;
     let mut expected = Vec::new();
@@ -98,10 +98,10 @@ fn gcm<const BITS: usize>(requests: &Arc<Allocation>, payload: &[u8]) -> Result<
         let sealed = EXPLICIT_IV_LEN + part.len() + TAG_LEN;
         let mut record = [&[0; EXPLICIT_IV_LEN], part, &[0; TAG_LEN]].concat();
         let aad = aad().later(index, EXPLICIT_IV_LEN + part.len());
-        one(&mut *writer, aad, &mut record)?;
+        one(&mut writer, aad, &mut record)?;
         expected.extend(aad.header(sealed));
         expected.extend(&record);
-        let opened = one(&mut *reader, aad.later(0, sealed), &mut record)?;
+        let opened = one(&mut reader, aad.later(0, sealed), &mut record)?;
         if opened != part.len() || record[EXPLICIT_IV_LEN..][..opened] != *part {
             return Ok(false);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::statistics::{Path, count};
+use crate::statistics::{Path, count_call};
 
 /// Whether ciphers offer libssl the multiblock protocol: the question comes without a context.
 static MULTIBLOCK: AtomicBool = AtomicBool::new(false);
@@ -28,6 +28,6 @@ pub(crate) fn multiblock_is_on() -> bool {
 
 /// Offers it no more, to library contexts that have not fetched the cipher yet.
 pub(crate) fn turn_multiblock_off() {
-    count(Path::MultiblockRefused, 0, 0);
+    count_call(Path::MultiblockRefused, 0);
     MULTIBLOCK.store(false, Ordering::Relaxed);
 }

@@ -17,31 +17,22 @@ use crate::multiblock;
 use crate::offers::turn_multiblock_off;
 use crate::params::Params;
 
-/// AES-256-CBC, which becomes a composite once it has the key of a MAC.
+/// AES-CBC, which in paper mode becomes a composite once it has the key of a MAC.
 #[derive(Clone)]
 pub(crate) struct Paper {
     plain: BlockCipher,
-    composite: Option<Composite>,
+    is_on: bool,
+    composite: Option<Box<Composite>>,
 }
 
 impl Paper {
-    pub(crate) fn new(plain: BlockCipher) -> Self {
-        Self { plain, composite: None }
-    }
-
-    fn active(&mut self) -> &mut dyn Cipher {
-        match &mut self.composite {
-            Some(composite) => composite,
-            None => &mut self.plain,
-        }
+    /// A composite to be, if `is_on`.
+    pub(crate) fn new(plain: BlockCipher, is_on: bool) -> Self {
+        Self { plain, is_on, composite: None }
     }
 }
 
 impl Cipher for Paper {
-    fn duplicate(&self) -> Box<dyn Cipher> {
-        Box::new(self.clone())
-    }
-
     fn init(
         &mut self,
         direction: Direction,
@@ -59,18 +50,30 @@ impl Cipher for Paper {
     }
 
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        self.active().update(buffers)
+        match &mut self.composite {
+            None => self.plain.update(buffers),
+            Some(composite) => composite.update(buffers),
+        }
     }
 
     fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        self.active().finish(buffers)
+        match &mut self.composite {
+            None => self.plain.finish(buffers),
+            Some(composite) => composite.finish(buffers),
+        }
     }
 
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        self.active().at_once(buffers)
+        match &mut self.composite {
+            None => self.plain.at_once(buffers),
+            Some(composite) => composite.at_once(buffers),
+        }
     }
 
     fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if !self.is_on {
+            return self.plain.set(params);
+        }
         if let Some(value) = params.find(name::MAC_KEY) {
             // libssl gives as many bytes of key as the MAC has.
             let len = value.octets()?.len();
@@ -80,7 +83,7 @@ impl Cipher for Paper {
                 .ok_or(Error::KeyLength)?;
             let (key, direction, iv) = self.plain.keyed().ok_or(Error::NoKey)?;
             let fresh = Composite::new(self.plain.requests(), key.bits() / 8, algorithm);
-            self.composite = Some(fresh.with_key(key, direction, iv));
+            self.composite = Some(Box::new(fresh.with_key(key, direction, iv)));
         }
         match &mut self.composite {
             Some(composite) => composite.set(params),
@@ -94,6 +97,9 @@ impl Cipher for Paper {
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        self.active().get(params)
+        match &mut self.composite {
+            None => self.plain.get(params),
+            Some(composite) => composite.get(params),
+        }
     }
 }

@@ -28,6 +28,23 @@ impl<'a> Params<'a> {
         Self { first, _borrowed: PhantomData }
     }
 
+    /// True if there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        // SAFETY: an array that is not null has an entry, if only the one that ends it.
+        self.first.is_null() || unsafe { (*self.first).key.is_null() }
+    }
+
+    /// The one parameter, if it is the only one: a call for each record has no others.
+    pub(crate) fn only(&self) -> Option<Value<'a>> {
+        if self.is_empty() {
+            return None;
+        }
+        let next = self.first.wrapping_add(1);
+        // SAFETY: the first is not the end, so that there is one behind it.
+        let is_end = unsafe { (*next).key.is_null() };
+        is_end.then_some(Value { param: self.first, _borrowed: PhantomData })
+    }
+
     /// The first parameter of that name.
     pub(crate) fn find(&self, name: &CStr) -> Option<Value<'a>> {
         let mut param = self.first;
@@ -82,6 +99,14 @@ unsafe fn is(key: *const c_char, name: &CStr) -> bool {
 }
 
 impl<'a> Value<'a> {
+    /// Whether it has that name.
+    pub(crate) fn is(&self, name: &CStr) -> bool {
+        // SAFETY: it is an entry of the caller's array.
+        let key = unsafe { (*self.param).key };
+        // SAFETY: whose keys are texts that end.
+        unsafe { is(key, name) }
+    }
+
     fn fields(&self) -> (c_uint, *mut c_void, usize) {
         // SAFETY: `Params::find` made this from an entry of the caller's array.
         let param = unsafe { &*self.param };

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::error::Error;
 use crate::multiblock::{Again, Packed, Part};
 use crate::offers::turn_multiblock_off;
-use crate::statistics::{Path, count};
+use crate::statistics::{Path, count_call};
 
 /// What is checked once in each process.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +89,7 @@ pub(crate) fn fail() {
 pub(crate) fn new_process() {
     SEEN.store(0, Ordering::Relaxed);
     if FAILED.load(Ordering::Relaxed) {
-        count(Path::SelfCheckFailed, 0, 0);
+        count_call(Path::SelfCheckFailed, 0);
     }
 }
 
@@ -121,11 +121,11 @@ pub(crate) unsafe fn written(
     }
     if !FAILED.load(Ordering::Relaxed) {
         if packed.opens(single) {
-            count(Path::WriteChecked, packed.parts.len(), 0);
+            count_call(Path::WriteChecked, packed.parts.len());
             return Ok(());
         }
         FAILED.store(true, Ordering::Relaxed);
-        count(Path::SelfCheckFailed, packed.parts.len(), 0);
+        count_call(Path::SelfCheckFailed, packed.parts.len());
         turn_multiblock_off();
     }
     packed.seal_one_by_one(single)?;

@@ -10,14 +10,16 @@ mod document;
 mod find;
 mod row;
 mod table;
+mod tally;
 
 pub use document::LANES;
 pub use find::{Found, Service, services};
 pub use row::{LaneCounts, Statistics};
 pub use table::{Multiblock, SharedTable, is_name};
 pub(crate) use table::{
-    count, count_event, count_lane, leave_row, note_device, note_multiblock, note_threshold, set_up,
+    count_call, count_event, count_lane, leave_row, note_device, note_multiblock, note_threshold, set_up,
 };
+pub(crate) use tally::Tally;
 
 use serde::Serialize;
 

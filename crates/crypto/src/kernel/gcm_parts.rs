@@ -35,6 +35,31 @@ pub(crate) trait PartsKernel {
     fn divide(&self, inverse: &[u8; BLOCK_LEN], block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN];
 }
 
+/// Copies some bytes into a place of their length: few of them without a call of the C library, which would take as long
+/// as a block.
+#[inline]
+pub(crate) fn copy_short(to: &mut [u8], from: &[u8]) {
+    fn halves<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
+        *to.first_chunk_mut::<N>()? = *from.first_chunk()?;
+        *to.last_chunk_mut::<N>()? = *from.last_chunk()?;
+        Some(())
+    }
+    let done = match from.len() {
+        0 => Some(()),
+        1..4 => halves::<1>(to, from).and_then(|()| {
+            *to.get_mut(from.len() / 2)? = from[from.len() / 2];
+            Some(())
+        }),
+        4..8 => halves::<4>(to, from),
+        8..16 => halves::<8>(to, from),
+        16..=32 => halves::<16>(to, from),
+        _ => None,
+    };
+    if done.is_none() {
+        to.copy_from_slice(from);
+    }
+}
+
 /// The bytes of a block that is not whole yet.
 #[derive(Clone)]
 pub(crate) struct Held {
@@ -49,7 +74,7 @@ impl Held {
     /// The end of some bytes that is not a whole block.
     pub fn end_of(bytes: &[u8]) -> Self {
         let (mut block, end) = ([0; BLOCK_LEN], bytes.as_chunks::<BLOCK_LEN>().1);
-        block[..end.len()].copy_from_slice(end);
+        copy_short(&mut block[..end.len()], end);
         Self { block, len: end.len() }
     }
 

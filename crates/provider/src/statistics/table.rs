@@ -20,7 +20,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use wattlock_engine::Lane;
 
 use super::row::{DEVICE, DEVICE_LEN, EVENTS, NUMBERS, PATHS, Statistics, THRESHOLD, lane};
-use super::{Event, Path};
+use super::{Counts, Event, Path};
 use crate::error::Error;
 use crate::fork;
 
@@ -292,13 +292,18 @@ fn add(numbers: &[AtomicU64; NUMBERS], index: usize, more: u64) {
     numbers[index].fetch_add(more, Ordering::Relaxed);
 }
 
-/// Counts a call with its records and bytes.
-pub(crate) fn count(path: Path, records: usize, bytes: usize) {
+/// Counts a call with its records, of bytes that are counted elsewhere.
+pub(crate) fn count_call(path: Path, records: usize) {
+    count(path, Counts { calls: 1, records: records as u64, bytes: 0 });
+}
+
+/// Counts calls, records and bytes of a path.
+pub(super) fn count(path: Path, counts: Counts) {
     let Some(numbers) = numbers() else { return };
     let first = PATHS + 3 * path as usize;
-    add(numbers, first, 1);
-    add(numbers, first + 1, records as u64);
-    add(numbers, first + 2, bytes as u64);
+    add(numbers, first, counts.calls);
+    add(numbers, first + 1, counts.records);
+    add(numbers, first + 2, counts.bytes);
 }
 
 /// Counts a request that a lane finished, and its bytes.
