@@ -298,7 +298,8 @@ const WITHOUT: &str = "\
     sm3 sm4 srp srtp ssl-trace sslkeylog tests ts whirlpool";
 
 /// The same of 4.0, whose names the others do not know.
-const WITHOUT_4: &str = "ech hmac-drbg-kdf kbkdf krb5kdf lms pvkkdf snmpkdf srtpkdf sshkdf x942kdf x963kdf";
+const WITHOUT_4: &str =
+    "ech hmac-drbg-kdf kbkdf krb5kdf lms pvkkdf snmpkdf srtpkdf sshkdf x942kdf x963kdf";
 
 /// What makes a certificate that signs itself.
 const REQUESTS: &str = "\

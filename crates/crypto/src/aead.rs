@@ -313,6 +313,7 @@ impl AeadKey {
     }
 
     /// Bytes from which on a message that may go on is best sealed as if it were whole.
+    #[inline]
     pub(crate) fn at_once_from(&self) -> usize {
         match self.backend {
             #[cfg(target_arch = "x86_64")]
@@ -321,9 +322,44 @@ impl AeadKey {
         }
     }
 
-    /// Decrypts a message of AES-GCM and returns the tag that it should have. `None` if this is up to AWS-LC, which
-    /// does not tell.
-    pub(crate) fn decrypt(
+    /// Encrypts a message of AES-GCM, of no more bytes than an IV permits, and returns its tag. `None` if this is up to
+    /// AWS-LC; nothing has happened then.
+    #[inline(always)]
+    pub(crate) fn own_seal(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        aad: &[u8],
+        in_out: &mut [u8],
+    ) -> Option<[u8; TAG_LEN]> {
+        match self.worker(in_out.len()) {
+            #[cfg(target_arch = "x86_64")]
+            Worker::Own(key) => Some(key.seal(&nonce, aad, &Text::in_place(in_out))),
+            Worker::AwsLc(_) => None,
+        }
+    }
+
+    /// As [`AeadKey::own_seal`], from one place into another that is as long.
+    #[inline(always)]
+    pub(crate) fn own_seal_into(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        aad: &[u8],
+        plaintext: &[u8],
+        ciphertext: &mut [u8],
+    ) -> Option<[u8; TAG_LEN]> {
+        match self.worker(plaintext.len()) {
+            #[cfg(target_arch = "x86_64")]
+            Worker::Own(key) => {
+                Some(key.seal(&nonce, aad, &Text::apart(plaintext, None, ciphertext)?))
+            }
+            Worker::AwsLc(_) => None,
+        }
+    }
+
+    /// Decrypts a message of AES-GCM, of no more bytes than an IV permits, and returns the tag that it should have.
+    /// `None` if this is up to AWS-LC, which does not tell; nothing has happened then.
+    #[inline(always)]
+    pub(crate) fn own_open(
         &self,
         nonce: [u8; NONCE_LEN],
         aad: &[u8],
@@ -332,16 +368,13 @@ impl AeadKey {
         match &self.backend {
             #[cfg(target_arch = "x86_64")]
             Backend::Own(own) => Some(own.key.open(&nonce, aad, &Text::in_place(in_out))),
-            Backend::AwsLc { .. } => {
-                // Without another backend nothing reads them.
-                let _ = (nonce, aad, in_out);
-                None
-            }
+            Backend::AwsLc { .. } => None,
         }
     }
 
-    /// As [`AeadKey::decrypt`], from one place into another that is as long.
-    pub(crate) fn decrypt_into(
+    /// As [`AeadKey::own_open`], from one place into another that is as long.
+    #[inline(always)]
+    pub(crate) fn own_open_into(
         &self,
         nonce: [u8; NONCE_LEN],
         aad: &[u8],
@@ -351,14 +384,9 @@ impl AeadKey {
         match &self.backend {
             #[cfg(target_arch = "x86_64")]
             Backend::Own(own) => {
-                let text = Text::apart(ciphertext, None, plaintext)?;
-                Some(own.key.open(&nonce, aad, &text))
+                Some(own.key.open(&nonce, aad, &Text::apart(ciphertext, None, plaintext)?))
             }
-            Backend::AwsLc { .. } => {
-                // Without another backend nothing reads them.
-                let _ = (nonce, aad, ciphertext, plaintext);
-                None
-            }
+            Backend::AwsLc { .. } => None,
         }
     }
 

@@ -39,15 +39,14 @@ pub struct GcmKey {
 pub struct GcmStream {
     /// The counter block that hides the tag (J0).
     first_counter: [u8; BLOCK_LEN],
-    /// The IV, if it has the usual 96 bits.
-    nonce: Option<[u8; NONCE_LEN]>,
+    /// True if the IV has the usual 96 bits: those in front of the counter.
+    is_usual: bool,
     /// The hash, once something went through it.
     hash: Option<Hash>,
-    /// Bytes that are not a block of the hash yet.
+    /// Bytes that are not a block of the hash yet, if there is a hash or a tag.
     held: Held,
-    /// Additional data that the hash has not seen, because the message may come in one part.
+    /// Additional data, all of it while there is no hash: the message may come in one part.
     aad: [u8; KEPT_AAD],
-    kept: usize,
     aad_len: u64,
     len: u64,
     /// The tag, if all of the message was sealed at once.
@@ -122,11 +121,10 @@ impl Default for GcmStream {
     fn default() -> Self {
         Self {
             first_counter: [0; BLOCK_LEN],
-            nonce: None,
+            is_usual: false,
             hash: None,
             held: Held::NOTHING,
             aad: [0; KEPT_AAD],
-            kept: 0,
             aad_len: 0,
             len: 0,
             tag: None,
@@ -137,45 +135,57 @@ impl Default for GcmStream {
 impl GcmStream {
     /// Begins the next message, under an IV of the usual 96 bits; what was before is forgotten. The caller owns the
     /// uniqueness of the IV.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, nonce: [u8; NONCE_LEN]) {
         self.end();
         self.first_counter[..NONCE_LEN].copy_from_slice(&nonce);
         self.first_counter[NONCE_LEN..].copy_from_slice(&[0, 0, 0, 1]);
-        self.nonce = Some(nonce);
-        (self.kept, self.aad_len, self.len, self.tag) = (0, 0, 0, None);
+        self.is_usual = true;
+        (self.aad_len, self.len, self.tag) = (0, 0, None);
     }
 
     /// Forgets what would help to forge: no part may come after this.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self) {
         if self.hash.is_some() {
             self.hash = None;
         }
-        self.held = Held::NOTHING;
     }
 
     /// Adds additional data, all of which comes before the message.
     ///
     /// # Errors
     /// [`Error::PartOrder`] if the message has begun; [`Error::MessageTooLong`] after 2^61 bytes.
+    #[inline(always)]
     pub fn aad(&mut self, key: &GcmKey, aad: &[u8]) -> Result<(), Error> {
+        if self.len == 0
+            && self.aad_len == 0
+            && let Some(room) = self.aad.get_mut(..aad.len())
+        {
+            copy_short(room, aad);
+            self.aad_len = aad.len() as u64;
+            return Ok(());
+        }
+        self.more_aad(key, aad)
+    }
+
+    /// [`GcmStream::aad`], but for what is first and short.
+    #[cold]
+    fn more_aad(&mut self, key: &GcmKey, aad: &[u8]) -> Result<(), Error> {
         if self.len > 0 {
             return Err(Error::PartOrder);
         }
         let aad_len = self.aad_len.checked_add(aad.len() as u64).filter(|&len| len < 1 << 61);
         let aad_len = aad_len.ok_or(Error::MessageTooLong(aad.len()))?;
-        self.aad_len = aad_len;
-        match self.aad.get_mut(self.kept..self.kept + aad.len()) {
-            Some(room) if self.kept as u64 + aad.len() as u64 == aad_len => {
-                copy_short(room, aad);
-                self.kept += aad.len();
-            }
-            _ => {
+        let kept = self.kept_aad().map(<[u8]>::len);
+        match kept.and_then(|kept| self.aad.get_mut(kept..kept + aad.len())) {
+            Some(room) => room.copy_from_slice(aad),
+            None => {
                 self.hash_kept_aad(key);
                 self.absorb(key, aad);
             }
         }
+        self.aad_len = aad_len;
         Ok(())
     }
 
@@ -183,28 +193,38 @@ impl GcmStream {
     ///
     /// # Errors
     /// [`Error::MessageTooLong`] beyond 64 GiB under one IV; `in_out` is then untouched.
+    #[inline(always)]
     pub fn encrypt(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
+        if let Some((nonce, aad)) = self.at_once(key, in_out.len())
+            && let Some(tag) = key.aead.own_seal(nonce, aad, in_out)
+        {
+            self.was_all(tag, Held::end_of(in_out), in_out.len());
+            return Ok(());
+        }
+        self.encrypt_part(key, in_out)
+    }
+
+    /// [`GcmStream::encrypt`] of what no kernel of our own works on as if it were all.
+    #[inline(never)]
+    fn encrypt_part(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
         let len = self.longer(in_out.len())?;
         if in_out.is_empty() {
             return Ok(());
         }
-        match self.at_once(key, in_out.len()) {
-            Some(nonce) => {
-                self.tag = Some(key.aead.seal(nonce, &self.aad[..self.kept], in_out)?);
-                self.held = Held::end_of(in_out);
+        if let Some((nonce, aad)) = self.at_once(key, in_out.len()) {
+            let tag = key.aead.seal(nonce, aad, in_out)?;
+            self.was_all(tag, Held::end_of(in_out), in_out.len());
+            return Ok(());
+        }
+        self.rejoin(key);
+        let blocks = self.blocks();
+        match (key.aead.parts(), &mut self.hash) {
+            (Some(kernel), Some(Hash::Kernel(hash))) => {
+                kernel.seal(&self.first_counter, blocks, hash, &mut self.held, in_out);
             }
-            None => {
-                self.rejoin(key);
-                let blocks = self.blocks();
-                match (key.aead.parts(), &mut self.hash) {
-                    (Some(kernel), Some(Hash::Kernel(hash))) => {
-                        kernel.seal(&self.first_counter, blocks, hash, &mut self.held, in_out);
-                    }
-                    _ => {
-                        self.ctr(key, in_out);
-                        self.absorb(key, in_out);
-                    }
-                }
+            _ => {
+                self.ctr(key, in_out);
+                self.absorb(key, in_out);
             }
         }
         self.len = len;
@@ -216,23 +236,22 @@ impl GcmStream {
     /// # Errors
     /// As [`GcmStream::encrypt`], and [`Error::BufferLength`] if the lengths are not the same; nothing is written
     /// then.
+    #[inline(always)]
     pub fn encrypt_into(
         &mut self,
         key: &GcmKey,
         plaintext: &[u8],
         ciphertext: &mut [u8],
     ) -> Result<(), Error> {
-        let len = self.longer(plaintext.len())?;
         same_length(plaintext, ciphertext)?;
-        let Some(nonce) = self.at_once(key, plaintext.len()).filter(|_| !plaintext.is_empty()) else {
-            ciphertext.copy_from_slice(plaintext);
-            return self.encrypt(key, ciphertext);
-        };
-        let aad = &self.aad[..self.kept];
-        self.tag = Some(key.aead.seal_into(nonce, aad, plaintext, None, ciphertext)?);
-        self.held = Held::end_of(ciphertext);
-        self.len = len;
-        Ok(())
+        if let Some((nonce, aad)) = self.at_once(key, plaintext.len())
+            && let Some(tag) = key.aead.own_seal_into(nonce, aad, plaintext, ciphertext)
+        {
+            self.was_all(tag, Held::end_of(ciphertext), plaintext.len());
+            return Ok(());
+        }
+        ciphertext.copy_from_slice(plaintext);
+        self.encrypt_part(key, ciphertext)
     }
 
     /// Decrypts the next part of the message in place. It is not authenticated before
@@ -240,29 +259,34 @@ impl GcmStream {
     ///
     /// # Errors
     /// As [`GcmStream::encrypt`].
+    #[inline(always)]
     pub fn decrypt(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
+        if let Some((nonce, aad)) = self.at_once(key, in_out.len()) {
+            let end = Held::end_of(in_out);
+            if let Some(tag) = key.aead.own_open(nonce, aad, in_out) {
+                self.was_all(tag, end, in_out.len());
+                return Ok(());
+            }
+        }
+        self.decrypt_part(key, in_out)
+    }
+
+    /// [`GcmStream::decrypt`] of what no kernel of our own works on as if it were all.
+    #[inline(never)]
+    fn decrypt_part(&mut self, key: &GcmKey, in_out: &mut [u8]) -> Result<(), Error> {
         let len = self.longer(in_out.len())?;
         if in_out.is_empty() {
             return Ok(());
         }
-        if let Some(nonce) = self.at_once(key, in_out.len()) {
-            let end = Held::end_of(in_out);
-            self.tag = key.aead.decrypt(nonce, &self.aad[..self.kept], in_out);
-            if self.tag.is_some() {
-                self.held = end;
+        self.rejoin(key);
+        let blocks = self.blocks();
+        match (key.aead.parts(), &mut self.hash) {
+            (Some(kernel), Some(Hash::Kernel(hash))) => {
+                kernel.open(&self.first_counter, blocks, hash, &mut self.held, in_out);
             }
-        }
-        if self.tag.is_none() || self.len > 0 {
-            self.rejoin(key);
-            let blocks = self.blocks();
-            match (key.aead.parts(), &mut self.hash) {
-                (Some(kernel), Some(Hash::Kernel(hash))) => {
-                    kernel.open(&self.first_counter, blocks, hash, &mut self.held, in_out);
-                }
-                _ => {
-                    self.absorb(key, in_out);
-                    self.ctr(key, in_out);
-                }
+            _ => {
+                self.absorb(key, in_out);
+                self.ctr(key, in_out);
             }
         }
         self.len = len;
@@ -273,30 +297,34 @@ impl GcmStream {
     ///
     /// # Errors
     /// As [`GcmStream::encrypt_into`].
+    #[inline(always)]
     pub fn decrypt_into(
         &mut self,
         key: &GcmKey,
         ciphertext: &[u8],
         plaintext: &mut [u8],
     ) -> Result<(), Error> {
-        let len = self.longer(ciphertext.len())?;
         same_length(ciphertext, plaintext)?;
-        let nonce = self.at_once(key, ciphertext.len()).filter(|_| !ciphertext.is_empty());
-        let aad = &self.aad[..self.kept];
-        let tag = nonce.and_then(|nonce| key.aead.decrypt_into(nonce, aad, ciphertext, plaintext));
-        if tag.is_none() {
-            plaintext.copy_from_slice(ciphertext);
-            return self.decrypt(key, plaintext);
+        if let Some((nonce, aad)) = self.at_once(key, ciphertext.len())
+            && let Some(tag) = key.aead.own_open_into(nonce, aad, ciphertext, plaintext)
+        {
+            self.was_all(tag, Held::end_of(ciphertext), ciphertext.len());
+            return Ok(());
         }
-        self.tag = tag;
-        self.held = Held::end_of(ciphertext);
-        self.len = len;
-        Ok(())
+        plaintext.copy_from_slice(ciphertext);
+        self.decrypt_part(key, plaintext)
     }
 
     /// The additional data, as long as nothing of the message came and it is short.
+    #[inline(always)]
     pub fn short_aad(&self) -> Option<&[u8]> {
-        (self.len == 0 && self.kept as u64 == self.aad_len).then(|| &self.aad[..self.kept])
+        self.kept_aad().filter(|_| self.len == 0)
+    }
+
+    /// All additional data, if the hash has none of it.
+    #[inline(always)]
+    fn kept_aad(&self) -> Option<&[u8]> {
+        self.aad.get(..self.aad_len as usize).filter(|_| self.hash.is_none())
     }
 
     /// Decrypts a whole message after checking its tag, for callers that know where it ends.
@@ -312,7 +340,7 @@ impl GcmStream {
         in_out: &mut [u8],
         tag: &[u8; TAG_LEN],
     ) -> Result<(), Error> {
-        let (Some(nonce), Some(aad)) = (self.nonce, self.short_aad()) else {
+        let (Some(nonce), Some(aad)) = (self.nonce(), self.short_aad()) else {
             return Err(Error::OnlyInParts);
         };
         let end = Held::end_of(in_out);
@@ -324,10 +352,16 @@ impl GcmStream {
     }
 
     /// The tag over all that came.
+    #[inline(always)]
     pub fn tag(&mut self, key: &GcmKey) -> [u8; TAG_LEN] {
-        if let Some(tag) = self.tag {
-            return tag;
+        match self.tag {
+            Some(tag) => tag,
+            None => self.tag_of_parts(key),
         }
+    }
+
+    #[inline(never)]
+    fn tag_of_parts(&self, key: &GcmKey) -> [u8; TAG_LEN] {
         let mut end = self.clone();
         end.hash_kept_aad(key);
         end.fill_block(key);
@@ -337,10 +371,27 @@ impl GcmStream {
         xor(hash, key.mask(&self.first_counter))
     }
 
-    /// The nonce, if a first part of `len` bytes is worked on as if it were the whole message: most are.
-    fn at_once(&self, key: &GcmKey, len: usize) -> Option<[u8; NONCE_LEN]> {
-        let first = self.len == 0 && self.kept as u64 == self.aad_len;
-        self.nonce.filter(|_| first && len >= key.aead.at_once_from())
+    /// IV and additional data, if a first part of `len` bytes is worked on as if it were the whole message: most are. Never
+    /// for none.
+    #[inline(always)]
+    fn at_once(&self, key: &GcmKey, len: usize) -> Option<([u8; NONCE_LEN], &[u8])> {
+        let fits = len >= key.aead.at_once_from() && len as u64 <= MOST_GCM_BYTES;
+        match (self.nonce(), self.short_aad()) {
+            (Some(nonce), Some(aad)) if fits => Some((nonce, aad)),
+            _ => None,
+        }
+    }
+
+    /// The IV, if it has the usual 96 bits.
+    #[inline(always)]
+    fn nonce(&self) -> Option<[u8; NONCE_LEN]> {
+        self.first_counter.first_chunk().copied().filter(|_| self.is_usual)
+    }
+
+    /// Notes that a first part was worked on as if it were the message, and what of its ciphertext is no whole block.
+    #[inline(always)]
+    fn was_all(&mut self, tag: [u8; TAG_LEN], end: Held, len: usize) {
+        (self.tag, self.held, self.len) = (Some(tag), end, len as u64);
     }
 
     /// Bytes of the message with `more`.
@@ -353,7 +404,8 @@ impl GcmStream {
 
     /// Additional data that was kept goes through the hash.
     fn hash_kept_aad(&mut self, key: &GcmKey) {
-        let (aad, kept) = (self.aad, std::mem::take(&mut self.kept));
+        let aad = self.aad;
+        let kept = self.kept_aad().map_or(0, <[u8]>::len);
         self.absorb(key, &aad[..kept]);
     }
 
@@ -375,7 +427,6 @@ impl GcmStream {
                     hash = xor(back(hash), self.held.block);
                 }
                 self.hash = Some(key.hash.start_from(&key.aead, hash));
-                self.kept = 0;
             }
         }
     }
@@ -407,14 +458,20 @@ impl GcmStream {
     /// Bytes go through the hash as soon as they are a block.
     fn absorb(&mut self, key: &GcmKey, bytes: &[u8]) {
         let Self { hash, held, .. } = self;
-        let hash = hash.get_or_insert_with(|| key.hash.start(&key.aead));
+        let hash = hash.get_or_insert_with(|| {
+            *held = Held::NOTHING;
+            key.hash.start(&key.aead)
+        });
         held.absorb(bytes, |blocks| hash.update(&key.aead, blocks));
     }
 
     /// Zeros up to a whole block.
     fn fill_block(&mut self, key: &GcmKey) {
         let Self { hash, held, .. } = self;
-        let hash = hash.get_or_insert_with(|| key.hash.start(&key.aead));
+        let hash = hash.get_or_insert_with(|| {
+            *held = Held::NOTHING;
+            key.hash.start(&key.aead)
+        });
         held.fill_block(|block| hash.update(&key.aead, block));
     }
 }

@@ -89,11 +89,13 @@ impl Allocation {
     }
 
     /// True if a request of `request` bytes runs on the caller's thread.
+    #[inline]
     pub(crate) fn is_callers(&self, request: usize) -> bool {
-        self.accelerator_for(request).is_none()
+        self.accelerator.is_none() || self.accelerator_for(request).is_none()
     }
 
     /// Counts a request that its caller did.
+    #[inline]
     pub(crate) fn did(&self, request: usize) {
         if self.accelerator.is_some() {
             count_lane(Lane::Cpu, request);

@@ -73,21 +73,28 @@ unsafe fn within<A: Algorithm, T>(
 ) -> Option<T> {
     // SAFETY: by the caller's word.
     let context = unsafe { context.cast::<Context<A::Context>>().as_mut() }?;
-    let host = context.host;
-    let result = if context.broken {
-        Err(Error::Internal)
+    let error = if context.broken {
+        Error::Internal
     } else {
-        catch_unwind(AssertUnwindSafe(|| body(&mut context.cipher))).unwrap_or_else(|_| {
-            context.broken = true;
-            Err(Error::Internal)
-        })
+        match catch_unwind(AssertUnwindSafe(|| body(&mut context.cipher))) {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                context.broken = true;
+                Error::Internal
+            }
+        }
     };
-    if let Err(error) = &result
-        && *error != Error::Unspecified
-    {
-        host.raise(*error, function);
+    raise(context.host, error, function);
+    None
+}
+
+#[cold]
+#[inline(never)]
+fn raise(host: Host, error: Error, function: &'static CStr) {
+    if error != Error::Unspecified {
+        host.raise(error, function);
     }
-    result.ok()
 }
 
 unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void {
@@ -297,14 +304,20 @@ fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
     params.answer(name::RANDOM_KEY, 0)
 }
 
-unsafe extern "C" fn get_ctx_params<A: Algorithm>(context: *mut c_void, params: *mut Param) -> c_int {
+unsafe extern "C" fn get_ctx_params<A: Algorithm>(
+    context: *mut c_void,
+    params: *mut Param,
+) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     // SAFETY: OpenSSL gives a context of ours.
     done(unsafe { within::<A, _>(context, c"get_ctx_params", |cipher| cipher.get(&params)) })
 }
 
-unsafe extern "C" fn set_ctx_params<A: Algorithm>(context: *mut c_void, params: *mut Param) -> c_int {
+unsafe extern "C" fn set_ctx_params<A: Algorithm>(
+    context: *mut c_void,
+    params: *mut Param,
+) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     // SAFETY: OpenSSL gives a context of ours.

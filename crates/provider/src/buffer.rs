@@ -25,19 +25,6 @@ pub(crate) enum Places<'a> {
     Apart { input: &'a [u8], output: &'a mut [u8] },
 }
 
-impl<'a> Places<'a> {
-    /// The output, with the input in it.
-    pub(crate) fn joined(self) -> &'a mut [u8] {
-        match self {
-            Self::Same(in_out) => in_out,
-            Self::Apart { input, output } => {
-                output.copy_from_slice(input);
-                output
-            }
-        }
-    }
-}
-
 impl<'a> Buffers<'a> {
     /// # Safety
     /// `out` must be null or good for writing `room` bytes, `input` be null or good for reading
@@ -89,12 +76,19 @@ impl<'a> Buffers<'a> {
     }
 
     /// Where as many bytes are read and written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn places(self) -> Result<Places<'a>, Error> {
         let (out, input) = (self.out.addr(), self.input.addr());
-        let (len, same) = (self.len, out == input);
+        let len = self.len;
+        if len > self.room {
+            return Err(Error::OutputTooSmall);
+        }
+        if out == input {
+            // SAFETY: `new` asked for it, and `self` is used up.
+            return Ok(Places::Same(unsafe { std::slice::from_raw_parts_mut(self.out, len) }));
+        }
         let apart = out.wrapping_sub(input) >= len && input.wrapping_sub(out) >= len;
-        if same || !apart || len > self.room {
+        if !apart {
             return self.output(&[], len).map(Places::Same);
         }
         // SAFETY: `new` asked for it, and they do not overlap.

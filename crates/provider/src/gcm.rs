@@ -112,7 +112,11 @@ struct Tls {
 
 impl Message {
     /// The message under the IV that is set, begun if need be.
+    #[inline(always)]
     fn begin(&mut self) -> Result<(), Error> {
+        if self.iv_state == IvState::InUse {
+            return Ok(());
+        }
         let key = self.key.as_ref().ok_or(Error::NoKey)?;
         if self.iv_state == IvState::Absent {
             // As in OpenSSL's own provider, sealing without an IV generates one.
@@ -122,18 +126,47 @@ impl Message {
             random::fill(&mut self.iv[..self.iv_len])?;
             self.iv_state = IvState::Ready;
         }
-        match self.iv_state {
-            IvState::Ready => {
-                start(&mut self.stream, key, &self.iv, self.iv_len)?;
-                self.iv_state = IvState::InUse;
-                Ok(())
-            }
-            IvState::InUse => Ok(()),
-            _ => Err(Error::NoIv),
+        if self.iv_state != IvState::Ready {
+            return Err(Error::NoIv);
         }
+        start(&mut self.stream, key, &self.iv, self.iv_len)?;
+        self.iv_state = IvState::InUse;
+        Ok(())
+    }
+
+    /// A part that may be a record of TLS 1.3, or the accelerator's.
+    #[inline(never)]
+    fn part_elsewhere(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
+        let len = buffers.len();
+        let in_out = buffers.output(&[], len)?;
+        let (direction, tag) = (self.direction, &self.tag);
+        let is_whole = direction == Direction::Decrypt
+            && self.tag_len == Some(TAG_LEN)
+            && self.iv_len == NONCE_LEN
+            && is_whole_1_3(stream.short_aad(), len);
+        let work = |stream: &mut GcmStream, in_out: &mut [u8]| match direction {
+            Direction::Encrypt => stream.encrypt(key, in_out),
+            Direction::Decrypt if is_whole => stream.open(key, in_out, tag),
+            Direction::Decrypt => stream.decrypt(key, in_out),
+        };
+        if let Err(error) = allocated(&self.requests, stream, in_out, work) {
+            // A tag of TLS 1.3 that OpenSSL's own looks at when the message ends.
+            return Err(self.failed(if is_whole { error.unsaid() } else { error }));
+        }
+        self.tally.add(Path::GcmStream, 1, len);
+        Ok(len)
+    }
+
+    #[cold]
+    fn failed(&mut self, error: Error) -> Error {
+        self.stream.end();
+        self.iv_state = IvState::Used;
+        error
     }
 
     /// One record of TLS 1.2, in place: explicit IV, payload, tag.
+    #[inline(never)]
     fn record(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         let aad = self.tls.aad.take().ok_or(Error::RecordAad)?;
         self.iv_state = IvState::Used;
@@ -280,22 +313,29 @@ impl Message {
         Ok(())
     }
 
+    #[inline(always)]
     fn set_tag(&mut self, value: &Value<'_>) -> Result<(), Error> {
         let tag = value.octets()?;
-        let place = self.tag.get_mut(..tag.len()).ok_or(Error::Tag)?;
         if tag.is_empty() || self.direction == Direction::Encrypt {
             return Err(Error::Tag);
         }
-        place.copy_from_slice(tag);
+        match <[u8; TAG_LEN]>::try_from(tag) {
+            Ok(tag) => self.tag = tag,
+            Err(_) => self.tag.get_mut(..tag.len()).ok_or(Error::Tag)?.copy_from_slice(tag),
+        }
         self.tag_len = Some(tag.len());
         Ok(())
     }
 
+    #[inline(always)]
     fn answer_tag(&self, value: &Value<'_>) -> Result<(), Error> {
         let (Direction::Encrypt, Some(made)) = (self.direction, self.tag_len) else {
             return Err(Error::Tag);
         };
         let len = value.room().unwrap_or(made);
+        if len == TAG_LEN {
+            return value.set_octets(&self.tag);
+        }
         value.set_octets(self.tag.get(..len).filter(|tag| !tag.is_empty()).ok_or(Error::Tag)?)
     }
 
@@ -315,40 +355,36 @@ impl Message {
     }
 
     /// Makes the tag, or checks it.
+    #[inline(always)]
     fn end(&mut self) -> Result<(), Error> {
         if self.tls.aad.is_some() {
             return Err(Error::Record);
         }
         self.begin()?;
         let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
-        let mut tag = stream.tag(key);
+        let compared = match (self.direction, self.tag_len) {
+            (Direction::Encrypt, _) => 0,
+            (Direction::Decrypt, None) => return Err(Error::NoTag),
+            (Direction::Decrypt, Some(len)) => len,
+        };
+        let tag = stream.tag(key);
         stream.end();
         self.iv_state = IvState::Used;
-        match (self.direction, self.tag_len) {
-            (Direction::Encrypt, _) => {
-                self.tag = tag;
-                self.tag_len = Some(TAG_LEN);
-            }
-            (Direction::Decrypt, None) => return Err(Error::NoTag),
-            (Direction::Decrypt, Some(len)) => {
-                // Compared as numbers: byte by byte takes as long as a short record.
-                let mut expected = [0; TAG_LEN];
-                expected[..len].copy_from_slice(&self.tag[..len]);
-                tag[len..].fill(0);
-                let right: bool =
-                    u128::from_ne_bytes(tag).ct_eq(&u128::from_ne_bytes(expected)).into();
-                tag.zeroize();
-                if !right {
-                    return Err(Error::Authentication);
-                }
-            }
+        if compared == 0 {
+            (self.tag, self.tag_len) = (tag, Some(TAG_LEN));
+            return Ok(());
         }
-        Ok(())
+        // Compared as numbers: byte by byte takes as long as a short record.
+        let mut differ = u128::from_le_bytes(tag) ^ u128::from_le_bytes(self.tag);
+        differ <<= 8 * (TAG_LEN - compared);
+        let right: bool = differ.ct_eq(&0).into();
+        differ.zeroize();
+        if right { Ok(()) } else { Err(Error::Authentication) }
     }
 }
 
 /// Begins a message under the first bytes of `iv`.
-#[inline]
+#[inline(always)]
 fn start(
     stream: &mut GcmStream,
     key: &GcmKey,
@@ -356,14 +392,128 @@ fn start(
     len: usize,
 ) -> Result<(), Error> {
     match iv.first_chunk::<NONCE_LEN>() {
-        Some(nonce) if len == NONCE_LEN => stream.begin(*nonce),
-        _ => *stream = key.begin(&iv[..len])?,
+        Some(nonce) if len == NONCE_LEN => {
+            stream.begin(*nonce);
+            Ok(())
+        }
+        _ => start_unusual(stream, key, &iv[..len]),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn start_unusual(stream: &mut GcmStream, key: &GcmKey, iv: &[u8]) -> Result<(), Error> {
+    *stream = key.begin(iv)?;
     Ok(())
 }
 
 impl Cipher for Message {
+    #[inline(always)]
     fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        // The next message, under an IV of the usual length: nearly every call.
+        if direction == self.direction
+            && key.is_none()
+            && let Some(iv) = iv.and_then(|iv| <&[u8; NONCE_LEN]>::try_from(iv).ok())
+            && let Some(place) = self.iv.first_chunk_mut()
+        {
+            *place = *iv;
+            self.iv_len = NONCE_LEN;
+            self.iv_state = IvState::Ready;
+            self.iv_counts = false;
+            self.stream.end();
+            return Ok(());
+        }
+        self.init_any(direction, key, iv)
+    }
+
+    /// The shortest way of a message in one part, which the compiler keeps in one function; the others are in
+    /// functions of their own.
+    #[inline(always)]
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let len = buffers.len();
+        if len == 0 {
+            return Ok(0);
+        }
+        if self.tls.aad.is_some() {
+            return self.record(buffers);
+        }
+        if self.iv_state != IvState::InUse {
+            self.begin()?;
+        }
+        let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
+        if buffers.no_output() {
+            stream.aad(key, buffers.input()).map_err(|_| Error::AadLate)?;
+            return Ok(len);
+        }
+        let is_1_3 = self.direction == Direction::Decrypt && is_whole_1_3(stream.short_aad(), len);
+        if is_1_3 || !self.requests.is_callers(len) {
+            return self.part_elsewhere(buffers);
+        }
+        let done = match (self.direction, buffers.places()?) {
+            (Direction::Encrypt, Places::Same(in_out)) => stream.encrypt(key, in_out),
+            (Direction::Encrypt, Places::Apart { input, output }) => {
+                stream.encrypt_into(key, input, output)
+            }
+            (Direction::Decrypt, Places::Same(in_out)) => stream.decrypt(key, in_out),
+            (Direction::Decrypt, Places::Apart { input, output }) => {
+                stream.decrypt_into(key, input, output)
+            }
+        };
+        if let Err(error) = done {
+            return Err(self.failed(error.into()));
+        }
+        self.requests.did(len);
+        self.tally.add(Path::GcmStream, 1, len);
+        Ok(len)
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.end().map_err(Error::unsaid)?;
+        Ok(0)
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        let done = if buffers.no_input() { self.finish(buffers) } else { self.update(buffers) };
+        done.map_err(Error::unsaid)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        // What comes with each message or record comes alone.
+        if let Some(value) = params.only() {
+            if value.is(name::TAG) {
+                return self.set_tag(&value);
+            }
+            if value.is(name::TLS_AAD) {
+                return self.set_record_aad(&value);
+            }
+        }
+        self.set_all(params)
+    }
+
+    #[inline(always)]
+    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(value) = params.only() {
+            if value.is(name::TAG) {
+                return self.answer_tag(&value);
+            }
+            if value.is(name::IV_LEN) {
+                return value.set_unsigned(self.iv_len as u64);
+            }
+        }
+        self.answer_all(params)
+    }
+}
+
+impl Message {
+    #[inline(never)]
+    fn init_any(
         &mut self,
         direction: Direction,
         key: Option<&[u8]>,
@@ -382,13 +532,9 @@ impl Cipher for Message {
         }
         self.direction = direction;
         if let Some(iv) = iv {
-            match <&[u8; NONCE_LEN]>::try_from(iv) {
-                // As many bytes as the compiler knows: nearly every IV.
-                Ok(iv) => *self.iv.first_chunk_mut().ok_or(Error::Internal)? = *iv,
-                Err(_) if iv.is_empty() => return Err(Error::IvLength),
-                Err(_) => {
-                    self.iv.get_mut(..iv.len()).ok_or(Error::IvLength)?.copy_from_slice(iv);
-                }
+            self.iv.get_mut(..iv.len()).ok_or(Error::IvLength)?.copy_from_slice(iv);
+            if iv.is_empty() {
+                return Err(Error::IvLength);
             }
             self.iv_len = iv.len();
             self.iv_state = IvState::Ready;
@@ -405,66 +551,8 @@ impl Cipher for Message {
         Ok(())
     }
 
-    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        let len = buffers.len();
-        if len == 0 {
-            return Ok(0);
-        }
-        if self.tls.aad.is_some() {
-            return self.record(buffers);
-        }
-        self.begin()?;
-        let (key, stream) = (self.key.as_ref().ok_or(Error::NoKey)?, &mut self.stream);
-        if buffers.no_output() {
-            stream.aad(key, buffers.input()).map_err(|_| Error::AadLate)?;
-            return Ok(len);
-        }
-        let places = buffers.places()?;
-        let whole = self.tag_len == Some(TAG_LEN)
-            && self.iv_len == NONCE_LEN
-            && is_whole_1_3(stream.short_aad(), len);
-        let (direction, tag) = (self.direction, &self.tag);
-        let work = |stream: &mut GcmStream, places: Places<'_>| match (direction, places) {
-            (Direction::Decrypt, places) if whole => stream.open(key, places.joined(), tag),
-            (Direction::Encrypt, Places::Same(in_out)) => stream.encrypt(key, in_out),
-            (Direction::Encrypt, Places::Apart { input, output }) => {
-                stream.encrypt_into(key, input, output)
-            }
-            (Direction::Decrypt, Places::Same(in_out)) => stream.decrypt(key, in_out),
-            (Direction::Decrypt, Places::Apart { input, output }) => {
-                stream.decrypt_into(key, input, output)
-            }
-        };
-        if let Err(error) = allocated(&self.requests, stream, len, places, work) {
-            self.stream.end();
-            self.iv_state = IvState::Used;
-            // A tag of TLS 1.3 that OpenSSL's own looks at when the message ends.
-            return Err(if whole { error.unsaid() } else { error });
-        }
-        self.tally.add(Path::GcmStream, 1, len);
-        Ok(len)
-    }
-
-    fn finish(&mut self, _buffers: Buffers<'_>) -> Result<usize, Error> {
-        self.end().map_err(Error::unsaid)?;
-        Ok(0)
-    }
-
-    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        let done = if buffers.no_input() { self.finish(buffers) } else { self.update(buffers) };
-        done.map_err(Error::unsaid)
-    }
-
-    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        // What comes with each message or record comes alone.
-        if let Some(value) = params.only() {
-            if value.is(name::TAG) {
-                return self.set_tag(&value);
-            }
-            if value.is(name::TLS_AAD) {
-                return self.set_record_aad(&value);
-            }
-        }
+    #[inline(never)]
+    fn set_all(&mut self, params: &Params<'_>) -> Result<(), Error> {
         if let Some(value) = params.find(name::TAG) {
             self.set_tag(&value)?;
         }
@@ -507,10 +595,8 @@ impl Cipher for Message {
         Ok(())
     }
 
-    fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        if let Some(value) = params.only().filter(|value| value.is(name::TAG)) {
-            return self.answer_tag(&value);
-        }
+    #[inline(never)]
+    fn answer_all(&mut self, params: &Params<'_>) -> Result<(), Error> {
         params.answer(name::KEY_LEN, self.key_len)?;
         params.answer(name::IV_LEN, self.iv_len)?;
         params.answer(name::TAG_LEN, self.tag_len.unwrap_or(TAG_LEN))?;

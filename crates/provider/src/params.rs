@@ -35,6 +35,7 @@ impl<'a> Params<'a> {
     }
 
     /// The one parameter, if it is the only one: a call for each record has no others.
+    #[inline]
     pub(crate) fn only(&self) -> Option<Value<'a>> {
         if self.is_empty() {
             return None;
@@ -91,6 +92,7 @@ impl<'a> Params<'a> {
 ///
 /// # Safety
 /// `key` must be a text that ends.
+#[inline]
 unsafe fn is(key: *const c_char, name: &CStr) -> bool {
     name.to_bytes_with_nul().iter().enumerate().all(|(index, &byte)| {
         // SAFETY: no byte before this differed, so that the end of `key` was not passed.
@@ -100,6 +102,7 @@ unsafe fn is(key: *const c_char, name: &CStr) -> bool {
 
 impl<'a> Value<'a> {
     /// Whether it has that name.
+    #[inline]
     pub(crate) fn is(&self, name: &CStr) -> bool {
         // SAFETY: it is an entry of the caller's array.
         let key = unsafe { (*self.param).key };
@@ -141,7 +144,7 @@ impl<'a> Value<'a> {
         u64::try_from(number).map_err(|_| Error::Parameter)
     }
 
-    fn set_unsigned(&self, number: u64) -> Result<(), Error> {
+    pub(crate) fn set_unsigned(&self, number: u64) -> Result<(), Error> {
         let (data_type, data, size) = self.fields();
         match (data_type, size) {
             (Param::UNSIGNED_INTEGER | Param::INTEGER, _) if data.is_null() => {
@@ -206,6 +209,7 @@ impl<'a> Value<'a> {
         (!data.is_null()).then_some(size)
     }
 
+    #[inline]
     pub(crate) fn set_octets(&self, bytes: &[u8]) -> Result<(), Error> {
         let (data_type, data, size) = self.fields();
         match data_type {

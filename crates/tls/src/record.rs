@@ -41,6 +41,7 @@ impl Overhead {
 
 /// Whether `len` bytes of ciphertext are a whole record of TLS 1.3, by the header in `aad`
 /// (RFC 8446, 5.2): type 23, version 0x0303, and the length with the tag.
+#[inline]
 pub fn is_whole_1_3(aad: Option<&[u8]>, len: usize) -> bool {
     const TAG_LEN: usize = 16;
     match aad {

@@ -72,9 +72,12 @@ impl Held {
     pub const NOTHING: Self = Self { block: [0; BLOCK_LEN], len: 0 };
 
     /// The end of some bytes that is not a whole block.
+    #[inline(always)]
     pub fn end_of(bytes: &[u8]) -> Self {
         let (mut block, end) = ([0; BLOCK_LEN], bytes.as_chunks::<BLOCK_LEN>().1);
-        copy_short(&mut block[..end.len()], end);
+        if !end.is_empty() {
+            copy_short(&mut block[..end.len()], end);
+        }
         Self { block, len: end.len() }
     }
 

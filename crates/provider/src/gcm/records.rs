@@ -10,7 +10,6 @@ use wattlock_tls::RecordAad;
 use wattlock_tls::gcm::{EXPLICIT_IV_LEN, FIXED_IV_LEN};
 
 use crate::allocation::Allocation;
-use crate::buffer::Places;
 use crate::error::Error;
 use crate::self_check::SingleRecords;
 
@@ -32,21 +31,19 @@ impl<F: Fn(&mut [u8]) -> Result<(), crypto::Error> + Sync> Transform for StreamP
 pub(super) fn allocated(
     requests: &Allocation,
     stream: &mut GcmStream,
-    len: usize,
-    places: Places<'_>,
-    work: impl Fn(&mut GcmStream, Places<'_>) -> Result<(), wattlock_crypto::Error> + Sync,
+    in_out: &mut [u8],
+    work: impl Fn(&mut GcmStream, &mut [u8]) -> Result<(), wattlock_crypto::Error> + Sync,
 ) -> Result<(), Error> {
-    if requests.is_callers(len) {
-        work(stream, places)?;
-        requests.did(len);
+    if requests.is_callers(in_out.len()) {
+        work(stream, in_out)?;
+        requests.did(in_out.len());
         return Ok(());
     }
-    let in_out = places.joined();
     let before = stream.clone();
     let after = Mutex::new(stream);
     let part = StreamPart(|in_out: &mut [u8]| {
         let mut stream = before.clone();
-        work(&mut stream, Places::Same(in_out))?;
+        work(&mut stream, in_out)?;
         **after.lock().unwrap_or_else(PoisonError::into_inner) = stream;
         Ok(())
     });

@@ -28,7 +28,7 @@ impl Tally {
     }
 
     /// Counts a call with its records and bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, path: Path, records: usize, bytes: usize) {
         if path != self.path || fork::generation() != self.generation {
             self.begin(path);
