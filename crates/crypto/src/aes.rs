@@ -229,6 +229,7 @@ impl AesKey {
     /// CTR with a 128-bit big-endian counter, which wraps: XORs the key stream that starts with
     /// the counter block `iv` onto `in_out`, which lies `offset` bytes into it. Encrypts and
     /// decrypts.
+    #[inline]
     pub fn ctr(&self, iv: &[u8; BLOCK_LEN], offset: u64, in_out: &mut [u8]) {
         let block_len = BLOCK_LEN as u64;
         let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(offset / block_len));
@@ -236,6 +237,12 @@ impl AesKey {
         if skip == 0 {
             return self.kernel_key().ctr(counter, in_out);
         }
+        self.ctr_from(counter, skip, in_out);
+    }
+
+    /// CTR from a place in a block.
+    #[inline(never)]
+    fn ctr_from(&self, counter: u128, skip: usize, in_out: &mut [u8]) {
         let (head, whole) = in_out.split_at_mut(in_out.len().min(BLOCK_LEN - skip));
         let mut first = [0; BLOCK_LEN];
         first[skip..][..head.len()].copy_from_slice(head);
@@ -274,6 +281,12 @@ impl AesKey {
         Ok(())
     }
 
+    /// As [`AesKey::cbc_encrypt`], for the next blocks of a message: `iv` becomes that of those behind them.
+    #[inline]
+    pub fn cbc_encrypt_blocks(&self, iv: &mut [u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        self.kernel_key().cbc_encrypt_lanes(std::slice::from_mut(iv), &mut [blocks]);
+    }
+
     /// CBC of many messages side by side, of unequal lengths: as fast as the rounds can start.
     ///
     /// # Errors
@@ -299,6 +312,15 @@ impl AesKey {
         Ok(())
     }
 
+    /// As [`AesKey::cbc_decrypt`], for the next blocks of a message: `iv` becomes that of those behind them.
+    #[inline]
+    pub fn cbc_decrypt_blocks(&self, iv: &mut [u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        if let Some(&last) = blocks.last() {
+            self.kernel_key().cbc_decrypt(iv, blocks);
+            *iv = last;
+        }
+    }
+
     /// The round keys, if the key is for AES-NI or more.
     #[cfg(feature = "mac-then-encrypt")]
     pub(crate) fn aes_ni_keys(&self) -> Option<&RoundKeys> {
@@ -315,6 +337,7 @@ impl AesKey {
         }
     }
 
+    #[inline]
     fn kernel_key(&self) -> &dyn BlockKernel {
         match &self.expanded {
             Expanded::Soft(key) => key,
@@ -330,6 +353,7 @@ impl AesKey {
     }
 }
 
+#[inline]
 fn whole_blocks(bytes: &mut [u8]) -> Result<&mut [[u8; BLOCK_LEN]], Error> {
     let len = bytes.len();
     match bytes.as_chunks_mut() {

@@ -144,33 +144,43 @@ impl BlockCipher {
     }
 
     /// Works on whole blocks and goes on with the IV.
+    #[inline(always)]
     fn blocks(&mut self, in_out: &mut [u8]) -> Result<(), Error> {
         let key = self.key.get()?;
-        let Some(last) = in_out.last_chunk::<BLOCK>().copied() else {
-            return if in_out.is_empty() { Ok(()) } else { Err(Error::PartialBlock) };
-        };
-        let ivs = &[self.iv];
-        // Said before it goes anywhere: no lane takes a part of a block.
-        if !in_out.len().is_multiple_of(BLOCK) {
+        let len = in_out.len();
+        if !len.is_multiple_of(BLOCK) {
             return Err(Error::PartialBlock);
         }
-        if self.requests.is_callers(in_out.len()) {
-            match (self.chaining, self.direction) {
-                (Chaining::Ecb, Direction::Encrypt) => key.ecb_encrypt(in_out)?,
-                (Chaining::Ecb, Direction::Decrypt) => key.ecb_decrypt(in_out)?,
-                (Chaining::Cbc, Direction::Encrypt) => key.cbc_encrypt(&self.iv, in_out)?,
-                (Chaining::Cbc, Direction::Decrypt) => key.cbc_decrypt(&self.iv, in_out)?,
-            }
-            self.requests.did(in_out.len());
-        } else {
-            let work = match (self.chaining, self.direction) {
-                (Chaining::Ecb, Direction::Encrypt) => Work::EcbEncrypt(key),
-                (Chaining::Ecb, Direction::Decrypt) => Work::EcbDecrypt(key),
-                (Chaining::Cbc, Direction::Encrypt) => Work::CbcEncrypt { key, ivs },
-                (Chaining::Cbc, Direction::Decrypt) => Work::CbcDecrypt { key, ivs },
-            };
-            self.requests.run(in_out.len(), work, in_out.len(), in_out)?;
+        if len == 0 {
+            return Ok(());
         }
+        if !self.requests.is_callers(len) {
+            return self.blocks_elsewhere(in_out);
+        }
+        let blocks = in_out.as_chunks_mut().0;
+        match (self.chaining, self.direction) {
+            (Chaining::Ecb, Direction::Encrypt) => key.ecb_encrypt(blocks.as_flattened_mut())?,
+            (Chaining::Ecb, Direction::Decrypt) => key.ecb_decrypt(blocks.as_flattened_mut())?,
+            (Chaining::Cbc, Direction::Encrypt) => key.cbc_encrypt_blocks(&mut self.iv, blocks),
+            (Chaining::Cbc, Direction::Decrypt) => key.cbc_decrypt_blocks(&mut self.iv, blocks),
+        }
+        self.requests.did(len);
+        Ok(())
+    }
+
+    /// Whole blocks that are the accelerator's.
+    #[inline(never)]
+    fn blocks_elsewhere(&mut self, in_out: &mut [u8]) -> Result<(), Error> {
+        let key = self.key.get()?;
+        let last = *in_out.last_chunk::<BLOCK>().ok_or(Error::PartialBlock)?;
+        let ivs = &[self.iv];
+        let work = match (self.chaining, self.direction) {
+            (Chaining::Ecb, Direction::Encrypt) => Work::EcbEncrypt(key),
+            (Chaining::Ecb, Direction::Decrypt) => Work::EcbDecrypt(key),
+            (Chaining::Cbc, Direction::Encrypt) => Work::CbcEncrypt { key, ivs },
+            (Chaining::Cbc, Direction::Decrypt) => Work::CbcDecrypt { key, ivs },
+        };
+        self.requests.run(in_out.len(), work, in_out.len(), in_out)?;
         match (self.chaining, self.direction) {
             (Chaining::Ecb, _) => {}
             (Chaining::Cbc, Direction::Encrypt) => {
@@ -212,6 +222,37 @@ impl BlockCipher {
     }
 }
 
+impl BlockCipher {
+    /// An update that is a record of TLS, or does not begin and end with a block.
+    #[inline(never)]
+    fn update_held(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        if self.tls.is_some() {
+            return self.record(buffers);
+        }
+        self.key.get()?;
+        let len = buffers.len();
+        // When decrypting with padding, the last block waits, because its padding must be
+        // removed.
+        let waits = self.padding && self.direction == Direction::Decrypt;
+        let total = self.held.len + len;
+        let whole = if waits { total.saturating_sub(1) } else { total } / BLOCK * BLOCK;
+        let left = total - whole;
+        if whole == 0 {
+            let before = self.held.len;
+            buffers.peek(0, &mut self.held.bytes[before..total]);
+            self.held.len = total;
+            return Ok(0);
+        }
+        let mut next = Held { bytes: [0; BLOCK], len: left };
+        buffers.peek(len - left, &mut next.bytes[..left]);
+        let in_out = buffers.output(&self.held.bytes[..self.held.len], whole)?;
+        self.blocks(in_out)?;
+        self.held = next;
+        self.tally.add(Path::Block, 1, whole);
+        Ok(whole)
+    }
+}
+
 impl Cipher for BlockCipher {
     fn init(
         &mut self,
@@ -230,36 +271,16 @@ impl Cipher for BlockCipher {
         self.key.take(key)
     }
 
+    #[inline(always)]
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        if self.tls.is_some() {
-            return self.record(buffers);
-        }
-        self.key.get()?;
         let len = buffers.len();
-        // When decrypting with padding, the last block waits, because its padding must be
-        // removed.
         let waits = self.padding && self.direction == Direction::Decrypt;
-        if self.held.len == 0 && !waits && len.is_multiple_of(BLOCK) {
-            self.blocks(buffers.output(&[], len)?)?;
-            self.tally.add(Path::Block, 1, len);
-            return Ok(len);
+        if self.tls.is_some() || self.held.len > 0 || waits || !len.is_multiple_of(BLOCK) {
+            return self.update_held(buffers);
         }
-        let total = self.held.len + len;
-        let whole = if waits { total.saturating_sub(1) } else { total } / BLOCK * BLOCK;
-        let left = total - whole;
-        if whole == 0 {
-            let before = self.held.len;
-            buffers.peek(0, &mut self.held.bytes[before..total]);
-            self.held.len = total;
-            return Ok(0);
-        }
-        let mut next = Held { bytes: [0; BLOCK], len: left };
-        buffers.peek(len - left, &mut next.bytes[..left]);
-        let in_out = buffers.output(&self.held.bytes[..self.held.len], whole)?;
-        self.blocks(in_out)?;
-        self.held = next;
-        self.tally.add(Path::Block, 1, whole);
-        Ok(whole)
+        self.blocks(buffers.joined()?)?;
+        self.tally.add(Path::Block, 1, len);
+        Ok(len)
     }
 
     fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
@@ -293,6 +314,7 @@ impl Cipher for BlockCipher {
         }
     }
 
+    #[inline]
     fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         let len = buffers.len();
         self.key.get()?;

@@ -98,6 +98,18 @@ impl<'a> Buffers<'a> {
         Ok(Places::Apart { input, output })
     }
 
+    /// The output, with all of the input in it.
+    #[inline(always)]
+    pub(crate) fn joined(self) -> Result<&'a mut [u8], Error> {
+        match self.places()? {
+            Places::Same(in_out) => Ok(in_out),
+            Places::Apart { input, output } => {
+                output.copy_from_slice(input);
+                Ok(output)
+            }
+        }
+    }
+
     /// Copies input from byte `from` on into `to`.
     pub(crate) fn peek(&self, from: usize, to: &mut [u8]) {
         assert!(from <= self.len && to.len() <= self.len - from, "a peek beyond the input");

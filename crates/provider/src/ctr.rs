@@ -90,6 +90,24 @@ impl Stream {
         let start = u128::from_be_bytes(self.start);
         start.wrapping_add(u128::from(self.begun())).to_be_bytes()
     }
+
+    /// A part that is the accelerator's; `used` is what will be used of the key stream.
+    #[inline(never)]
+    fn update_elsewhere(&mut self, in_out: &mut [u8], used: u64) -> Result<usize, Error> {
+        let (key, len) = (self.key.get()?, in_out.len());
+        // The rest of a block that was begun is no work for a lane.
+        let begun = (self.begun() * BLOCK as u64 - self.used) as usize;
+        let (head, whole) = in_out.split_at_mut(begun.min(len));
+        let iv = self.start;
+        let data = Data::InPlace { slots: &mut [] };
+        let job = Job { cipher: Work::Ctr { key, iv }, chunk_len: 1, data, deadline: None };
+        job.apply(self.used, true, head)?;
+        let cipher = Work::Ctr { key, iv: self.counter() };
+        self.requests.run(whole.len(), cipher, whole.len(), whole)?;
+        self.used = used;
+        self.tally.add(Path::Ctr, 1, len);
+        Ok(len)
+    }
 }
 
 impl Cipher for Stream {
@@ -111,27 +129,17 @@ impl Cipher for Stream {
         self.key.take(key)
     }
 
+    #[inline(always)]
     fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
         let key = self.key.get()?;
         let len = buffers.len();
         let used = self.used.checked_add(len as u64).ok_or(Error::TooLong)?;
-        let in_out = buffers.output(&[], len)?;
-        if self.requests.is_callers(len) {
-            key.ctr(&self.start, self.used, in_out);
-            self.requests.did(len);
-            self.used = used;
-            self.tally.add(Path::Ctr, 1, len);
-            return Ok(len);
+        let in_out = buffers.joined()?;
+        if !self.requests.is_callers(len) {
+            return self.update_elsewhere(in_out, used);
         }
-        // The rest of a block that was begun is no work for a lane.
-        let begun = (self.begun() * BLOCK as u64 - self.used) as usize;
-        let (head, whole) = in_out.split_at_mut(begun.min(len));
-        let iv = self.start;
-        let data = Data::InPlace { slots: &mut [] };
-        let job = Job { cipher: Work::Ctr { key, iv }, chunk_len: 1, data, deadline: None };
-        job.apply(self.used, true, head)?;
-        let cipher = Work::Ctr { key, iv: self.counter() };
-        self.requests.run(whole.len(), cipher, whole.len(), whole)?;
+        key.ctr(&self.start, self.used, in_out);
+        self.requests.did(len);
         self.used = used;
         self.tally.add(Path::Ctr, 1, len);
         Ok(len)

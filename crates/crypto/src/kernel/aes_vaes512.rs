@@ -51,6 +51,9 @@ impl BlockKernel for Key {
     }
 
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
+        if in_out.len() <= WIDTH {
+            return self.narrow.ctr(counter, in_out);
+        }
         let keys = self.narrow.encrypt_keys();
         let first_round = (in_out.len() >= WORTH_A_TABLE).then(|| {
             &**self.first_round.get_or_init(|| {
@@ -63,6 +66,9 @@ impl BlockKernel for Key {
     }
 
     fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() < ACROSS {
+            return self.narrow.cbc_decrypt(iv, blocks);
+        }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) }
     }
