@@ -21,8 +21,10 @@ use crate::aes::{AesKernel, AesKey};
 use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
 #[cfg(target_arch = "x86_64")]
-use crate::kernel::gcm::{self, Text};
+use crate::kernel::gcm;
 use crate::kernel::gcm_parts::PartsKernel;
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::gcm_text::Text;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::{gcm_aes_ni, gcm_vaes256, gcm_vaes512};
 use crate::secret::Secret;

@@ -48,6 +48,7 @@ mod gcm_narrow_memory;
 #[cfg(target_arch = "x86_64")]
 mod gcm_narrow_rounds;
 pub(crate) mod gcm_parts;
+pub(crate) mod gcm_text;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod gcm_vaes256;
 #[cfg(target_arch = "x86_64")]

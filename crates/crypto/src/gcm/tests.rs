@@ -1,6 +1,7 @@
 //! Parts give what one part gives, on every kernel: that of AWS-LC, which most CPUs use, works on other first parts
 //! at once than Wattlock's own.
 
+use super::stream::KEPT_AAD;
 use super::*;
 
 fn pattern(len: usize) -> Vec<u8> {

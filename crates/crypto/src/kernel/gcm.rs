@@ -5,12 +5,12 @@
 //! tag's mask and the hash of the additional data cost nothing of their own, and no register ever holds
 //! counters that differ in more than their last byte.
 
-use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use super::BLOCK_LEN;
 use super::cpu::{GcmAesNi, GcmVaes256, GcmVaes512};
 use super::gcm_parts::{Held, PartsKernel};
+use super::gcm_text::Text;
 use super::round_keys::MOST_ROUNDS;
 
 /// A key for one kernel.
@@ -77,6 +77,7 @@ pub(super) struct Works {
 pub(super) struct PartWorks {
     pub seal: PartWork,
     pub open: PartWork,
+    pub block: unsafe fn(&Key, &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
     pub hash: unsafe fn(&Key, &mut [u8; BLOCK_LEN], &[[u8; BLOCK_LEN]]),
     pub inverse: unsafe fn(&Key) -> [u8; BLOCK_LEN],
     pub multiply: unsafe fn(&[u8; BLOCK_LEN], [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
@@ -84,7 +85,7 @@ pub(super) struct PartWorks {
 
 /// How a part of a message is sealed or opened.
 pub(super) type PartWork =
-    unsafe fn(&Key, &[u8; BLOCK_LEN], u32, &mut [u8; BLOCK_LEN], &mut Held, &mut [u8]);
+    unsafe fn(&Key, &[u8; BLOCK_LEN], u32, &mut [u8; BLOCK_LEN], &mut Held, Text<'_>);
 
 /// Lengths in blocks that have a work of their own, and one for all that are longer.
 pub(super) const WORKS: usize = MOST_SHORT / BLOCK_LEN + 2;
@@ -93,55 +94,6 @@ pub(super) const WORKS: usize = MOST_SHORT / BLOCK_LEN + 2;
 #[inline]
 pub(super) fn work_index(total: usize) -> usize {
     total.div_ceil(BLOCK_LEN).min(MOST_SHORT / BLOCK_LEN + 1)
-}
-
-/// The text of a message: in place, or from one place into another that is as long.
-pub(crate) struct Text<'t> {
-    source: *const u8,
-    target: *mut u8,
-    len: usize,
-    extra: Option<u8>,
-    lent: PhantomData<&'t mut [u8]>,
-}
-
-impl<'t> Text<'t> {
-    /// Text that is replaced.
-    pub fn in_place(in_out: &'t mut [u8]) -> Self {
-        let (target, len) = (in_out.as_mut_ptr(), in_out.len());
-        Self { source: target, target, len, extra: None, lent: PhantomData }
-    }
-
-    /// Text from elsewhere, and a byte that is sealed behind it. `None` if the target is not as long.
-    pub fn apart(source: &'t [u8], extra: Option<u8>, target: &'t mut [u8]) -> Option<Self> {
-        let len = source.len();
-        let fits = target.len() == len + usize::from(extra.is_some());
-        let (source, target) = (source.as_ptr(), target.as_mut_ptr());
-        fits.then_some(Self { source, target, len, extra, lent: PhantomData })
-    }
-
-    /// Where `len` bytes can be read.
-    pub(super) fn source(&self) -> *const u8 {
-        self.source
-    }
-
-    /// Where `total` bytes can be written.
-    pub(super) fn target(&self) -> *mut u8 {
-        self.target
-    }
-
-    /// Bytes that come from elsewhere.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Bytes with the extra one.
-    pub(super) fn total(&self) -> usize {
-        self.len + usize::from(self.extra.is_some())
-    }
-
-    pub(super) fn extra(&self) -> Option<u8> {
-        self.extra
-    }
 }
 
 impl Key {
@@ -197,10 +149,10 @@ impl PartsKernel for Key {
         blocks: u32,
         hash: &mut [u8; BLOCK_LEN],
         held: &mut Held,
-        in_out: &mut [u8],
+        text: Text<'_>,
     ) {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().seal)(self, first_counter, blocks, hash, held, in_out) }
+        unsafe { (self.part_works().seal)(self, first_counter, blocks, hash, held, text) }
     }
 
     fn open(
@@ -209,10 +161,15 @@ impl PartsKernel for Key {
         blocks: u32,
         hash: &mut [u8; BLOCK_LEN],
         held: &mut Held,
-        in_out: &mut [u8],
+        text: Text<'_>,
     ) {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().open)(self, first_counter, blocks, hash, held, in_out) }
+        unsafe { (self.part_works().open)(self, first_counter, blocks, hash, held, text) }
+    }
+
+    fn block(&self, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().block)(self, block) }
     }
 
     fn hash(&self, before: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {

@@ -12,10 +12,11 @@ use std::arch::x86_64::{
 use std::sync::OnceLock;
 
 use super::cpu::GcmAesNi;
-use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Proof, Text, WORKS, Work, Works};
+use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Proof, WORKS, Work, Works};
 use super::gcm_narrow::{FRONT, GROUP, kernel};
 use super::gcm_narrow_memory::{load_block, load_bytes, store_block};
 use super::gcm_narrow_rounds::{group_rounds, load_end, rest, rounds, store_end};
+use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{POLY, nonce_block, swap_128, swap_128 as swap};
 use super::gcm_vaes512_memory::{load_128, load_128 as broadcast};
 use super::{BLOCK_LEN, gcm_narrow_key};

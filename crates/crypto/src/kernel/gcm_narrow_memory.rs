@@ -7,7 +7,7 @@ use std::arch::x86_64::{
 };
 
 use super::BLOCK_LEN;
-use super::gcm::Text;
+use super::gcm_text::Text;
 
 /// The block of a text that begins at `at`, with the extra byte if it is in there, and zeros behind.
 #[inline]

@@ -1,6 +1,7 @@
 //! Parts that are cut anywhere, and the hash (SP 800-38D, 6.4), which takes blocks.
 
 use super::BLOCK_LEN;
+use super::gcm_text::Text;
 
 /// What a kernel of AES-GCM does for messages in parts, with one key.
 pub(crate) trait PartsKernel {
@@ -12,7 +13,7 @@ pub(crate) trait PartsKernel {
         blocks: u32,
         hash: &mut [u8; BLOCK_LEN],
         held: &mut Held,
-        in_out: &mut [u8],
+        text: Text<'_>,
     );
 
     /// As [`PartsKernel::seal`], but decrypts.
@@ -22,8 +23,11 @@ pub(crate) trait PartsKernel {
         blocks: u32,
         hash: &mut [u8; BLOCK_LEN],
         held: &mut Held,
-        in_out: &mut [u8],
+        text: Text<'_>,
     );
+
+    /// Enciphers a block.
+    fn block(&self, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN];
 
     /// Goes on from a hash with blocks.
     fn hash(&self, before: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]);

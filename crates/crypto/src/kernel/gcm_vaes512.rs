@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::cpu::GcmVaes512;
 use super::gcm::{Key, MOST_SHORT, PartWorks, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
-use super::gcm_vaes512_parts::{hash, inverse, multiply, part};
+use super::gcm_vaes512_parts::{block, hash, inverse, multiply, part};
 use super::gcm_vaes512_short::short;
 use super::round_keys::rounds_of;
 use super::{BLOCK_LEN, gcm_key};
@@ -37,6 +37,7 @@ impl Works {
             parts: Some(PartWorks {
                 seal: part::<KEYS, true>,
                 open: part::<KEYS, false>,
+                block: block::<KEYS>,
                 hash,
                 inverse,
                 multiply,

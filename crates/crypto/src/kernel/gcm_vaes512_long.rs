@@ -13,7 +13,8 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Text};
+use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT};
+use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{
     Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, nonce_block, one_power,
     store_at, swap, swap_128, zext,

@@ -6,16 +6,17 @@
 //! because a part may begin at any of them.
 
 use std::arch::x86_64::{
-    __m128i, __m512i, _mm_setzero_si128, _mm_storeu_si128, _mm512_add_epi32, _mm512_aesenc_epi128,
-    _mm512_aesenclast_epi128, _mm512_castsi512_si128, _mm512_maskz_compress_epi8,
-    _mm512_maskz_compress_epi64, _mm512_maskz_expand_epi8, _mm512_maskz_mov_epi8,
-    _mm512_maskz_set1_epi32, _mm512_set_epi32, _mm512_set_epi64, _mm512_setzero_si512,
-    _mm512_shuffle_epi8, _mm512_xor_si512,
+    __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_setzero_si128, _mm_storeu_si128,
+    _mm_xor_si128, _mm512_add_epi32, _mm512_aesenc_epi128, _mm512_aesenclast_epi128,
+    _mm512_castsi512_si128, _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi64,
+    _mm512_maskz_expand_epi8, _mm512_maskz_mov_epi8, _mm512_maskz_set1_epi32, _mm512_set_epi32,
+    _mm512_set_epi64, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512,
 };
 
 use super::BLOCK_LEN;
 use super::gcm::{Key, MOST_POWER};
 use super::gcm_parts::Held;
+use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{Sum, broadcast, fold, load_at, store_at, swap, swap_128, zext};
 use super::gcm_vaes512_memory::{WIDTH, load_128, load_part, part as part_mask, store_part};
 
@@ -80,7 +81,7 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
     blocks: u32,
     hash: &mut [u8; BLOCK_LEN],
     held: &mut Held,
-    mut text: &mut [u8],
+    mut text: Text<'_>,
 ) {
     let ahead = _mm512_maskz_set1_epi32(0x8888, blocks.cast_signed());
     let lanes = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
@@ -88,9 +89,16 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
     next = _mm512_add_epi32(next, _mm512_add_epi32(ahead, lanes));
     // Registers of a long part are whole.
     if held.len > 0 && held.len + text.len() > CHUNK * WIDTH {
-        let head = text.split_off_mut(..WIDTH - held.len).expect("it is longer");
-        next =
-            rest::<KEYS, SEAL>(key, next, [_mm512_setzero_si512(); CHUNK], false, hash, held, head);
+        let head = text.split_off(WIDTH - held.len);
+        next = rest::<KEYS, SEAL>(
+            key,
+            next,
+            [_mm512_setzero_si512(); CHUNK],
+            false,
+            hash,
+            held,
+            &head,
+        );
     }
 
     // Each chunk is hashed with what was hashed before while the next is worked on. The lanes stay apart.
@@ -105,9 +113,9 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
         ];
         let last_key = broadcast(&key.tables.round_keys[KEYS - 1]);
         let mut before = swap_128(load_128(hash));
-        let whole = text.split_off_mut(..chunks * CHUNK * WIDTH).expect("it is longer");
-        for chunk in whole.chunks_exact_mut(CHUNK * WIDTH) {
-            let place = chunk.as_mut_ptr();
+        for _ in 0..chunks {
+            let chunk = text.split_off(CHUNK * WIDTH);
+            let (source, target) = (chunk.source(), chunk.target());
             let mut state = counters!(key, next, CHUNK);
             let mut sum;
             rounds!(key, state,
@@ -121,19 +129,19 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
                 { sum.add_inner(hashed[3], high_powers[3]); }
             );
             for i in 0..CHUNK {
-                let data = load!(place, WIDTH * i);
+                let data = load!(source, WIDTH * i);
                 let out = _mm512_aesenclast_epi128(state[i], _mm512_xor_si512(last_key, data));
                 hashed[i] = swap(if SEAL { out } else { data });
                 // SAFETY: a chunk has four registers.
-                unsafe { store_at(place, WIDTH * i, out) };
+                unsafe { store_at(target, WIDTH * i, out) };
             }
             let before_and_sum = _mm512_xor_si512(sum.reduced(), zext(before));
             hashed[0] = _mm512_xor_si512(hashed[0], before_and_sum);
             before = _mm_setzero_si128();
         }
-        rest::<KEYS, SEAL>(key, next, hashed, true, hash, held, text);
+        rest::<KEYS, SEAL>(key, next, hashed, true, hash, held, &text);
     } else {
-        rest::<KEYS, SEAL>(key, next, hashed, false, hash, held, text);
+        rest::<KEYS, SEAL>(key, next, hashed, false, hash, held, &text);
     }
 }
 
@@ -148,7 +156,7 @@ fn rest<const KEYS: usize, const SEAL: bool>(
     is_behind: bool,
     hash: &mut [u8; BLOCK_LEN],
     held: &mut Held,
-    text: &mut [u8],
+    text: &Text<'_>,
 ) -> __m512i {
     let skip = held.len;
     let total = skip + text.len();
@@ -175,10 +183,9 @@ fn rest<const KEYS: usize, const SEAL: bool>(
                 let skip = if i == 0 { skip } else { 0 };
                 let begun = (WIDTH * i).saturating_sub(held.len);
                 let len = (text.len() - begun).min(WIDTH - skip);
-                let place = text.as_mut_ptr().wrapping_add(begun);
                 let mask = part_mask(len) << skip;
                 // SAFETY: the text has that many bytes from there on.
-                let mut data = unsafe { load_part(place, len) };
+                let mut data = unsafe { load_part(text.source().wrapping_add(begun), len) };
                 if i == 0 && skip > 0 {
                     data = _mm512_maskz_expand_epi8(mask, data);
                 }
@@ -190,7 +197,7 @@ fn rest<const KEYS: usize, const SEAL: bool>(
                     last = _mm512_xor_si512(last, begun_block);
                 }
                 // SAFETY: the text has that many bytes from there on.
-                unsafe { store_part(place, len, made) };
+                unsafe { store_part(text.target().wrapping_add(begun), len, made) };
                 let mut x = swap(last);
                 if i == 0 {
                     x = _mm512_xor_si512(x, zext(before));
@@ -217,12 +224,47 @@ fn rest<const KEYS: usize, const SEAL: bool>(
     next
 }
 
+/// Enciphers a block.
+#[target_feature(enable = "aes,sse4.1")]
+pub(super) fn block<const KEYS: usize>(key: &Key, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    let keys = &key.tables.round_keys;
+    let mut state = _mm_xor_si128(load_128(block), load_128(&keys[0]));
+    macro_rules! rounds {
+        ($($round:literal)*) => {
+            $(state = _mm_aesenc_si128(state, load_128(&keys[$round]));)*
+        };
+    }
+    rounds!(1 2 3 4 5 6 7 8 9);
+    if KEYS > 11 {
+        rounds!(10 11);
+    }
+    if KEYS > 13 {
+        rounds!(12 13);
+    }
+    let mut made = [0; BLOCK_LEN];
+    store_128(&mut made, _mm_aesenclast_si128(state, load_128(&keys[KEYS - 1])));
+    made
+}
+
 // The hash
 
 /// Goes on from a hash with blocks.
 #[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
 pub(super) fn hash(key: &Key, value: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {
     let mut before = swap_128(load_128(value));
+    // Few blocks come from where they were just written, and a wide load would wait for that.
+    if let [first, rest @ ..] = blocks
+        && rest.len() < 2
+    {
+        let x = zext(_mm_xor_si128(swap_128(load_128(first)), before));
+        let power = MOST_POWER - 1 - rest.len();
+        let mut sum = Sum::of(x, zext(load_128(&key.tables.powers[power])));
+        if let [second] = rest {
+            let power = zext(load_128(&key.tables.powers[MOST_POWER - 1]));
+            sum.add(zext(swap_128(load_128(second))), power);
+        }
+        return store_128(value, swap_128(fold(sum.reduced())));
+    }
     for group in blocks.chunks(MOST_GROUP) {
         let powers = key.tables.powers[MOST_POWER - group.len()..].as_flattened();
         let bytes = group.as_flattened();

@@ -17,7 +17,8 @@ use std::arch::x86_64::{
 };
 
 use super::BLOCK_LEN;
-use super::gcm::{Key, MOST_POWER, Text};
+use super::gcm::{Key, MOST_POWER};
+use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{
     Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, nonce_block, one_power,
     store_at, swap, swap_128, zext,
