@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo dist test test-fast test-all emulate check openssl bench fuzz sanitize constant-time ptx man docs \
+.PHONY: demo dist test test-fast test-all emulate check openssl openssl-all bench fuzz sanitize constant-time ptx man docs \
 	pictures prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
@@ -27,8 +27,9 @@ test-fast: prepare
 	$(signals) cargo xtask test --profile fast
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
-test-all: test sanitize constant-time dist
+test-all: test sanitize constant-time dist openssl-all
 	$(MAKE) emulate
+	$(signals) cargo xtask test --profile versions
 	./.ci/prepare vm
 	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all
@@ -53,10 +54,14 @@ check: prepare
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features wattlock-crypto/traits --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
 
-# The newest OpenSSL and an nginx with it, built once for each version into the user's cache: some
-# minutes. Tests that need them are skipped and listed where they cannot be built.
+# OpenSSL 3.5 and an nginx with it, built once into the user's cache: a minute or two. Tests that need them are
+# skipped and listed where they cannot be built.
 openssl: prepare
 	-cargo xtask openssl
+
+# The same of every release that the provider is tested with.
+openssl-all: prepare
+	-cargo xtask openssl all
 
 # Measures beside the tools and libraries that are installed, and the newest OpenSSL; writes
 # bench/results. Takes two hours on a quiet machine. A paper whose claim is missed exits with 1, which
@@ -64,7 +69,7 @@ openssl: prepare
 LAB := target/release/wattlock-lab
 RESULTS := bench/results
 bench: export WATTLOCK_COMMIT := $(shell git describe --always --dirty --abbrev=40 --exclude='*')
-bench: prepare openssl
+bench: prepare openssl-all
 	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
 	$(LAB) bench ciphers --rounds 45 --json $(RESULTS)/ciphers.json > $(RESULTS)/ciphers.txt
 	$(LAB) bench files --json $(RESULTS)/files.json > $(RESULTS)/files.txt

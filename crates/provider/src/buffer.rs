@@ -83,6 +83,9 @@ impl<'a> Buffers<'a> {
         if len > self.room {
             return Err(Error::OutputTooSmall);
         }
+        if len == 0 {
+            return Ok(Places::Same(&mut []));
+        }
         if out == input {
             // SAFETY: `new` asked for it, and `self` is used up.
             return Ok(Places::Same(unsafe { std::slice::from_raw_parts_mut(self.out, len) }));

@@ -85,8 +85,8 @@ fn is_tested(version: &str) -> bool {
     !version.contains('-') && TESTED.iter().any(|&tested| release == tested.map(Some))
 }
 
-/// The releases of OpenSSL that the tests run: the system's, and that of `cargo xtask openssl`.
-const TESTED: [[u32; 2]; 2] = [[3, 0], [4, 0]];
+/// The releases of OpenSSL that the tests run: Debian 12's, and those of `cargo xtask openssl`.
+const TESTED: [[u32; 2]; 4] = [[3, 0], [3, 5], [3, 6], [4, 0]];
 
 static FUNCTIONS: &[Dispatch] = &[
     Dispatch::new(abi::provider::TEARDOWN, teardown as *const c_void),
@@ -172,10 +172,11 @@ mod tests {
 
     #[test]
     fn only_tested_versions_get_multiblock() {
-        for version in ["3.0.19", "3.0.7", "3.0.8+quic", "4.0.3"] {
+        for version in ["3.0.19", "3.0.7", "3.0.8+quic", "3.5.4", "3.6.3", "4.0.3"] {
             assert!(is_tested(version), "{version}");
         }
-        for version in ["1.1.1", "3.1.0", "3.5.4", "3.6.3", "4.0.0-dev", "4.1.0", "30.0", "", "x"] {
+        for version in ["1.1.1", "3.1.0", "3.4.1", "3.50.0", "4.0.0-dev", "4.1.0", "30.0", "", "x"]
+        {
             assert!(!is_tested(version), "{version}");
         }
     }

@@ -127,11 +127,12 @@ fn many_records_are_offered_to_tested_versions_only() {
         let statistics = table.setting();
         for (version, multiblock, offer, noted) in [
             ("3.0.19", None, 1, Multiblock::Offered),
-            ("3.5.4", None, 0, Multiblock::Untested),
+            ("3.4.1", None, 0, Multiblock::Untested),
+            ("3.5.4", None, 1, Multiblock::Offered),
             ("4.0.3", None, 1, Multiblock::Offered),
             ("4.1.0", None, 0, Multiblock::Untested),
             ("4.0.0-beta1", None, 0, Multiblock::Untested),
-            ("3.5.4", Some("1"), 1, Multiblock::Offered),
+            ("3.4.1", Some("1"), 1, Multiblock::Offered),
             ("3.0.19", Some("0"), 0, Multiblock::Off),
         ] {
             let mut settings = vec![(c"statistics", statistics.as_str())];

@@ -184,7 +184,7 @@ fn cbc_with_either_order_of_mac_goes_through_the_provider(openssl: OpenSsl) {
     }
 }
 
-/// Else the newest would be tested by its name alone.
+/// Else a release would be tested by its name alone.
 fn programs_run_with_the_openssl_under_test(openssl: OpenSsl) {
     if !openssl.has("nginx") || !openssl.has("openssl") {
         return;
@@ -202,9 +202,8 @@ fn programs_run_with_the_openssl_under_test(openssl: OpenSsl) {
     let program = version(&line(said("openssl", "version"), "OpenSSL "));
     assert_eq!(version(&line(said("nginx", "-V"), "built with ")), program);
     println!("{openssl:?}: OpenSSL {}", program.as_deref().unwrap_or_default());
-    if openssl == OpenSsl::Newest {
-        let system = OpenSsl::System.command("openssl").arg("version").output().unwrap();
-        assert_ne!(version(&String::from_utf8_lossy(&system.stdout)), program);
+    if let OpenSsl::Built(release) = openssl {
+        assert!(program.is_some_and(|program| program.starts_with(release)));
     }
 }
 

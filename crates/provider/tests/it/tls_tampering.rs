@@ -55,10 +55,10 @@ const TLS_1_2: [(&[&str], &str, Path); 9] = [
 ];
 
 fn a_changed_record_of_tls_1_2_is_refused_as_by_openssl(openssl: OpenSsl) {
-    // With the newest version, only one suite for each path through the provider.
+    // With a version that is built, only one suite for each path through the provider.
     let mut tried = Vec::new();
     for (suite, settings, path) in TLS_1_2 {
-        if openssl == OpenSsl::Newest && tried.contains(&path) {
+        if openssl != OpenSsl::System && tried.contains(&path) {
             continue;
         }
         tried.push(path);

@@ -1,5 +1,5 @@
-//! The two OpenSSLs that every test runs with: the system's, and the newest, which `cargo xtask
-//! openssl` builds with an nginx of its own.
+//! The OpenSSLs that every test runs with: the system's, and those that `cargo xtask openssl` builds, each with an nginx
+//! of its own. `make test` has 3.5, and `make test-all` all of them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,8 +9,8 @@ use std::process::Command;
 pub enum OpenSsl {
     /// The one that is installed.
     System,
-    /// That of `cargo xtask openssl`.
-    Newest,
+    /// That release, built by `cargo xtask openssl`.
+    Built(&'static str),
 }
 
 impl OpenSsl {
@@ -19,11 +19,11 @@ impl OpenSsl {
     pub fn libcrypto(self) -> Option<PathBuf> {
         match self {
             Self::System => Some("libcrypto.so.3".into()),
-            Self::Newest => {
-                let found = newest().map(|folder| folder.join("lib/libcrypto.so"));
+            Self::Built(release) => {
+                let found = built(release).map(|folder| folder.join("lib/libcrypto.so"));
                 let found = found.filter(|file| file.is_file());
                 if found.is_none() {
-                    skip_newest();
+                    skip_built(release);
                 }
                 found
             }
@@ -32,11 +32,14 @@ impl OpenSsl {
 
     /// Where its headers and libraries are, if that is not where a compiler looks by itself.
     pub fn prefix(self) -> Option<PathBuf> {
-        newest().filter(|_| self == Self::Newest)
+        match self {
+            Self::System => None,
+            Self::Built(release) => built(release),
+        }
     }
 
     /// A program without the provider. Which OpenSSL it has is only this one's to say where it is
-    /// a part of it; the newest brings no clients of its own but `openssl`.
+    /// a part of it; those that are built have no clients of their own but `openssl`.
     pub fn command(self, program: &str) -> Command {
         let mut command = Command::new(self.program(program).unwrap_or_else(|| program.into()));
         command.env_remove("OPENSSL_CONF").env_remove("OPENSSL_MODULES");
@@ -48,15 +51,17 @@ impl OpenSsl {
         let found = self.program(program).is_some();
         match self {
             _ if found => {}
-            Self::Newest if OWN.contains(&program) => skip_newest(),
+            Self::Built(release) if OWN.contains(&program) => skip_built(release),
             _ => wattlock_testing::skip(program, format_args!("{program} is not installed")),
         }
         found
     }
 
     fn program(self, program: &str) -> Option<PathBuf> {
-        if self == Self::Newest && OWN.contains(&program) {
-            return newest()
+        if let Self::Built(release) = self
+            && OWN.contains(&program)
+        {
+            return built(release)
                 .map(|folder| folder.join("bin").join(program))
                 .filter(|at| at.is_file());
         }
@@ -66,23 +71,24 @@ impl OpenSsl {
     }
 }
 
-/// Programs that the newest has itself; all others are the system's, with the system's OpenSSL.
+/// Programs that those that are built have themselves; all others are the system's, with the system's OpenSSL.
 const OWN: [&str; 2] = ["nginx", "openssl"];
 
-fn skip_newest() {
-    wattlock_testing::skip("openssl-newest", "`cargo xtask openssl` has not built it");
+fn skip_built(release: &str) {
+    let why = format!("`cargo xtask openssl {release}` has not built it");
+    wattlock_testing::skip(&format!("openssl-{release}"), why);
 }
 
 /// Its folder, in the target folder that the test is in.
-fn newest() -> Option<PathBuf> {
+fn built(release: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
-    let folders = test.ancestors().map(|folder| folder.join("openssl-newest"));
+    let folders = test.ancestors().map(|folder| folder.join(format!("openssl-{release}")));
     // The stamp is written last.
     folders.into_iter().find(|folder| folder.join("stamp-openssl").is_file())
 }
 
-/// Makes two tests of each function: `system::NAME` and `newest::NAME`.
-#[allow(unused_macros, reason = "not every test has both")]
+/// Makes a test of each function for each OpenSSL: `system::NAME`, `openssl_3_5::NAME` and so on.
+#[allow(unused_macros, reason = "not every test has all")]
 macro_rules! on_every_openssl {
     ($($name:ident),* $(,)?) => {
         mod system {
@@ -92,11 +98,16 @@ macro_rules! on_every_openssl {
             })*
         }
 
-        mod newest {
+        $crate::support::installation::on_every_openssl!(@built openssl_3_5 "3.5", $($name)*);
+        $crate::support::installation::on_every_openssl!(@built openssl_3_6 "3.6", $($name)*);
+        $crate::support::installation::on_every_openssl!(@built openssl_4_0 "4.0", $($name)*);
+    };
+    (@built $module:ident $release:literal, $($name:ident)*) => {
+        mod $module {
             $(#[test]
             fn $name() {
-                crate::support::installation::alone(module_path!(), stringify!($name), || {
-                    super::$name(super::OpenSsl::Newest);
+                $crate::support::installation::alone(module_path!(), stringify!($name), || {
+                    super::$name(super::OpenSsl::Built($release));
                 });
             })*
         }
