@@ -94,7 +94,7 @@ reasons! {
     /// `SSL_get_error` would later take it for an error of the connection.
     Unspecified = 32, "the call failed";
     /// The setting `self_check` is none.
-    SelfCheck = 31, "the setting self_check is neither 1 nor fail-at-load nor fail-in-write";
+    SelfCheck = 31, "the setting self_check is none of 1, fail-at-load, fail-in-write, refuse-plan and refuse-write";
 }
 
 impl Error {

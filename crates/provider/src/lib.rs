@@ -22,6 +22,7 @@ pub mod configuration;
 mod ctr;
 mod device;
 mod error;
+mod fault;
 mod fork;
 mod gcm;
 mod host;

@@ -16,9 +16,10 @@ use crate::buffer::Buffers;
 use crate::cipher::{Algorithm, Cipher, Direction};
 use crate::composite::Composite;
 use crate::error::Error;
+use crate::fault::Fault;
 use crate::gcm::Gcm;
 use crate::params::Params;
-use crate::self_check::{self, Fault};
+use crate::self_check;
 
 /// The name of the setting.
 pub(crate) const SETTING: &CStr = c"self_check";
@@ -39,16 +40,11 @@ const SEQUENCE: u64 = u32::MAX as u64 - 1;
 /// # Errors
 /// [`Error::SelfCheck`] for a setting that is none.
 pub(crate) fn at_load(setting: Option<&str>) -> Result<bool, Error> {
-    let fault = match setting {
-        None | Some("1") => Fault::None,
-        Some("fail-at-load") => Fault::AtLoad,
-        Some("fail-in-write") => Fault::InWrite,
-        Some(_) => return Err(Error::SelfCheck),
-    };
+    let fault = Fault::configured(setting)?;
     static AGREED: OnceLock<bool> = OnceLock::new();
     let agreed = *AGREED.get_or_init(|| {
         let agreed = all_agree(fault == Fault::AtLoad).unwrap_or(false);
-        self_check::pretend(fault);
+        fault.pretend();
         agreed
     });
     if !agreed {

@@ -21,6 +21,7 @@ use wattlock_tls::{AAD_LEN, HEADER_LEN, MAX_PAYLOAD, Overhead, RecordAad};
 
 use crate::abi::name;
 use crate::error::Error;
+use crate::fault::Fault;
 use crate::offers::turn_multiblock_off;
 use crate::params::Params;
 
@@ -159,12 +160,18 @@ impl State {
                 .ok_or(Error::Multiblock)?;
         }
         if let Some(value) = params.find(name::MULTI_AAD) {
+            if Fault::Plan.is_pretended() {
+                return Err(Error::Multiblock);
+            }
             // SAFETY: in this protocol there are always 13 bytes; the size means something else.
             let (aad, payload) = unsafe { value.declared::<AAD_LEN>() }?;
             self.plan = None;
             self.plan(RecordAad::new(aad), payload, records(params)?, ready)?;
         }
         let Some(out) = params.find(name::MULTI_OUT) else { return Ok(None) };
+        if Fault::Write.is_pretended() {
+            return Err(Error::Multiblock);
+        }
         let input = params.find(name::MULTI_IN).ok_or(Error::Multiblock)?.octets()?;
         let (out, declared) = out.place()?;
         let plan = self.plan.take().filter(|_| ready).ok_or(Error::Multiblock)?;

@@ -8,13 +8,14 @@
 //! the connection on it (`ssl/record/methods/tls_multib.c`); 3.0 and 3.1 go on with single records.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use wattlock_crypto::hmac::HmacAlgorithm;
 use wattlock_tls::{HEADER_LEN, RecordAad};
 use zeroize::Zeroizing;
 
 use crate::error::Error;
+use crate::fault::Fault;
 use crate::multiblock::{Again, Packed, Part};
 use crate::offers::turn_multiblock_off;
 use crate::statistics::{Path, count_call};
@@ -62,23 +63,6 @@ pub(crate) trait SingleRecords {
 static SEEN: AtomicU32 = AtomicU32::new(0);
 /// True once something did not agree.
 static FAILED: AtomicBool = AtomicBool::new(false);
-/// What of the check is to fail, for tests of what follows.
-static FAULT: AtomicU8 = AtomicU8::new(Fault::None as u8);
-
-/// What the setting `self_check` pretends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    None,
-    /// A wrong byte at load.
-    AtLoad,
-    /// A wrong byte in the first writes of each suite.
-    InWrite,
-}
-
-/// Has that fail later.
-pub(crate) fn pretend(fault: Fault) {
-    FAULT.store(fault as u8, Ordering::Relaxed);
-}
 
 /// Notes that many records and single ones do not agree.
 pub(crate) fn fail() {
@@ -116,7 +100,7 @@ pub(crate) unsafe fn written(
     let mut packed = unsafe { again.packed(bytes) }?;
     let bit = suite.bit(packed.parts.len());
     let is_first = SEEN.fetch_or(bit, Ordering::Relaxed) & bit == 0;
-    if is_first && FAULT.load(Ordering::Relaxed) == Fault::InWrite as u8 {
+    if is_first && Fault::InWrite.is_pretended() {
         packed.bytes[bytes / 2] ^= 1;
     }
     if !FAILED.load(Ordering::Relaxed) {

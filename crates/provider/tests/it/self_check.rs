@@ -89,6 +89,27 @@ fn the_offer_ends_with_a_disagreement(openssl: OpenSsl) {
     assert_eq!(evp.cipher("AES-256-CBC", "wattlock").fixed(c"aead"), Some(0));
 }
 
+/// What libssl does with a refusal: single records, or an end of the connection (`docs/spec/provider.md`). In any case it
+/// is no other connection's.
+fn a_refusal_costs_no_other_connection(openssl: OpenSsl) {
+    let suite = "ECDHE-RSA-AES256-GCM-SHA384";
+    for setting in ["refuse-plan", "refuse-write"] {
+        let Some(site) = Site::with_settings(openssl, &format!("self_check = {setting}")) else {
+            return;
+        };
+        site.let_others_in();
+        let options = format!("ssl_ciphers {suite};");
+        let server = site.nginx_with(true, "worker_processes 1;", &options);
+        let goes_on = openssl == OpenSsl::System && setting == "refuse-plan";
+        for _ in 0..2 {
+            assert_eq!(site.can_fetch(&server, 2 << 20, TLS_1_2), goes_on, "{setting}");
+            site.fetch(&server, false, 16_385, TLS_1_2);
+        }
+        assert!(site.counted(Path::MultiblockRefused).calls > 0, "{setting}");
+        assert_eq!(site.counted(Path::GcmMultiblock).bytes, 0, "{setting}");
+    }
+}
+
 fn a_setting_that_is_none_is_an_error(openssl: OpenSsl) {
     let modules = Modules::new(openssl, "self_check = never");
     let Some(mut evp) = Evp::without_providers(&modules) else { return };
@@ -98,7 +119,7 @@ fn a_setting_that_is_none_is_an_error(openssl: OpenSsl) {
     std::fs::write(&config, text).unwrap();
     evp.configure(&config);
     let error = evp.provider(c"wattlock").unwrap_err();
-    assert!(error.contains("the setting self_check is neither"), "{error}");
+    assert!(error.contains("the setting self_check is none of"), "{error}");
 }
 
 on_every_openssl!(
@@ -106,5 +127,6 @@ on_every_openssl!(
     after_a_disagreement_at_load_nothing_is_offered,
     a_write_that_is_wrong_is_sealed_again_record_by_record,
     the_offer_ends_with_a_disagreement,
+    a_refusal_costs_no_other_connection,
     a_setting_that_is_none_is_an_error,
 );

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use wattlock_provider::statistics::{self, Counts, SharedTable, Statistics};
@@ -124,17 +124,27 @@ impl Site {
         Server::start(command, port, &self.path("tmp/error"))
     }
 
-    /// Fetches a page and compares it.
-    pub fn fetch(&self, server: &Server, with: bool, page: usize, arguments: &[&str]) {
+    /// Whether a page arrives as it is.
+    pub fn can_fetch(&self, server: &Server, page: usize, arguments: &[&str]) -> bool {
+        let got = self.get(server, false, page, arguments);
+        let expected = fs::read(self.path("pages").join(page.to_string())).unwrap();
+        got.status.success() && got.stdout == expected
+    }
+
+    fn get(&self, server: &Server, with: bool, page: usize, arguments: &[&str]) -> Output {
         let url = format!("https://localhost:{}/{page}", server.port);
-        let got = self
-            .command("curl", with)
+        self.command("curl", with)
             .args(["--silent", "--show-error", "--fail", "--max-time", "60", "--cacert"])
             .arg(self.path("cert.pem"))
             .args(arguments)
             .arg(url)
             .output()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Fetches a page and compares it.
+    pub fn fetch(&self, server: &Server, with: bool, page: usize, arguments: &[&str]) {
+        let got = self.get(server, with, page, arguments);
         assert!(got.status.success(), "{page}: {}", String::from_utf8_lossy(&got.stderr));
         let expected = fs::read(self.path("pages").join(page.to_string())).unwrap();
         assert!(got.stdout == expected, "page {page} is not what it was: {arguments:?}");
