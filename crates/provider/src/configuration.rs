@@ -76,9 +76,10 @@ activate = 1
 ";
 
 const TAIL: &str = "
-# Prefer Wattlock's ciphers, and fall back to OpenSSL's.
+# Prefer Wattlock's ciphers, and fall back to OpenSSL's. ?provider=wattlock would do the same, except in programs that
+# ask for a provider themselves, as stunnel does.
 [wattlock_algorithms]
-default_properties = ?provider=wattlock
+default_properties = ?x.wattlock=yes
 
 # Without this section, OpenSSL before 3.5 uses Wattlock's AES-256-CTR for its random numbers.
 [wattlock_random]

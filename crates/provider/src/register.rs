@@ -35,10 +35,14 @@ pub(crate) static CIPHERS: &[abi::Algorithm] = &[
     abi::Algorithm::END,
 ];
 
+/// The second is what [`configuration`](crate::configuration) prefers: a program that asks for a `provider` overrides any
+/// preference for one. OpenSSL reserves names without a dot.
+const PROPERTIES: &CStr = c"provider=wattlock,x.wattlock=yes";
+
 const fn entry<A: Algorithm>(names: &'static CStr) -> abi::Algorithm {
     abi::Algorithm {
         names: names.as_ptr(),
-        properties: c"provider=wattlock".as_ptr(),
+        properties: PROPERTIES.as_ptr(),
         implementation: Functions::<A>::TABLE.as_ptr(),
         description: c"Wattlock".as_ptr(),
     }

@@ -64,7 +64,7 @@ fn the_configuration_is_read_by_openssl() {
         .unwrap();
     assert_exit(&made, 0);
     let text = stdout(&made);
-    assert!(text.contains("?provider=wattlock") && text.contains("statistics = d \\$"), "{text}");
+    assert!(text.contains("?x.wattlock=yes") && text.contains("statistics = d \\$"), "{text}");
     let configuration = place.write("openssl.cnf", text.as_bytes());
     let listed = Command::new("openssl")
         .args(["list", "-providers"])
