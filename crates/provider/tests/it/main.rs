@@ -11,6 +11,7 @@ mod multiblock;
 mod openssl_versions;
 mod programs;
 mod self_check;
+mod servers;
 mod support;
 mod tls;
 mod tls_sessions;
