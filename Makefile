@@ -30,6 +30,8 @@ test-fast: prepare
 test-all: test sanitize constant-time dist openssl-all
 	$(MAKE) emulate
 	$(signals) cargo xtask test --profile versions
+	./.ci/prepare debian
+	$(signals) cargo xtask debian
 	./.ci/prepare vm
 	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all

@@ -1,7 +1,8 @@
 //! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`,
-//! `emulate`, `test` and `dist`.
+//! `emulate`, `debian`, `test` and `dist`.
 #![forbid(unsafe_code)]
 
+mod debian;
 mod dist;
 mod docs;
 mod emulate;
@@ -26,10 +27,11 @@ fn main() -> anyhow::Result<()> {
         Some(("emulate", options)) => emulate::run(options),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
+        Some(("debian", _)) => debian::run(),
         _ => {
             anyhow::bail!(
                 "usage: cargo xtask structure | docs [--book] | pictures | openssl [VERSION...] | kernel | emulate [--kernels] \
-                 | dist | test [NEXTEST OPTIONS]"
+                 | debian | dist | test [NEXTEST OPTIONS]"
             )
         }
     }
