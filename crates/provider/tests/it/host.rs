@@ -58,7 +58,7 @@ impl Host {
             compiler.arg("-L").arg(&libraries);
             compiler.arg(format!("-Wl,-rpath,{}", libraries.display()));
         }
-        compiler.arg("-o").arg(folder.path().join("host")).arg("-lcrypto");
+        compiler.arg("-o").arg(folder.path().join("host")).args(["-lssl", "-lcrypto"]);
         let output = compiler.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(Self { openssl, folder })
@@ -162,7 +162,40 @@ fn a_record_of_a_kilobyte_allocates_nothing(openssl: OpenSsl) {
     }
 }
 
+/// QUIC seals its packets by EVP, in parts, and protects their headers by single blocks.
+fn streams_of_quic_arrive(openssl: OpenSsl) {
+    if !openssl.has("openssl") {
+        return;
+    }
+    let version = openssl.command("openssl").arg("version").output().unwrap().stdout;
+    if version.starts_with(b"OpenSSL 3.0.") {
+        // Servers of QUIC came with 3.5.
+        return;
+    }
+    let Some(host) = Host::compile_files(openssl, &["quic.c"]) else { return };
+    let made = wattlock_testing::certificate();
+    let (certificate, key) = (made.join("cert.pem"), made.join("key.pem"));
+    let arguments = [certificate.to_str().unwrap(), key.to_str().unwrap()];
+    for with in [false, true] {
+        let table = SharedTable::new().unwrap();
+        let modules = Modules::new(openssl, &format!("statistics = {}", table.setting()));
+        let mut command = Command::new(host.program());
+        if with {
+            command.env("OPENSSL_CONF", modules.path().join("openssl.cnf"));
+            command.env("OPENSSL_MODULES", modules.path());
+        }
+        succeeds(&command.arg(modules.path()).args(arguments).output().unwrap());
+        let sum = |path: Path| -> u64 {
+            table.read().unwrap().iter().map(|one| one.counts(path).bytes).sum()
+        };
+        // Both sides seal and open a megabyte, in packets.
+        assert_eq!(sum(Path::GcmStream) > 4 << 20, with, "{}", sum(Path::GcmStream));
+        assert_eq!(sum(Path::Block) > 4096, with, "{}", sum(Path::Block));
+    }
+}
+
 on_every_openssl!(
+    streams_of_quic_arrive,
     a_record_of_a_kilobyte_allocates_nothing,
     forked_processes_work_and_count_in_a_sandbox,
     a_table_is_bounded_and_loses_nothing,
