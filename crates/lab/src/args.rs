@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
-pub use bench::{Bench, BenchCiphers, BenchFiles, BenchHttps, BenchStream, Suite};
+pub use bench::{Bench, BenchCiphers, BenchFiles, BenchHttps, BenchProvider, BenchStream, Suite};
 pub use devices::Spread;
 pub use paper::{
     Measured, Paper, PaperBlocks, PaperCiphers, PaperEeca, PaperLecpaes, PaperSefps, ServePages,

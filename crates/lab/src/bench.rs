@@ -9,6 +9,7 @@ mod child;
 pub mod content;
 pub mod joules;
 pub mod lab;
+pub mod provider;
 pub mod publish;
 pub mod rates;
 pub mod stream_rows;

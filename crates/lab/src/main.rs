@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
+        Command::Bench(Bench::Provider(args)) => bench::provider::run(&args),
         Command::Paper(Paper::Lecpaes(args)) => paper::lecpaes::run(&args),
         Command::Paper(Paper::Eeca(args)) => paper::eeca::run(&args),
         Command::Paper(Paper::Sefps(args)) => paper::sefps::run(&args),

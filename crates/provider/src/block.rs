@@ -41,7 +41,7 @@ impl<const BITS: usize> Algorithm for Ecb<BITS> {
 
     type Context = BlockCipher;
 
-    fn context(requests: &Arc<Allocation>) -> BlockCipher {
+    fn context(requests: &Arc<Allocation>, _paper_mode: bool) -> BlockCipher {
         BlockCipher::new(requests, Chaining::Ecb, BITS / 8)
     }
 }

@@ -13,7 +13,7 @@ use crate::cipher::{Algorithm, Cipher, Direction, Traits};
 use crate::error::Error;
 use crate::host::Host;
 use crate::instance::Provider;
-use crate::offers::{multiblock_is_on, paper_mode_is_on};
+use crate::offers::multiblock_is_sound;
 use crate::params::Params;
 
 /// What a context's pointer is to.
@@ -24,10 +24,13 @@ struct Context<C> {
     broken: bool,
 }
 
-/// The table of functions of an algorithm.
-pub(crate) struct Functions<A>(std::marker::PhantomData<A>);
+/// The table of functions of an algorithm, for library contexts with these [offers](crate::offers::Offers): OpenSSL asks
+/// for an algorithm's traits without saying which library context asks.
+pub(crate) struct Functions<A, const MULTIBLOCK: bool, const PAPER: bool>(
+    std::marker::PhantomData<A>,
+);
 
-impl<A: Algorithm> Functions<A> {
+impl<A: Algorithm, const MULTIBLOCK: bool, const PAPER: bool> Functions<A, MULTIBLOCK, PAPER> {
     pub(crate) const TABLE: &'static [Dispatch] = &[
         Dispatch::new(abi::cipher::NEWCTX, newctx::<A> as *const c_void),
         Dispatch::new(abi::cipher::FREECTX, freectx::<A> as *const c_void),
@@ -37,7 +40,7 @@ impl<A: Algorithm> Functions<A> {
         Dispatch::new(abi::cipher::UPDATE, update::<A> as *const c_void),
         Dispatch::new(abi::cipher::FINAL, finish::<A> as *const c_void),
         Dispatch::new(abi::cipher::CIPHER, at_once::<A> as *const c_void),
-        Dispatch::new(abi::cipher::GET_PARAMS, get_params::<A> as *const c_void),
+        Dispatch::new(abi::cipher::GET_PARAMS, get_params::<A, MULTIBLOCK, PAPER> as *const c_void),
         Dispatch::new(abi::cipher::GET_CTX_PARAMS, get_ctx_params::<A> as *const c_void),
         Dispatch::new(abi::cipher::SET_CTX_PARAMS, set_ctx_params::<A> as *const c_void),
         Dispatch::new(abi::cipher::GETTABLE_PARAMS, gettable_params as *const c_void),
@@ -104,7 +107,7 @@ unsafe extern "C" fn newctx<A: Algorithm>(provider: *mut c_void) -> *mut c_void 
     };
     let made = catch_unwind(AssertUnwindSafe(|| {
         provider.begin();
-        let cipher = A::context(provider.allocation());
+        let cipher = A::context(provider.allocation(), provider.offers().paper_mode);
         Box::new(Context { host: provider.host(), cipher, broken: false })
     }));
     match made {
@@ -282,17 +285,25 @@ unsafe extern "C" fn at_once<A: Algorithm>(
     unsafe { step.run::<A>(context, c"cipher", |cipher, buffers| cipher.at_once(buffers)) }
 }
 
-unsafe extern "C" fn get_params<A: Algorithm>(params: *mut Param) -> c_int {
+unsafe extern "C" fn get_params<A: Algorithm, const MULTIBLOCK: bool, const PAPER: bool>(
+    params: *mut Param,
+) -> c_int {
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
     // Without a context, no error can be raised.
-    let answered = catch_unwind(AssertUnwindSafe(|| answer_traits(&A::TRAITS, &params)));
+    let answered =
+        catch_unwind(AssertUnwindSafe(|| answer_traits(&A::TRAITS, MULTIBLOCK, PAPER, &params)));
     c_int::from(matches!(answered, Ok(Ok(()))))
 }
 
-fn answer_traits(traits: &Traits, params: &Params<'_>) -> Result<(), Error> {
-    let paper = traits.paper && paper_mode_is_on();
-    let multiblock = (traits.multiblock || paper) && multiblock_is_on();
+fn answer_traits(
+    traits: &Traits,
+    multiblock: bool,
+    paper_mode: bool,
+    params: &Params<'_>,
+) -> Result<(), Error> {
+    let paper = traits.paper && paper_mode;
+    let multiblock = (traits.multiblock || paper) && multiblock && multiblock_is_sound();
     params.answer(name::MODE, traits.mode as usize)?;
     params.answer(name::KEY_LEN, traits.key_len)?;
     params.answer(name::IV_LEN, traits.iv_len)?;

@@ -8,7 +8,6 @@ use crate::abi::{Param, mode};
 use crate::allocation::Allocation;
 use crate::block::{BlockCipher, Chaining, Ecb, GETTABLE, SETTABLE};
 use crate::cipher::{Algorithm, Traits};
-use crate::offers::paper_mode_is_on;
 use crate::paper::Paper;
 
 /// AES-`BITS`-CBC.
@@ -22,8 +21,8 @@ impl<const BITS: usize> Algorithm for Cbc<BITS> {
 
     type Context = Paper;
 
-    fn context(requests: &Arc<Allocation>) -> Paper {
+    fn context(requests: &Arc<Allocation>, paper_mode: bool) -> Paper {
         let plain = BlockCipher::new(requests, Chaining::Cbc, BITS / 8);
-        Paper::new(plain, Self::TRAITS.paper && paper_mode_is_on())
+        Paper::new(plain, Self::TRAITS.paper && paper_mode)
     }
 }

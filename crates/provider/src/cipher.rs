@@ -46,8 +46,8 @@ pub(crate) trait Algorithm: 'static {
     /// Its state in a context. Known to the compiler, so that a call for some bytes costs no detour.
     type Context: Cipher + Clone;
 
-    /// A context whose requests go where `requests` says.
-    fn context(requests: &Arc<Allocation>) -> Self::Context;
+    /// A context whose requests go where `requests` says. In paper mode AES-256-CBC may become a composite.
+    fn context(requests: &Arc<Allocation>, paper_mode: bool) -> Self::Context;
 }
 
 /// The state of one use of an algorithm. A clone shares its keys.

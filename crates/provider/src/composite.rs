@@ -48,7 +48,7 @@ impl<const BITS: usize> Algorithm for CbcHmacSha1<BITS> {
 
     type Context = Composite;
 
-    fn context(requests: &Arc<Allocation>) -> Composite {
+    fn context(requests: &Arc<Allocation>, _paper_mode: bool) -> Composite {
         Composite::new(requests, BITS / 8, HmacAlgorithm::Sha1)
     }
 }
@@ -60,7 +60,7 @@ impl<const BITS: usize> Algorithm for CbcHmacSha256<BITS> {
 
     type Context = Composite;
 
-    fn context(requests: &Arc<Allocation>) -> Composite {
+    fn context(requests: &Arc<Allocation>, _paper_mode: bool) -> Composite {
         Composite::new(requests, BITS / 8, HmacAlgorithm::Sha256)
     }
 }

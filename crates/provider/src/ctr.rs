@@ -35,7 +35,7 @@ impl<const BITS: usize> Algorithm for Ctr<BITS> {
 
     type Context = Stream;
 
-    fn context(requests: &Arc<Allocation>) -> Stream {
+    fn context(requests: &Arc<Allocation>, _paper_mode: bool) -> Stream {
         Stream {
             requests: Arc::clone(requests),
             key: Key::of_len(BITS / 8),

@@ -45,7 +45,7 @@ impl<const BITS: usize> Algorithm for Gcm<BITS> {
 
     type Context = Message;
 
-    fn context(requests: &Arc<Allocation>) -> Message {
+    fn context(requests: &Arc<Allocation>, _paper_mode: bool) -> Message {
         Message {
             requests: Arc::clone(requests),
             key_len: BITS / 8,

@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use crate::allocation::Allocation;
 use crate::host::Host;
+use crate::offers::Offers;
 use crate::{fork, self_check};
 
 /// What OpenSSL's pointer to the provider's own context is to.
 pub(crate) struct Provider {
     host: Host,
     allocation: Arc<Allocation>,
+    offers: Offers,
 }
 
 impl Provider {
-    pub(crate) fn new(host: Host, allocation: Arc<Allocation>) -> Self {
-        Self { host, allocation }
+    pub(crate) fn new(host: Host, allocation: Arc<Allocation>, offers: Offers) -> Self {
+        Self { host, allocation, offers }
+    }
+
+    /// What its ciphers offer libssl.
+    pub(crate) fn offers(&self) -> Offers {
+        self.offers
     }
 
     pub(crate) fn host(&self) -> Host {

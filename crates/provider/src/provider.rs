@@ -10,10 +10,11 @@ use crate::allocation::Allocation;
 use crate::error::{Error, REASONS};
 use crate::host::Host;
 use crate::instance::Provider;
+use crate::offers::Offers;
 use crate::params::Params;
-use crate::register::CIPHERS;
+use crate::register::ciphers;
 use crate::statistics::{self, Multiblock};
-use crate::{fork, load_check, offers};
+use crate::{fork, load_check};
 
 /// The entry that OpenSSL looks up in the module.
 ///
@@ -62,9 +63,10 @@ fn start(host: Host) -> Result<Provider, Error> {
         _ if !agreed => Multiblock::Disagreed,
         _ => Multiblock::Offered,
     };
-    offers::set(multiblock == Multiblock::Offered, paper_mode && agreed);
     statistics::note_multiblock(multiblock, &openssl);
-    Ok(Provider::new(host, allocation))
+    let multiblock = multiblock == Multiblock::Offered;
+    let offers = Offers { multiblock, paper_mode: paper_mode && agreed };
+    Ok(Provider::new(host, allocation, offers))
 }
 
 /// Whether the provider takes these of its settings: `accelerator`, `threshold` and `migration`, as
@@ -148,7 +150,7 @@ unsafe extern "C" fn get_params(provider: *mut c_void, params: *mut Param) -> c_
 }
 
 unsafe extern "C" fn query_operation(
-    _provider: *mut c_void,
+    provider: *mut c_void,
     operation: c_int,
     no_cache: *mut c_int,
 ) -> *const abi::Algorithm {
@@ -156,8 +158,10 @@ unsafe extern "C" fn query_operation(
     if let Some(no_cache) = unsafe { no_cache.as_mut() } {
         *no_cache = 0;
     }
-    match operation {
-        abi::provider::OPERATION_CIPHER => CIPHERS.as_ptr(),
+    // SAFETY: OpenSSL gives what the entry gave.
+    let provider = unsafe { provider.cast::<Provider>().as_ref() };
+    match (operation, provider) {
+        (abi::provider::OPERATION_CIPHER, Some(provider)) => ciphers(provider.offers()).as_ptr(),
         _ => ptr::null(),
     }
 }

@@ -122,6 +122,7 @@ fn title(document: &Document) -> String {
         "files" => "Files",
         "stream" => "Streams of many users",
         "https" => "Pages by HTTPS",
+        "provider" => "Calls into libcrypto",
         "energy" => "Joules of six ciphers",
         "sefps" => "Files, as a study protected them (SEFPS)",
         "measure" => "One command",

@@ -28,11 +28,14 @@ mod libcrypto;
 #[expect(unsafe_code, reason = "talks to C as well")]
 mod libssl;
 mod openssl;
+mod providers;
 mod rustcrypto;
 mod symbols;
 mod work;
 #[expect(unsafe_code, reason = "talks to C")]
 mod xkcp;
+
+pub use providers::{Calls, Providers, Whose};
 
 pub use libssl::{TlsConnection, TlsServer, TlsStep};
 

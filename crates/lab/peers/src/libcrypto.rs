@@ -13,6 +13,7 @@ use functions::{Functions, LibraryContext, Provider};
 use libloading::Library;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -52,6 +53,15 @@ impl Libcrypto {
     /// Opens this system's libcrypto: OpenSSL 3 first, then 4, then any other.
     pub(crate) fn system() -> Result<Self, Error> {
         let library = open_first(&SYSTEM_NAMES)?;
+        let functions = Functions::of(&library)?;
+        Self::with(functions, Some(library))
+    }
+
+    /// Opens the libcrypto in that file.
+    pub(crate) fn at(file: &Path) -> Result<Self, Error> {
+        // SAFETY: as in `open_first`.
+        let library = unsafe { Library::new(file) };
+        let library = ManuallyDrop::new(library.map_err(|source| Error::Library { source })?);
         let functions = Functions::of(&library)?;
         Self::with(functions, Some(library))
     }
@@ -98,7 +108,8 @@ impl Libcrypto {
         Ok(made)
     }
 
-    fn load(&mut self, name: &CStr) -> Result<(), Error> {
+    /// Loads a provider, by its name or the path of its file.
+    pub(crate) fn load(&mut self, name: &CStr) -> Result<(), Error> {
         // SAFETY: the context is alive until `drop`, the name ends in NUL.
         let provider =
             unsafe { (self.functions.OSSL_PROVIDER_load)(self.context.as_ptr(), name.as_ptr()) };

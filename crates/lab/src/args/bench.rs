@@ -17,6 +17,7 @@ pub enum Bench {
     Files(BenchFiles),
     Stream(BenchStream),
     Https(BenchHttps),
+    Provider(BenchProvider),
 }
 
 /// Benchmark ciphers, modes and kernels against OpenSSL, AWS-LC and other libraries.
@@ -167,6 +168,37 @@ pub struct BenchHttps {
     #[command(flatten)]
     pub meters: Meters,
     /// Take a quick look: two page sizes, 1 round of 1 s
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, or to standard output without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Benchmark calls into libcrypto: OpenSSL's own ciphers against Wattlock's provider.
+///
+/// Both take turns in one process, with messages of 16 bytes to 1 MiB, whole and in parts. Reports
+/// CPU time per message, the ratio, and the cases in which the provider is slower.
+#[derive(Debug, Args)]
+pub struct BenchProvider {
+    /// Also measure with DIR/lib/libcrypto.so (`make openssl-all` builds them); may be repeated
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub openssl: Vec<PathBuf>,
+    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub provider: Option<PathBuf>,
+    /// Measure N times and report the median
+    #[arg(long, value_name = "N", default_value_t = 11)]
+    #[arg(value_parser = from_to(1_u16, u16::MAX))]
+    pub rounds: u16,
+    /// Exit with 1 if a case is below its bar
+    #[arg(long)]
+    pub gate: bool,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    /// Take a quick look: two lengths, 3 rounds, no bars
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE

@@ -6,6 +6,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use crate::support::Modules;
+use crate::support::evp::Evp;
 use crate::support::installation::{OpenSsl, on_every_openssl};
 use crate::support::site::Site;
 use wattlock_provider::statistics::Path;
@@ -105,7 +107,29 @@ fn the_folder_of_an_older_configuration_is_a_name_and_stays_as_it_is(openssl: Op
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
+/// Two libraries in one process can each have a configuration.
+fn each_library_context_has_its_own_settings(openssl: OpenSsl) {
+    let all = ["multiblock = 0", "", "paper_mode = 1"];
+    let modules = all.map(|settings| Modules::new(openssl, settings));
+    let mut contexts = Vec::new();
+    for modules in &modules {
+        let Some(mut evp) = Evp::without_providers(modules) else { return };
+        evp.configure(&modules.path().join("openssl.cnf"));
+        for name in [c"default", c"wattlock"] {
+            evp.provider(name).unwrap();
+        }
+        contexts.push(evp);
+    }
+    for (evp, (multiblock, paper)) in contexts.iter().zip([(0, 0), (1, 0), (1, 1)]) {
+        let gcm = evp.cipher("AES-256-GCM", "wattlock");
+        assert_eq!(gcm.fixed(c"tls-multi"), Some(multiblock));
+        let cbc = evp.cipher("AES-256-CBC", "wattlock");
+        assert_eq!(cbc.fixed(c"aead"), Some(paper));
+    }
+}
+
 on_every_openssl!(
+    each_library_context_has_its_own_settings,
     a_module_that_cannot_be_loaded_leaves_openssls_own_or_an_error,
     a_configuration_that_cannot_be_read_leaves_openssls_own_or_an_error,
     settings_at_their_ends_encrypt_all_the_same,

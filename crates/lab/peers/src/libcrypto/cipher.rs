@@ -2,6 +2,7 @@
 
 use super::functions::{CipherContext, CipherMethod};
 use super::{Error, Libcrypto, checked, made};
+use crate::AAD;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{NonNull, null, null_mut};
 use std::rc::Rc;
@@ -31,11 +32,22 @@ impl Cipher {
         direction: Direction,
         key: &[u8],
     ) -> Result<Self, Error> {
+        Self::of(libcrypto, name, None, direction, key)
+    }
+
+    /// The same, of a provider with those properties.
+    pub(crate) fn of(
+        libcrypto: &Rc<Libcrypto>,
+        name: &CStr,
+        properties: Option<&CStr>,
+        direction: Direction,
+        key: &[u8],
+    ) -> Result<Self, Error> {
         // RC4 would read the first byte of a key that has none.
         if key.is_empty() {
             return Err(Error::KeyLength { bytes: key.len() });
         }
-        let method = Method::fetch(libcrypto, name)?;
+        let method = Method::fetch(libcrypto, name, properties)?;
         // SAFETY: takes nothing; null when it fails.
         let context = unsafe { (libcrypto.functions.EVP_CIPHER_CTX_new)() };
         let cipher = Self {
@@ -99,6 +111,65 @@ impl Cipher {
         for part in in_out.chunks_mut(LARGEST_UPDATE) {
             self.update_part(part).expect("libcrypto works on whole blocks");
         }
+    }
+
+    /// Seals or opens a message in the way that takes a program least: IV, additional data, parts of `part` bytes, in
+    /// place or from `input`, and the tag. The tag is checked where the context decrypts, and otherwise made.
+    ///
+    /// # Panics
+    /// When the cipher is no AEAD, the places are not as long, or libcrypto reports a failure.
+    pub(crate) fn message(
+        &mut self,
+        nonce: &[u8; 12],
+        input: Option<&[u8]>,
+        output: &mut [u8],
+        part: usize,
+        tag: &mut [u8; 16],
+        direction: Direction,
+    ) {
+        let (context, functions) = (self.context.as_ptr(), &self.libcrypto.functions);
+        let (mut written, mut rest, len) = (0, [0_u8; 16], output.len());
+        assert!(input.is_none_or(|input| input.len() == len), "places of one length");
+        let (output, tag) = (output.as_mut_ptr(), tag.as_mut_ptr().cast::<c_void>());
+        let input = input.map_or(output.cast_const(), <[u8]>::as_ptr);
+        // SAFETY: the context has its cipher and key, and takes an IV of 12 bytes.
+        let mut status = unsafe {
+            let init = functions.EVP_CipherInit_ex2;
+            init(context, null(), null(), nonce.as_ptr(), UNCHANGED, null())
+        };
+        // SAFETY: reads the bytes of the data; without an output it writes none.
+        status &= unsafe {
+            let (data, bytes) = (AAD.as_ptr(), AAD.len() as c_int);
+            (functions.EVP_CipherUpdate)(context, null_mut(), &raw mut written, data, bytes)
+        };
+        let mut done = 0;
+        while done < len {
+            let now = part.min(len - done);
+            let (from, to) = (input.wrapping_add(done), output.wrapping_add(done));
+            // SAFETY: both places have as many bytes.
+            status &= unsafe {
+                (functions.EVP_CipherUpdate)(context, to, &raw mut written, from, now as c_int)
+            };
+            done += now;
+        }
+        let is_opened = matches!(direction, Direction::Decrypt);
+        if is_opened {
+            // SAFETY: the tag has 16 bytes.
+            status &= unsafe { (functions.EVP_CIPHER_CTX_ctrl)(context, SET_TAG, 16, tag) };
+        }
+        // SAFETY: an AEAD writes nothing at the end.
+        status &=
+            unsafe { (functions.EVP_CipherFinal_ex)(context, rest.as_mut_ptr(), &raw mut written) };
+        if !is_opened {
+            // SAFETY: the tag has 16 bytes.
+            status &= unsafe { (functions.EVP_CIPHER_CTX_ctrl)(context, GET_TAG, 16, tag) };
+        }
+        assert_eq!(status, 1, "libcrypto seals and opens");
+    }
+
+    /// Bytes of an IV.
+    pub(crate) fn iv_len(&self) -> usize {
+        self.iv_bytes
     }
 
     /// Ends a message. False when the tag was wrong.
@@ -218,11 +289,16 @@ struct Method<'library> {
 }
 
 impl<'library> Method<'library> {
-    fn fetch(libcrypto: &'library Libcrypto, name: &CStr) -> Result<Self, Error> {
+    fn fetch(
+        libcrypto: &'library Libcrypto,
+        name: &CStr,
+        properties: Option<&CStr>,
+    ) -> Result<Self, Error> {
         let library = libcrypto.context.as_ptr();
-        // SAFETY: the library context is alive, the name ends in NUL, no properties.
+        let properties = properties.map_or(null(), CStr::as_ptr);
+        // SAFETY: the library context is alive, the name ends in NUL, so do properties.
         let method =
-            unsafe { (libcrypto.functions.EVP_CIPHER_fetch)(library, name.as_ptr(), null()) };
+            unsafe { (libcrypto.functions.EVP_CIPHER_fetch)(library, name.as_ptr(), properties) };
         Ok(Self { libcrypto, pointer: made(method, "EVP_CIPHER_fetch")? })
     }
 
