@@ -251,9 +251,43 @@ impl BlockCipher {
         self.tally.add(Path::Block, 1, whole);
         Ok(whole)
     }
+
+    /// The end of a message that is no end of a block, or padded.
+    #[inline(never)]
+    fn finish_held(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        self.key.get()?;
+        if self.tls.is_some() {
+            // A record is complete with its update.
+            return Err(Error::Record);
+        }
+        let mut last = self.held.clone();
+        match (self.direction, self.padding, last.len) {
+            (_, false, 0) => Ok(0),
+            (Direction::Encrypt, true, len) => {
+                last.bytes[len..].fill((BLOCK - len) as u8);
+                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
+                self.held.wipe();
+                Ok(BLOCK)
+            }
+            (_, false, BLOCK) => {
+                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
+                self.held.wipe();
+                Ok(BLOCK)
+            }
+            (Direction::Decrypt, true, BLOCK) => {
+                self.blocks(&mut last.bytes)?;
+                let len = wattlock_crypto::pkcs7::unpadded_len(&last.bytes)?;
+                buffers.output(&last.bytes, len)?;
+                self.held.wipe();
+                Ok(len)
+            }
+            _ => Err(Error::PartialBlock),
+        }
+    }
 }
 
 impl Cipher for BlockCipher {
+    #[inline(always)]
     fn init(
         &mut self,
         direction: Direction,
@@ -283,35 +317,12 @@ impl Cipher for BlockCipher {
         Ok(len)
     }
 
+    #[inline(always)]
     fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        self.key.get()?;
-        if self.tls.is_some() {
-            // A record is complete with its update.
-            return Err(Error::Record);
+        if self.held.len == 0 && !self.padding && self.tls.is_none() {
+            return self.key.get().map(|_| 0);
         }
-        let mut last = self.held.clone();
-        match (self.direction, self.padding, last.len) {
-            (_, false, 0) => Ok(0),
-            (Direction::Encrypt, true, len) => {
-                last.bytes[len..].fill((BLOCK - len) as u8);
-                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
-                self.held.wipe();
-                Ok(BLOCK)
-            }
-            (_, false, BLOCK) => {
-                self.blocks(buffers.output(&last.bytes, BLOCK)?)?;
-                self.held.wipe();
-                Ok(BLOCK)
-            }
-            (Direction::Decrypt, true, BLOCK) => {
-                self.blocks(&mut last.bytes)?;
-                let len = wattlock_crypto::pkcs7::unpadded_len(&last.bytes)?;
-                buffers.output(&last.bytes, len)?;
-                self.held.wipe();
-                Ok(len)
-            }
-            _ => Err(Error::PartialBlock),
-        }
+        self.finish_held(buffers)
     }
 
     #[inline]

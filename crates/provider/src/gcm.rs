@@ -493,6 +493,10 @@ impl Cipher for Message {
             if value.is(name::TLS_AAD) {
                 return self.set_record_aad(&value);
             }
+            if value.is(name::PADDING) {
+                // Without meaning here. EVP says it before each message, once it was set.
+                return Ok(());
+            }
         }
         self.set_all(params)
     }

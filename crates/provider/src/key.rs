@@ -30,8 +30,13 @@ impl Key {
     }
 
     /// Expands a key, where one is given.
+    #[inline]
     pub(crate) fn take(&mut self, key: Option<&[u8]>) -> Result<(), Error> {
-        let Some(key) = key else { return Ok(()) };
+        key.map_or(Ok(()), |key| self.expand(key))
+    }
+
+    #[inline(never)]
+    fn expand(&mut self, key: &[u8]) -> Result<(), Error> {
         if key.len() != self.len {
             return Err(Error::KeyLength);
         }

@@ -139,7 +139,8 @@ impl Providers {
     }
 }
 
-/// A nonce that counts, and is written in two pieces, as a record's is.
+/// A nonce that counts, and is written in two pieces, as a record's is. On no two lines of the cache.
+#[repr(align(16))]
 struct Nonce([u8; 12]);
 
 impl Nonce {

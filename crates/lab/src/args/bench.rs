@@ -191,6 +191,9 @@ pub struct BenchProvider {
     #[arg(long, value_name = "N", default_value_t = 11)]
     #[arg(value_parser = from_to(1_u16, u16::MAX))]
     pub rounds: u16,
+    /// Run only cases whose name starts with TEXT: "AES-256-GCM", "AES-256-CBC decrypt" [default: all]
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
     /// Exit with 1 if a case is below its bar
     #[arg(long)]
     pub gate: bool,

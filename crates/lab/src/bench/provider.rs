@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use wattlock_host::exit::{Ended, unavailable};
+use wattlock_host::exit::{Ended, unavailable, usage};
 use wattlock_host::summary::process_cpu_time;
 use wattlock_peers::{Calls, Providers, Whose};
 use wattlock_provider::configuration;
@@ -92,6 +92,16 @@ pub fn run(args: &args::BenchProvider) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
     let module = configuration::find(args.provider.as_deref()).map_err(|why| unavailable(&why))?;
     let mut results = Results::new("provider");
+    let only = args.only.as_deref().unwrap_or_default();
+    let subjects: Vec<Subject> =
+        Subject::all().into_iter().filter(|subject| subject.case().starts_with(only)).collect();
+    if subjects.is_empty() {
+        let names: Vec<String> = Subject::all().iter().map(Subject::case).collect();
+        return Err(usage(format!(
+            "the cases are\n  {}\nnone starts with {only:?}, which --only asks for",
+            names.join("\n  ")
+        )));
+    }
     let mut libraries = vec![None];
     libraries.extend(args.openssl.iter().map(|folder| Some(library(folder))));
     let mut opened = Vec::new();
@@ -119,6 +129,7 @@ pub fn run(args: &args::BenchProvider) -> Ended {
         ("rounds", json!(effort.rounds)),
         ("sample_ns", json!(effort.sample_ns)),
         ("call_bytes", json!(sizes)),
+        ("only", json!(args.only)),
     ] {
         results.settings.insert(name.into(), value);
     }
@@ -128,9 +139,9 @@ pub fn run(args: &args::BenchProvider) -> Ended {
     let mut lab = Lab::new(results, &args.meters, windows)?;
     lab.run(&args.clocks, |lab| {
         for (version, providers) in &opened {
-            for subject in Subject::all() {
+            for subject in &subjects {
                 for &len in sizes {
-                    measure(lab, effort, version, providers, &subject, len);
+                    measure(lab, effort, version, providers, subject, len);
                 }
             }
         }

@@ -59,7 +59,9 @@ impl Cipher {
         };
         cipher.init(method.pointer.as_ptr(), null(), null(), direction as c_int)?;
         cipher.set_key(key, method.key_bytes()?)?;
-        cipher.set_padding_off()?;
+        if cipher.block_bytes > 1 {
+            cipher.set_padding_off()?;
+        }
         Ok(cipher)
     }
 
