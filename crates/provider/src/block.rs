@@ -284,6 +284,32 @@ impl BlockCipher {
             _ => Err(Error::PartialBlock),
         }
     }
+
+    #[inline(never)]
+    fn set_all(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if let Some(padding) = params.unsigned(name::PADDING)? {
+            self.padding = padding != 0;
+        }
+        if let Some(version) = params.unsigned(name::TLS_VERSION)? {
+            let version = u16::try_from(version).map_err(|_| Error::Parameter)?;
+            // SSL 3 pads differently, and is forbidden (RFC 7568).
+            if version == SSL_3 {
+                return Err(Error::Record);
+            }
+            self.tls = (version != 0).then_some(Tls { version, mac: [0; MAX_MAC_LEN] });
+        }
+        if let Some(size) = params.unsigned(name::TLS_MAC_SIZE)? {
+            self.mac_size = usize::try_from(size)
+                .ok()
+                .filter(|&size| size <= MAX_MAC_LEN)
+                .ok_or(Error::Parameter)?;
+        }
+        // Block modes count nothing; a number below a block is taken, as by OpenSSL's own.
+        match params.unsigned(name::NUM)? {
+            Some(num) if num >= BLOCK as u64 => Err(Error::Parameter),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Cipher for BlockCipher {
@@ -338,34 +364,14 @@ impl Cipher for BlockCipher {
         Ok(len)
     }
 
+    #[inline(always)]
     fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
         // EVP says so before each message.
         if let Some(padding) = params.only().filter(|value| value.is(name::PADDING)) {
             self.padding = padding.unsigned()? != 0;
             return Ok(());
         }
-        if let Some(padding) = params.unsigned(name::PADDING)? {
-            self.padding = padding != 0;
-        }
-        if let Some(version) = params.unsigned(name::TLS_VERSION)? {
-            let version = u16::try_from(version).map_err(|_| Error::Parameter)?;
-            // SSL 3 pads differently, and is forbidden (RFC 7568).
-            if version == SSL_3 {
-                return Err(Error::Record);
-            }
-            self.tls = (version != 0).then_some(Tls { version, mac: [0; MAX_MAC_LEN] });
-        }
-        if let Some(size) = params.unsigned(name::TLS_MAC_SIZE)? {
-            self.mac_size = usize::try_from(size)
-                .ok()
-                .filter(|&size| size <= MAX_MAC_LEN)
-                .ok_or(Error::Parameter)?;
-        }
-        // Block modes count nothing; a number below a block is taken, as by OpenSSL's own.
-        match params.unsigned(name::NUM)? {
-            Some(num) if num >= BLOCK as u64 => Err(Error::Parameter),
-            _ => Ok(()),
-        }
+        self.set_all(params)
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {

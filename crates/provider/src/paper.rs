@@ -30,50 +30,9 @@ impl Paper {
     pub(crate) fn new(plain: BlockCipher, is_on: bool) -> Self {
         Self { plain, is_on, composite: None }
     }
-}
 
-impl Cipher for Paper {
-    fn init(
-        &mut self,
-        direction: Direction,
-        key: Option<&[u8]>,
-        iv: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        if key.is_some() {
-            self.composite = None;
-        }
-        self.plain.init(direction, key, iv)?;
-        match &mut self.composite {
-            Some(composite) => composite.init(direction, None, iv),
-            None => Ok(()),
-        }
-    }
-
-    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        match &mut self.composite {
-            None => self.plain.update(buffers),
-            Some(composite) => composite.update(buffers),
-        }
-    }
-
-    fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        match &mut self.composite {
-            None => self.plain.finish(buffers),
-            Some(composite) => composite.finish(buffers),
-        }
-    }
-
-    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
-        match &mut self.composite {
-            None => self.plain.at_once(buffers),
-            Some(composite) => composite.at_once(buffers),
-        }
-    }
-
-    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
-        if !self.is_on {
-            return self.plain.set(params);
-        }
+    #[inline(never)]
+    fn set_in_paper_mode(&mut self, params: &Params<'_>) -> Result<(), Error> {
         if let Some(value) = params.find(name::MAC_KEY) {
             // libssl gives as many bytes of key as the MAC has.
             let len = value.octets()?.len();
@@ -94,6 +53,55 @@ impl Cipher for Paper {
             }
             None => self.plain.set(params),
         }
+    }
+}
+
+impl Cipher for Paper {
+    fn init(
+        &mut self,
+        direction: Direction,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        if key.is_some() {
+            self.composite = None;
+        }
+        self.plain.init(direction, key, iv)?;
+        match &mut self.composite {
+            Some(composite) => composite.init(direction, None, iv),
+            None => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn update(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        match &mut self.composite {
+            None => self.plain.update(buffers),
+            Some(composite) => composite.update(buffers),
+        }
+    }
+
+    #[inline(always)]
+    fn finish(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        match &mut self.composite {
+            None => self.plain.finish(buffers),
+            Some(composite) => composite.finish(buffers),
+        }
+    }
+
+    fn at_once(&mut self, buffers: Buffers<'_>) -> Result<usize, Error> {
+        match &mut self.composite {
+            None => self.plain.at_once(buffers),
+            Some(composite) => composite.at_once(buffers),
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, params: &Params<'_>) -> Result<(), Error> {
+        if !self.is_on {
+            return self.plain.set(params);
+        }
+        self.set_in_paper_mode(params)
     }
 
     fn get(&mut self, params: &Params<'_>) -> Result<(), Error> {

@@ -72,6 +72,12 @@ macro_rules! apply {
     };
 }
 
+/// CBC of one message.
+#[target_feature(enable = "aes,neon")]
+fn cbc_encrypt_one(keys: &RoundKeys, chain: &mut [u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+    cbc_encrypt_lane_count::<1>(keys, std::slice::from_mut(chain), &mut [blocks]);
+}
+
 define_block_kernel!("aes", uint8x16_t, veorq_u8, counter_pair, next_block);
 define_load_keys!("aes", uint8x16_t, load);
 

@@ -177,7 +177,8 @@ macro_rules! define_ctr_units {
     };
 }
 
-/// Defines all modes of a kernel whose registers hold one block, whose `Key` has a proof and round keys.
+/// Defines all modes of a kernel whose registers hold one block, whose `Key` has a proof and round keys, but for
+/// `cbc_encrypt_one`, CBC of one message.
 /// `$counter` makes a register of a counter, `$next` its block, and counts.
 macro_rules! define_block_kernel {
     ($features:literal, $vector:ty, $xor:ident, $counter:ident, $next:ident) => {
@@ -311,7 +312,7 @@ macro_rules! define_block_kernel {
             match lanes.len() {
                 8 => cbc_encrypt_lane_count::<8>(keys, chain, lanes),
                 4 => cbc_encrypt_lane_count::<4>(keys, chain, lanes),
-                _ => cbc_encrypt_lane_count::<1>(keys, chain, lanes),
+                _ => cbc_encrypt_one(keys, &mut chain[0], lanes[0]),
             }
         }
 

@@ -69,7 +69,39 @@ pub(crate) fn cbc_encrypt(
     blocks: &mut [[u8; BLOCK_LEN]],
 ) {
     // SAFETY: `_proof` says that the CPU has AES-NI.
-    unsafe { cbc_encrypt_lane_count::<1>(keys, std::slice::from_mut(chain), &mut [blocks]) }
+    unsafe { cbc_encrypt_one(keys, chain, blocks) }
+}
+
+#[target_feature(enable = "aes,sse4.1")]
+fn cbc_encrypt_one(keys: &RoundKeys, chain: &mut [u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+    for_rounds!(keys, cbc_encrypt_one_run(chain, blocks));
+}
+
+/// A chain takes the time of its rounds, and here no more: what the next block starts with is not made of the block
+/// before, but beside it, by a last round whose key has the next block and the first key in it.
+#[target_feature(enable = "aes,sse4.1")]
+fn cbc_encrypt_one_run<const KEYS: usize>(
+    keys: &[__m128i; KEYS],
+    chain: &mut [u8; BLOCK_LEN],
+    mut blocks: &mut [[u8; BLOCK_LEN]],
+) {
+    let Some(first) = blocks.first() else { return };
+    let mut state = _mm_xor_si128(_mm_xor_si128(load(first), keys[0]), load(chain));
+    let last_and_first = _mm_xor_si128(keys[KEYS - 1], keys[0]);
+    while let Some((block, rest)) = blocks.split_first_mut() {
+        let next =
+            rest.first().map_or(last_and_first, |next| _mm_xor_si128(last_and_first, load(next)));
+        for key in &keys[1..KEYS - 1] {
+            state = _mm_aesenc_si128(state, *key);
+        }
+        let made = _mm_aesenclast_si128(state, keys[KEYS - 1]);
+        store(block, made);
+        if rest.is_empty() {
+            store(chain, made);
+        }
+        state = _mm_aesenclast_si128(state, next);
+        blocks = rest;
+    }
 }
 
 /// Blocks in flight: the latency of a round times the rounds that start in a cycle.
