@@ -90,8 +90,6 @@ impl Subject {
 /// `wattlock-lab bench provider`.
 pub fn run(args: &args::BenchProvider) -> Ended {
     publish::can_publish(args.json.as_deref(), &args.meters)?;
-    let module = configuration::find(args.provider.as_deref()).map_err(|why| unavailable(&why))?;
-    let mut results = Results::new("provider");
     let only = args.only.as_deref().unwrap_or_default();
     let subjects: Vec<Subject> =
         Subject::all().into_iter().filter(|subject| subject.case().starts_with(only)).collect();
@@ -102,6 +100,8 @@ pub fn run(args: &args::BenchProvider) -> Ended {
             names.join("\n  ")
         )));
     }
+    let module = configuration::find(args.provider.as_deref()).map_err(|why| unavailable(&why))?;
+    let mut results = Results::new("provider");
     let mut libraries = vec![None];
     libraries.extend(args.openssl.iter().map(|folder| Some(library(folder))));
     let mut opened = Vec::new();

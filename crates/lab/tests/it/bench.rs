@@ -279,6 +279,8 @@ fn what_a_bench_cannot_do_is_said_before_it_starts() {
         (&["files", "--device", "cuda:99"], 4, "cuda"),
         (&["stream", "--window", "1K"], 2, narrow),
         (&["https", "--openssl-newest", "/nowhere"], 4, "no nginx with OpenSSL at /nowhere/bin"),
+        (&["provider", "--provider", "/nowhere"], 4, "no provider at /nowhere"),
+        (&["provider", "--only", "RC4"], 2, "none starts with \"RC4\""),
     ] {
         let refused = lab().arg("bench").args(args).output().unwrap();
         assert_exit(&refused, code);
@@ -312,6 +314,47 @@ fn streams_are_measured_by_latency_and_at_saturation() {
     // Modelled joules have keys of their own.
     let text = results["rows"].to_string();
     assert!(!text.contains("\"class\":\"modelled\"") || text.contains("model_pj_per_byte"));
+}
+
+/// The provider that cargo built beside the tests; else says why the test is skipped.
+fn provider() -> Option<std::path::PathBuf> {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_wattlock-lab"));
+    let name = "libwattlock_provider.so";
+    let folders = [program.with_file_name(name), program.with_file_name("deps").join(name)];
+    let found = folders.into_iter().find(|file| file.is_file());
+    if found.is_none() {
+        wattlock_testing::skip("provider", "cargo has not built it");
+    }
+    found
+}
+
+#[test]
+fn calls_into_libcrypto_are_measured_with_the_provider_and_without() {
+    let Some(provider) = provider() else { return };
+    let mut arguments = vec!["provider", "--quick", "--provider", provider.to_str().unwrap()];
+    let built = std::path::Path::new(env!("CARGO_BIN_EXE_wattlock-lab")).ancestors();
+    let built = built.map(|folder| folder.join("openssl-3.5"));
+    let other = built.into_iter().find(|folder| folder.join("stamp-openssl").is_file());
+    if let Some(other) = &other {
+        arguments.extend(["--openssl", other.to_str().unwrap()]);
+    }
+    let results = json(&arguments);
+    assert_eq!(results["kind"], "provider");
+    let rows = results["rows"].as_array().unwrap();
+    let versions = if other.is_some() { 2 } else { 1 };
+    // 17 cases of two lengths by two sides.
+    assert_eq!(rows.len(), versions * 17 * 2 * 2, "{}", results["skipped"]);
+    for pair in rows.chunks(2) {
+        let [theirs, ours] = pair else { panic!("every row has another side") };
+        assert_eq!((&theirs["case"], &theirs["call_bytes"]), (&ours["case"], &ours["call_bytes"]));
+        let version = theirs["tool"].as_str().unwrap().strip_prefix("openssl ").unwrap();
+        assert_eq!(ours["tool"], format!("wattlock, openssl {version}"));
+        assert!(theirs["bytes"].as_u64() > Some(0) && ours["bytes"].as_u64() > Some(0), "{ours}");
+    }
+    let ratios = results["ratios"].as_array().unwrap();
+    assert_eq!(ratios.len(), rows.len() / 2);
+    // A quick look gives no verdict.
+    assert!(ratios.iter().all(|ratio| ratio["met"].is_null()));
 }
 
 #[test]
