@@ -322,7 +322,7 @@ impl GcmStream {
     fn at_once(&self, key: &GcmKey, len: usize) -> Option<([u8; NONCE_LEN], &[u8])> {
         let fits = len >= key.aead.at_once_from() && len as u64 <= MOST_GCM_BYTES;
         match (self.nonce(), self.short_aad()) {
-            (Some(nonce), Some(aad)) if fits => Some((nonce, aad)),
+            (Some(nonce), Some(aad)) if fits && key.aead.is_whole_best(len) => Some((nonce, aad)),
             _ => None,
         }
     }

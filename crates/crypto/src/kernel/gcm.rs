@@ -6,6 +6,7 @@
 //! counters that differ in more than their last byte.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::BLOCK_LEN;
 use super::cpu::{GcmAesNi, GcmVaes256, GcmVaes512};
@@ -19,6 +20,8 @@ pub(crate) struct Key {
     pub(super) rounds: usize,
     pub(super) works: &'static Works,
     pub(super) terms: OnceLock<Box<Terms>>,
+    /// Long messages that were worked on in parts, to do without terms.
+    pub(super) long: AtomicU32,
     pub(super) _proof: Proof,
 }
 
@@ -59,6 +62,11 @@ pub(super) const FIRST_TERMS: usize = 48;
 /// Bytes of the longest message that is worked on with [`FIRST_TERMS`].
 pub(super) const FIRST_TERMS_LAST: usize = (FIRST_TERMS - 2) * BLOCK_LEN;
 
+/// Bytes of a message that is worth [`Terms`] by itself.
+const WORTH_TERMS: usize = 8 << 10;
+/// Times that shorter ones were not, after which they are made.
+const MOST_IN_PARTS: u32 = 8;
+
 /// Bytes of the longest message that has a work for its length.
 pub(super) const MOST_SHORT: usize = 240;
 
@@ -97,6 +105,16 @@ pub(super) fn work_index(total: usize) -> usize {
 }
 
 impl Key {
+    pub(super) fn new(
+        tables: Box<Tables>,
+        rounds: usize,
+        works: &'static Works,
+        proof: Proof,
+    ) -> Self {
+        let (terms, long) = (OnceLock::new(), AtomicU32::new(0));
+        Self { tables, rounds, works, terms, long, _proof: proof }
+    }
+
     /// Encrypts a text and returns its tag.
     #[inline]
     pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
@@ -108,6 +126,17 @@ impl Key {
     #[inline]
     pub fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
         self.apply(&self.works.open, nonce, aad, text)
+    }
+
+    /// Whether a message of `len` bytes is best worked on as a whole: a long one wants [`Terms`], which take as long to
+    /// make as some kilobytes to seal, and a key may have but one message.
+    #[inline]
+    pub fn is_whole_best(&self, len: usize) -> bool {
+        len <= FIRST_TERMS_LAST
+            || self.terms.get().is_some()
+            || len >= WORTH_TERMS
+            || self.works.parts.is_none()
+            || self.long.fetch_add(1, Ordering::Relaxed) >= MOST_IN_PARTS
     }
 
     /// The key for messages in parts.

@@ -25,10 +25,16 @@ use super::gcm_vaes512_memory::load_128;
 pub(super) fn tables(key: &[u8]) -> Box<Tables> {
     // SAFETY: the tables are bytes, which may be zeros.
     let mut tables = unsafe { Box::<Tables>::new_zeroed().assume_init() };
+    refill(&mut tables, key);
+    tables
+}
+
+/// The same in place of a key of the same length.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]
+pub(super) fn refill(tables: &mut Tables, key: &[u8]) {
     let hash_key = expand(key, &mut tables.round_keys);
     fill_powers(hash_key, &mut tables.powers);
     fill_terms(&tables.round_keys[0], &mut tables.first_terms);
-    tables
 }
 
 /// The terms of all counters.

@@ -30,8 +30,8 @@ macro_rules! kernel {
             let rounds = crate::kernel::round_keys::rounds_of(key)?;
             // SAFETY: `proof` says that the CPU has what this needs.
             let tables = unsafe { gcm_narrow_key::tables(key) };
-            let (works, _proof) = (const { &WORKS_OF_BOTH }, Proof::$kind(proof));
-            Some(Key { tables, rounds, works, terms: OnceLock::new(), _proof })
+            let works = const { &WORKS_OF_BOTH };
+            Some(Key::new(tables, rounds, works, Proof::$kind(proof)))
         }
 
         const WORKS_OF_BOTH: Works =

@@ -12,7 +12,6 @@ use std::arch::x86_64::{
     _mm256_clmulepi64_epi128 as product, _mm256_shuffle_epi32 as swap_halves,
     _mm256_xor_si256 as xor, _mm256_zextsi128_si256 as wide,
 };
-use std::sync::OnceLock;
 
 use super::cpu::GcmVaes256;
 use super::gcm::{FIRST_TERMS_LAST, Key, MOST_POWER, MOST_SHORT, Proof, WORKS, Work, Works};

@@ -6,6 +6,7 @@ pub mod between;
 pub mod evp;
 pub mod installation;
 pub mod multiblock;
+pub mod program;
 pub mod site;
 pub mod talk;
 
