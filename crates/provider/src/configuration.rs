@@ -49,13 +49,13 @@ fn value(path: &Path) -> Result<String, String> {
 
 const HEAD: &str = "\
 # Makes OpenSSL use Wattlock's ciphers. Save this file and set OPENSSL_CONF=FILE in the environment
-# of one service only, never for the whole system.
+# of one service only, never for the whole system. It replaces the system's openssl.cnf there: copy
+# policies such as MinProtocol.
 #
-# Who gains: nginx with the settings of `wattlock provider config --nginx`, and programs that write
-# 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
-# Who does not: TLS 1.3, and Apache, HAProxy, stunnel and openssl s_server, which write less at once
-# or negotiate Encrypt-then-MAC. Single messages (openssl enc, ssh, databases) are slower than with
-# OpenSSL's own ciphers.
+# Who gains most: nginx with the settings of `wattlock provider config --nginx`, and programs that
+# write 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
+# Other programs, and TLS 1.3, have single records and messages. AES-GCM is faster with OpenSSL 3.0,
+# and a little faster with 3.5 and later; in parts of less than 4 KiB it is slower with these.
 openssl_conf = wattlock_openssl
 
 [wattlock_openssl]
@@ -76,8 +76,8 @@ activate = 1
 ";
 
 const TAIL: &str = "
-# Prefer Wattlock's ciphers, and fall back to OpenSSL's. ?provider=wattlock would do the same, except in programs that
-# ask for a provider themselves, as stunnel does.
+# Prefer Wattlock's ciphers, and fall back to OpenSSL's. Do not use ?provider=wattlock: it has no effect
+# in programs that select a provider, such as stunnel.
 [wattlock_algorithms]
 default_properties = ?x.wattlock=yes
 

@@ -28,7 +28,7 @@ pub fn offer(multiblock: Multiblock, openssl: &str) -> String {
         Multiblock::Offered => "on".into(),
         Multiblock::Off => "off, by the setting multiblock = 0".into(),
         Multiblock::Untested => format!(
-            "off, because OpenSSL {openssl} is not tested (3.0 and 4.0 are); to turn them on anyway, set \
+            "off, because OpenSSL {openssl} is not tested (3.0, 3.5, 3.6 and 4.0 are); to turn them on anyway, set \
              multiblock = 1"
         ),
         Multiblock::Disagreed => {

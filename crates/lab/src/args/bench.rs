@@ -194,7 +194,7 @@ pub struct BenchProvider {
     /// Run only cases whose name starts with TEXT: "AES-256-GCM", "AES-256-CBC decrypt" [default: all]
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Exit with 1 if a case is below its bar
+    /// Exit with 1 if a case misses its required speedup
     #[arg(long)]
     pub gate: bool,
     #[command(flatten)]
