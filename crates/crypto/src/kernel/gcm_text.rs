@@ -7,6 +7,10 @@ pub(crate) struct Text<'t> {
     source: *const u8,
     target: *mut u8,
     len: usize,
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only kernels of our own look at it")
+    )]
     extra: Option<u8>,
     lent: PhantomData<&'t mut [u8]>,
 }
@@ -37,12 +41,17 @@ impl<'t> Text<'t> {
 
     /// The target, with the source in it.
     pub fn joined(self) -> &'t mut [u8] {
-        // SAFETY: the source has so many bytes, and lies where the target is or apart from it.
-        unsafe { std::ptr::copy(self.source, self.target, self.len) };
+        if self.source != self.target.cast_const() {
+            // SAFETY: both have so many bytes, and lie apart.
+            unsafe { std::ptr::copy_nonoverlapping(self.source, self.target, self.len) };
+        }
         // SAFETY: the target has so many bytes, which are lent.
         unsafe { std::slice::from_raw_parts_mut(self.target, self.len) }
     }
+}
 
+#[cfg(target_arch = "x86_64")]
+impl Text<'_> {
     /// Takes bytes off the front, as many as there are at most.
     pub fn split_off(&mut self, len: usize) -> Self {
         let front = len.min(self.len);
@@ -52,10 +61,7 @@ impl<'t> Text<'t> {
         self.len -= front;
         split
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-impl Text<'_> {
     /// Where `len` bytes can be read.
     pub(super) fn source(&self) -> *const u8 {
         self.source
