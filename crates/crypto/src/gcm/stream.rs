@@ -444,23 +444,25 @@ impl GcmStream {
         (self.len / BLOCK_LEN as u64 + 1) as u32
     }
 
-    /// Bytes go through the hash as soon as they are a block.
-    fn absorb(&mut self, key: &GcmKey, bytes: &[u8]) {
+    /// The hash, begun if need be, and what it has not taken.
+    fn begun_hash(&mut self, key: &GcmKey) -> (&mut Hash, &mut Held) {
         let Self { hash, held, .. } = self;
         let hash = hash.get_or_insert_with(|| {
             *held = Held::NOTHING;
             key.hash.start(&key.aead)
         });
+        (hash, held)
+    }
+
+    /// Bytes go through the hash as soon as they are a block.
+    fn absorb(&mut self, key: &GcmKey, bytes: &[u8]) {
+        let (hash, held) = self.begun_hash(key);
         held.absorb(bytes, |blocks| hash.update(&key.aead, blocks));
     }
 
     /// Zeros up to a whole block.
     fn fill_block(&mut self, key: &GcmKey) {
-        let Self { hash, held, .. } = self;
-        let hash = hash.get_or_insert_with(|| {
-            *held = Held::NOTHING;
-            key.hash.start(&key.aead)
-        });
+        let (hash, held) = self.begun_hash(key);
         held.fill_block(|block| hash.update(&key.aead, block));
     }
 }
