@@ -140,6 +140,8 @@ pub(crate) mod cpu {
         Intel,
         /// Zen 5 with registers of 512 bits all through, by an EPYC.
         Zen5,
+        /// Zen 4, by an EPYC.
+        Zen4,
     }
 
     /// The class of this CPU. `None` where nobody has measured.
@@ -157,6 +159,8 @@ pub(crate) mod cpu {
                     (b"GenuineIntel", ..) => Measured::Intel,
                     // Servers and desktops. Most others of Zen 5 have half as wide paths; some are Zen 6.
                     (b"AuthenticAMD", 26, 0x00..=0x1f | 0x40..=0x4f) => Measured::Zen5,
+                    // Zen 3 is of this family as well, and has no AVX-512.
+                    (b"AuthenticAMD", 25, _) => Measured::Zen4,
                     _ => return None,
                 };
                 (Vaes512::detect().is_some() && ShaNi::detect().is_some()).then_some(class)

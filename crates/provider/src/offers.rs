@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wattlock_crypto::GcmKernel;
+
 use crate::statistics::{Path, count_call};
 
 /// The settings of one library context.
@@ -11,6 +13,14 @@ pub(crate) struct Offers {
     pub(crate) multiblock: bool,
     /// Whether AES-256-CBC takes the part of a composite.
     pub(crate) paper_mode: bool,
+    /// Whether there is AES-GCM.
+    pub(crate) gcm: bool,
+}
+
+/// Whether AES-GCM is offered by default: on CPUs of a class on which Wattlock's own code for it was measured, and is
+/// faster than OpenSSL's. On others the provider would call AWS-LC, which is not.
+pub(crate) fn gcm_is_faster() -> bool {
+    GcmKernel::best() != GcmKernel::AwsLc
 }
 
 /// True once the multiblock protocol went wrong in this process.

@@ -10,7 +10,7 @@ use crate::allocation::Allocation;
 use crate::error::{Error, REASONS};
 use crate::host::Host;
 use crate::instance::Provider;
-use crate::offers::Offers;
+use crate::offers::{Offers, gcm_is_faster};
 use crate::params::Params;
 use crate::register::ciphers;
 use crate::statistics::{self, Multiblock};
@@ -65,7 +65,8 @@ fn start(host: Host) -> Result<Provider, Error> {
     };
     statistics::note_multiblock(multiblock, &openssl);
     let multiblock = multiblock == Multiblock::Offered;
-    let offers = Offers { multiblock, paper_mode: paper_mode && agreed };
+    let gcm = is_on(c"gcm").unwrap_or_else(gcm_is_faster);
+    let offers = Offers { multiblock, paper_mode: paper_mode && agreed, gcm };
     Ok(Provider::new(host, allocation, offers))
 }
 

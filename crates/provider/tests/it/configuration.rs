@@ -109,7 +109,7 @@ fn the_folder_of_an_older_configuration_is_a_name_and_stays_as_it_is(openssl: Op
 
 /// Two libraries in one process can each have a configuration.
 fn each_library_context_has_its_own_settings(openssl: OpenSsl) {
-    let all = ["multiblock = 0", "", "paper_mode = 1"];
+    let all = ["multiblock = 0", "", "paper_mode = 1", "gcm = 0"];
     let modules = all.map(|settings| Modules::new(openssl, settings));
     let mut contexts = Vec::new();
     for modules in &modules {
@@ -120,6 +120,10 @@ fn each_library_context_has_its_own_settings(openssl: OpenSsl) {
         }
         contexts.push(evp);
     }
+    let without_gcm = contexts.pop().unwrap();
+    let ciphers = without_gcm.ciphers_of("wattlock");
+    assert!(ciphers.contains(&"AES-256-CTR".into()), "{ciphers:?}");
+    assert!(!ciphers.iter().any(|name| name.ends_with("GCM")), "{ciphers:?}");
     for (evp, (multiblock, paper)) in contexts.iter().zip([(0, 0), (1, 0), (1, 1)]) {
         let gcm = evp.cipher("AES-256-GCM", "wattlock");
         assert_eq!(gcm.fixed(c"tls-multi"), Some(multiblock));
