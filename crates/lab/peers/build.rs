@@ -79,7 +79,8 @@ fn build_openssl() {
 }
 
 /// Peer crates and the series that Cargo.toml asks for.
-const PEER_CRATES: [(&str, &str); 10] = [
+const PEER_CRATES: [(&str, &str); 11] = [
+    ("rustls", "0.23."),
     ("aws-lc-rs", "1."),
     ("aws-lc-sys", "0."),
     ("aes", "0.9."),

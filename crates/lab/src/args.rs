@@ -11,7 +11,9 @@ use clap::{Parser, Subcommand};
 use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
-pub use bench::{Bench, BenchCiphers, BenchFiles, BenchHttps, BenchProvider, BenchStream, Suite};
+pub use bench::{
+    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchProvider, BenchStream, ServeRustls, Suite,
+};
 pub use devices::Spread;
 pub use paper::{
     Measured, Paper, PaperBlocks, PaperCiphers, PaperEeca, PaperLecpaes, PaperSefps, ServePages,
@@ -45,6 +47,8 @@ pub enum Command {
     Report(Report),
     #[command(hide = true)]
     ServePages(ServePages),
+    #[command(hide = true)]
+    ServeRustls(ServeRustls),
 }
 
 const KEYS: &str = "Keys";

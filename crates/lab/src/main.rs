@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Command::Sefps(Sefps::Protect(args)) => sefps::protect(&args),
         Command::Sefps(Sefps::Unprotect(args)) => sefps::unprotect(&args),
         Command::ServePages(args) => paper::eeca::serve_pages(&args),
+        Command::ServeRustls(args) => bench::https::serve_rustls(&args),
         Command::Report(args) => report::run(&args),
     };
     exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))

@@ -30,12 +30,15 @@ mod libssl;
 mod openssl;
 mod providers;
 mod rustcrypto;
+mod rustls;
 mod symbols;
 mod work;
 #[expect(unsafe_code, reason = "talks to C")]
 mod xkcp;
 
 pub use providers::{Calls, Providers, Whose};
+
+pub use self::rustls::{RustlsError, rustls_has, rustls_serve, rustls_version};
 
 pub use libssl::{TlsConnection, TlsServer, TlsStep};
 

@@ -136,7 +136,8 @@ pub struct BenchStream {
 
 /// Benchmark HTTPS with nginx: OpenSSL's own ciphers against Wattlock's provider.
 ///
-/// Starts a server and a client on this machine, on one core each, and stops them at the end.
+/// Also measures servers on rustls and, if go is installed, on Go's standard library. Starts a server
+/// and a client on this machine, on one core each, and stops them at the end.
 /// Reports requests per second, and CPU time and energy per request. Also measures AES-256-CBC
 /// without a server, as `openssl speed` does. Requires nginx, wrk and curl.
 #[derive(Debug, Args)]
@@ -157,9 +158,10 @@ pub struct BenchHttps {
     /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
-    /// Also measure DIR/bin/nginx, linked to the newest OpenSSL (`make openssl` builds both)
+    /// Also measure DIR/bin/nginx, linked to another OpenSSL (`make openssl-all` builds them); may be
+    /// repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub openssl_newest: Option<PathBuf>,
+    pub openssl: Vec<PathBuf>,
     /// Let the provider use this accelerator: simulated, or a device that `wattlock devices` shows
     #[arg(long, value_name = "DEVICE", default_value = "simulated", value_parser = parse_accelerator)]
     pub accelerator: String,
@@ -173,6 +175,18 @@ pub struct BenchHttps {
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Serve pages by rustls; `bench https` starts it.
+#[derive(Debug, Args)]
+pub struct ServeRustls {
+    /// Directory with cert.pem, key.pem and pages/
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: PathBuf,
+    /// Port of 127.0.0.1
+    pub port: u16,
+    /// Cipher suite, by OpenSSL's name
+    pub suite: String,
 }
 
 /// Benchmark calls into libcrypto: OpenSSL's own ciphers against Wattlock's provider.

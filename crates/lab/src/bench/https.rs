@@ -1,5 +1,5 @@
-//! `wattlock-lab bench https`: nginx with OpenSSL's own ciphers and with the provider's, in turns, and
-//! with the newest OpenSSL where there is one.
+//! `wattlock-lab bench https`: nginx with OpenSSL's own ciphers and with the provider's, in turns, with other releases of
+//! OpenSSL too, and servers in Rust and Go.
 
 mod client;
 pub mod contenders;
@@ -9,7 +9,7 @@ mod server;
 mod site;
 mod tables;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use wattlock_energy::Metered;
 use wattlock_engine::Fault;
 use wattlock_file::Shown;
 use wattlock_gpu::Named;
-use wattlock_host::exit::{Ended, unavailable};
+use wattlock_host::exit::{Ended, unavailable, usage};
 use wattlock_host::signals;
 use wattlock_report::results::Sample;
 use wattlock_report::results::{Results, Row};
@@ -43,9 +43,9 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     signals::clean_up_and_remove(directory.path().to_owned())?;
     let windows = if args.quick { Windows::QUICK } else { Windows::SHORT };
     let mut results = Results::new("https");
-    let newest = newest(args.openssl_newest.as_deref(), &mut results)?;
+    let others = others(&args.openssl, &mut results)?;
     let site = Site::new(directory.path(), &settings, args.provider.as_deref(), &mut results)?
-        .with_newest(newest);
+        .with_others(others);
     let rounds = settings.rounds;
     let kilobytes = if args.quick { vec![16, 64] } else { vec![1, 2, 4, 8, 16, 32, 64, 128, 256] };
     let primitive = primitive::Settings { kilobytes, rounds, seconds: 1 };
@@ -63,6 +63,12 @@ pub fn run(args: &args::BenchHttps) -> Ended {
     publish::publish(&results, args.json.as_deref(), &args.meters, |results| {
         tables::text(results) + &results.foot()
     })
+}
+
+/// `wattlock-lab serve-rustls`: until it is killed.
+pub fn serve_rustls(args: &args::ServeRustls) -> Ended {
+    wattlock_peers::rustls_serve(&args.directory, args.port, &args.suite)?;
+    Ok(std::process::ExitCode::SUCCESS)
 }
 
 /// What was asked for, with `--quick` worked in.
@@ -97,7 +103,7 @@ impl Settings {
             sizes,
             suites: if args.suites.is_empty() { all } else { args.suites.clone() },
             loads: vec![Load::Wrk],
-            contenders: Contender::all(hardware).into(),
+            contenders: Contender::all(hardware, args.openssl.len()),
             seconds: args.seconds.unwrap_or(seconds),
             rounds: args.rounds.unwrap_or(rounds),
             accelerator,
@@ -151,28 +157,35 @@ impl Settings {
     }
 }
 
-/// The nginx in the folder of the newest OpenSSL, whose version is recorded; none if none was asked
-/// for.
+/// The nginx in each folder of another OpenSSL; the versions are recorded.
 ///
 /// # Errors
-/// Exit code 4: there is none in the folder.
-fn newest(folder: Option<&Path>, results: &mut Results) -> anyhow::Result<Option<PathBuf>> {
-    let Some(folder) = folder else {
-        let why = "--openssl-newest names the folder of one, which `make openssl` builds";
-        results.skipped.push(format!("the newest OpenSSL: {why}"));
-        return Ok(None);
-    };
-    let nginx = folder.join("bin/nginx");
-    let version = server::version(&nginx);
-    let found = server::openssl_of(&version).map(str::to_owned).zip(nginx.canonicalize().ok());
-    let (version, nginx) = found.ok_or_else(|| {
-        let nginx = Shown(&nginx);
-        unavailable(format!(
-            "--openssl-newest: no nginx with OpenSSL at {nginx}; `make openssl` builds it"
-        ))
-    })?;
-    results.settings.insert(contenders::NEWEST_VERSION.into(), json!(version));
-    Ok(Some(nginx))
+/// Exit code 4: there is none in a folder.
+fn others(folders: &[PathBuf], results: &mut Results) -> anyhow::Result<Vec<PathBuf>> {
+    if folders.is_empty() {
+        let why = "--openssl names the folder of one, which `make openssl-all` builds";
+        results.skipped.push(format!("another OpenSSL: {why}"));
+    }
+    let mut versions = Vec::new();
+    let mut others = Vec::new();
+    for folder in folders {
+        let nginx = folder.join("bin/nginx");
+        let version = server::version(&nginx);
+        let found = server::openssl_of(&version).map(str::to_owned).zip(nginx.canonicalize().ok());
+        let (version, nginx) = found.ok_or_else(|| {
+            let nginx = Shown(&nginx);
+            unavailable(format!(
+                "--openssl: no nginx with OpenSSL at {nginx}; `make openssl-all` builds it"
+            ))
+        })?;
+        if versions.contains(&version) {
+            return Err(usage(format!("--openssl: two of them are OpenSSL {version}")));
+        }
+        versions.push(version);
+        others.push(nginx);
+    }
+    results.settings.insert(contenders::OTHER_VERSIONS.into(), json!(versions));
+    Ok(others)
 }
 
 /// What one round saw of one contender.
@@ -199,11 +212,10 @@ impl Bench<'_> {
         let provider = self.site.provider().ok();
         let mut header = 0;
         for &contender in &self.settings.contenders {
-            let nginx = self.place.nginx(contender.is_newest());
-            let Some(nginx) = nginx.filter(|_| !contender.is_ours() || provider.is_some()) else {
+            if contender.is_ours() && provider.is_none() {
                 // Said once for all suites.
                 continue;
-            };
+            }
             let tool = contender.tool(&lab.results);
             let given = Given { provider, accelerator: &self.settings.accelerator, header };
             let started = Running::start(self.place, contender, suite, given);
@@ -214,7 +226,8 @@ impl Bench<'_> {
             match checked {
                 Ok((one, negotiated)) => {
                     note(lab, "negotiated", &format!("{name}, {tool}"), json!(negotiated));
-                    lab.results.tools.entry(tool).or_insert_with(|| server::version(nginx));
+                    let version = || self.place.version(contender);
+                    lab.results.tools.entry(tool).or_insert_with(version);
                     running.push(one);
                 }
                 Err(why) => {
@@ -246,7 +259,7 @@ impl Bench<'_> {
         }
         let started = std::time::Instant::now();
         while !one.has_accelerated()? && started.elapsed() < PATIENCE {
-            self.clients.check(self.place, &one.nginx, suite, largest)?;
+            self.clients.check(self.place, &one.server, suite, largest)?;
         }
         Ok(())
     }
@@ -259,7 +272,7 @@ impl Bench<'_> {
         let mut negotiated = String::new();
         let sizes = &self.settings.sizes;
         for &size in sizes {
-            let answer = self.clients.check(self.place, &one.nginx, suite, size)?;
+            let answer = self.clients.check(self.place, &one.server, suite, size)?;
             negotiated = answer.negotiated;
             *header = (*header).max(answer.header_bytes);
         }
@@ -311,11 +324,11 @@ impl Bench<'_> {
         one: &Running,
     ) -> anyhow::Result<Turn> {
         let asked = (size, self.settings.seconds);
-        let before = one.nginx.cpu()?;
+        let before = one.server.cpu()?;
         let (seen, window) =
-            lab.watch(|| self.clients.load(load, self.place, &one.nginx, suite, asked))?;
+            lab.watch(|| self.clients.load(load, self.place, &one.server, suite, asked))?;
         let seen = seen?;
-        let cpu = one.nginx.cpu()?.saturating_sub(before);
+        let cpu = one.server.cpu()?.saturating_sub(before);
         let each = |time: std::time::Duration| (time.as_nanos() / u128::from(seen.requests)) as u64;
         Ok(Turn { requests: seen.requests, wall_ns: each(seen.wall), cpu_ns: each(cpu), window })
     }
@@ -418,12 +431,12 @@ mod tests {
     #[test]
     fn a_model_is_never_called_anything_else() {
         let results = Results::new("https");
-        for contender in Contender::all(Hardware::Simulated) {
+        for contender in Contender::all(Hardware::Simulated, 2) {
             let tool = contender.tool(&results);
             assert_eq!(tool.contains("simulated"), contender.hardware().is_some(), "{tool}");
         }
         for hardware in Hardware::all().skip(1) {
-            for contender in Contender::all(hardware) {
+            for contender in Contender::all(hardware, 2) {
                 let tool = contender.tool(&results);
                 assert!(!tool.contains("simulated"));
                 assert!(tool.len() <= 32, "the column of the table");

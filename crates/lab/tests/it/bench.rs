@@ -278,7 +278,7 @@ fn what_a_bench_cannot_do_is_said_before_it_starts() {
         (&["files", "--device", "abacus"], 2, "abacus"),
         (&["files", "--device", "cuda:99"], 4, "cuda"),
         (&["stream", "--window", "1K"], 2, narrow),
-        (&["https", "--openssl-newest", "/nowhere"], 4, "no nginx with OpenSSL at /nowhere/bin"),
+        (&["https", "--openssl", "/nowhere"], 4, "no nginx with OpenSSL at /nowhere/bin"),
         (&["provider", "--provider", "/nowhere"], 4, "no provider at /nowhere"),
         (&["provider", "--only", "RC4"], 2, "none starts with \"RC4\""),
     ] {

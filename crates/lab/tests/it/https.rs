@@ -69,7 +69,7 @@ fn pages_are_served_and_reported_and_nothing_is_left() {
         assert!(said != tools.contains(&&Value::from(tool)), "{tool}: {results}");
     }
     let mut skipped = results["skipped"].as_array().unwrap().iter();
-    let missing = "--openssl-newest names the folder of one, which `make openssl` builds";
+    let missing = "--openssl names the folder of one, which `make openssl-all` builds";
     assert!(skipped.any(|why| why.as_str().unwrap().contains(missing)), "{results}");
     assert_eq!(place.names(), [""; 0]);
     wait_until("nginx is gone", || processes_in(&place.path("d")).is_empty());
@@ -88,21 +88,21 @@ fn other_openssl() -> Option<PathBuf> {
 
 #[test]
 fn another_openssl_serves_as_well_as_the_installed_one() {
-    let Some(newest) = other_openssl().filter(|_| can_serve()) else { return };
+    let Some(other) = other_openssl().filter(|_| can_serve()) else { return };
     let place = Place::new();
     let ran = lab()
         .args(["bench", "https", "--quick", "--sizes", "128K", "--suites", SUITE, "--json", "-"])
-        .arg("--openssl-newest")
-        .arg(&newest)
+        .arg("--openssl")
+        .arg(&other)
         .env("TMPDIR", place.path("d"))
         .output()
         .unwrap();
     assert_exit(&ran, 0);
     let results: Value = serde_json::from_str(&stdout(&ran)).unwrap();
-    let output = Command::new(newest.join("bin/openssl")).arg("version").output().unwrap();
+    let output = Command::new(other.join("bin/openssl")).arg("version").output().unwrap();
     let line = stdout(&output);
     let version = line.split(' ').nth(1).unwrap();
-    assert_eq!(results["settings"]["openssl_newest"], version);
+    assert_eq!(results["settings"]["openssl_others"][0], version);
     let has_row = |tool: &str| {
         let mut rows = results["rows"].as_array().unwrap().iter();
         rows.any(|row| row["tool"] == tool && row["case"] == format!("{SUITE}, 128 KiB"))
@@ -115,13 +115,52 @@ fn another_openssl_serves_as_well_as_the_installed_one() {
     let ran_with = results["tools"][format!("openssl {version}")].as_str().unwrap();
     assert!(ran_with.contains(&format!("OpenSSL {version} ")), "{ran_with}");
     // If the provider is built, both use it, as its counters show.
+    let single = format!("wattlock single records, {version}");
     let ours = format!("wattlock reconstruction, {version}");
-    assert_eq!(has_row("wattlock reconstruction"), has_row(&ours), "{results}");
+    for tool in [&ours, &single] {
+        assert_eq!(has_row("wattlock reconstruction"), has_row(tool), "{tool}: {results}");
+    }
     if has_row(&ours) {
         let counted = &results["settings"]["counted"][format!("{SUITE}, {ours}")];
         let together = &counted["paths"]["gcm-multiblock"]["calls"];
         assert!(together.as_u64().unwrap() > 0, "{counted}");
     }
+}
+
+/// Pages that curl compared with the files, by the suites that each of them has.
+#[test]
+fn servers_without_openssl_take_part() {
+    if !can_serve() {
+        return;
+    }
+    let place = Place::new();
+    let cbc = "ECDHE-RSA-AES256-SHA384";
+    let suites = format!("{SUITE},TLS_AES_256_GCM_SHA384,{cbc}");
+    let ran = lab()
+        .args(["bench", "https", "--quick", "--sizes", "1K,512K", "--suites", &suites])
+        .args(["--json", "-"])
+        .env("TMPDIR", place.path("d"))
+        .output()
+        .unwrap();
+    assert_exit(&ran, 0);
+    let results: Value = serde_json::from_str(&stdout(&ran)).unwrap();
+    let has = |tool: &str, suite: &str| {
+        let mut rows = results["rows"].as_array().unwrap().iter();
+        rows.any(|row| row["tool"] == tool && row["case"] == format!("{suite}, 512 KiB"))
+    };
+    let says = |start: &str| {
+        let mut skipped = results["skipped"].as_array().unwrap().iter();
+        skipped.any(|why| why.as_str().unwrap().starts_with(start))
+    };
+    for suite in [SUITE, "TLS_AES_256_GCM_SHA384"] {
+        assert!(has("rustls", suite), "{results}");
+        assert!(has("Go", suite) || says(&format!("Go, {suite}: go is not installed")), "{results}");
+    }
+    for tool in ["rustls", "Go"] {
+        assert!(!has(tool, cbc) && says(&format!("{tool}, {cbc}: ")), "{tool}: {results}");
+    }
+    assert!(results["tools"]["rustls"].as_str().unwrap().starts_with("rustls 0."), "{results}");
+    wait_until("no process is left", || processes_in(&place.path("d")).is_empty());
 }
 
 #[test]

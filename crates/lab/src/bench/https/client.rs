@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::guarded;
-use super::server::{Nginx, Place};
+use super::server::{Place, Server};
 use crate::args::Suite;
 use crate::bench::content::same;
 
@@ -61,7 +61,7 @@ impl Clients {
     pub fn check(
         &self,
         place: &Place,
-        nginx: &Nginx,
+        server: &Server,
         suite: Suite,
         size: u64,
     ) -> anyhow::Result<Answer> {
@@ -70,7 +70,7 @@ impl Clients {
             .curl(place)
             .args(["--verbose", "--write-out", "%{size_header}", "--output"])
             .arg(&got)
-            .arg(format!("https://127.0.0.1:{}/{size}", nginx.port))
+            .arg(format!("https://127.0.0.1:{}/{size}", server.port))
             .output()
             .context("cannot run curl")?;
         let said = String::from_utf8_lossy(&asked.stderr);
@@ -109,6 +109,7 @@ impl Clients {
     fn curl(&self, place: &Place) -> Command {
         let mut curl = Command::new(&self.curl);
         guarded::stock(&mut curl);
+        curl.env("OPENSSL_CONF", place.clients_settings());
         curl.args(["--disable", "--silent", "--show-error", "--fail", "--max-time", "60"]);
         curl.args(["--noproxy", "*", "--http1.1", "--cacert"]).arg(place.certificate());
         curl
@@ -122,16 +123,17 @@ impl Clients {
         &self,
         load: Load,
         place: &Place,
-        nginx: &Nginx,
+        server: &Server,
         suite: Suite,
         (size, seconds): (u64, u16),
     ) -> anyhow::Result<Seen> {
-        let url = format!("https://127.0.0.1:{}/{size}", nginx.port);
+        let url = format!("https://127.0.0.1:{}/{size}", server.port);
         let most = (MOST_A_SECOND * u32::from(seconds)).to_string();
         let (connections, seconds) = (CONNECTIONS.to_string(), seconds.to_string());
         let (name, program) = (load.name(), if load == Load::Wrk { &self.wrk } else { &self.ab });
         let program = program.as_deref().with_context(|| format!("{name} is not installed"))?;
         let mut command = guarded::command(self.cpu, program);
+        command.env("OPENSSL_CONF", place.clients_settings());
         match load {
             Load::Wrk => {
                 let script = place.directory.join("report.lua");

@@ -1,5 +1,5 @@
-//! Who serves: OpenSSL's own ciphers in three ways, the provider's in four, and three of them again in
-//! the newest OpenSSL.
+//! Who serves: nginx with OpenSSL's own ciphers in three ways and the provider's in four, the same in other releases
+//! of OpenSSL, and servers that have no OpenSSL.
 
 use std::fs;
 use std::iter;
@@ -15,7 +15,7 @@ use wattlock_provider::statistics::{SharedTable, Statistics};
 use wattlock_report::results::Results;
 
 use super::guarded::stock;
-use super::server::{KERNELS, Nginx, Place, Setup};
+use super::server::{KERNELS, Place, Program, Server, Setup};
 use crate::args::Suite;
 
 /// A way to serve.
@@ -24,23 +24,30 @@ pub enum Contender {
     /// OpenSSL without the CPU's instructions for AES, GCM and SHA.
     Software,
     /// OpenSSL as it is.
-    InstructionSet,
+    InstructionSet(Release),
     /// OpenSSL as it is, with buffers large enough for its own multiblock, where it has one.
-    LargeBuffers,
+    LargeBuffers(Release),
     /// The provider, one record a call.
-    Single,
+    Single(Release),
     /// The provider, all records of a write in one call.
-    Reconstruction,
-    /// The same, all by an accelerator.
+    Reconstruction(Release),
+    /// The same in the installed OpenSSL, all by an accelerator.
     Accelerator(Hardware),
     /// The same, by the accelerator above pages of 8 KiB, as the study has it.
     Eeca(Hardware),
-    /// As `InstructionSet`, in the newest OpenSSL.
-    Newest,
-    /// As `LargeBuffers`, there.
-    NewestLargeBuffers,
-    /// As `Reconstruction`, there.
-    NewestReconstruction,
+    /// A server on rustls, of this program.
+    Rustls,
+    /// A server of Go's standard library.
+    Go,
+}
+
+/// Which OpenSSL nginx has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The system's.
+    Installed,
+    /// Another that was asked for, by its place in the list.
+    Other(usize),
 }
 
 /// What the accelerator is. A model is never called anything else.
@@ -61,59 +68,90 @@ impl Hardware {
 }
 
 impl Contender {
-    pub fn all(hardware: Hardware) -> [Self; 10] {
-        [
-            Self::Software,
-            Self::InstructionSet,
-            Self::LargeBuffers,
-            Self::Single,
-            Self::Reconstruction,
-            Self::Accelerator(hardware),
-            Self::Eeca(hardware),
-            Self::Newest,
-            Self::NewestLargeBuffers,
-            Self::NewestReconstruction,
-        ]
+    /// All of them, with that many other releases of OpenSSL.
+    pub fn all(hardware: Hardware, others: usize) -> Vec<Self> {
+        let of = |release| {
+            [
+                Self::InstructionSet(release),
+                Self::LargeBuffers(release),
+                Self::Single(release),
+                Self::Reconstruction(release),
+            ]
+        };
+        let mut all = vec![Self::Software];
+        all.extend(of(Release::Installed));
+        all.extend([Self::Accelerator(hardware), Self::Eeca(hardware)]);
+        all.extend((0..others).flat_map(|other| of(Release::Other(other))));
+        all.extend([Self::Rustls, Self::Go]);
+        all
     }
 
-    /// The row's tool; of the newest OpenSSL with its version, which the settings of `results` have.
+    /// The row's tool; of another OpenSSL with its version, which the settings of `results` have.
     pub fn tool(self, results: &Results) -> String {
-        let newest = || {
-            let version = results.settings.get(NEWEST_VERSION).and_then(|version| version.as_str());
-            version.unwrap_or("newest").to_owned()
+        let version = |release: Release| release.version(results);
+        let openssl = |release| match version(release) {
+            Some(version) => format!("openssl {version}"),
+            None => "openssl".into(),
+        };
+        let wattlock = |how: &str, release| match version(release) {
+            Some(version) => format!("wattlock {how}, {version}"),
+            None => format!("wattlock {how}"),
         };
         match self {
             Self::Software => "openssl, software".into(),
-            Self::InstructionSet => "openssl".into(),
-            Self::LargeBuffers => "openssl, 124k buffers".into(),
-            Self::Single => "wattlock single records".into(),
-            Self::Reconstruction => "wattlock reconstruction".into(),
+            Self::InstructionSet(release) => openssl(release),
+            Self::LargeBuffers(release) => format!("{}, 124k buffers", openssl(release)),
+            Self::Single(release) => wattlock("single records", release),
+            Self::Reconstruction(release) => wattlock("reconstruction", release),
             Self::Accelerator(Hardware::Simulated) => "wattlock simulated accelerator".into(),
             Self::Accelerator(Hardware::Real(name)) => format!("wattlock {name} accelerator"),
             Self::Accelerator(Hardware::OnTheCpu(name)) => format!("wattlock {name} on the CPU"),
             Self::Eeca(Hardware::Simulated) => "wattlock EECA, simulated".into(),
             Self::Eeca(Hardware::Real(name)) => format!("wattlock EECA, {name}"),
             Self::Eeca(Hardware::OnTheCpu(name)) => format!("wattlock EECA, {name} on the CPU"),
-            Self::Newest => format!("openssl {}", newest()),
-            Self::NewestLargeBuffers => format!("openssl {}, 124k buffers", newest()),
-            Self::NewestReconstruction => format!("wattlock reconstruction, {}", newest()),
+            Self::Rustls => "rustls".into(),
+            Self::Go => "Go".into(),
         }
     }
 
     /// True if the provider takes part.
     pub fn is_ours(self) -> bool {
-        use Contender::{InstructionSet, LargeBuffers, Newest, NewestLargeBuffers, Software};
-        let theirs = [Software, InstructionSet, LargeBuffers, Newest, NewestLargeBuffers];
-        !theirs.contains(&self)
+        match self {
+            Self::Single(_) | Self::Reconstruction(_) | Self::Accelerator(_) | Self::Eeca(_) => {
+                true
+            }
+            Self::Software
+            | Self::InstructionSet(_)
+            | Self::LargeBuffers(_)
+            | Self::Rustls
+            | Self::Go => false,
+        }
     }
 
-    /// True if the newest OpenSSL serves.
-    pub fn is_newest(self) -> bool {
-        matches!(self, Self::Newest | Self::NewestLargeBuffers | Self::NewestReconstruction)
+    /// The OpenSSL of its nginx; none if it is no nginx.
+    pub fn release(self) -> Option<Release> {
+        match self {
+            Self::InstructionSet(release)
+            | Self::LargeBuffers(release)
+            | Self::Single(release)
+            | Self::Reconstruction(release) => Some(release),
+            Self::Software | Self::Accelerator(_) | Self::Eeca(_) => Some(Release::Installed),
+            Self::Rustls | Self::Go => None,
+        }
     }
 
     fn has_large_buffers(self) -> bool {
-        !matches!(self, Self::Software | Self::InstructionSet | Self::Single | Self::Newest)
+        match self {
+            Self::LargeBuffers(_)
+            | Self::Reconstruction(_)
+            | Self::Accelerator(_)
+            | Self::Eeca(_) => true,
+            Self::Software
+            | Self::InstructionSet(_)
+            | Self::Single(_)
+            | Self::Rustls
+            | Self::Go => false,
+        }
     }
 
     /// What its accelerator is, if it has one.
@@ -133,6 +171,10 @@ impl Contender {
             _ if self.has_large_buffers() && suite == Suite::Tls13 => {
                 Some("libssl hands over one record at a time in TLS 1.3")
             }
+            Self::Rustls if !wattlock_peers::rustls_has(suite.openssl_name()) => {
+                Some("rustls has no CBC suites")
+            }
+            Self::Go if suite == Suite::CbcSha384 => Some("Go has no such suite"),
             _ => None,
         }
     }
@@ -173,7 +215,7 @@ pub struct Given<'a> {
 /// A contender whose server runs.
 pub struct Running {
     pub contender: Contender,
-    pub nginx: Nginx,
+    pub server: Server,
     /// Where the provider counts.
     statistics: Option<SharedTable>,
 }
@@ -214,16 +256,23 @@ impl Running {
         if contender.has_large_buffers() {
             environment.push(("GLIBC_TUNABLES", TUNABLES.into()));
         }
+        let program = match contender {
+            Contender::Rustls => Program::Alone(place.rustls()?),
+            Contender::Go => Program::Alone(place.go()?),
+            _ => {
+                let nginx = contender.release().and_then(|release| place.nginx(release));
+                Program::Nginx(nginx.context("no such OpenSSL")?.to_owned())
+            }
+        };
         let large_buffers = contender.has_large_buffers();
-        let nginx = place.nginx(contender.is_newest()).context("no newest OpenSSL")?;
-        let setup = Setup { name, nginx, suite, large_buffers, environment: &environment };
-        Ok(Self { contender, nginx: place.serve(&setup)?, statistics })
+        let setup = Setup { name, program, suite, large_buffers, environment: &environment };
+        Ok(Self { contender, server: place.serve(&setup)?, statistics })
     }
 
     /// What the provider has counted in the worker; none without a provider, or before it counts.
     pub fn counted(&self) -> anyhow::Result<Option<Statistics>> {
         let Some(table) = &self.statistics else { return Ok(None) };
-        let (all, worker) = (table.read()?, u64::from(self.nginx.worker));
+        let (all, worker) = (table.read()?, u64::from(self.server.worker));
         Ok(all.into_iter().find(|one| one.process == worker))
     }
 
@@ -330,8 +379,17 @@ pub fn configure(
     Ok(())
 }
 
-/// The setting that has the version of the newest OpenSSL.
-pub const NEWEST_VERSION: &str = "openssl_newest";
+impl Release {
+    /// The version of another OpenSSL.
+    pub fn version(self, results: &Results) -> Option<&str> {
+        let Self::Other(index) = self else { return None };
+        let versions = results.settings.get(OTHER_VERSIONS).and_then(|all| all.get(index));
+        Some(versions.and_then(|version| version.as_str()).unwrap_or("other"))
+    }
+}
+
+/// The setting that has the versions of other OpenSSLs.
+pub const OTHER_VERSIONS: &str = "openssl_others";
 
 /// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
 /// is left for AES is its constant-time code with vector permutations.

@@ -1,5 +1,6 @@
-//! An nginx of the bench's own: one worker, one suite, on loopback.
+//! Servers of the bench's own: one worker, one suite, on loopback.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::contenders::{Contender, Release};
 use super::guarded::{self, Guarded};
 use crate::args::Suite;
 
@@ -16,8 +18,10 @@ pub struct Place {
     /// Private to the bench, but for its parts that a server's worker reads.
     pub directory: PathBuf,
     pub nginx: PathBuf,
-    /// That of the newest OpenSSL.
-    pub newest: Option<PathBuf>,
+    /// Those of other releases of OpenSSL.
+    pub others: Vec<PathBuf>,
+    /// Go's compiler.
+    pub go: Option<PathBuf>,
     /// The CPU of the servers.
     pub cpu: usize,
 }
@@ -26,7 +30,7 @@ pub struct Place {
 pub struct Setup<'a> {
     /// For its directory: letters and digits.
     pub name: String,
-    pub nginx: &'a Path,
+    pub program: Program,
     pub suite: Suite,
     /// Buffers so large that libssl hands over eight records at once.
     pub large_buffers: bool,
@@ -34,10 +38,18 @@ pub struct Setup<'a> {
     pub environment: &'a [(&'static str, String)],
 }
 
+/// What serves.
+pub enum Program {
+    /// nginx, which reads a configuration, and forks its worker.
+    Nginx(PathBuf),
+    /// A process that takes a directory, a port and a suite after these.
+    Alone(Vec<OsString>),
+}
+
 /// A server that answers.
-pub struct Nginx {
+pub struct Server {
     pub port: u16,
-    /// The worker's number.
+    /// The number of the process that does the work.
     pub worker: u32,
     _process: Guarded,
 }
@@ -60,6 +72,7 @@ impl Place {
         if !made.status.success() {
             bail!("openssl req failed: {}", String::from_utf8_lossy(&made.stderr).trim());
         }
+        fs::write(self.clients_settings(), CLIENTS)?;
         let pages = self.directory.join("pages");
         fs::create_dir(&pages)?;
         for size in sizes {
@@ -68,9 +81,62 @@ impl Place {
         Ok(())
     }
 
-    /// The nginx, or that of the newest OpenSSL where it is there.
-    pub fn nginx(&self, newest: bool) -> Option<&Path> {
-        if newest { self.newest.as_deref() } else { Some(&self.nginx) }
+    /// The nginx of that OpenSSL.
+    pub fn nginx(&self, release: Release) -> Option<&Path> {
+        match release {
+            Release::Installed => Some(&self.nginx),
+            Release::Other(index) => self.others.get(index).map(PathBuf::as_path),
+        }
+    }
+
+    /// The server on rustls: this program.
+    ///
+    /// # Errors
+    /// That this program has no file.
+    pub fn rustls(&self) -> anyhow::Result<Vec<OsString>> {
+        Ok(vec![std::env::current_exe()?.into(), "serve-rustls".into()])
+    }
+
+    /// The server in Go, compiled once.
+    ///
+    /// # Errors
+    /// That Go is not installed, or what its compiler says.
+    pub fn go(&self) -> anyhow::Result<Vec<OsString>> {
+        let go = self.go.as_deref().context("go is not installed")?;
+        let program = self.directory.join("serve-go");
+        if !program.is_file() {
+            let source = self.directory.join("serve.go");
+            fs::write(&source, include_str!("serve.go"))?;
+            let built = Command::new(go)
+                .args(["build", "-o"])
+                .args([&program, &source])
+                .current_dir(&self.directory)
+                .output()
+                .context("cannot start go")?;
+            if !built.status.success() {
+                bail!("go build: {}", String::from_utf8_lossy(&built.stderr).trim());
+            }
+        }
+        Ok(vec![program.into()])
+    }
+
+    /// What serves, and its version.
+    pub fn version(&self, contender: Contender) -> String {
+        match contender {
+            Contender::Rustls => wattlock_peers::rustls_version(),
+            Contender::Go => {
+                let said =
+                    self.go.as_ref().and_then(|go| Command::new(go).arg("version").output().ok());
+                let said = said.map(|said| said.stdout).unwrap_or_default();
+                String::from_utf8_lossy(&said).trim().to_owned()
+            }
+            _ => contender.release().and_then(|of| self.nginx(of)).map(version).unwrap_or_default(),
+        }
+    }
+
+    /// The settings of the clients' OpenSSL.
+    pub fn clients_settings(&self) -> PathBuf {
+        self.directory.join("clients.cnf")
     }
 
     /// The certificate, which signs itself.
@@ -86,8 +152,8 @@ impl Place {
     /// Starts a server, and waits until it answers.
     ///
     /// # Errors
-    /// What nginx says.
-    pub fn serve(&self, setup: &Setup<'_>) -> anyhow::Result<Nginx> {
+    /// What the server says.
+    pub fn serve(&self, setup: &Setup<'_>) -> anyhow::Result<Server> {
         let mut last = None;
         // Another process may take the free port.
         for _ in 0..5 {
@@ -99,14 +165,25 @@ impl Place {
         Err(last.unwrap_or_else(|| anyhow::anyhow!("no port is free")))
     }
 
-    fn serve_once(&self, setup: &Setup<'_>) -> anyhow::Result<Nginx> {
+    fn serve_once(&self, setup: &Setup<'_>) -> anyhow::Result<Server> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let home = self.directory.join(&setup.name);
         let _ = fs::remove_dir_all(&home);
         fs::create_dir(&home)?;
-        fs::write(home.join("nginx.conf"), configuration(setup, port))?;
-        let mut command = guarded::command(self.cpu, setup.nginx);
-        command.arg("-p").arg(&home).args(["-c", "nginx.conf", "-e", "said"]);
+        let mut command = match &setup.program {
+            Program::Nginx(nginx) => {
+                fs::write(home.join("nginx.conf"), configuration(setup, port))?;
+                let mut command = guarded::command(self.cpu, nginx);
+                command.arg("-p").arg(&home).args(["-c", "nginx.conf", "-e", "said"]);
+                command
+            }
+            Program::Alone(start) => {
+                let mut command = guarded::command(self.cpu, Path::new(&start[0]));
+                command.args(&start[1..]).arg(&self.directory).arg(port.to_string());
+                command.arg(setup.suite.openssl_name());
+                command
+            }
+        };
         command.envs(setup.environment.iter().map(|(name, value)| (name, value)));
         let said = home.join("said");
         let mut process = Guarded::start(command, &said)?;
@@ -115,21 +192,29 @@ impl Place {
             let ended = process.has_ended();
             if ended || started.elapsed() > PATIENCE {
                 let text = fs::read_to_string(&said).unwrap_or_default();
-                bail!("nginx does not answer: {}", text.trim());
+                bail!("the server does not answer: {}", text.trim());
             }
             // The worker first: otherwise, another server could answer on this port.
-            let worker =
-                child_named(process.shell(), "nginx").and_then(|m| child_named(m, "nginx"));
+            let worker = match &setup.program {
+                Program::Nginx(_) => {
+                    let master = child_named(process.shell(), "nginx");
+                    master.and_then(|master| child_named(master, "nginx"))
+                }
+                Program::Alone(start) => {
+                    let name = Path::new(&start[0]).file_name().and_then(|name| name.to_str());
+                    child_named(process.shell(), name.unwrap_or_default())
+                }
+            };
             if let Some(worker) = worker.filter(|_| TcpStream::connect(("127.0.0.1", port)).is_ok())
             {
-                return Ok(Nginx { port, worker, _process: process });
+                return Ok(Server { port, worker, _process: process });
             }
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-impl Nginx {
+impl Server {
     /// CPU time of the worker's threads so far, in nanoseconds where the kernel reports them.
     ///
     /// # Errors
@@ -138,7 +223,7 @@ impl Nginx {
         if let Some(time) = scheduled(self.worker) {
             return Ok(time);
         }
-        let stat = Stat::read(self.worker).context("nginx's worker is gone")?;
+        let stat = Stat::read(self.worker).context("the server is gone")?;
         Ok(Duration::from_millis(stat.ticks * TICK_MS))
     }
 }
@@ -249,8 +334,19 @@ const TICK_MS: u64 = 10;
 /// Where PoCL keeps what it has compiled.
 pub const KERNELS: &str = "POCL_CACHE_DIR";
 
-/// How long nginx may take until it answers.
+/// How long a server may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Suites of TLS 1.3 that clients offer: servers in Go choose among them, and would not choose this one.
+const CLIENTS: &str = "\
+openssl_conf = clients
+[clients]
+ssl_conf = suites
+[suites]
+system_default = suite
+[suite]
+Ciphersuites = TLS_AES_256_GCM_SHA384
+";
 
 /// The versions of nginx and of its OpenSSL, as `nginx -V` prints them.
 pub fn version(nginx: &Path) -> String {

@@ -8,7 +8,7 @@ use wattlock_provider::configuration;
 use wattlock_report::results::Results;
 
 use super::client::{self, Clients};
-use super::contenders::Contender;
+use super::contenders::{Contender, Release};
 use super::server::{self, Place};
 use super::{Bench, Load, Settings, cpus, guarded};
 use crate::bench::lab::Lab;
@@ -53,11 +53,11 @@ impl Site {
         Ok(Self { parts, directory, provider: found, cpus })
     }
 
-    /// With the nginx of the newest OpenSSL.
+    /// With the nginx of other releases of OpenSSL.
     #[must_use]
-    pub fn with_newest(mut self, newest: Option<PathBuf>) -> Self {
+    pub fn with_others(mut self, others: Vec<PathBuf>) -> Self {
         if let Ok((place, _)) = &mut self.parts {
-            place.newest = newest;
+            place.others = others;
         }
         self
     }
@@ -150,13 +150,14 @@ fn parts(
     if let Some(ab) = &clients.ab {
         add("ab", client::version(ab, &["-V"]));
     }
-    let place = Place { directory: directory.to_owned(), nginx, newest: None, cpu: server_cpu };
-    Ok((place, clients))
+    let (directory, go) = (directory.to_owned(), guarded::find("go"));
+    Ok((Place { directory, nginx, others: Vec::new(), go, cpu: server_cpu }, clients))
 }
 
 impl Contender {
     /// EECA's four ways: software, instruction set, accelerator, and both with a threshold.
     pub fn study(hardware: super::Hardware) -> [Self; 4] {
-        [Self::Software, Self::InstructionSet, Self::Accelerator(hardware), Self::Eeca(hardware)]
+        let plain = Self::InstructionSet(Release::Installed);
+        [Self::Software, plain, Self::Accelerator(hardware), Self::Eeca(hardware)]
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use wattlock_report::columns::Columns;
 use wattlock_report::results::{Joules, Ratio, Results, Row};
 
-use super::contenders::Contender;
+use super::contenders::{Contender, OTHER_VERSIONS, Release};
 use super::primitive;
 use crate::args::Suite;
 
@@ -73,26 +73,53 @@ fn count(threads: usize) -> String {
 
 /// What was aimed at: CPU time of the server for a page, ours over theirs.
 const TARGETS: [(Suite, u64, Contender, f64); 5] = [
-    (Suite::Gcm, 512 << 10, Contender::InstructionSet, 0.45),
-    (Suite::Gcm, 64 << 10, Contender::InstructionSet, 0.65),
-    (Suite::CbcSha256, 512 << 10, Contender::LargeBuffers, 0.85),
-    (Suite::CbcSha256, 512 << 10, Contender::InstructionSet, 0.45),
-    (Suite::CbcSha384, 512 << 10, Contender::InstructionSet, 0.3),
+    (Suite::Gcm, 512 << 10, Contender::InstructionSet(Release::Installed), 0.45),
+    (Suite::Gcm, 64 << 10, Contender::InstructionSet(Release::Installed), 0.65),
+    (Suite::CbcSha256, 512 << 10, Contender::LargeBuffers(Release::Installed), 0.85),
+    (Suite::CbcSha256, 512 << 10, Contender::InstructionSet(Release::Installed), 0.45),
+    (Suite::CbcSha384, 512 << 10, Contender::InstructionSet(Release::Installed), 0.3),
 ];
 
-/// Ours and theirs that are compared: large buffers with large buffers, everything with the
-/// default, and each OpenSSL by itself.
-const PAIRS: [(Contender, Contender); 5] = [
-    (Contender::Single, Contender::InstructionSet),
-    (Contender::Reconstruction, Contender::InstructionSet),
-    (Contender::Reconstruction, Contender::LargeBuffers),
-    (Contender::NewestReconstruction, Contender::Newest),
-    (Contender::NewestReconstruction, Contender::NewestLargeBuffers),
-];
+/// The same with OpenSSL 3.5 in both.
+const TARGETS_3_5: [(Suite, u64, f64); 2] =
+    [(Suite::Gcm, 512 << 10, 0.7), (Suite::CbcSha256, 512 << 10, 0.68)];
+
+/// Who is compared with whom: in each OpenSSL, large buffers with large buffers and everything with the default; and
+/// what a user would switch to, with the installed OpenSSL.
+fn pairs(results: &Results) -> Vec<(Contender, Contender)> {
+    let others = results.settings.get(OTHER_VERSIONS).and_then(|others| others.as_array());
+    let others = (0..others.map_or(0, Vec::len)).map(Release::Other);
+    let mut pairs = Vec::new();
+    for of in std::iter::once(Release::Installed).chain(others.clone()) {
+        pairs.extend([
+            (Contender::Single(of), Contender::InstructionSet(of)),
+            (Contender::Reconstruction(of), Contender::InstructionSet(of)),
+            (Contender::Reconstruction(of), Contender::LargeBuffers(of)),
+        ]);
+    }
+    let today = Contender::InstructionSet(Release::Installed);
+    pairs.extend(others.map(|of| (Contender::InstructionSet(of), today)));
+    pairs.extend([(Contender::Rustls, today), (Contender::Go, today)]);
+    pairs
+}
+
+/// The quotient that was aimed at, if one was.
+fn target(results: &Results, suite: Suite, size: u64, pair: (Contender, Contender)) -> Option<f64> {
+    let (ours, theirs) = pair;
+    let Contender::Reconstruction(of) = ours else { return None };
+    if of.version(results).is_some_and(|version| version.starts_with("3.5.")) {
+        let found = TARGETS_3_5.iter().find(|(on, bytes, _)| (*on, *bytes) == (suite, size));
+        return found.filter(|_| theirs == Contender::InstructionSet(of)).map(|(.., most)| *most);
+    }
+    let found = TARGETS.iter().find(|(on, bytes, peer, _)| {
+        (*on, *bytes, *peer, Release::Installed) == (suite, size, theirs, of)
+    });
+    found.map(|(.., most)| *most)
+}
 
 /// CPU time of the server, and rates of the cipher.
 pub fn ratios(results: &Results) -> Vec<Ratio> {
-    let mut ratios = Vec::new();
+    let (mut ratios, pairs) = (Vec::new(), pairs(results));
     let suites = [Suite::CbcSha384, Suite::CbcSha256, Suite::Gcm, Suite::Tls13];
     let sizes = results.settings.get("page_bytes").and_then(|sizes| sizes.as_array());
     let sizes: Vec<u64> = sizes.into_iter().flatten().filter_map(|size| size.as_u64()).collect();
@@ -102,17 +129,13 @@ pub fn ratios(results: &Results) -> Vec<Ratio> {
             let cpu = |contender: Contender| {
                 results.row(&contender.tool(results), &case).map(|row| row.cpu_ns.median as f64)
             };
-            for (ours, theirs) in PAIRS {
+            for &(ours, theirs) in &pairs {
                 let Some((one, other)) = cpu(ours).zip(cpu(theirs)) else { continue };
                 let value = one / other.max(1.0);
                 let name =
                     format!("{case}: CPU of {} / {}", ours.tool(results), theirs.tool(results));
-                let target = TARGETS.iter().find(|(of, bytes, peer, _)| {
-                    (*of, *bytes, *peer) == (suite, size, theirs)
-                        && ours == Contender::Reconstruction
-                });
-                ratios.push(match target {
-                    Some((.., limit)) => Ratio::at_most(name, value, *limit),
+                ratios.push(match target(results, suite, size, (ours, theirs)) {
+                    Some(limit) => Ratio::at_most(name, value, limit),
                     None => Ratio::told(name, value),
                 });
             }

@@ -7,7 +7,7 @@ use wattlock_report::results::{self, Results};
 use super::{CLIENT, kernel, speed};
 use crate::args::Suite;
 use crate::bench::https::case;
-use crate::bench::https::contenders::{Contender, Hardware};
+use crate::bench::https::contenders::{Contender, Hardware, Release};
 use crate::paper::eeca::printed::{Line, Way, Which, gain};
 use crate::paper::eeca::quotes::quote;
 use crate::paper::eeca::rows::sign;
@@ -217,7 +217,7 @@ fn contender(way: Way, hardware: Hardware) -> Contender {
     match way {
         Way::Eeca => Contender::Eeca(hardware),
         Way::Software => Contender::Software,
-        Way::InstructionSet => Contender::InstructionSet,
+        Way::InstructionSet => Contender::InstructionSet(Release::Installed),
         Way::Accelerator => Contender::Accelerator(hardware),
     }
 }

@@ -12,7 +12,9 @@ use wattlock_engine::Lane;
 use wattlock_provider::statistics::SharedTable;
 use wattlock_report::results::{Row, Sample};
 
-use crate::bench::https::contenders::{Contender, Hardware, MASK, STUDYS_THRESHOLD, configure};
+use crate::bench::https::contenders::{
+    Contender, Hardware, MASK, Release, STUDYS_THRESHOLD, configure,
+};
 use crate::bench::https::{Site, guarded, size_name};
 use crate::bench::joules::Counted;
 use crate::bench::lab::Lab;
@@ -47,7 +49,7 @@ pub fn measure(lab: &mut Lab<'_>, settings: &Settings, site: &Site) -> anyhow::R
     let hardware = settings.hardware;
     let contenders = [
         Contender::Software,
-        Contender::InstructionSet,
+        Contender::InstructionSet(Release::Installed),
         Contender::Accelerator(hardware),
         Contender::Eeca(hardware),
     ];
