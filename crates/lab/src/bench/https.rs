@@ -226,7 +226,7 @@ impl Bench<'_> {
             match checked {
                 Ok((one, negotiated)) => {
                     note(lab, "negotiated", &format!("{name}, {tool}"), json!(negotiated));
-                    let version = || self.place.version(contender);
+                    let version = || contender.version(self.place);
                     lab.results.tools.entry(tool).or_insert_with(version);
                     running.push(one);
                 }

@@ -15,7 +15,8 @@ use wattlock_provider::statistics::{SharedTable, Statistics};
 use wattlock_report::results::Results;
 
 use super::guarded::stock;
-use super::server::{KERNELS, Place, Program, Server, Setup};
+use super::server::{self, KERNELS, Place, Program, Server, Setup};
+pub use super::server::{OTHER_VERSIONS, Release};
 use crate::args::Suite;
 
 /// A way to serve.
@@ -39,15 +40,6 @@ pub enum Contender {
     Rustls,
     /// A server of Go's standard library.
     Go,
-}
-
-/// Which OpenSSL nginx has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
-    /// The system's.
-    Installed,
-    /// Another that was asked for, by its place in the list.
-    Other(usize),
 }
 
 /// What the accelerator is. A model is never called anything else.
@@ -137,6 +129,18 @@ impl Contender {
             | Self::Reconstruction(release) => Some(release),
             Self::Software | Self::Accelerator(_) | Self::Eeca(_) => Some(Release::Installed),
             Self::Rustls | Self::Go => None,
+        }
+    }
+
+    /// What serves, and its version.
+    pub fn version(self, place: &Place) -> String {
+        match self {
+            Self::Rustls => wattlock_peers::rustls_version(),
+            Self::Go => place.go_version(),
+            _ => {
+                let nginx = self.release().and_then(|release| place.nginx(release));
+                nginx.map(server::version).unwrap_or_default()
+            }
         }
     }
 
@@ -378,18 +382,6 @@ pub fn configure(
     fs::write(file, configuration.text().map_err(unavailable)?)?;
     Ok(())
 }
-
-impl Release {
-    /// The version of another OpenSSL.
-    pub fn version(self, results: &Results) -> Option<&str> {
-        let Self::Other(index) = self else { return None };
-        let versions = results.settings.get(OTHER_VERSIONS).and_then(|all| all.get(index));
-        Some(versions.and_then(|version| version.as_str()).unwrap_or("other"))
-    }
-}
-
-/// The setting that has the versions of other OpenSSLs.
-pub const OTHER_VERSIONS: &str = "openssl_others";
 
 /// What takes AES-NI, PCLMULQDQ, SHA, VAES and VPCLMULQDQ from OpenSSL, `OPENSSL_ia32cap(3)`: what
 /// is left for AES is its constant-time code with vector permutations.

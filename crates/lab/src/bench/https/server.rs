@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use wattlock_report::results::Results;
 
-use super::contenders::{Contender, Release};
 use super::guarded::{self, Guarded};
 use crate::args::Suite;
 
@@ -24,6 +24,24 @@ pub struct Place {
     pub go: Option<PathBuf>,
     /// The CPU of the servers.
     pub cpu: usize,
+}
+
+/// Which OpenSSL nginx has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// The system's.
+    Installed,
+    /// Another that was asked for, by its place in the list.
+    Other(usize),
+}
+
+impl Release {
+    /// The version of another OpenSSL.
+    pub fn version(self, results: &Results) -> Option<&str> {
+        let Self::Other(index) = self else { return None };
+        let versions = results.settings.get(OTHER_VERSIONS).and_then(|all| all.get(index));
+        Some(versions.and_then(|version| version.as_str()).unwrap_or("other"))
+    }
 }
 
 /// What makes one server different from another.
@@ -120,18 +138,11 @@ impl Place {
         Ok(vec![program.into()])
     }
 
-    /// What serves, and its version.
-    pub fn version(&self, contender: Contender) -> String {
-        match contender {
-            Contender::Rustls => wattlock_peers::rustls_version(),
-            Contender::Go => {
-                let said =
-                    self.go.as_ref().and_then(|go| Command::new(go).arg("version").output().ok());
-                let said = said.map(|said| said.stdout).unwrap_or_default();
-                String::from_utf8_lossy(&said).trim().to_owned()
-            }
-            _ => contender.release().and_then(|of| self.nginx(of)).map(version).unwrap_or_default(),
-        }
+    /// What Go's compiler says of itself.
+    pub fn go_version(&self) -> String {
+        let said = self.go.as_ref().and_then(|go| Command::new(go).arg("version").output().ok());
+        let said = said.map(|said| said.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&said).trim().to_owned()
     }
 
     /// The settings of the clients' OpenSSL.
@@ -330,6 +341,9 @@ impl Suite {
 
 /// What the kernel counts times in, `time(7)`: a hundredth of a second wherever nginx is packaged.
 const TICK_MS: u64 = 10;
+
+/// The setting that has the versions of other OpenSSLs.
+pub const OTHER_VERSIONS: &str = "openssl_others";
 
 /// Where PoCL keeps what it has compiled.
 pub const KERNELS: &str = "POCL_CACHE_DIR";
