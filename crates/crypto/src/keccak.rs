@@ -157,9 +157,7 @@ impl KeccakKernel {
                 *state = lanes.map(|[word]| word);
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512(token)
-                if matches!(cpu::measured(), Some(Measured::Zen5 | Measured::Zen4)) =>
-            {
+            Self::Avx512(token) if cpu::measured() == Some(Measured::Zen5) => {
                 keccak_avx512_words::absorb_1::<RATE, ROUNDS>(token, state, input);
             }
             #[cfg(target_arch = "x86_64")]
