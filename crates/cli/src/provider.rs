@@ -73,7 +73,6 @@ fn settings(args: &args::ProviderConfig) -> anyhow::Result<Vec<(&'static str, St
         ("accelerator", args.accelerator.clone()),
         ("threshold", args.threshold.clone()),
         ("multiblock", args.multiblock.map(str::to_owned)),
-        ("gcm", args.gcm.map(str::to_owned)),
     ];
     let settings: Vec<_> =
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

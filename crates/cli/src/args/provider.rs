@@ -40,10 +40,6 @@ pub struct ProviderConfig {
     /// Let libssl seal several records in one call [default: on for OpenSSL 3.0, 3.5, 3.6, 4.0]
     #[arg(long, value_parser = one_of(SWITCH), value_name = "SWITCH")]
     pub multiblock: Option<&'static str>,
-    /// Encrypt AES-GCM with Wattlock instead of OpenSSL [default: on for CPUs where it was measured
-    /// to be faster]
-    #[arg(long, value_parser = one_of(GCM), value_name = "SWITCH")]
-    pub gcm: Option<&'static str>,
 }
 
 /// Load the provider into an OpenSSL and report which of its ciphers are used.
@@ -81,6 +77,3 @@ pub struct ProviderStats {
 /// On or off, as the provider's configuration has it.
 const SWITCH: &Choices<&str> =
     &[("1", "on", "For every version of OpenSSL, tested or not"), ("0", "off", "Never")];
-
-/// The same for AES-GCM.
-const GCM: &Choices<&str> = &[("1", "on", "On any CPU"), ("0", "off", "Never")];

@@ -94,16 +94,11 @@ fn the_provider_gets_its_settings() {
         "8192",
         "--multiblock",
         "off",
-        "--gcm",
-        "on",
     ]);
     assert_exit(&all, 0);
-    for line in [
-        "accelerator = simulated:rate=6e9,latency_us=29",
-        "threshold = 8192",
-        "multiblock = 0",
-        "gcm = 1",
-    ] {
+    for line in
+        ["accelerator = simulated:rate=6e9,latency_us=29", "threshold = 8192", "multiblock = 0"]
+    {
         assert!(stdout(&all).lines().any(|found| found == line), "{line}: {}", stdout(&all));
     }
     let none = config(&[]);

@@ -10,7 +10,11 @@ fn peers_agree() {
             let mut found = peers.iter().filter_map(|peer| {
                 Some((peer.name(), transcript(peer.as_ref(), operation, &key)?))
             });
-            let (first, expected) = found.next().expect("some peer offers the operation");
+            let Some((first, expected)) = found.next() else {
+                // ParallelHash256 is XKCP's alone, which no package brings.
+                wattlock_testing::skip("peer", format_args!("{operation:?}: none here offers it"));
+                continue;
+            };
             let mut compared = 0;
             for (name, seen) in found {
                 for (expected, seen) in expected.iter().zip(&seen) {
