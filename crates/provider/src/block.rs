@@ -324,7 +324,7 @@ impl Cipher for BlockCipher {
         self.held.wipe();
         if self.chaining == Chaining::Cbc {
             if let Some(iv) = iv {
-                self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+                self.first_iv = *<&[u8; BLOCK]>::try_from(iv).map_err(|_| Error::IvLength)?;
             }
             self.iv = self.first_iv;
         }

@@ -235,7 +235,7 @@ impl Cipher for Composite {
         self.aad = None;
         self.many.reset();
         if let Some(iv) = iv {
-            self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+            self.first_iv = *<&[u8; BLOCK]>::try_from(iv).map_err(|_| Error::IvLength)?;
         }
         self.iv = self.first_iv;
         self.key.take(key)

@@ -119,7 +119,7 @@ impl Cipher for Stream {
     ) -> Result<(), Error> {
         match iv {
             Some(iv) => {
-                self.first_iv = iv.try_into().map_err(|_| Error::IvLength)?;
+                self.first_iv = *<&[u8; BLOCK]>::try_from(iv).map_err(|_| Error::IvLength)?;
                 self.start = self.first_iv;
             }
             // As OpenSSL's own: without an IV the counter goes on at a whole block.
