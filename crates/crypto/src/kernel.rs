@@ -17,6 +17,8 @@ mod aes_expansion;
 mod aes_loops;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_ni;
+#[cfg(target_arch = "x86_64")]
+mod aes_ni_few;
 pub(crate) mod aes_soft;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod aes_vaes256;

@@ -179,26 +179,46 @@ macro_rules! define_ctr_units {
 
 /// Defines all modes of a kernel whose registers hold one block, whose `Key` has a proof and round keys, but for
 /// `cbc_encrypt_one`, CBC of one message.
-/// `$counter` makes a register of a counter, `$next` its block, and counts.
+/// `$counter` makes a register of a counter, `$next` its block, and counts. `$few` is a module for few blocks, with
+/// the functions of `aes_ni_few.rs`.
 macro_rules! define_block_kernel {
-    ($features:literal, $vector:ty, $xor:ident, $counter:ident, $next:ident) => {
+    (
+        $features:literal, $vector:ty, $xor:ident, $counter:ident, $next:ident
+        $(, few: $few:ident)?
+    ) => {
         impl BlockKernel for Key {
             fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+                $(if blocks.len() <= $few::MOST {
+                    // SAFETY: `_proof` says that the CPU has the instructions.
+                    return unsafe { $few::ecb::<true>(&self.encrypt, blocks) };
+                })?
                 // SAFETY: `_proof` says that the CPU has the instructions.
                 unsafe { ecb::<true>(&self.encrypt, blocks) }
             }
 
             fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+                $(if blocks.len() <= $few::MOST {
+                    // SAFETY: as above.
+                    return unsafe { $few::ecb::<false>(&self.decrypt, blocks) };
+                })?
                 // SAFETY: as above.
                 unsafe { ecb::<false>(&self.decrypt, blocks) }
             }
 
             fn ctr(&self, counter: u128, in_out: &mut [u8]) {
+                $(if in_out.len() <= $few::MOST * BLOCK_LEN {
+                    // SAFETY: as above.
+                    return unsafe { $few::ctr(&self.encrypt, counter, in_out) };
+                })?
                 // SAFETY: as above.
                 unsafe { ctr(&self.encrypt, counter, in_out) }
             }
 
             fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+                $(if blocks.len() <= $few::MOST {
+                    // SAFETY: as above.
+                    return unsafe { $few::cbc_decrypt(&self.decrypt, iv, blocks) };
+                })?
                 // SAFETY: as above.
                 unsafe { cbc_decrypt(&self.decrypt, iv, blocks) }
             }

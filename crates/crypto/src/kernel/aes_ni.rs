@@ -13,6 +13,7 @@ use super::aes_loops::{
     define_apply, define_block_kernel, define_cbc_decrypt_group, define_ctr, define_load_keys,
     define_register_bound, define_unit_loops,
 };
+use super::aes_ni_few as few;
 use super::cpu::AesNi;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
@@ -114,7 +115,7 @@ macro_rules! apply {
     };
 }
 
-define_block_kernel!("aes,sse4.1", __m128i, _mm_xor_si128, counter_pair, next_block);
+define_block_kernel!("aes,sse4.1", __m128i, _mm_xor_si128, counter_pair, next_block, few: few);
 define_load_keys!("aes,sse4.1", __m128i, load);
 define_apply!(
     "aes,sse4.1",

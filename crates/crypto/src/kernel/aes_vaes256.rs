@@ -18,6 +18,7 @@ use super::aes_loops::{
     define_ctr, define_ctr_units, define_load_keys, define_register_bound, define_unit_loops,
 };
 use super::aes_ni;
+use super::aes_ni_few as few;
 use super::cpu::Vaes256;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
@@ -45,6 +46,10 @@ impl Key {
 
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ecb::<true>(self.narrow.encrypt_keys(), blocks) };
+        }
         let (pairs, last) = blocks.as_chunks_mut();
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
         unsafe { ecb::<true>(self.narrow.encrypt_keys(), pairs) }
@@ -52,6 +57,10 @@ impl BlockKernel for Key {
     }
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ecb::<false>(self.narrow.decrypt_keys(), blocks) };
+        }
         let (pairs, last) = blocks.as_chunks_mut();
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
         unsafe { ecb::<false>(self.narrow.decrypt_keys(), pairs) }
@@ -59,11 +68,20 @@ impl BlockKernel for Key {
     }
 
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
+        let keys = self.narrow.encrypt_keys();
+        if in_out.len() <= few::MOST * BLOCK_LEN {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ctr(keys, counter, in_out) };
+        }
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
-        unsafe { ctr(self.narrow.encrypt_keys(), counter, in_out) }
+        unsafe { ctr(keys, counter, in_out) }
     }
 
     fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) };
+        }
         let (pairs, last) = blocks.as_chunks_mut::<ACROSS>();
         let chain = pairs.last().map_or(*iv, |[_, block]| *block);
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.

@@ -15,7 +15,7 @@ use super::aes_vaes512_rounds::{ACROSS, WIDE, apply, broadcast, load_keys};
 use super::cpu::Vaes512;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::vector512::{WIDTH, fetch_ahead, load, load_part, store, store_part};
-use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni};
+use super::{BLOCK_LEN, BlockKernel, RoundKeys, aes_ni, aes_ni_few as few};
 
 /// An expanded key, of a CPU that was seen to have VAES and AVX-512.
 pub(crate) struct Key {
@@ -41,20 +41,29 @@ impl Key {
 
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ecb::<true>(self.narrow.encrypt_keys(), blocks) };
+        }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { ecb::<true>(self.narrow.encrypt_keys(), blocks) }
     }
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ecb::<false>(self.narrow.decrypt_keys(), blocks) };
+        }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { ecb::<false>(self.narrow.decrypt_keys(), blocks) }
     }
 
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
-        if in_out.len() <= WIDTH {
-            return self.narrow.ctr(counter, in_out);
-        }
         let keys = self.narrow.encrypt_keys();
+        if in_out.len() <= few::MOST * BLOCK_LEN {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::ctr(keys, counter, in_out) };
+        }
         let first_round = (in_out.len() >= WORTH_A_TABLE).then(|| {
             &**self.first_round.get_or_init(|| {
                 // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
@@ -66,8 +75,9 @@ impl BlockKernel for Key {
     }
 
     fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
-        if blocks.len() < ACROSS {
-            return self.narrow.cbc_decrypt(iv, blocks);
+        if blocks.len() <= few::MOST {
+            // SAFETY: `_proof` says that the CPU has AES-NI too.
+            return unsafe { few::cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) };
         }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) }

@@ -69,6 +69,11 @@ impl RoundKeys {
         &self.keys[..=self.rounds]
     }
 
+    /// The keys of all rounds that a key may have; behind those of this one are zeros.
+    pub(super) fn room(&self) -> &[[u8; BLOCK_LEN]; MOST_ROUNDS + 1] {
+        &self.keys
+    }
+
     /// Takes the keys of `other` in the order and form that the equivalent inverse cipher wants (FIPS
     /// 197, 5.3.5), with the kernel's way to write the mixing of columns undone.
     pub fn inverse_of(
