@@ -126,10 +126,10 @@ impl Message {
             for cut in self.cuts {
                 let part = rest.split_off_mut(..part_len(cut).min(rest.len())).unwrap();
                 work(&mut stream, key, part).unwrap();
-                tags.push(stream.tag(key));
+                tags.push(*stream.tag(key));
             }
             work(&mut stream, key, rest).unwrap();
-            tags.push(stream.tag(key));
+            tags.push(*stream.tag(key));
         });
         Parts { text, tags }
     }
@@ -148,7 +148,7 @@ impl Message {
             stream.open(key, first, &tag).unwrap();
             stream.decrypt(key, rest).unwrap();
         });
-        assert!(opened == self.text && stream.tag(key) == sealed.tag, "{name}: open and go on");
+        assert!(opened == self.text && *stream.tag(key) == sealed.tag, "{name}: open and go on");
     }
 
     fn first_len(&self, whole: usize) -> usize {

@@ -7,13 +7,13 @@
 
 use ghash::GHash;
 use ghash::universal_hash::UniversalHash;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::aead::{AeadAlgorithm, AeadKey, NONCE_LEN};
 use crate::aes::AesKey;
 use crate::error::Error;
 use crate::gcm_kernel::GcmKernel;
-use crate::kernel::gcm_parts::Held;
+use crate::kernel::gcm_parts::Unhashed;
 
 mod hash;
 mod late_aad;
@@ -89,12 +89,21 @@ impl GcmKey {
             stream.begin(nonce);
             return Ok(stream);
         }
-        let mut hash = self.hash.start(&self.aead);
-        let mut held = Held::NOTHING;
-        held.absorb(iv, |blocks| hash.update(&self.aead, blocks));
-        held.fill_block(|block| hash.update(&self.aead, block));
-        hash.update(&self.aead, &[lengths(0, iv.len() as u64)]);
-        Ok(GcmStream::unusual(hash.value()))
+        let mut unhashed = Unhashed::NOTHING;
+        let last = lengths(0, iv.len() as u64);
+        let Some(kernel) = self.aead.parts() else {
+            let mut hash = self.hash.start(&self.aead);
+            let mut update = |blocks: &_| hash.update(ghash::Block::cast_slice_from_core(blocks));
+            unhashed.absorb(iv, &mut update);
+            unhashed.fill_block(&mut update);
+            update(&[last]);
+            return Ok(GcmStream::unusual(hash.finalize().into()));
+        };
+        let mut hash = Zeroizing::new(0);
+        unhashed.absorb(iv, |blocks| kernel.hash(&mut hash, blocks));
+        unhashed.fill_block(|block| kernel.hash(&mut hash, block));
+        kernel.hash(&mut hash, &[last]);
+        Ok(GcmStream::unusual(hash.to_ne_bytes()))
     }
 
     fn aes(&self) -> &AesKey {

@@ -65,6 +65,8 @@ mod gcm_vaes512_memory;
 mod gcm_vaes512_parts;
 #[cfg(target_arch = "x86_64")]
 mod gcm_vaes512_short;
+#[cfg(target_arch = "x86_64")]
+mod gcm_vaes512_short_parts;
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod keccak_armv8;
 #[cfg(target_arch = "x86_64")]

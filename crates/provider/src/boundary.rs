@@ -153,7 +153,7 @@ unsafe extern "C" fn encrypt_init<A: Algorithm>(
     let key = Given(key, key_len);
     let iv = Given(iv, iv_len);
     // SAFETY: the arguments are OpenSSL's, as the manual says.
-    unsafe { init::<A>(context, Direction::Encrypt, key, iv, params) }
+    unsafe { init::<A, true>(context, key, iv, params) }
 }
 
 unsafe extern "C" fn decrypt_init<A: Algorithm>(
@@ -167,7 +167,7 @@ unsafe extern "C" fn decrypt_init<A: Algorithm>(
     let key = Given(key, key_len);
     let iv = Given(iv, iv_len);
     // SAFETY: the arguments are OpenSSL's, as the manual says.
-    unsafe { init::<A>(context, Direction::Decrypt, key, iv, params) }
+    unsafe { init::<A, false>(context, key, iv, params) }
 }
 
 /// Bytes that may not be given.
@@ -190,12 +190,13 @@ impl Given {
     }
 }
 
+/// The direction is no argument, so that the compiler keeps either in one function.
+///
 /// # Safety
 /// As [`within`], and the rest as OpenSSL's manual says.
 #[inline(always)]
-unsafe fn init<A: Algorithm>(
+unsafe fn init<A: Algorithm, const ENCRYPT: bool>(
     context: *mut c_void,
-    direction: Direction,
     key: Given,
     iv: Given,
     params: *mut Param,
@@ -206,6 +207,7 @@ unsafe fn init<A: Algorithm>(
     let iv = unsafe { iv.bytes() };
     // SAFETY: OpenSSL gives null or an array that ends.
     let params = unsafe { Params::new(params) };
+    let direction = if ENCRYPT { Direction::Encrypt } else { Direction::Decrypt };
     let body = |cipher: &mut A::Context| {
         cipher.init(direction, key?, iv?)?;
         if params.is_empty() { Ok(()) } else { cipher.set(&params) }

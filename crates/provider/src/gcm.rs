@@ -304,14 +304,15 @@ impl Message {
             (Direction::Decrypt, Some(len)) => len,
         };
         let tag = stream.tag(key);
-        stream.end();
         self.iv_state = IvState::Used;
         if compared == 0 {
-            (self.tag, self.tag_len) = (tag, Some(TAG_LEN));
+            (self.tag, self.tag_len) = (*tag, Some(TAG_LEN));
+            stream.end();
             return Ok(());
         }
         // Compared as numbers: byte by byte takes as long as a short record.
-        let mut differ = u128::from_le_bytes(tag) ^ u128::from_le_bytes(self.tag);
+        let mut differ = u128::from_le_bytes(*tag) ^ u128::from_le_bytes(self.tag);
+        stream.end();
         differ <<= 8 * (TAG_LEN - compared);
         let right: bool = differ.ct_eq(&0).into();
         differ.zeroize();

@@ -94,7 +94,7 @@ fn in_parts<const KEY: usize>() -> [Case; 4] {
                 let run = if encrypts { GcmStream::encrypt } else { GcmStream::decrypt };
                 run(&mut stream, &key, part).expect("a short message");
             }
-            tag.copy_from_slice(&stream.tag(&key));
+            tag.copy_from_slice(stream.tag(&key));
         })
     };
     [

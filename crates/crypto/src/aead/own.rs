@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use super::{AeadKey, Backend, NONCE_LEN, TAG_LEN, Worker};
 use crate::kernel::gcm_parts::PartsKernel;
-#[cfg(target_arch = "x86_64")]
 use crate::kernel::gcm_text::Text;
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::gcm_vaes512;
@@ -50,71 +49,51 @@ impl AeadKey {
         }
     }
 
-    /// Encrypts a message of AES-GCM, of no more bytes than an IV permits, and returns its tag. `None` if this is up to
+    /// Encrypts a message of AES-GCM, of no more bytes than an IV permits, and writes its tag. False if this is up to
     /// AWS-LC; nothing has happened then.
     #[inline(always)]
     pub(crate) fn own_seal(
         &self,
-        nonce: [u8; NONCE_LEN],
+        nonce: &[u8; NONCE_LEN],
         aad: &[u8],
-        in_out: &mut [u8],
-    ) -> Option<[u8; TAG_LEN]> {
-        match self.worker(in_out.len()) {
-            #[cfg(target_arch = "x86_64")]
-            Worker::Own(key) => Some(key.seal(&nonce, aad, &Text::in_place(in_out))),
-            Worker::AwsLc(_) => None,
-        }
-    }
-
-    /// As [`AeadKey::own_seal`], from one place into another that is as long.
-    #[inline(always)]
-    pub(crate) fn own_seal_into(
-        &self,
-        nonce: [u8; NONCE_LEN],
-        aad: &[u8],
-        plaintext: &[u8],
-        ciphertext: &mut [u8],
-    ) -> Option<[u8; TAG_LEN]> {
-        match self.worker(plaintext.len()) {
+        text: &Text<'_>,
+        tag: &mut [u8; TAG_LEN],
+    ) -> bool {
+        match self.worker(text.len()) {
             #[cfg(target_arch = "x86_64")]
             Worker::Own(key) => {
-                Some(key.seal(&nonce, aad, &Text::apart(plaintext, None, ciphertext)?))
+                key.seal(nonce, aad, text, tag);
+                true
             }
-            Worker::AwsLc(_) => None,
+            Worker::AwsLc(_) => {
+                // Without another worker nothing reads them.
+                let _ = (nonce, aad, tag);
+                false
+            }
         }
     }
 
-    /// Decrypts a message of AES-GCM, of no more bytes than an IV permits, and returns the tag that it should have.
-    /// `None` if this is up to AWS-LC, which does not tell; nothing has happened then.
+    /// Decrypts a message of AES-GCM, of no more bytes than an IV permits, and writes the tag that it should have.
+    /// False if this is up to AWS-LC, which does not tell; nothing has happened then.
     #[inline(always)]
     pub(crate) fn own_open(
         &self,
-        nonce: [u8; NONCE_LEN],
+        nonce: &[u8; NONCE_LEN],
         aad: &[u8],
-        in_out: &mut [u8],
-    ) -> Option<[u8; TAG_LEN]> {
-        match &self.backend {
-            #[cfg(target_arch = "x86_64")]
-            Backend::Own(own) => Some(own.key.open(&nonce, aad, &Text::in_place(in_out))),
-            Backend::AwsLc { .. } => None,
-        }
-    }
-
-    /// As [`AeadKey::own_open`], from one place into another that is as long.
-    #[inline(always)]
-    pub(crate) fn own_open_into(
-        &self,
-        nonce: [u8; NONCE_LEN],
-        aad: &[u8],
-        ciphertext: &[u8],
-        plaintext: &mut [u8],
-    ) -> Option<[u8; TAG_LEN]> {
+        text: &Text<'_>,
+        tag: &mut [u8; TAG_LEN],
+    ) -> bool {
         match &self.backend {
             #[cfg(target_arch = "x86_64")]
             Backend::Own(own) => {
-                Some(own.key.open(&nonce, aad, &Text::apart(ciphertext, None, plaintext)?))
+                own.key.open(nonce, aad, text, tag);
+                true
             }
-            Backend::AwsLc { .. } => None,
+            Backend::AwsLc { .. } => {
+                // Without another backend nothing reads them.
+                let _ = (nonce, aad, text, tag);
+                false
+            }
         }
     }
 

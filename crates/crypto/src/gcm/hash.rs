@@ -1,5 +1,5 @@
-//! The hash of AES-GCM (SP 800-38D, 6.4) under one key, and how to take it back: with the kernel that has the key, or, if
-//! that is AWS-LC's, with the crate `ghash`.
+//! The hash of AES-GCM (SP 800-38D, 6.4) under one key, and how to take it back: by the kernel that has the key, or, if
+//! that is AWS-LC's, by the crate `ghash`.
 
 use std::sync::OnceLock;
 
@@ -9,14 +9,7 @@ use zeroize::Zeroizing;
 
 use super::{BLOCK_LEN, hash_of, multiply};
 use crate::aead::AeadKey;
-
-/// What a message has been hashed to.
-#[derive(Clone)]
-pub(super) enum Hash {
-    /// For the kernel that has the key. Whoever knows it and the ciphertext can compute the hash key.
-    Kernel(Zeroizing<[u8; BLOCK_LEN]>),
-    Crate(GHash),
-}
+use crate::kernel::gcm_parts::PartsKernel;
 
 /// What is made of a key when it is first needed.
 #[derive(Default)]
@@ -30,30 +23,25 @@ pub(super) struct HashKey {
 }
 
 impl HashKey {
-    /// The hash before any block.
-    pub fn start(&self, aead: &AeadKey) -> Hash {
-        if aead.parts().is_some() {
-            return Hash::Kernel(Zeroizing::default());
-        }
-        Hash::Crate(self.empty(aead).clone())
+    /// The crate's hash before any block.
+    pub fn start(&self, aead: &AeadKey) -> GHash {
+        self.empty(aead).clone()
     }
 
-    /// A hash that has come to that value.
-    pub fn start_from(&self, aead: &AeadKey, value: [u8; BLOCK_LEN]) -> Hash {
-        if aead.parts().is_some() {
-            return Hash::Kernel(Zeroizing::new(value));
-        }
-        let mut hash = self.empty(aead).clone();
+    /// The crate's hash that has come to that value.
+    pub fn start_from(&self, aead: &AeadKey, value: [u8; BLOCK_LEN]) -> GHash {
+        let mut hash = self.start(aead);
         hash.update(&[self.divide(aead, value).into()]);
-        Hash::Crate(hash)
+        hash
     }
 
-    /// A product with the inverse of the hash key: takes back one step of the hash.
+    /// The inverse of the hash key, as the kernel that has the key wants it.
+    pub fn kernel_inverse(&self, kernel: &dyn PartsKernel) -> &[u8; BLOCK_LEN] {
+        self.kernel_inverse.get_or_init(|| Zeroizing::new(kernel.inverse()))
+    }
+
+    /// A product with the inverse of the hash key: takes back one step of the crate's hash.
     pub fn divide(&self, aead: &AeadKey, block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-        if let Some(kernel) = aead.parts() {
-            let inverse = self.kernel_inverse.get_or_init(|| Zeroizing::new(kernel.inverse()));
-            return kernel.divide(inverse, block);
-        }
         let inverse = self.inverse.get_or_init(|| {
             let mut one = [0; BLOCK_LEN];
             one[0] = 0x80;
@@ -75,24 +63,5 @@ impl HashKey {
 
     fn empty(&self, aead: &AeadKey) -> &GHash {
         self.empty.get_or_init(|| hash_of(super::block_cipher(aead)))
-    }
-}
-
-impl Hash {
-    pub fn update(&mut self, aead: &AeadKey, blocks: &[[u8; BLOCK_LEN]]) {
-        match self {
-            Self::Kernel(value) => {
-                aead.parts().expect("it was begun with a kernel").hash(value, blocks);
-            }
-            Self::Crate(hash) => hash.update(ghash::Block::cast_slice_from_core(blocks)),
-        }
-    }
-
-    /// What it has come to.
-    pub fn value(self) -> [u8; BLOCK_LEN] {
-        match self {
-            Self::Kernel(value) => *value,
-            Self::Crate(hash) => hash.finalize().into(),
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Parts give what one part gives, on every kernel: that of AWS-LC, which most CPUs use, works on other first parts
 //! at once than Wattlock's own.
 
-use super::stream::KEPT_AAD;
 use super::*;
+use crate::kernel::gcm_parts::Parts;
 
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
@@ -44,14 +44,62 @@ fn parts_give_what_one_part_gives() {
                 stream.encrypt(key, &mut parts[first + second..]).unwrap();
                 let what = format!("{what}, {aad_len}, {first}, {second}");
                 assert_eq!(parts, whole, "{what}");
-                assert_eq!(stream.tag(key), tag, "{what}");
+                assert_eq!(*stream.tag(key), tag, "{what}");
 
                 let mut stream = key.begin(&[9; 12]).unwrap();
                 stream.aad(key, &aad).unwrap();
                 stream.decrypt(key, &mut parts[..first]).unwrap();
                 stream.decrypt(key, &mut parts[first..]).unwrap();
                 assert_eq!(parts, pattern(first + second + 7), "{what}");
-                assert_eq!(stream.tag(key), tag, "{what}");
+                assert_eq!(*stream.tag(key), tag, "{what}");
+            }
+        }
+    });
+}
+
+/// Lengths of short parts, around the key stream that is made ahead and what waits for the hash.
+const SHORT: [usize; 21] =
+    [1, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 97, 112, 128, 240, 256];
+
+/// How a message was cut decides how the next one begins.
+#[test]
+fn each_message_of_a_stream_may_be_cut_in_another_way() {
+    each_key(|key, at_once, what| {
+        let (mut sealing, mut opening) = (GcmStream::default(), GcmStream::default());
+        for (number, &len) in SHORT.iter().enumerate() {
+            for parts in [1, 2, 4, 19] {
+                // Parts of one length, and of all lengths in turns.
+                for lens in [
+                    vec![len; parts],
+                    SHORT.iter().cycle().skip(number).copied().take(parts).collect(),
+                ] {
+                    let nonce = [number as u8; 12];
+                    let mut whole = pattern(lens.iter().sum());
+                    let tag = at_once.seal(nonce, b"header", &mut whole).unwrap();
+
+                    let mut text = pattern(whole.len());
+                    sealing.begin(nonce);
+                    sealing.aad(key, b"header").unwrap();
+                    let mut rest = &mut text[..];
+                    for &len in &lens {
+                        sealing.encrypt(key, rest.split_off_mut(..len).unwrap()).unwrap();
+                    }
+                    let what = format!("{what}, {lens:?}");
+                    assert!(text == whole, "{what}");
+                    assert_eq!(*sealing.tag(key), tag, "{what}");
+                    sealing.end();
+
+                    let mut opened = vec![0; whole.len()];
+                    opening.begin(nonce);
+                    opening.aad(key, b"header").unwrap();
+                    let (mut from, mut to) = (&whole[..], &mut opened[..]);
+                    for &len in &lens {
+                        let (from, to) = (from.split_off(..len), to.split_off_mut(..len));
+                        opening.decrypt_into(key, from.unwrap(), to.unwrap()).unwrap();
+                    }
+                    assert!(opened == pattern(whole.len()), "{what}");
+                    assert_eq!(*opening.tag(key), tag, "{what}");
+                }
             }
         }
     });
@@ -69,9 +117,9 @@ fn a_message_that_is_opened_at_once_can_still_go_on() {
             let mut sealed = pattern(first + second);
             let mut stream = begin();
             stream.encrypt(key, &mut sealed[..first]).unwrap();
-            let first_tag = stream.tag(key);
+            let first_tag = *stream.tag(key);
             stream.encrypt(key, &mut sealed[first..]).unwrap();
-            let whole_tag = stream.tag(key);
+            let whole_tag = *stream.tag(key);
 
             let mut wrong = first_tag;
             wrong[3] ^= 1;
@@ -81,10 +129,10 @@ fn a_message_that_is_opened_at_once_can_still_go_on() {
 
             let mut stream = begin();
             stream.open(key, &mut sealed[..first], &first_tag).unwrap();
-            assert_eq!(stream.tag(key), first_tag);
+            assert_eq!(*stream.tag(key), first_tag);
             stream.decrypt(key, &mut sealed[first..]).unwrap();
             assert_eq!(sealed, pattern(first + second), "{what}, {first}, {second}");
-            assert_eq!(stream.tag(key), whole_tag, "{what}, {first}, {second}");
+            assert_eq!(*stream.tag(key), whole_tag, "{what}, {first}, {second}");
         }
     });
 }
@@ -102,14 +150,14 @@ fn a_message_that_cannot_be_opened_at_once_is_left_alone() {
     let key = GcmKey::new(&[1; 32]).unwrap();
     let other_iv = key.begin(&[9; 16]).unwrap();
     let mut long_aad = key.begin(&[9; 12]).unwrap();
-    long_aad.aad(&key, &[0; KEPT_AAD + 1]).unwrap();
+    long_aad.aad(&key, &[0; Parts::KEPT_AAD + 1]).unwrap();
     let mut begun = key.begin(&[9; 12]).unwrap();
     begun.decrypt(&key, &mut [0; 1]).unwrap();
     for mut stream in [other_iv, long_aad, begun] {
-        let (mut text, before) = (pattern(20), stream.tag(&key));
+        let (mut text, before) = (pattern(20), *stream.tag(&key));
         assert!(matches!(stream.open(&key, &mut text, &[0; 16]), Err(Error::OnlyInParts)));
         assert_eq!(text, pattern(20));
-        assert_eq!(stream.tag(&key), before);
+        assert_eq!(*stream.tag(&key), before);
     }
 }
 

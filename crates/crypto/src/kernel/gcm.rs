@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::BLOCK_LEN;
 use super::cpu::{GcmAesNi, GcmVaes256, GcmVaes512};
-use super::gcm_parts::{Held, PartsKernel};
+use super::gcm_parts::{Direction, Parts, PartsKernel};
 use super::gcm_text::Text;
 use super::round_keys::MOST_ROUNDS;
 
@@ -83,17 +83,19 @@ pub(super) struct Works {
 
 /// What [`PartsKernel`] does.
 pub(super) struct PartWorks {
-    pub seal: PartWork,
-    pub open: PartWork,
-    pub block: unsafe fn(&Key, &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
-    pub hash: unsafe fn(&Key, &mut [u8; BLOCK_LEN], &[[u8; BLOCK_LEN]]),
+    pub seal_short: PartWork,
+    pub open_short: PartWork,
+    pub seal_long: PartWork,
+    pub open_long: PartWork,
+    pub tag: unsafe fn(&Key, &Parts, &mut [u8; BLOCK_LEN]),
+    pub go_back: unsafe fn(&Key, &[u8; BLOCK_LEN], &[u8; BLOCK_LEN], &mut Parts),
     pub inverse: unsafe fn(&Key) -> [u8; BLOCK_LEN],
-    pub multiply: unsafe fn(&[u8; BLOCK_LEN], [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
+    pub block: unsafe fn(&Key, &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN],
+    pub hash: unsafe fn(&Key, &mut u128, &[[u8; BLOCK_LEN]]),
 }
 
 /// How a part of a message is sealed or opened.
-pub(super) type PartWork =
-    unsafe fn(&Key, &[u8; BLOCK_LEN], u32, &mut [u8; BLOCK_LEN], &mut Held, Text<'_>);
+pub(super) type PartWork = unsafe fn(&Key, &mut Parts, &mut Text<'_>);
 
 /// Lengths in blocks that have a work of their own, and one for all that are longer.
 pub(super) const WORKS: usize = MOST_SHORT / BLOCK_LEN + 2;
@@ -115,17 +117,21 @@ impl Key {
         Self { tables, rounds, works, terms, long, _proof: proof }
     }
 
-    /// Encrypts a text and returns its tag.
+    /// Encrypts a text and writes its tag.
     #[inline]
-    pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
-        self.apply(&self.works.seal, nonce, aad, text)
+    pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>, tag: &mut [u8; BLOCK_LEN]) {
+        let work = self.works.seal[work_index(text.total())];
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { work(self, nonce, aad, text, tag) };
     }
 
-    /// Decrypts a text and returns the tag that it should have. The caller compares it, and wipes the
+    /// Decrypts a text and writes the tag that it should have. The caller compares it, and wipes the
     /// text if it has another.
     #[inline]
-    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>) -> [u8; BLOCK_LEN] {
-        self.apply(&self.works.open, nonce, aad, text)
+    pub fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>, tag: &mut [u8; BLOCK_LEN]) {
+        let work = self.works.open[work_index(text.total())];
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { work(self, nonce, aad, text, tag) };
     }
 
     /// Whether a message of `len` bytes is best worked on as a whole: a long one wants [`Terms`], which take as long to
@@ -148,21 +154,6 @@ impl Key {
     pub fn raw(&self) -> &[u8] {
         &self.tables.round_keys.as_flattened()[..4 * (self.rounds - 6)]
     }
-
-    #[inline]
-    fn apply(
-        &self,
-        works: &[Work; WORKS],
-        nonce: &[u8; 12],
-        aad: &[u8],
-        text: &Text<'_>,
-    ) -> [u8; BLOCK_LEN] {
-        let mut tag = [0; BLOCK_LEN];
-        let work = works[work_index(text.total())];
-        // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { work(self, nonce, aad, text, &mut tag) };
-        tag
-    }
 }
 
 impl Key {
@@ -172,38 +163,34 @@ impl Key {
 }
 
 impl PartsKernel for Key {
-    fn seal(
-        &self,
-        first_counter: &[u8; BLOCK_LEN],
-        blocks: u32,
-        hash: &mut [u8; BLOCK_LEN],
-        held: &mut Held,
-        text: Text<'_>,
-    ) {
+    fn short(&self, direction: Direction, message: &mut Parts, text: &mut Text<'_>) {
+        let works = self.part_works();
+        let work = match direction {
+            Direction::Encrypt => works.seal_short,
+            Direction::Decrypt => works.open_short,
+        };
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().seal)(self, first_counter, blocks, hash, held, text) }
+        unsafe { work(self, message, text) }
     }
 
-    fn open(
-        &self,
-        first_counter: &[u8; BLOCK_LEN],
-        blocks: u32,
-        hash: &mut [u8; BLOCK_LEN],
-        held: &mut Held,
-        text: Text<'_>,
-    ) {
+    fn long(&self, direction: Direction, message: &mut Parts, text: &mut Text<'_>) {
+        let works = self.part_works();
+        let work = match direction {
+            Direction::Encrypt => works.seal_long,
+            Direction::Decrypt => works.open_long,
+        };
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().open)(self, first_counter, blocks, hash, held, text) }
+        unsafe { work(self, message, text) }
     }
 
-    fn block(&self, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    fn tag(&self, message: &Parts, tag: &mut [u8; BLOCK_LEN]) {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().block)(self, block) }
+        unsafe { (self.part_works().tag)(self, message, tag) }
     }
 
-    fn hash(&self, before: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {
+    fn go_back(&self, inverse: &[u8; BLOCK_LEN], tag: &[u8; BLOCK_LEN], message: &mut Parts) {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().hash)(self, before, blocks) }
+        unsafe { (self.part_works().go_back)(self, inverse, tag, message) }
     }
 
     fn inverse(&self) -> [u8; BLOCK_LEN] {
@@ -211,8 +198,13 @@ impl PartsKernel for Key {
         unsafe { (self.part_works().inverse)(self) }
     }
 
-    fn divide(&self, inverse: &[u8; BLOCK_LEN], block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    fn block(&self, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
         // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { (self.part_works().multiply)(inverse, block) }
+        unsafe { (self.part_works().block)(self, block) }
+    }
+
+    fn hash(&self, hash: &mut u128, blocks: &[[u8; BLOCK_LEN]]) {
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { (self.part_works().hash)(self, hash, blocks) }
     }
 }

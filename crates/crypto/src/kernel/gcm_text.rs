@@ -39,8 +39,20 @@ impl<'t> Text<'t> {
         self.len == 0
     }
 
+    /// What comes from elsewhere, or what was made of it, if that is in the same place.
+    pub fn read(&self) -> &[u8] {
+        // SAFETY: the source has so many bytes, which are lent.
+        unsafe { std::slice::from_raw_parts(self.source, self.len) }
+    }
+
+    /// What lies in the target: of use once that was written.
+    pub fn written(&self) -> &[u8] {
+        // SAFETY: the target has so many bytes, which are lent.
+        unsafe { std::slice::from_raw_parts(self.target, self.len) }
+    }
+
     /// The target, with the source in it.
-    pub fn joined(self) -> &'t mut [u8] {
+    pub fn joined(&mut self) -> &mut [u8] {
         if self.source != self.target.cast_const() {
             // SAFETY: both have so many bytes, and lie apart.
             unsafe { std::ptr::copy_nonoverlapping(self.source, self.target, self.len) };

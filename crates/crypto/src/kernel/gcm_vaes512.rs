@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicU32;
 use super::cpu::GcmVaes512;
 use super::gcm::{Key, MOST_SHORT, PartWorks, Proof, WORKS, Work, Works};
 use super::gcm_vaes512_long::long;
-use super::gcm_vaes512_parts::{block, hash, inverse, multiply, part};
+use super::gcm_vaes512_parts::{block, go_back, hash, inverse, long_part, tag};
 use super::gcm_vaes512_short::short;
+use super::gcm_vaes512_short_parts::short_part;
 use super::round_keys::rounds_of;
 use super::{BLOCK_LEN, gcm_key};
 
@@ -46,12 +47,15 @@ impl Works {
             seal: by_length::<KEYS, true>(),
             open: by_length::<KEYS, false>(),
             parts: Some(PartWorks {
-                seal: part::<KEYS, true>,
-                open: part::<KEYS, false>,
+                seal_short: short_part::<KEYS, true>,
+                open_short: short_part::<KEYS, false>,
+                seal_long: long_part::<KEYS, true>,
+                open_long: long_part::<KEYS, false>,
+                tag: tag::<KEYS>,
+                go_back: go_back::<KEYS>,
+                inverse,
                 block: block::<KEYS>,
                 hash,
-                inverse,
-                multiply,
             }),
         }
     }

@@ -6,19 +6,24 @@
 //! because a part may begin at any of them.
 
 use std::arch::x86_64::{
-    __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_setzero_si128, _mm_storeu_si128,
-    _mm_xor_si128, _mm512_add_epi32, _mm512_aesenc_epi128, _mm512_aesenclast_epi128,
-    _mm512_castsi512_si128, _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi64,
-    _mm512_maskz_expand_epi8, _mm512_maskz_mov_epi8, _mm512_maskz_set1_epi32, _mm512_set_epi32,
-    _mm512_set_epi64, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_xor_si512,
+    __m128i, __m512i, _mm_aesenc_si128, _mm_aesenclast_si128, _mm_loadu_si128, _mm_set_epi64x,
+    _mm_setzero_si128, _mm_storeu_si128, _mm_xor_si128, _mm512_add_epi32, _mm512_aesenc_epi128,
+    _mm512_aesenclast_epi128, _mm512_castsi512_si128, _mm512_maskz_compress_epi8,
+    _mm512_maskz_compress_epi64, _mm512_maskz_expand_epi8, _mm512_maskz_mov_epi8,
+    _mm512_maskz_set1_epi32, _mm512_set_epi32, _mm512_set_epi64, _mm512_setzero_si512,
+    _mm512_shuffle_epi8, _mm512_xor_si512, _mm512_zextsi256_si512,
 };
 
 use super::BLOCK_LEN;
 use super::gcm::{Key, MOST_POWER};
-use super::gcm_parts::Held;
+use super::gcm_parts::{KeyStream, Parts, Unhashed};
 use super::gcm_text::Text;
-use super::gcm_vaes512_hash::{Sum, broadcast, fold, load_at, store_at, swap, swap_128, zext};
-use super::gcm_vaes512_memory::{WIDTH, load_128, load_part, part as part_mask, store_part};
+use super::gcm_vaes512_hash::{
+    Sum, broadcast, fold, load_at, one_power, store_at, swap, swap_128, zext,
+};
+use super::gcm_vaes512_memory::{
+    WIDTH, load_128, load_block, load_part, load_two_blocks, part as part_mask, store_part,
+};
 
 /// Registers of a chunk.
 const CHUNK: usize = 4;
@@ -72,21 +77,21 @@ macro_rules! load {
     };
 }
 
-/// A part; the first of its blocks, which may be begun already, has the counter that comes so many blocks behind the
-/// first.
+/// A long part.
 #[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
-pub(super) fn part<const KEYS: usize, const SEAL: bool>(
+pub(super) fn long_part<const KEYS: usize, const SEAL: bool>(
     key: &Key,
-    first_counter: &[u8; BLOCK_LEN],
-    blocks: u32,
-    hash: &mut [u8; BLOCK_LEN],
-    held: &mut Held,
-    mut text: Text<'_>,
+    message: &mut Parts,
+    text: &mut Text<'_>,
 ) {
-    let ahead = _mm512_maskz_set1_epi32(0x8888, blocks.cast_signed());
+    catch_up(key, message);
+    let ahead = _mm512_maskz_set1_epi32(0x8888, message.block().cast_signed());
+    message.len += text.len() as u64;
+    message.key_stream.next = KeyStream::LEN;
     let lanes = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
-    let mut next = in_order(broadcast(first_counter));
+    let mut next = in_order(broadcast(&message.first_counter));
     next = _mm512_add_epi32(next, _mm512_add_epi32(ahead, lanes));
+    let (hash, held) = (&mut message.hash, &mut message.unhashed);
     // Registers of a long part are whole.
     if held.len > 0 && held.len + text.len() > CHUNK * WIDTH {
         let head = text.split_off(WIDTH - held.len);
@@ -112,7 +117,7 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
             broadcast(&key.tables.powers[MOST_POWER - 4]),
         ];
         let last_key = broadcast(&key.tables.round_keys[KEYS - 1]);
-        let mut before = swap_128(load_128(hash));
+        let mut before = swap_128(load_hash(hash));
         for _ in 0..chunks {
             let chunk = text.split_off(CHUNK * WIDTH);
             let (source, target) = (chunk.source(), chunk.target());
@@ -139,9 +144,9 @@ pub(super) fn part<const KEYS: usize, const SEAL: bool>(
             hashed[0] = _mm512_xor_si512(hashed[0], before_and_sum);
             before = _mm_setzero_si128();
         }
-        rest::<KEYS, SEAL>(key, next, hashed, true, hash, held, &text);
+        rest::<KEYS, SEAL>(key, next, hashed, true, hash, held, text);
     } else {
-        rest::<KEYS, SEAL>(key, next, hashed, false, hash, held, &text);
+        rest::<KEYS, SEAL>(key, next, hashed, false, hash, held, text);
     }
 }
 
@@ -154,8 +159,8 @@ fn rest<const KEYS: usize, const SEAL: bool>(
     mut next: __m512i,
     hashed: [__m512i; CHUNK],
     is_behind: bool,
-    hash: &mut [u8; BLOCK_LEN],
-    held: &mut Held,
+    hash: &mut u128,
+    held: &mut Unhashed,
     text: &Text<'_>,
 ) -> __m512i {
     let skip = held.len;
@@ -164,7 +169,7 @@ fn rest<const KEYS: usize, const SEAL: bool>(
     let powers = key.tables.powers.as_ptr().cast::<u8>();
     let mut powers = powers.wrapping_add(BLOCK_LEN * (MOST_POWER - blocks));
     let mut sum = Sum::of(_mm512_setzero_si512(), _mm512_setzero_si512());
-    let mut before = swap_128(load_128(hash));
+    let mut before = swap_128(load_hash(hash));
     if is_behind {
         before = _mm_setzero_si128();
         let powers = powers.wrapping_sub(CHUNK * WIDTH);
@@ -172,7 +177,7 @@ fn rest<const KEYS: usize, const SEAL: bool>(
             sum.add(*hashed, load!(powers, WIDTH * i));
         }
     }
-    let begun_block = zext(load_128(&held.block));
+    let begun_block = zext(load_block(held.bytes()));
     let mut last = begun_block;
     macro_rules! registers {
         ($n:literal) => {{
@@ -183,21 +188,31 @@ fn rest<const KEYS: usize, const SEAL: bool>(
                 let skip = if i == 0 { skip } else { 0 };
                 let begun = (WIDTH * i).saturating_sub(held.len);
                 let len = (text.len() - begun).min(WIDTH - skip);
-                let mask = part_mask(len) << skip;
-                // SAFETY: the text has that many bytes from there on.
-                let mut data = unsafe { load_part(text.source().wrapping_add(begun), len) };
-                if i == 0 && skip > 0 {
-                    data = _mm512_maskz_expand_epi8(mask, data);
+                let (from, to) =
+                    (text.source().wrapping_add(begun), text.target().wrapping_add(begun));
+                if len == WIDTH {
+                    let data = load!(from, 0);
+                    let out = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, data));
+                    // SAFETY: the text has that many bytes from there on.
+                    unsafe { store_at(to, 0, out) };
+                    last = if SEAL { out } else { data };
+                } else {
+                    let mask = part_mask(len) << skip;
+                    // SAFETY: the text has that many bytes from there on.
+                    let mut data = unsafe { load_part(from, len) };
+                    if skip > 0 {
+                        data = _mm512_maskz_expand_epi8(mask, data);
+                    }
+                    let out = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, data));
+                    last = _mm512_maskz_mov_epi8(mask, if SEAL { out } else { data });
+                    let mut made = out;
+                    if skip > 0 {
+                        made = _mm512_maskz_compress_epi8(mask, out);
+                        last = _mm512_xor_si512(last, begun_block);
+                    }
+                    // SAFETY: the text has that many bytes from there on.
+                    unsafe { store_part(to, len, made) };
                 }
-                let out = _mm512_aesenclast_epi128(*state, _mm512_xor_si512(last_key, data));
-                last = _mm512_maskz_mov_epi8(mask, if SEAL { out } else { data });
-                let mut made = out;
-                if i == 0 && skip > 0 {
-                    made = _mm512_maskz_compress_epi8(mask, out);
-                    last = _mm512_xor_si512(last, begun_block);
-                }
-                // SAFETY: the text has that many bytes from there on.
-                unsafe { store_part(text.target().wrapping_add(begun), len, made) };
                 let mut x = swap(last);
                 if i == 0 {
                     x = _mm512_xor_si512(x, zext(before));
@@ -215,20 +230,30 @@ fn rest<const KEYS: usize, const SEAL: bool>(
         _ => registers!(4),
     }
     if blocks > 0 || is_behind {
-        store_128(hash, swap_128(fold(sum.reduced())));
+        store_hash(hash, swap_128(fold(sum.reduced())));
     }
     held.len = total % BLOCK_LEN;
-    let end = _mm512_maskz_compress_epi64(0b11 << (blocks % 4 * 2), last);
-    let end = if held.len > 0 { end } else { _mm512_setzero_si512() };
-    store_128(&mut held.block, _mm512_castsi512_si128(end));
+    if held.len > 0 {
+        let end = _mm512_maskz_compress_epi64(0b11 << (blocks % 4 * 2), last);
+        let place = held.bytes.first_chunk_mut().expect("it holds many blocks");
+        store_128(place, _mm512_castsi512_si128(end));
+    }
     next
 }
 
 /// Enciphers a block.
 #[target_feature(enable = "aes,sse4.1")]
 pub(super) fn block<const KEYS: usize>(key: &Key, block: &[u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
+    let mut made = [0; BLOCK_LEN];
+    store_128(&mut made, encipher::<KEYS>(key, load_128(block)));
+    made
+}
+
+#[inline]
+#[target_feature(enable = "aes,sse4.1")]
+fn encipher<const KEYS: usize>(key: &Key, block: __m128i) -> __m128i {
     let keys = &key.tables.round_keys;
-    let mut state = _mm_xor_si128(load_128(block), load_128(&keys[0]));
+    let mut state = _mm_xor_si128(block, load_128(&keys[0]));
     macro_rules! rounds {
         ($($round:literal)*) => {
             $(state = _mm_aesenc_si128(state, load_128(&keys[$round]));)*
@@ -241,17 +266,15 @@ pub(super) fn block<const KEYS: usize>(key: &Key, block: &[u8; BLOCK_LEN]) -> [u
     if KEYS > 13 {
         rounds!(12 13);
     }
-    let mut made = [0; BLOCK_LEN];
-    store_128(&mut made, _mm_aesenclast_si128(state, load_128(&keys[KEYS - 1])));
-    made
+    _mm_aesenclast_si128(state, load_128(&keys[KEYS - 1]))
 }
 
 // The hash
 
 /// Goes on from a hash with blocks.
 #[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
-pub(super) fn hash(key: &Key, value: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_LEN]]) {
-    let mut before = swap_128(load_128(value));
+pub(super) fn hash(key: &Key, value: &mut u128, blocks: &[[u8; BLOCK_LEN]]) {
+    let mut before = swap_128(load_hash(value));
     // Few blocks come from where they were just written, and a wide load would wait for that.
     if let [first, rest @ ..] = blocks
         && rest.len() < 2
@@ -263,7 +286,7 @@ pub(super) fn hash(key: &Key, value: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_
             let power = zext(load_128(&key.tables.powers[MOST_POWER - 1]));
             sum.add(zext(swap_128(load_128(second))), power);
         }
-        return store_128(value, swap_128(fold(sum.reduced())));
+        return store_hash(value, swap_128(fold(sum.reduced())));
     }
     for group in blocks.chunks(MOST_GROUP) {
         let powers = key.tables.powers[MOST_POWER - group.len()..].as_flattened();
@@ -278,7 +301,7 @@ pub(super) fn hash(key: &Key, value: &mut [u8; BLOCK_LEN], blocks: &[[u8; BLOCK_
         }
         before = fold(sum.reduced());
     }
-    store_128(value, swap_128(before));
+    store_hash(value, swap_128(before));
 }
 
 /// Blocks that share a reduction.
@@ -300,12 +323,102 @@ pub(super) fn inverse(key: &Key) -> [u8; BLOCK_LEN] {
     made
 }
 
-/// The product of a power, as [`inverse`] makes it, and a block.
-#[target_feature(enable = "vpclmulqdq,avx512f,avx512bw,ssse3")]
-pub(super) fn multiply(power: &[u8; BLOCK_LEN], mut block: [u8; BLOCK_LEN]) -> [u8; BLOCK_LEN] {
-    let made = product(load_128(power), swap_128(load_128(&block)));
-    store_128(&mut block, swap_128(made));
-    block
+/// The hash of a message with this tag, before its lengths and what is unhashed.
+#[target_feature(enable = "aes,vpclmulqdq,avx512f,avx512bw,avx512vl,bmi2")]
+pub(super) fn go_back<const KEYS: usize>(
+    key: &Key,
+    inverse: &[u8; BLOCK_LEN],
+    tag: &[u8; BLOCK_LEN],
+    message: &mut Parts,
+) {
+    let inverse = load_128(inverse);
+    let mask = encipher::<KEYS>(key, load_128(&message.first_counter));
+    // The hash was multiplied by its key after each block.
+    let mut value = product(inverse, swap_128(_mm_xor_si128(load_128(tag), mask)));
+    value = _mm_xor_si128(value, lengths(message));
+    if message.unhashed.len > 0 {
+        let last = swap_128(load_block(message.unhashed.bytes()));
+        value = _mm_xor_si128(product(inverse, value), last);
+    }
+    store_hash(&mut message.hash, swap_128(value));
+    message.is_hashed = true;
+}
+
+/// The hash goes on with additional data that was kept and all whole blocks that are unhashed.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+pub(super) fn catch_up(key: &Key, message: &mut Parts) {
+    let aad = message.kept_aad().unwrap_or_default();
+    let whole = message.unhashed.len / BLOCK_LEN * BLOCK_LEN;
+    if !aad.is_empty() || whole > 0 {
+        let power = aad.len().div_ceil(BLOCK_LEN) + whole / BLOCK_LEN;
+        let hash = load_hash(&message.hash);
+        let (sum, _) = sum_of(key, hash, power, aad, &message.unhashed.bytes, whole);
+        store_hash(&mut message.hash, swap_128(fold(sum.reduced())));
+    }
+    message.is_hashed = true;
+    if whole > 0 {
+        let unhashed = &mut message.unhashed;
+        let end = unhashed.bytes[whole..].first_chunk().expect("there is room behind");
+        let end = load_128(end);
+        store_128(unhashed.bytes.first_chunk_mut().expect("it holds many blocks"), end);
+        unhashed.len -= whole;
+    }
+}
+
+/// The tag of a message.
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+pub(super) fn tag<const KEYS: usize>(key: &Key, message: &Parts, tag: &mut [u8; BLOCK_LEN]) {
+    let Parts { unhashed, key_stream, .. } = message;
+    let aad = message.kept_aad().unwrap_or_default();
+    let power = aad.len().div_ceil(BLOCK_LEN) + unhashed.len.div_ceil(BLOCK_LEN) + 1;
+    let hash = load_hash(&message.hash);
+    let (mut sum, rest) = sum_of(key, hash, power, aad, &unhashed.bytes, unhashed.len);
+    sum.add(zext(_mm_xor_si128(rest, lengths(message))), one_power(key, 1));
+    let mask = if key_stream.is_made {
+        load_hash(&key_stream.blocks[KeyStream::MASK])
+    } else {
+        encipher::<KEYS>(key, load_128(&message.first_counter))
+    };
+    store_128(tag, _mm_xor_si128(swap_128(fold(sum.reduced())), mask));
+}
+
+/// The products of a hash, of additional data and of the first bytes, the first of which has that power, and what has to
+/// be added to the next block: the hash, if there was none of these.
+#[inline]
+#[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,bmi2")]
+fn sum_of(
+    key: &Key,
+    hash: __m128i,
+    power: usize,
+    aad: &[u8],
+    bytes: &[u8; Unhashed::MOST + WIDTH],
+    len: usize,
+) -> (Sum, __m128i) {
+    assert!(aad.len() <= 2 * BLOCK_LEN && len <= Unhashed::MOST, "more than was kept");
+    let mut powers =
+        key.tables.powers.as_ptr().cast::<u8>().wrapping_add(BLOCK_LEN * (MOST_POWER - power));
+    let mut before = swap_128(hash);
+    let mut sum = Sum::of(_mm512_setzero_si512(), _mm512_setzero_si512());
+    if !aad.is_empty() {
+        let data = swap(_mm512_zextsi256_si512(load_two_blocks(aad)));
+        sum = Sum::of(_mm512_xor_si512(data, zext(before)), load!(powers, 0));
+        before = _mm_setzero_si128();
+        powers = powers.wrapping_add(BLOCK_LEN * aad.len().div_ceil(BLOCK_LEN));
+    }
+    for at in (0..len).step_by(WIDTH) {
+        let data = load!(bytes.as_ptr(), at);
+        let data = swap(_mm512_maskz_mov_epi8(part_mask((len - at).min(WIDTH)), data));
+        sum.add(_mm512_xor_si512(data, zext(before)), load!(powers, at));
+        before = _mm_setzero_si128();
+    }
+    (sum, before)
+}
+
+/// The last block of the hash: two lengths in bits, in the order in which the hash multiplies.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn lengths(message: &Parts) -> __m128i {
+    _mm_set_epi64x(8 * message.aad_len.cast_signed(), 8 * message.len.cast_signed())
 }
 
 #[inline]
@@ -317,7 +430,7 @@ fn product(a: __m128i, b: __m128i) -> __m128i {
 /// Between counter blocks and counters that can be added to: the last four bytes of each, reversed (SP 800-38D, 6.2).
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn in_order(blocks: __m512i) -> __m512i {
+pub(super) fn in_order(blocks: __m512i) -> __m512i {
     const LOW: i64 = 0x0706_0504_0302_0100;
     const HIGH: i64 = 0x0c0d_0e0f_0b0a_0908;
     _mm512_shuffle_epi8(blocks, _mm512_set_epi64(HIGH, LOW, HIGH, LOW, HIGH, LOW, HIGH, LOW))
@@ -328,4 +441,19 @@ fn in_order(blocks: __m512i) -> __m512i {
 fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
     // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
     unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
+}
+
+/// A block that lies as a number, which is wiped in one go.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn load_hash(value: &u128) -> __m128i {
+    // SAFETY: the reference is valid for 16 bytes, and the load needs no alignment.
+    unsafe { _mm_loadu_si128(std::ptr::from_ref(value).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store_hash(place: &mut u128, value: __m128i) {
+    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
+    unsafe { _mm_storeu_si128(std::ptr::from_mut(place).cast(), value) }
 }
