@@ -1,7 +1,7 @@
 //! Sealing records: MAC, padding, and CBC over all of it.
 
 use wattlock_crypto::stitched::{Message, StitchedKernel, StitchedKeys};
-use wattlock_crypto::{AesKey, CbcRecord, Error, HmacAlgorithm, HmacKey, HmacRecord, ShaKernel};
+use wattlock_crypto::{AesKey, CbcRecord, Error, HmacKey, HmacRecord};
 
 use crate::record::{AAD_LEN, pad};
 
@@ -104,23 +104,12 @@ pub fn seal_records_with(
         pad(&mut record.in_out[record.payload.end + mac.algorithm().tag_len()..]);
     }
     if let SealKernel::Stitched(kernel) = kernel
-        && records.len() < fewest_apart(mac)
+        && records.len() < StitchedKernel::fewest_apart(mac)
         && let Some(keys) = StitchedKeys::new(kernel, key, mac)
     {
         return keys.encrypt(records);
     }
     apart(key, mac, records)
-}
-
-/// The least number of records for which the many lanes of AVX-512 are faster: eight with SHA-1,
-/// twelve with SHA-256 (eight are as fast as pairs).
-fn fewest_apart(mac: &HmacKey) -> usize {
-    match (mac.kernel(), mac.algorithm()) {
-        (ShaKernel::Avx512(..), HmacAlgorithm::Sha1) => 8,
-        (ShaKernel::Avx512(..), _) => 12,
-        // No lanes, or not measured.
-        _ => usize::MAX,
-    }
 }
 
 fn apart(key: &AesKey, mac: &HmacKey, records: &mut [SealRecord<'_>]) -> Result<(), Error> {
