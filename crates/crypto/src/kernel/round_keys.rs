@@ -70,6 +70,7 @@ impl RoundKeys {
     }
 
     /// The keys of all rounds that a key may have; behind those of this one are zeros.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn room(&self) -> &[[u8; BLOCK_LEN]; MOST_ROUNDS + 1] {
         &self.keys
     }
