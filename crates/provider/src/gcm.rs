@@ -270,8 +270,8 @@ impl Message {
         if tag.is_empty() || self.direction == Direction::Encrypt {
             return Err(Error::Tag);
         }
-        match <[u8; TAG_LEN]>::try_from(tag) {
-            Ok(tag) => self.tag = tag,
+        match <&[u8; TAG_LEN]>::try_from(tag) {
+            Ok(tag) => self.tag = *tag,
             Err(_) => self.tag.get_mut(..tag.len()).ok_or(Error::Tag)?.copy_from_slice(tag),
         }
         self.tag_len = Some(tag.len());

@@ -137,7 +137,10 @@ impl GcmStream {
         plaintext: &[u8],
         ciphertext: &mut [u8],
     ) -> Result<(), Error> {
-        self.encrypt_text(key, &mut apart(plaintext, ciphertext)?)
+        let Some(mut text) = Text::apart(plaintext, None, ciphertext) else {
+            return Err(other_len(plaintext, ciphertext));
+        };
+        self.encrypt_text(key, &mut text)
     }
 
     /// Decrypts the next part of the message in place. It is not authenticated before
@@ -161,7 +164,10 @@ impl GcmStream {
         ciphertext: &[u8],
         plaintext: &mut [u8],
     ) -> Result<(), Error> {
-        self.decrypt_text(key, &mut apart(ciphertext, plaintext)?)
+        let Some(mut text) = Text::apart(ciphertext, None, plaintext) else {
+            return Err(other_len(ciphertext, plaintext));
+        };
+        self.decrypt_text(key, &mut text)
     }
 
     #[inline(always)]
@@ -417,9 +423,7 @@ impl GcmStream {
     }
 }
 
-/// Text from one place into another.
-#[inline(always)]
-fn apart<'t>(source: &'t [u8], target: &'t mut [u8]) -> Result<Text<'t>, Error> {
-    let (len, expected) = (target.len(), source.len());
-    Text::apart(source, None, target).ok_or(Error::BufferLength { len, expected })
+#[cold]
+fn other_len(source: &[u8], target: &[u8]) -> Error {
+    Error::BufferLength { len: target.len(), expected: source.len() }
 }
