@@ -54,9 +54,9 @@ const HEAD: &str = "\
 #
 # Who gains most: nginx with the settings of `wattlock provider config --nginx`, and programs that
 # write 64 KiB or more at once in TLS 1.2; there, all records of a write are sealed in one call.
-# Other programs (Apache, HAProxy, stunnel, openssl s_server), and TLS 1.3, have single records and
-# messages. AES-GCM is faster with OpenSSL 3.0, and a little faster with 3.5 and later; decrypted in
-# parts of less than 256 bytes it is slower with these.
+# Other programs (Apache, HAProxy, stunnel, openssl s_server), and TLS 1.3, encrypt one record or
+# message at a time. With AES-GCM they gain much against OpenSSL 3.0, and less against 3.5 and later;
+# updates of less than 256 bytes can be slower there.
 openssl_conf = wattlock_openssl
 
 [wattlock_openssl]

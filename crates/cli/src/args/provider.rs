@@ -18,7 +18,7 @@ pub enum Provider {
 /// Set OPENSSL_CONF=FILE in the environment of one service only. Compared with OpenSSL's own
 /// ciphers, nginx with the `--nginx` settings and programs that write 64 KiB or more at once in
 /// TLS 1.2 gain most. Others gain with AES-GCM, CTR and CBC decryption, more with OpenSSL 3.0 than
-/// with later ones; AES-GCM decrypted in parts of less than 256 bytes is slower with 3.5 and later.
+/// with later ones; AES-GCM in updates of less than 256 bytes can be slower with 3.5 and later.
 #[derive(Debug, Args)]
 pub struct ProviderConfig {
     /// Print nginx settings instead, which let one call encrypt several records

@@ -12,7 +12,7 @@ use super::{BLOCK_LEN, GcmKey, lengths, xor};
 /// Bytes of the longest part that key stream is made ahead for, by kernels of our own.
 const MOST_SHORT_PART: usize = 96;
 
-/// Bytes of the longest first part that is better not worked on as if it were all, if there are more.
+/// Bytes of the longest first part that is processed as a part if the last message came in parts.
 const MOST_GOING_ON: usize = 1024;
 
 /// A message that is on its way.
@@ -27,9 +27,9 @@ pub struct GcmStream {
     tag: [u8; TAG_LEN],
     /// True if all of the message was worked on at once.
     was_all: bool,
-    /// Parts of the message so far, from 2 on more or less.
+    /// Parts of the message so far. Only whether there is more than one matters.
     parts: u8,
-    /// True if the message before this one came in parts: then this one is not worked on as if its first part were all.
+    /// True if the message before this one came in parts: then the first part of this one is processed as a part too.
     is_like_last: bool,
 }
 

@@ -1,8 +1,8 @@
 //! AES with AES-NI on few blocks: each round key comes from memory when it is used.
 //!
 //! The loops of `aes_loops.rs` load all round keys first, which takes longer than the rounds of one block. Up to four
-//! blocks take hardly longer than one: each waits for its own rounds. There is code for each number of blocks, so that
-//! they stay in registers.
+//! blocks take hardly longer than one, because their rounds overlap. ECB and CBC have code for each number of blocks,
+//! CTR for one and for four, so that blocks stay in registers.
 
 use std::arch::x86_64::{
     __m128i, _mm_aesdec_si128, _mm_aesdeclast_si128, _mm_aesenc_si128, _mm_aesenclast_si128,

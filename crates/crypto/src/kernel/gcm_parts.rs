@@ -10,13 +10,13 @@ pub(crate) trait PartsKernel {
     /// Encrypts or decrypts the next part of a message: key stream is made ahead, and the hash waits.
     fn short(&self, direction: Direction, message: &mut Parts, text: &mut Text<'_>);
 
-    /// As [`PartsKernel::short`], but for a part of some registers: the hash is made with the key stream.
+    /// As [`PartsKernel::short`], but for a part of more than 96 bytes: it is encrypted and hashed in one loop.
     fn long(&self, direction: Direction, message: &mut Parts, text: &mut Text<'_>);
 
     /// Writes the tag of a message.
     fn tag(&self, message: &Parts, tag: &mut [u8; BLOCK_LEN]);
 
-    /// Takes back the last steps of the hash of a message with this tag: its lengths, and what is unhashed.
+    /// Recovers the state of the hash from the tag: undoes its last steps, the lengths and what is unhashed.
     fn go_back(&self, inverse: &[u8; BLOCK_LEN], tag: &[u8; BLOCK_LEN], message: &mut Parts);
 
     /// The inverse of the hash key, for [`PartsKernel::go_back`].

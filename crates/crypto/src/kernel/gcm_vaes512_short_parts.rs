@@ -1,8 +1,8 @@
-//! Short parts of a message of AES-GCM behind the first, with VAES on 512-bit registers.
+//! Short parts of a message of AES-GCM, with VAES on 512-bit registers.
 //!
-//! A part of a few bytes takes less time than a block's rounds, which wait for each other. So the key stream of seven
-//! blocks is made at once, with the block that hides the tag, and parts are added to it as they come. The hash gets
-//! their ciphertext later, many blocks at a time.
+//! A part of a few bytes takes less time than the rounds of a block, each of which waits for the one before. So the key
+//! stream of 7 or 15 blocks is made at once, with the block that hides the tag, and parts are added to it as they come.
+//! The hash gets their ciphertext later, many blocks at a time.
 
 use std::arch::x86_64::{
     _mm_loadu_si128, _mm_storeu_si128, _mm_xor_si128, _mm512_add_epi32, _mm512_aesenc_epi128,
