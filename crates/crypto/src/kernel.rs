@@ -91,6 +91,8 @@ mod sha_avx512_words;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod sha_ni;
 #[cfg(target_arch = "x86_64")]
+mod vector128;
+#[cfg(target_arch = "x86_64")]
 mod vector512;
 
 pub(crate) use cbc_records::cbc_encrypt_records;

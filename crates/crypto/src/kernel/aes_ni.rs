@@ -5,8 +5,7 @@
 use std::arch::x86_64::{
     __m128i, _mm_add_epi64, _mm_aesdec_si128, _mm_aesdeclast_si128, _mm_aesenc_si128,
     _mm_aesenclast_si128, _mm_aesimc_si128, _mm_aeskeygenassist_si128, _mm_cvtsi128_si32,
-    _mm_loadu_si128, _mm_set_epi8, _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_epi8,
-    _mm_storeu_si128, _mm_xor_si128,
+    _mm_set_epi8, _mm_set_epi64x, _mm_set1_epi32, _mm_shuffle_epi8, _mm_xor_si128,
 };
 
 use super::aes_loops::{
@@ -16,6 +15,7 @@ use super::aes_loops::{
 use super::aes_ni_few as few;
 use super::cpu::AesNi;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
+use super::vector128::{load, store};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
 
 /// An expanded key, of a CPU that was seen to have AES-NI.
@@ -161,17 +161,3 @@ define_register_bound!(
     _mm_set_epi64x(0x0123_4567_89ab_cdef, 0x0f1e_2d3c_4b5a_6978),
     |state, key| _mm_aesenc_si128(state, key)
 );
-
-#[inline]
-#[target_feature(enable = "sse2")]
-pub(super) fn load(block: &[u8; BLOCK_LEN]) -> __m128i {
-    // SAFETY: the reference is valid for 16 bytes, and the load needs no alignment.
-    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-pub(super) fn store(block: &mut [u8; BLOCK_LEN], value: __m128i) {
-    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
-    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
-}

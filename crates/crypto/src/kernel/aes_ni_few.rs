@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm_set_epi64x, _mm_setzero_si128, _mm_xor_si128,
 };
 
-use super::aes_ni::{load, store};
+use super::vector128::{load, store};
 use super::{BLOCK_LEN, RoundKeys};
 
 /// The most blocks that these functions take.

@@ -17,11 +17,11 @@ use std::arch::x86_64::{
 use super::aes_loops::{
     define_ctr, define_ctr_units, define_load_keys, define_register_bound, define_unit_loops,
 };
-use super::aes_ni;
 use super::aes_ni_few as few;
 use super::cpu::Vaes256;
 use super::round_keys::{MOST_ROUNDS, for_rounds};
 use super::{BLOCK_LEN, BlockKernel, RoundKeys, split_at_wrap};
+use super::{aes_ni, vector128};
 
 /// An expanded key, of a CPU that was seen to have VAES and AVX2.
 pub(crate) struct Key {
@@ -314,13 +314,13 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
     }
     for index in 0..lanes.as_flattened().iter().map(|lane| lane.len()).min().unwrap_or(0) {
         for (state, [first, second]) in state.iter_mut().zip(&*lanes) {
-            let (first, second) = (aes_ni::load(&first[index]), aes_ni::load(&second[index]));
+            let (first, second) = (vector128::load(&first[index]), vector128::load(&second[index]));
             *state = _mm256_xor_si256(*state, _mm256_set_m128i(second, first));
         }
         apply!(keys, state, true);
         for (state, [first, second]) in state.iter().zip(&mut *lanes) {
-            aes_ni::store(&mut first[index], _mm256_castsi256_si128(*state));
-            aes_ni::store(&mut second[index], _mm256_extracti128_si256::<1>(*state));
+            vector128::store(&mut first[index], _mm256_castsi256_si128(*state));
+            vector128::store(&mut second[index], _mm256_extracti128_si256::<1>(*state));
         }
     }
     for (state, chain) in state.iter().zip(chain) {
@@ -331,7 +331,7 @@ fn cbc_encrypt_run<const KEYS: usize, const N: usize>(
 #[inline]
 #[target_feature(enable = "avx2")]
 fn broadcast(block: &[u8; BLOCK_LEN]) -> __m256i {
-    _mm256_broadcastsi128_si256(aes_ni::load(block))
+    _mm256_broadcastsi128_si256(vector128::load(block))
 }
 
 define_register_bound!(

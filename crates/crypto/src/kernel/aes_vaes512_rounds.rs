@@ -6,7 +6,7 @@ use std::arch::x86_64::{
 };
 
 use super::aes_loops::{define_apply, define_load_keys};
-use super::{BLOCK_LEN, RoundKeys, aes_ni};
+use super::{BLOCK_LEN, RoundKeys, vector128};
 
 /// Blocks of a register.
 pub(super) const ACROSS: usize = 4;
@@ -28,5 +28,5 @@ define_load_keys!("vaes,avx512f,avx512bw,avx512vl", __m512i, broadcast);
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn broadcast(block: &[u8; BLOCK_LEN]) -> __m512i {
-    _mm512_broadcast_i32x4(aes_ni::load(block))
+    _mm512_broadcast_i32x4(vector128::load(block))
 }

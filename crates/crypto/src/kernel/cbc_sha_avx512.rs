@@ -10,12 +10,12 @@ use std::arch::x86_64::*;
 use zeroize::Zeroize;
 
 use super::aes_loops::define_load_keys;
-use super::aes_ni::{load, store};
 use super::cbc_sha_ni::{Lane, Place, STEP, advance, firsts, places};
 use super::cpu::Vaes512;
 use super::round_keys::for_rounds;
 use super::sha_avx512::{CH, K_256, MAJ, XOR3, sixteen};
 use super::sha_avx512_words::words_32_by_8;
+use super::vector128::{load, store};
 use super::{BLOCK_LEN, RoundKeys};
 
 /// Messages processed at once: one for each 32-bit word of a 256-bit register.

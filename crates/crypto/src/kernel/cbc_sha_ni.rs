@@ -9,11 +9,12 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-use super::aes_ni::{load, load_keys, store};
+use super::aes_ni::load_keys;
 use super::cpu::ShaNi;
 use super::round_keys::for_rounds;
 use super::sha_avx512::K_256;
 use super::sha_ni::{each, four_rounds_of_256};
+use super::vector128::{load, store};
 use super::{BLOCK_LEN, RoundKeys};
 use crate::sha::{Compression, Sha1, Sha256};
 

@@ -11,7 +11,7 @@
 
 use std::arch::x86_64::*;
 
-use super::aes_ni::load as load_128;
+use super::vector128::load as load_128;
 use super::vector512::{load, load_256, transpose_quarters};
 
 /// Transposes rows of four messages into four registers: quarter `q` of register `j` holds word

@@ -6,9 +6,9 @@
 use std::arch::x86_64::*;
 
 use super::BLOCK_LEN;
-use super::aes_ni::load;
 use super::cpu::ShaNi;
 use super::sha_avx512::K_256;
+use super::vector128::load;
 
 /// Messages at once.
 const N: usize = 2;
