@@ -427,3 +427,29 @@ impl GcmStream {
 fn other_len(source: &[u8], target: &[u8]) -> Error {
     Error::BufferLength { len: target.len(), expected: source.len() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gcm_kernel::GcmKernel;
+
+    #[test]
+    fn the_end_wipes_the_key_stream_and_the_hash() {
+        for kernel in GcmKernel::all() {
+            let key = GcmKey::with_kernel(kernel, &[7; 32]).unwrap();
+            for lens in [[4, 4, 4], [40, 40, 40], [40, 200, 4], [300, 4, 40]] {
+                let mut stream = key.begin(&[9; NONCE_LEN]).unwrap();
+                for len in lens {
+                    stream.encrypt(&key, &mut vec![0; len]).unwrap();
+                }
+                if key.aead.parts().is_some() {
+                    assert!(stream.message.key_stream.is_made, "{lens:?}");
+                }
+                stream.end();
+                let Parts { key_stream, hash, .. } = &stream.message;
+                assert!(key_stream.blocks.iter().all(|&block| block == 0), "{lens:?}");
+                assert!(*hash == 0 && stream.hash.is_none(), "{lens:?}");
+            }
+        }
+    }
+}
