@@ -8,8 +8,8 @@ use std::arch::x86_64::{
 
 use super::BLOCK_LEN;
 use super::aes_ni::sub_word;
-use super::gcm_vaes512_memory::load_128;
 use super::round_keys::{MOST_ROUNDS, RoundKeys};
+use super::vector128::load as load_128;
 
 /// Expands a key of 16, 24 or 32 bytes, and returns what the cipher makes of zeros.
 #[inline]

@@ -47,8 +47,7 @@ impl Key {
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ecb::<true>(self.narrow.encrypt_keys(), blocks) };
+            return self.narrow.encrypt(blocks);
         }
         let (pairs, last) = blocks.as_chunks_mut();
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
@@ -58,8 +57,7 @@ impl BlockKernel for Key {
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ecb::<false>(self.narrow.decrypt_keys(), blocks) };
+            return self.narrow.decrypt(blocks);
         }
         let (pairs, last) = blocks.as_chunks_mut();
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
@@ -68,19 +66,16 @@ impl BlockKernel for Key {
     }
 
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
-        let keys = self.narrow.encrypt_keys();
         if in_out.len() <= few::MOST * BLOCK_LEN {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ctr(keys, counter, in_out) };
+            return self.narrow.ctr(counter, in_out);
         }
         // SAFETY: `_proof` says that the CPU has VAES and AVX2.
-        unsafe { ctr(keys, counter, in_out) }
+        unsafe { ctr(self.narrow.encrypt_keys(), counter, in_out) }
     }
 
     fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) };
+            return self.narrow.cbc_decrypt(iv, blocks);
         }
         let (pairs, last) = blocks.as_chunks_mut::<ACROSS>();
         let chain = pairs.last().map_or(*iv, |[_, block]| *block);

@@ -42,8 +42,7 @@ impl Key {
 impl BlockKernel for Key {
     fn encrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ecb::<true>(self.narrow.encrypt_keys(), blocks) };
+            return self.narrow.encrypt(blocks);
         }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { ecb::<true>(self.narrow.encrypt_keys(), blocks) }
@@ -51,19 +50,17 @@ impl BlockKernel for Key {
 
     fn decrypt(&self, blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ecb::<false>(self.narrow.decrypt_keys(), blocks) };
+            return self.narrow.decrypt(blocks);
         }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { ecb::<false>(self.narrow.decrypt_keys(), blocks) }
     }
 
     fn ctr(&self, counter: u128, in_out: &mut [u8]) {
-        let keys = self.narrow.encrypt_keys();
         if in_out.len() <= few::MOST * BLOCK_LEN {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::ctr(keys, counter, in_out) };
+            return self.narrow.ctr(counter, in_out);
         }
+        let keys = self.narrow.encrypt_keys();
         let first_round = (in_out.len() >= WORTH_A_TABLE).then(|| {
             &**self.first_round.get_or_init(|| {
                 // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
@@ -76,8 +73,7 @@ impl BlockKernel for Key {
 
     fn cbc_decrypt(&self, iv: &[u8; BLOCK_LEN], blocks: &mut [[u8; BLOCK_LEN]]) {
         if blocks.len() <= few::MOST {
-            // SAFETY: `_proof` says that the CPU has AES-NI too.
-            return unsafe { few::cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) };
+            return self.narrow.cbc_decrypt(iv, blocks);
         }
         // SAFETY: `_proof` says that the CPU has VAES and AVX-512.
         unsafe { cbc_decrypt(self.narrow.decrypt_keys(), iv, blocks) }

@@ -120,18 +120,14 @@ impl Key {
     /// Encrypts a text and writes its tag.
     #[inline]
     pub fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>, tag: &mut [u8; BLOCK_LEN]) {
-        let work = self.works.seal[work_index(text.total())];
-        // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { work(self, nonce, aad, text, tag) };
+        self.apply(&self.works.seal, nonce, aad, text, tag);
     }
 
     /// Decrypts a text and writes the tag that it should have. The caller compares it, and wipes the
     /// text if it has another.
     #[inline]
     pub fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &Text<'_>, tag: &mut [u8; BLOCK_LEN]) {
-        let work = self.works.open[work_index(text.total())];
-        // SAFETY: `_proof` says that the CPU has what the kernel needs.
-        unsafe { work(self, nonce, aad, text, tag) };
+        self.apply(&self.works.open, nonce, aad, text, tag);
     }
 
     /// Whether a message of `len` bytes is best worked on as a whole: a long one wants [`Terms`], which take as long to
@@ -157,6 +153,20 @@ impl Key {
 }
 
 impl Key {
+    #[inline]
+    fn apply(
+        &self,
+        works: &[Work; WORKS],
+        nonce: &[u8; 12],
+        aad: &[u8],
+        text: &Text<'_>,
+        tag: &mut [u8; BLOCK_LEN],
+    ) {
+        let work = works[work_index(text.total())];
+        // SAFETY: `_proof` says that the CPU has what the kernel needs.
+        unsafe { work(self, nonce, aad, text, tag) };
+    }
+
     fn part_works(&self) -> &'static PartWorks {
         self.works.parts.as_ref().expect("only keys with such works are lent")
     }

@@ -17,7 +17,7 @@ use super::gcm_narrow_memory::{load_block, load_bytes, store_block};
 use super::gcm_narrow_rounds::{group_rounds, load_end, rest, rounds, store_end};
 use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{POLY, nonce_block, swap_128, swap_128 as swap};
-use super::gcm_vaes512_memory::{load_128, load_128 as broadcast};
+use super::vector128::{load as load_128, load as broadcast};
 use super::{BLOCK_LEN, gcm_narrow_key};
 
 kernel!("aes,pclmulqdq,ssse3,sse4.1", GcmAesNi, AesNi, 1);

@@ -18,7 +18,7 @@ use super::BLOCK_LEN;
 use super::aes_expansion::expand;
 use super::gcm::{MOST_POWER, Tables, Terms};
 use super::gcm_vaes512_hash::{POLY, swap_128};
-use super::gcm_vaes512_memory::load_128;
+use super::vector128::load as load_128;
 
 /// Expands a key of 16, 24 or 32 bytes.
 #[target_feature(enable = "vaes,vpclmulqdq,avx512f,avx512bw,avx512vl,avx512dq")]

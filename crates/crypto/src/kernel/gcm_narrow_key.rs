@@ -10,7 +10,7 @@ use super::aes_expansion::{expand, store_128};
 use super::gcm::{MOST_POWER, Tables, Terms};
 use super::gcm_key::doubled;
 use super::gcm_vaes512_hash::{POLY, swap_128};
-use super::gcm_vaes512_memory::load_128;
+use super::vector128::load as load_128;
 
 /// Expands a key of 16, 24 or 32 bytes.
 #[target_feature(enable = "aes,pclmulqdq,ssse3,sse4.1")]

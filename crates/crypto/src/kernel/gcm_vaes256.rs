@@ -20,7 +20,7 @@ use super::gcm_narrow_memory::{load_block, load_bytes, store_block};
 use super::gcm_narrow_rounds::{group_rounds, load_end, rest, rounds, store_end};
 use super::gcm_text::Text;
 use super::gcm_vaes512_hash::{POLY, nonce_block, reversed, swap_128};
-use super::gcm_vaes512_memory::load_128;
+use super::vector128::load as load_128;
 use super::{BLOCK_LEN, gcm_narrow_key};
 
 kernel!("vaes,vpclmulqdq,avx2,aes,pclmulqdq", GcmVaes256, Vaes256, 2);

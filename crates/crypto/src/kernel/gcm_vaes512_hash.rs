@@ -13,7 +13,8 @@ use std::arch::x86_64::{
 use super::BLOCK_LEN;
 use super::gcm::{Key, MOST_POWER};
 use super::gcm_text::Text;
-use super::gcm_vaes512_memory::{load_128, load_block, load_part};
+use super::gcm_vaes512_memory::{load_block, load_part};
+use super::vector128::load as load_128;
 
 /// A sum of products that is not reduced: what belongs to the lower 128 bits, the middle, the upper.
 #[derive(Clone, Copy)]

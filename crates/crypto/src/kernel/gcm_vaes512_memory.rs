@@ -5,13 +5,11 @@
 //! text ends, it is loaded from further before, and its bytes are moved.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512i, _bzhi_u64, _mm_loadu_si128, _mm_maskz_loadu_epi8, _mm_setzero_si128,
+    __m128i, __m256i, __m512i, _bzhi_u64, _mm_maskz_loadu_epi8, _mm_setzero_si128,
     _mm256_maskz_loadu_epi8, _mm512_mask_storeu_epi8, _mm512_maskz_compress_epi8,
     _mm512_maskz_expand_epi8, _mm512_maskz_loadu_epi8,
 };
 use std::hint::cold_path;
-
-use super::BLOCK_LEN;
 
 /// Bytes of a register.
 pub(super) const WIDTH: usize = 64;
@@ -95,11 +93,4 @@ pub(super) fn load_two_blocks(bytes: &[u8]) -> __m256i {
     let mask = part(bytes.len()) as u32;
     // SAFETY: the mask has a bit for each byte of the slice and no other, and what is masked out is not read.
     unsafe { _mm256_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-pub(super) fn load_128(block: &[u8; BLOCK_LEN]) -> __m128i {
-    // SAFETY: the reference is valid for 16 bytes, and the load needs no alignment.
-    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }

@@ -22,8 +22,9 @@ use super::gcm_vaes512_hash::{
     Sum, broadcast, fold, load_at, one_power, store_at, swap, swap_128, zext,
 };
 use super::gcm_vaes512_memory::{
-    WIDTH, load_128, load_block, load_part, load_two_blocks, part as part_mask, store_part,
+    WIDTH, load_block, load_part, load_two_blocks, part as part_mask, store_part,
 };
+use super::vector128::{load as load_128, store as store_128};
 
 /// Registers of a chunk.
 const CHUNK: usize = 4;
@@ -434,13 +435,6 @@ pub(super) fn in_order(blocks: __m512i) -> __m512i {
     const LOW: i64 = 0x0706_0504_0302_0100;
     const HIGH: i64 = 0x0c0d_0e0f_0b0a_0908;
     _mm512_shuffle_epi8(blocks, _mm512_set_epi64(HIGH, LOW, HIGH, LOW, HIGH, LOW, HIGH, LOW))
-}
-
-#[inline]
-#[target_feature(enable = "sse2")]
-fn store_128(block: &mut [u8; BLOCK_LEN], value: __m128i) {
-    // SAFETY: the reference is valid for 16 bytes, and the store needs no alignment.
-    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
 }
 
 /// A block that lies as a number, which is wiped in one go.

@@ -23,7 +23,8 @@ use super::gcm_vaes512_hash::{
     Sum, broadcast, first_round_base, fold, load_at, load_end, long_aad, nonce_block, one_power,
     store_at, swap, swap_128, zext,
 };
-use super::gcm_vaes512_memory::{WIDTH, load_128, load_block, part, store_part};
+use super::gcm_vaes512_memory::{WIDTH, load_block, part, store_part};
+use super::vector128::load as load_128;
 
 /// Rounds 2 to the last but one.
 macro_rules! rounds {
