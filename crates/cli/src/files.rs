@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wattlock_file::{
-    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Skip, Target, Task,
+    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step, Target, Task,
     UsedNames, Wrapping, expect_all,
 };
 use wattlock_host::exit::{Ended, usage};
@@ -167,7 +167,8 @@ pub fn verify(args: &args::Verify) -> Ended {
     };
     many(&invocation, "verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());
-        wattlock_file::unprotect(&how, &input, Target::Nothing).map(Outcome::Made)
+        wattlock_file::unprotect(&how, &input, Target::Nothing)
+            .map(|done| Step::Ended(Outcome::Made(done)))
     })
 }
 
@@ -225,11 +226,11 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
 }
 
 /// Processes many files, and reports the result.
-fn many(
+fn many<'a>(
     invocation: &Invocation,
     command: &'static str,
     found: Found,
-    work: impl Fn(&Task) -> Result<Outcome, wattlock_file::Error> + Sync,
+    work: impl Fn(&Task) -> Result<Step<'a>, wattlock_file::Error> + Sync,
 ) -> Ended {
     for (path, error) in found.failed {
         invocation.summary.add(&path, None, Err(error));
@@ -238,9 +239,9 @@ fn many(
     let shown = progress::show(&invocation.progress, invocation.quiet);
     let batch = Batch { engine: &invocation.engine, tasks: &found.tasks, folders: &found.folders };
     let writes = command != "verify";
-    let ran = batch.run(|task| {
+    let ran = batch.run(work, |task, ended| {
         let output = writes.then_some(&*task.output);
-        invocation.summary.add(&task.input, output, work(task));
+        invocation.summary.add(&task.input, output, ended);
     });
     drop(shown);
     ran?;

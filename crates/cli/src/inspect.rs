@@ -45,6 +45,7 @@ struct Sealed {
     name: Option<String>,
     mode: Option<String>,
     modified_unix_s: Option<i64>,
+    sparse: bool,
 }
 
 /// `wattlock inspect`.
@@ -98,6 +99,7 @@ impl Document {
                 name: m.name.as_ref().map(|name| name.to_string_lossy().into_owned()),
                 mode: m.mode.map(|mode| format!("{mode:04o}")),
                 modified_unix_s: m.modified.map(unix_seconds),
+                sparse: m.sparse,
             }),
         }
     }
@@ -140,6 +142,9 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
             }
             if let Some(modified) = metadata.modified {
                 row("modified", rfc3339(unix_seconds(modified)));
+            }
+            if metadata.sparse {
+                row("sparse", "yes: its holes are kept".into());
             }
         }
     }

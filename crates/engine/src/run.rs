@@ -345,7 +345,7 @@ impl<'j, 'd> Run<'j, 'd> {
         mut buffer: Zeroizing<Vec<u8>>,
     ) -> Result<Option<Piece<'j>>, Error> {
         let first = wanted.start;
-        let room = (wanted.end - wanted.start) as usize * self.job.slot_len();
+        let room = transfer.room(&wanted, self.job.slot_len());
         if buffer.len() < room {
             buffer.resize(room, 0);
         }

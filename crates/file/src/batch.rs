@@ -1,7 +1,7 @@
 //! Many files in one run: which input becomes which output, and what to do with those that are
 //! there already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
@@ -11,12 +11,16 @@ use walkdir::WalkDir;
 use wattlock_engine::Engine;
 
 use crate::Done;
+use crate::durability::FileSystems;
 use crate::error::Error;
 use crate::folders::{Folders, umask};
 use crate::format::Format;
+use crate::group_commit::GroupCommit;
 use crate::shown::Shown;
-use crate::staging::is_temporary;
+use crate::staging::directory_of;
+use crate::temporary::is_temporary;
 use crate::transfer::Progress;
+use crate::unpublished::Unpublished;
 
 /// What a run was asked to do, before anything is looked at.
 #[derive(Debug)]
@@ -88,6 +92,14 @@ pub enum Outcome {
     Made(Done),
     /// The output was there, authentic, for the same recipients, and holds the same bytes.
     Kept(Done),
+}
+
+/// How far a task has come once its work is done.
+pub enum Step<'a> {
+    /// All is done.
+    Ended(Outcome),
+    /// The output is written, and waits to be made durable and named with others.
+    Written(Unpublished<'a>),
 }
 
 impl Plan<'_> {
@@ -258,20 +270,40 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Calls `work` once for every task. Directories for the outputs are made before, and removed
-    /// afterwards where nothing came into them.
+    /// Calls `work` once for every task, makes the outputs durable and gives them their names, many
+    /// at a time, and calls `report` with how each task ended. Directories for the outputs are made
+    /// before, and removed afterwards where nothing came into them.
     ///
     /// # Errors
     /// [`Error::Io`] if a directory cannot be made; [`Error::Engine`] if no thread can be started.
-    /// What happens to a task is up to `work`.
-    pub fn run(&self, work: impl Fn(&Task) + Sync) -> Result<(), Error> {
-        let made = self.folders.make(self.tasks.iter().map(|task| &*task.output))?;
+    /// What happens to a task is reported.
+    pub fn run<'w>(
+        &self,
+        work: impl Fn(&Task) -> Result<Step<'w>, Error> + Sync,
+        report: impl Fn(&Task, Result<Outcome, Error>) + Sync,
+    ) -> Result<(), Error> {
+        let outputs: Vec<&Path> = self.tasks.iter().map(|task| &*task.output).collect();
+        let made = self.folders.make(outputs.iter().copied())?;
         let (small, large): (Vec<&Task>, Vec<&Task>) =
             self.tasks.iter().partition(|task| task.len < SMALL);
-        let done = self.engine.for_each(&small, |task| work(task)).map_err(Error::Engine);
-        if done.is_ok() {
-            large.into_iter().for_each(&work);
-        }
+        let folders: HashSet<&Path> = outputs.into_iter().map(directory_of).collect();
+        let file_systems = FileSystems::of(folders.into_iter());
+        let report = &report;
+        let report_made =
+            |task: &Task, done: Result<Done, Error>| report(task, done.map(Outcome::Made));
+        let committed = GroupCommit::new(file_systems, made.paths(), report_made);
+        let done = committed.run(|commit| {
+            let run = |task| match work(task) {
+                Ok(Step::Written(output)) => commit(task, output),
+                Ok(Step::Ended(outcome)) => report(task, Ok(outcome)),
+                Err(error) => report(task, Err(error)),
+            };
+            let done = self.engine.for_each(&small, |task| run(*task)).map_err(Error::Engine);
+            if done.is_ok() {
+                large.into_iter().for_each(run);
+            }
+            done
+        });
         made.finish();
         done
     }

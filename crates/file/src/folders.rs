@@ -1,6 +1,6 @@
 //! Modes of what is made: the user's mask, and folders that are made after others.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,12 @@ impl Folders {
         outputs: impl Iterator<Item = &'p Path>,
     ) -> Result<NewFolders<'_>, Error> {
         let mut made = Vec::new();
+        let mut last = None;
         for output in outputs {
+            // The outputs of a tree come folder by folder.
+            if last.replace(output.parent()) == Some(output.parent()) {
+                continue;
+            }
             let mut missing = Vec::new();
             let mut folder = output.parent();
             while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty() && !p.exists()) {
@@ -78,6 +83,11 @@ impl Folders {
 }
 
 impl NewFolders<'_> {
+    /// Their paths.
+    pub fn paths(&self) -> HashSet<PathBuf> {
+        self.0.iter().map(|(path, _)| path.clone()).collect()
+    }
+
     /// Removes the folders that stayed empty, and takes from the others what their own user may
     /// not do in them.
     pub fn finish(self) {

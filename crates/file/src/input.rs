@@ -6,10 +6,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::SeekFrom;
+
 use crate::error::Error;
 use crate::extended::ExtendedAttributes;
 use crate::file_state::State;
-use crate::staging::{directory_of, sync_directory};
+use crate::staging::{Staged, directory_of, sync_directory};
 
 /// The input of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +67,10 @@ impl Input {
             return Err(Error::Directory(name));
         }
         // Files of /proc say that they are empty, and are not: they are read as streams.
-        let start = if status.is_file() && status.len() > 0 {
-            Some(file.stream_position().map_err(failed)?)
-        } else {
-            None
+        let start = match self {
+            _ if !status.is_file() || status.len() == 0 => None,
+            Self::Path(_) => Some(0),
+            Self::Stdin => Some(file.stream_position().map_err(failed)?),
         };
         Ok(Opened { name, file, status, start })
     }
@@ -78,6 +80,15 @@ impl Opened {
     /// Bytes from the start to the end, if they can be read at any offset.
     pub fn known_len(&self) -> Option<u64> {
         self.start.map(|start| self.status.len().saturating_sub(start))
+    }
+
+    /// True if the file has holes, as far as its file system says.
+    pub(crate) fn has_holes(&self) -> bool {
+        let len = self.status.len();
+        // Without holes, a file system that compresses may use fewer blocks, too.
+        self.start.is_some()
+            && self.status.blocks() * 512 < len
+            && rustix::fs::seek(&self.file, SeekFrom::Hole(0)).is_ok_and(|hole| hole < len)
     }
 
     /// Fails if the file has changed since it was opened: what was read then is a mixture.
@@ -133,21 +144,20 @@ impl Opened {
         ExtendedAttributes::of(&self.file).map_err(Error::io("read the attributes of", &self.name))
     }
 
-    /// Removes the file, unless another process replaced or changed it after it was opened.
+    /// Removes the file, unless another process replaced or changed it after it was opened. The
+    /// removal is durable once its folder is synced.
     pub(crate) fn remove(&self) -> Result<(), Error> {
         let path = &self.name;
         self.check_in_place()?;
-        fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })?;
-        sync_directory(directory_of(path));
-        Ok(())
+        fs::remove_file(path).map_err(|source| Error::NotRemoved { path: path.clone(), source })
     }
 
     /// Waits until the file is on the disk under its name, which still has to be its own.
     pub(crate) fn settle(&self) -> Result<(), Error> {
         self.file.sync_all().map_err(Error::io("write", &self.name))?;
         self.check_in_place()?;
-        sync_directory(directory_of(&self.name));
-        Ok(())
+        let folder = directory_of(&self.name);
+        sync_directory(folder).map_err(Error::io("write", folder))
     }
 
     /// Fails unless the path leads to the file that was opened, and the file is as it was then.
@@ -157,6 +167,17 @@ impl Opened {
             Ok(())
         } else {
             Err(Error::Changed(self.name.clone()))
+        }
+    }
+
+    /// Starts an output at `target` that is made of this file.
+    ///
+    /// # Errors
+    /// [`Error::OutputIsInput`] if `target` is this very file; those of [`Staged::create`].
+    pub(crate) fn stage(&self, target: &Path, overwrite: bool) -> Result<Staged, Error> {
+        match Staged::create(target, overwrite) {
+            Ok(staged) if !staged.target_existed() => Ok(staged),
+            created => self.check_is_not(target).and(created),
         }
     }
 

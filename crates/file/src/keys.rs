@@ -1,7 +1,7 @@
 //! Who may open a container: wrapping the file key for recipients, unwrapping it with identities.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
@@ -80,7 +80,7 @@ fn at_most_the_limit(count: usize) -> Result<(), Error> {
 /// derivation, serves a whole run. age v1 forbids that: there each file gets a file key of its own.
 pub struct Wrapping {
     recipients: Recipients,
-    shared: Mutex<Option<(Secret<FILE_KEY_BYTES>, Vec<Stanza>)>>,
+    shared: Mutex<Option<Arc<(Secret<FILE_KEY_BYTES>, Vec<Stanza>)>>>,
 }
 
 impl Wrapping {
@@ -105,14 +105,20 @@ impl Wrapping {
             let stanzas = self.recipients.wrap(&file_key)?;
             return with(&file_key, &stanzas);
         }
-        let mut shared = lock(&self.shared);
-        if shared.is_none() {
-            let file_key = random::secret()?;
-            let stanzas = self.recipients.wrap(&file_key)?;
-            *shared = Some((file_key, stanzas));
-        }
-        let (file_key, stanzas) = shared.as_ref().expect("it was just filled");
+        let shared = self.shared()?;
+        let (file_key, stanzas) = &*shared;
         with(file_key, stanzas)
+    }
+
+    fn shared(&self) -> Result<Arc<(Secret<FILE_KEY_BYTES>, Vec<Stanza>)>, Error> {
+        // Held meanwhile, so that of many files one derives the key.
+        let mut shared = lock(&self.shared);
+        if let Some(shared) = &*shared {
+            return Ok(Arc::clone(shared));
+        }
+        let file_key = random::secret()?;
+        let stanzas = self.recipients.wrap(&file_key)?;
+        Ok(Arc::clone(shared.insert(Arc::new((file_key, stanzas)))))
     }
 }
 
@@ -122,10 +128,13 @@ pub struct Identities {
     /// Stanzas that they try at most.
     max_recipients: usize,
     /// What was unwrapped before, so that files of one run take one key derivation.
-    known: Mutex<Vec<(Vec<Stanza>, Secret<FILE_KEY_BYTES>)>>,
+    known: Mutex<Known>,
     /// The answers of [`Identities::openers`], for the same reason.
     opened: Mutex<Vec<(Vec<Stanza>, Option<Openers>)>>,
 }
+
+/// File keys by the stanzas that wrap them.
+type Known = Vec<(Vec<Stanza>, Arc<Secret<FILE_KEY_BYTES>>)>;
 
 /// The positions of the identities that open the stanzas of a header, each at least one.
 type Openers = BTreeSet<usize>;
@@ -166,27 +175,33 @@ impl Identities {
         if found > self.max_recipients {
             return Err(Error::TooManyRecipients { found, limit: self.max_recipients });
         }
-        if header.stanzas()[0].tag == SCRYPT {
-            // Deriving takes half a second and 256 MiB: never twice for the same stanza.
-            let mut known = lock(&self.known);
-            if let Some((_, file_key)) = known.iter().find(|(s, _)| s == header.stanzas()) {
-                return with(file_key);
-            }
-            let file_key = self.unwrap(header)?;
-            let result = with(&file_key);
-            known.push((copy(header.stanzas()), file_key));
-            return result;
-        }
-        if let Some((_, file_key)) = lock(&self.known).iter().find(|(s, _)| s == header.stanzas()) {
-            return with(file_key);
-        }
-        let file_key = self.unwrap(header)?;
-        let result = with(&file_key);
+        with(&*self.file_key(header)?)
+    }
+
+    fn file_key(&self, header: &Header) -> Result<Arc<Secret<FILE_KEY_BYTES>>, Error> {
+        let find = |known: &Known| {
+            let known = known.iter().find(|(stanzas, _)| stanzas == header.stanzas());
+            known.map(|(_, file_key)| Arc::clone(file_key))
+        };
         let mut known = lock(&self.known);
-        if known.len() < REMEMBERED {
-            known.push((copy(header.stanzas()), file_key));
+        if let Some(file_key) = find(&known) {
+            return Ok(file_key);
         }
-        result
+        // Deriving from a passphrase takes half a second and 256 MiB: never twice for the same
+        // stanza, so others wait.
+        let is_slow = header.stanzas()[0].tag == SCRYPT;
+        let file_key = if is_slow {
+            Arc::new(self.unwrap(header)?)
+        } else {
+            drop(known);
+            let file_key = Arc::new(self.unwrap(header)?);
+            known = lock(&self.known);
+            file_key
+        };
+        if is_slow || known.len() < REMEMBERED {
+            known.push((copy(header.stanzas()), Arc::clone(&file_key)));
+        }
+        Ok(file_key)
     }
 
     /// True if `header`, once it is authentic, is proven to be for the recipients of `wrapping` and
@@ -221,7 +236,7 @@ impl Identities {
         let openers = found.map(|(openers, file_key)| {
             let mut known = lock(&self.known);
             if remember(known.len()) {
-                known.push((copy(stanzas), file_key));
+                known.push((copy(stanzas), Arc::new(file_key)));
             }
             openers
         });

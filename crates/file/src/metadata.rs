@@ -15,6 +15,8 @@ pub struct Metadata {
     pub mode: Option<u32>,
     /// Time of last change.
     pub modified: Option<SystemTime>,
+    /// True if the file has holes: the output gets holes in place of zeros.
+    pub sparse: bool,
 }
 
 impl Metadata {
@@ -37,6 +39,9 @@ impl Metadata {
             let mut value = seconds.to_be_bytes().to_vec();
             value.extend_from_slice(&nanoseconds.to_be_bytes());
             entry(MODIFIED, &value);
+        }
+        if self.sparse {
+            out.extend_from_slice(&[SPARSE, 0, 0]);
         }
         out.resize(out.len().next_multiple_of(PADDED), 0);
         out
@@ -63,6 +68,10 @@ impl Metadata {
                 NAME => metadata.name = Some(name(value)?),
                 MODE => metadata.mode = Some(u32::from_be_bytes(exactly(value)?) & 0o777),
                 MODIFIED => metadata.modified = Some(time(value)?),
+                SPARSE => {
+                    let [] = exactly(value)?;
+                    metadata.sparse = true;
+                }
                 _ => {}
             }
             bytes = rest;
@@ -75,6 +84,7 @@ const PADDING: u8 = 0;
 const NAME: u8 = 1;
 const MODE: u8 = 2;
 const MODIFIED: u8 = 3;
+const SPARSE: u8 = 4;
 
 /// The encoding is a multiple of this.
 const PADDED: usize = 64;
@@ -141,6 +151,7 @@ mod tests {
             name in proptest::option::of(proptest::collection::vec(1u8..=255, 1..=255)),
             mode in proptest::option::of(0u32..0o1000),
             modified in proptest::option::of((-1i64 << 40..1 << 40, 0u32..1_000_000_000)),
+            sparse: bool,
         ) {
             let name = name.map(OsString::from_vec).filter(|name| is_file_name(name));
             let modified = modified.map(|(seconds, nanoseconds)| {
@@ -148,7 +159,7 @@ mod tests {
                 let at = if seconds < 0 { UNIX_EPOCH - whole } else { UNIX_EPOCH + whole };
                 at + Duration::from_nanos(nanoseconds.into())
             });
-            let metadata = Metadata { name, mode, modified };
+            let metadata = Metadata { name, mode, modified, sparse };
             let encoded = metadata.encode();
             prop_assert_eq!(encoded.len() % PADDED, 0);
             prop_assert_eq!(Metadata::decode(&encoded), Ok(metadata));

@@ -13,9 +13,10 @@ use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
-use crate::staging::{Attributes, Staged, mode_without_acl};
+use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
+use crate::unpublished::Unpublished;
 use crate::{Done, age_v1, wattlock_v1};
 
 /// How files are to be protected: the same for all files of a run.
@@ -42,71 +43,102 @@ pub struct Protect<'a> {
 /// Anything in [`Error`]; the input is then as it was and there is no output, except on a stream,
 /// which keeps what it was given.
 pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
-    let mut opened = input.open()?;
+    match target {
+        Target::File(path) => stage(how, input, &path)?.publish(),
+        Target::Stream(writer) => to_stream(how, input, writer),
+        Target::Nothing => Err(Error::usage("protecting needs an output")),
+    }
+}
+
+/// Opens `input`, and says what an output gets of its attributes. One that is not a file has none;
+/// its output is readable by its owner only.
+fn open(how: &Protect<'_>, input: &Input) -> Result<(Opened, Attributes), Error> {
+    let opened = input.open()?;
     if how.replace {
         input.check_removable()?;
         opened.check_is_only_name()?;
         opened.check_mode_is_plain()?;
     }
-    let metadata = how.metadata.then(|| metadata_of(input, &opened));
-    let (header, payload) =
-        how.wrapping.with_file_key(how.format, |file_key, stanzas| match how.format {
-            Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
-            Format::AgeV1 => age_v1::seal(file_key, stanzas),
-        })?;
-    let front = [&header[..], &payload.prefix].concat();
-    match target {
-        Target::File(path) => to_file(how, &mut opened, &path, &front, &payload),
-        Target::Stream(writer) => to_stream(how, &mut opened, writer, &front, &payload),
-        Target::Nothing => Err(Error::usage("protecting needs an output")),
-    }
+    let attributes = match opened.status.is_file() {
+        true => Attributes::of(&opened.file, &opened.status),
+        false => Attributes::default(),
+    };
+    Ok((opened, attributes))
 }
 
-fn to_file(
+/// A new header for `input`, and the payload that follows it.
+fn payload(
     how: &Protect<'_>,
-    opened: &mut Opened,
+    input: &Input,
+    opened: &Opened,
+    attributes: &Attributes,
+) -> Result<(Vec<u8>, Payload), Error> {
+    let metadata = how.metadata.then(|| metadata(input, opened, attributes));
+    how.wrapping.with_file_key(how.format, |file_key, stanzas| match how.format {
+        Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
+        Format::AgeV1 => age_v1::seal(file_key, stanzas),
+    })
+}
+
+/// Writes the container of `input` that will be `path`.
+///
+/// # Errors
+/// As [`protect`].
+pub(crate) fn stage<'a>(
+    how: &Protect<'a>,
+    input: &Input,
     path: &Path,
-    front: &[u8],
-    payload: &Payload,
-) -> Result<Done, Error> {
-    opened.check_is_not(path)?;
-    let staged = Staged::create(path, how.overwrite)?;
-    staged.file().write_all_at(front, 0).map_err(Error::io("write", path))?;
-    let sink = Sink::File { file: staged.file(), offset: front.len() as u64 };
-    let moved = run(how, opened, sink, path, payload)?;
+) -> Result<Unpublished<'a>, Error> {
+    let (opened, attributes) = open(how, input)?;
+    let (header, payload) = payload(how, input, &opened, &attributes)?;
+    let front = [&header[..], &payload.prefix].concat();
+    to_file(how, opened, attributes, path, front, payload)
+}
+
+fn to_file<'a>(
+    how: &Protect<'a>,
+    mut opened: Opened,
+    mut attributes: Attributes,
+    path: &Path,
+    front: Vec<u8>,
+    payload: Payload,
+) -> Result<Unpublished<'a>, Error> {
+    let staged = opened.stage(path, how.overwrite)?;
+    let sink = Sink::File { file: staged.file(), front: &front };
+    let Moved { report, plain_bytes: bytes_in } = run(how, &mut opened, sink, path, &payload)?;
     opened.check_unchanged()?;
-    let mut attributes = Attributes::of(&opened.file, &opened.status);
     if !how.metadata {
         attributes.modified = None;
     }
     if how.replace {
         attributes.extended = Some(opened.extended()?);
     }
-    // An input that is not a file has no attributes to keep; its output is readable by its owner only.
-    staged.settle(&if opened.status.is_file() { attributes } else { Attributes::default() })?;
-    if how.replace {
-        read_back(how, opened, &staged, front, path, payload)?;
+    staged.give(&attributes)?;
+    let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
+    let done = Done { bytes_in, bytes_out, output: None, format: how.format.name(), report };
+    let unpublished = Unpublished::new(staged, done);
+    if !how.replace {
+        return Ok(unpublished);
+    }
+    let engine = how.engine;
+    Ok(unpublished.replacing(move |staged| {
+        read_back(engine, &opened, staged, &front, &payload)?;
         opened.check_unchanged()?;
-    }
-    let bytes_out = staged.file().metadata().map_err(Error::io("read", path))?.len();
-    let output = staged.publish()?;
-    if how.replace {
-        opened.remove()?;
-    }
-    let Moved { report, plain_bytes: bytes_in } = moved;
-    Ok(Done { bytes_in, bytes_out, output: Some(output), format: how.format.name(), report })
+        Ok(opened)
+    }))
 }
 
 fn to_stream(
     how: &Protect<'_>,
-    opened: &mut Opened,
+    input: &Input,
     writer: &mut (dyn Write + Send),
-    front: &[u8],
-    payload: &Payload,
 ) -> Result<Done, Error> {
+    let (mut opened, attributes) = open(how, input)?;
+    let (header, payload) = payload(how, input, &opened, &attributes)?;
+    let front = [&header[..], &payload.prefix].concat();
     let output = Path::new("standard output");
-    writer.write_all(front).map_err(Error::io("write", output))?;
-    let moved = run(how, opened, Sink::stream(writer), output, payload)?;
+    writer.write_all(&front).map_err(Error::io("write", output))?;
+    let moved = run(how, &mut opened, Sink::stream(writer), output, &payload)?;
     writer.flush().map_err(Error::io("write", output))?;
     opened.check_unchanged()?;
     let Moved { report, plain_bytes: bytes_in } = moved;
@@ -131,13 +163,13 @@ fn run(
 
 /// Opens what was just written, from the file, and compares it with the original.
 fn read_back(
-    how: &Protect<'_>,
+    engine: &Engine,
     opened: &Opened,
     staged: &Staged,
     front: &[u8],
-    path: &Path,
     payload: &Payload,
 ) -> Result<(), Error> {
+    let path = staged.target();
     let mut written = vec![0; front.len()];
     staged.file().read_exact_at(&mut written, 0).map_err(Error::io("read", path))?;
     if written != front {
@@ -151,17 +183,16 @@ fn read_back(
         input: path,
         output: path,
     };
-    payload.open_by_cpu(how.engine, ends, &Progress::default())?;
+    payload.open_by_cpu(engine, ends, &Progress::default())?;
     Ok(())
 }
 
-fn metadata_of(input: &Input, opened: &Opened) -> Metadata {
-    if !opened.status.is_file() || *input == Input::Stdin {
+fn metadata(input: &Input, opened: &Opened, attributes: &Attributes) -> Metadata {
+    if *input == Input::Stdin {
         return Metadata::default();
     }
-    Metadata {
-        name: input.name().file_name().map(OsString::from),
-        mode: Some(mode_without_acl(&opened.file, &opened.status)),
-        modified: opened.status.modified().ok(),
-    }
+    let Attributes { mode, modified, .. } = *attributes;
+    // What is not a file has a name that says nothing.
+    let name = mode.and_then(|_| input.name().file_name().map(OsString::from));
+    Metadata { name, mode, modified, sparse: opened.has_holes() }
 }

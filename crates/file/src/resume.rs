@@ -3,16 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use crate::batch::{Outcome, Task};
+use crate::batch::{Outcome, Step, Task};
 use crate::container::{Container, Sealed};
 use crate::error::{Error, Kind};
 use crate::input::Input;
 use crate::keys::Identities;
-use crate::protect::{Protect, protect};
-use crate::unprotect::{
-    MatchedPair, Target, Unprotect, UsedNames, compare, output_path, unprotect,
-};
-use crate::wattlock_v1;
+use crate::protect::Protect;
+use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, output_path};
+use crate::{protect, unprotect, wattlock_v1};
 
 impl Task {
     /// Protects this task's file. With `resume`, an existing output is checked first with its
@@ -20,13 +18,13 @@ impl Task {
     /// `how.replace`, the original of a kept output is removed, too.
     ///
     /// # Errors
-    /// As [`protect`]; [`Error::Unproven`] if nothing proves that the output is for the same
+    /// As [`protect()`](crate::protect()); [`Error::Unproven`] if nothing proves that the output is for the same
     /// recipients, [`Error::Stale`] if it holds something else.
-    pub fn protect(
+    pub fn protect<'a>(
         &self,
-        how: &Protect<'_>,
+        how: &Protect<'a>,
         resume: Option<&Identities>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Step<'a>, Error> {
         let input = Input::Path(self.input.clone());
         let mut overwrite = how.overwrite;
         if let Some(identities) = resume.filter(|_| is_file(&self.output)) {
@@ -36,7 +34,7 @@ impl Task {
                         input.check_removable()?;
                         pair.keep_container()?;
                     }
-                    return Ok(Outcome::Kept(pair.done));
+                    return Ok(Step::Ended(Outcome::Kept(pair.done)));
                 }
                 ExistingOutput::Damaged => overwrite = true,
                 ExistingOutput::Other(_) if how.overwrite => {}
@@ -44,7 +42,7 @@ impl Task {
             }
         }
         let how = Protect { overwrite, ..*how };
-        protect(&how, &input, Target::File(self.output.clone())).map(Outcome::Made)
+        protect::stage(&how, &input, &self.output).map(Step::Written)
     }
 
     /// Opens this task's container. With `resume`, an existing output is compared with the
@@ -52,9 +50,9 @@ impl Task {
     /// removed.
     ///
     /// # Errors
-    /// As [`unprotect`]; [`Error::NoName`] if the output would be the input; [`Error::Differs`] if
+    /// As [`unprotect()`](crate::unprotect()); [`Error::NoName`] if the output would be the input; [`Error::Differs`] if
     /// the output holds something else: outputs appear whole, so it is not half of this one.
-    pub fn unprotect(&self, how: &Unprotect<'_>, resume: bool) -> Result<Outcome, Error> {
+    pub fn unprotect<'a>(&self, how: &Unprotect<'a>, resume: bool) -> Result<Step<'a>, Error> {
         let input = Input::Path(self.input.clone());
         if self.output == self.input && how.sealed_name.is_none() {
             // What is no container needs no name.
@@ -70,7 +68,7 @@ impl Task {
                             input.check_removable()?;
                             pair.keep_plaintext()?;
                         }
-                        return Ok(Outcome::Kept(pair.done));
+                        return Ok(Step::Ended(Outcome::Kept(pair.done)));
                     }
                     Err(Error::Mismatch(_)) if how.overwrite => {}
                     Err(Error::Mismatch(path)) => return Err(Error::Differs(path)),
@@ -78,7 +76,7 @@ impl Task {
                 }
             }
         }
-        unprotect(how, &input, Target::File(self.output.clone())).map(Outcome::Made)
+        unprotect::stage(how, &input, &self.output).map(Step::Written)
     }
 
     /// Compares the file at the output with what this task would make.

@@ -2,29 +2,23 @@
 //!
 //! An output is written to a file without a name (`O_TMPFILE`), which vanishes with the process
 //! that made it, and linked to its name when all of it is on the disk. Where the file system has
-//! no such files, as with FUSE, it gets a temporary name, which [`abandon_all`] removes when a signal
-//! ends the program. What a killed program left is removed by the next run that writes into that
-//! directory: a lock that is free says that its owner is gone.
+//! no such files, as with FUSE, it gets a temporary name.
 
-use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::fs::{self, File, FileTimes, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, FileTimes, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, renameat_with};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
-use wattlock_engine::crypto::random;
 
 use crate::error::Error;
-use crate::exchange;
 use crate::extended::{Acl, AttributeNotCopied, ExtendedAttributes};
 use crate::file_state::State;
-use crate::lock::lock;
 use crate::shown::Shown;
+use crate::temporary::{Temporary, sweep_once};
 
 /// What an output gets besides its bytes.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +57,8 @@ pub struct Staged {
     file: File,
     target: PathBuf,
     overwrite: bool,
+    /// True if something was at the target when this began.
+    target_existed: bool,
     temporary: Option<Temporary>,
 }
 
@@ -72,7 +68,9 @@ impl Staged {
     /// # Errors
     /// [`Error::Exists`] if the target is there and may not be overwritten; [`Error::Io`].
     pub fn create(target: &Path, overwrite: bool) -> Result<Self, Error> {
-        match fs::symlink_metadata(target) {
+        let there = fs::symlink_metadata(target);
+        let target_existed = there.is_ok();
+        match there {
             Ok(status) if status.is_dir() => {
                 return Err(Error::OutputIsDirectory(target.to_owned()));
             }
@@ -99,7 +97,7 @@ impl Staged {
             }
             Err(error) => return Err(Error::io("create", target)(error)),
         };
-        Ok(Self { file, target: target.to_owned(), overwrite, temporary })
+        Ok(Self { file, target: target.to_owned(), overwrite, target_existed, temporary })
     }
 
     /// The file to write to, and to read back.
@@ -112,8 +110,20 @@ impl Staged {
     /// # Errors
     /// [`Error::Io`].
     pub fn settle(&self, attributes: &Attributes) -> Result<(), Error> {
+        self.give(attributes)?;
+        self.file.sync_all().map_err(Error::io("write", &self.target))
+    }
+
+    /// Gives the file its attributes.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::AttributeNotCopied`].
+    pub(crate) fn give(&self, attributes: &Attributes) -> Result<(), Error> {
         let failed = |action| Error::io(action, &self.target);
-        if let Some((user, group)) = attributes.owner {
+        let is_own = |(user, group)| {
+            self.file.metadata().is_ok_and(|status| (status.uid(), status.gid()) == (user, group))
+        };
+        if let Some((user, group)) = attributes.owner.filter(|owner| !is_own(*owner)) {
             // Only root may change the owner; for other users it stays as it is.
             let _ = fchown(&self.file, Some(user), Some(group));
         }
@@ -137,15 +147,36 @@ impl Staged {
             let times = FileTimes::new().set_modified(modified);
             self.file.set_times(times).map_err(failed("set the time of"))?;
         }
-        self.file.sync_all().map_err(failed("write"))
+        Ok(())
     }
 
-    /// Gives the file its name, in one step.
+    /// True if something had the name when this began.
+    pub(crate) fn target_existed(&self) -> bool {
+        self.target_existed
+    }
+
+    /// The name that the file will get.
+    pub(crate) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Gives the file its name, in one step, and makes the name durable.
     ///
     /// # Errors
     /// [`Error::Exists`] if the target has come into being meanwhile and may not be overwritten;
     /// [`Error::Io`].
-    pub fn publish(mut self) -> Result<PathBuf, Error> {
+    pub fn publish(self) -> Result<PathBuf, Error> {
+        let output = self.link()?;
+        let folder = directory_of(&output);
+        sync_directory(folder).map_err(Error::io("write", folder))?;
+        Ok(output)
+    }
+
+    /// As [`Staged::publish`], but the name is durable only once its folder is synced.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn link(mut self) -> Result<PathBuf, Error> {
         let published = match self.temporary.take() {
             None => self.publish_nameless(),
             Some(temporary) => temporary.publish(&self.target, self.overwrite),
@@ -154,7 +185,6 @@ impl Staged {
             io::ErrorKind::AlreadyExists => Error::Exists(self.target.clone()),
             _ => Error::io("create", &self.target)(error),
         })?;
-        sync_directory(directory_of(&self.target));
         Ok(self.target)
     }
 
@@ -181,7 +211,8 @@ impl Staged {
         if !temporary.take_place(&self.target, &own, expected).map_err(failed())? {
             return Err(Error::Changed(self.target));
         }
-        sync_directory(directory_of(&self.target));
+        let folder = directory_of(&self.target);
+        sync_directory(folder).map_err(Error::io("write", folder))?;
         Ok(self.target)
     }
 
@@ -199,160 +230,12 @@ impl Staged {
     }
 }
 
-/// Removes every temporary file of this process; for use when a signal is about to end it. No
-/// output can be published any more: a rename under way is completed before, later ones wait for
-/// ever.
-pub fn abandon_all() {
-    let names = live();
-    for path in names.iter() {
-        let _ = fs::remove_file(path);
-    }
-    std::mem::forget(names);
-}
-
-/// A file with a temporary name, removed on drop.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn create(directory: &Path) -> io::Result<(File, Self)> {
-        loop {
-            let mut made = None;
-            let temporary = Self::claim(directory, |path| {
-                let file = OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .create_new(true)
-                    .mode(0o600)
-                    .open(path)?;
-                made = Some(file);
-                Ok(())
-            })?;
-            let file = made.expect("the file was made above");
-            // Locked for as long as it is open: this is how other runs know that its owner lives.
-            // One of them may have taken it for abandoned just before.
-            let taken = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
-            if !taken && file.metadata()?.nlink() > 0 {
-                return Ok((file, temporary));
-            }
-        }
-    }
-
-    /// Finds a free temporary name for `make` to put a file at.
-    fn claim(directory: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<Self> {
-        let unique = random::array::<8>().map_err(io::Error::other)?;
-        let unique = u64::from_ne_bytes(unique);
-        let name = format!("{PREFIX}{}-{unique:016x}{SUFFIX}", std::process::id());
-        let path = directory.join(name);
-        let mut live = live();
-        make(&path)?;
-        live.insert(path.clone());
-        Ok(Self(path))
-    }
-
-    fn publish(self, target: &Path, overwrite: bool) -> io::Result<()> {
-        let mut live = live();
-        if overwrite {
-            fs::rename(&self.0, target)?;
-        } else {
-            match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE) {
-                // A file system that cannot do this may be able to link, which never replaces.
-                Err(Errno::INVAL | Errno::NOSYS) => {
-                    fs::hard_link(&self.0, target)?;
-                    fs::remove_file(&self.0)?;
-                }
-                renamed => renamed?,
-            }
-        }
-        live.remove(&self.0);
-        drop(live);
-        std::mem::forget(self);
-        Ok(())
-    }
-
-    /// As [`exchange::take_place`].
-    ///
-    /// The file gets a name first that [`sweep`] never removes: after an exchange, the name may
-    /// lead to another program's file, which a killed process cannot put back.
-    fn take_place(self, target: &Path, own: &State, expected: &State) -> io::Result<bool> {
-        let mut live = live();
-        let kept = self.0.with_extension(KEPT);
-        fs::rename(&self.0, &kept)?;
-        live.remove(&self.0);
-        std::mem::forget(self);
-        // The lock is held until the end, so that a signal ends the program only after the exchange.
-        exchange::take_place(&kept, target, own, expected)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let mut live = live();
-        let _ = fs::remove_file(&self.0);
-        live.remove(&self.0);
-    }
-}
-
-const PREFIX: &str = ".wattlock-";
-const SUFFIX: &str = ".tmp";
-/// Ends the name of a file that is exchanged with another, possibly another program's; no run
-/// removes such files of other runs.
-const KEPT: &str = "replaced";
-
-/// The temporary names that are in use.
-fn live() -> MutexGuard<'static, HashSet<PathBuf>> {
-    static LIVE: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
-    lock(LIVE.get_or_init(Mutex::default))
-}
-
-/// Removes what killed runs left in `directory`, once per directory and process.
-fn sweep_once(directory: &Path) {
-    static SWEPT: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
-    let mut swept = lock(SWEPT.get_or_init(Mutex::default));
-    if swept.insert(directory.to_owned()) {
-        sweep(directory);
-    }
-}
-
-fn sweep(directory: &Path) {
-    let Ok(entries) = fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let Some(owner) = owner(&entry.file_name()) else { continue };
-        let path = entry.path();
-        let alive = Path::new("/proc").join(owner.to_string()).exists();
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        if alive || !is_file {
-            continue;
-        }
-        // For writing, since NFS has no exclusive lock otherwise.
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        // A lock that is free says so across machines and containers, too, where the process number
-        // says nothing. It is held until the file is gone.
-        if let Ok(file) = file
-            && file.try_lock().is_ok()
-        {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// True for the temporary name of an output, of this process or another.
-pub(crate) fn is_temporary(name: &OsStr) -> bool {
-    owner(name).is_some()
-}
-
-/// The process in a temporary name, or `None` if the name is not one.
-fn owner(name: &OsStr) -> Option<u32> {
-    let inner = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
-    let (process, unique) = inner.split_once('-')?;
-    let is_unique = unique.len() == 16 && unique.bytes().all(|b| b.is_ascii_hexdigit());
-    is_unique.then(|| process.parse().ok()).flatten()
-}
-
 fn nameless(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(directory, flags, Mode::from_raw_mode(0o600))?;
-    // Without /proc there would be no way to give it a name.
-    if !Path::new("/proc/self/fd").exists() {
+    // Without /proc there may be no way to give it a name.
+    static PROC: OnceLock<bool> = OnceLock::new();
+    if !*PROC.get_or_init(|| Path::new("/proc/self/fd").exists()) {
         return Err(io::ErrorKind::Unsupported.into());
     }
     Ok(File::from(file))
@@ -366,6 +249,11 @@ fn has_no_nameless_files(error: &io::Error) -> bool {
 
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
+    // Allowed to root, and since Linux 6.10 to the user who opened the file.
+    match rustix::fs::linkat(file, "", CWD, path, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT | Errno::INVAL | Errno::PERM) => {}
+        linked => return Ok(linked?),
+    }
     let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::linkat(CWD, descriptor, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
 }
@@ -377,12 +265,23 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a new name durable. A directory that cannot be opened for it is no reason to fail: the
-/// output is there.
-pub(crate) fn sync_directory(directory: &Path) {
-    if let Ok(directory) = File::open(directory) {
-        let _ = directory.sync_all();
+/// Makes the names in a directory durable. One that may not be opened, or that its file system
+/// cannot sync, is no reason to fail: nothing better can be done for the output there.
+///
+/// # Errors
+/// That writing failed.
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    let Ok(directory) = File::open(directory) else { return Ok(()) };
+    match directory.sync_all() {
+        Err(error) if cannot_sync(&error) => Ok(()),
+        synced => synced,
     }
+}
+
+/// True if `error` is how a file system says that it has no sync.
+pub(crate) fn cannot_sync(error: &io::Error) -> bool {
+    let errors = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
+    errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 #[cfg(test)]
@@ -403,7 +302,13 @@ mod tests {
     /// An output as on a file system without nameless files.
     fn named(target: &Path, overwrite: bool) -> Staged {
         let (file, temporary) = Temporary::create(directory_of(target)).unwrap();
-        Staged { file, target: target.to_owned(), overwrite, temporary: Some(temporary) }
+        Staged {
+            file,
+            target: target.to_owned(),
+            overwrite,
+            target_existed: false,
+            temporary: Some(temporary),
+        }
     }
 
     type Create = fn(&Path, bool) -> Staged;
@@ -457,32 +362,5 @@ mod tests {
             assert_eq!(fs::read(&target).unwrap(), b"third");
             assert_eq!(names(directory.path()), ["out"]);
         }
-    }
-
-    #[test]
-    fn what_a_killed_run_left_is_swept_and_what_lives_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let name = |process: u32| format!("{PREFIX}{process}-0123456789abcdef{SUFFIX}");
-        // No process has a number above 2^22 on Linux.
-        fs::write(directory.path().join(name(1 << 23)), b"left behind").unwrap();
-        fs::write(directory.path().join(".wattlock-notes.tmp"), b"the user's").unwrap();
-        let in_use = named(&directory.path().join("out"), false);
-        sweep(directory.path());
-        assert_eq!(names(directory.path()).len(), 2);
-        assert!(directory.path().join(".wattlock-notes.tmp").exists());
-        in_use.publish().unwrap();
-        assert_eq!(names(directory.path()), [".wattlock-notes.tmp", "out"]);
-    }
-
-    /// A process that is killed right after an exchange leaves the file that came out.
-    #[test]
-    fn what_came_out_of_an_exchange_is_never_swept() {
-        let directory = tempfile::tempdir().unwrap();
-        let kept = format!("{PREFIX}{}-0123456789abcdef.{KEPT}", 1 << 23);
-        fs::write(directory.path().join(&kept), b"newer").unwrap();
-        sweep(directory.path());
-        // It may be the only copy of a user's file, so it is protected with its tree.
-        assert!(!is_temporary(OsStr::new(&kept)));
-        assert_eq!(names(directory.path()), [kept]);
     }
 }

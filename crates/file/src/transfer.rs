@@ -52,6 +52,8 @@ pub(crate) struct FileTransfer<'source, 'sink, 'run> {
     source: Source<'source>,
     sink: Sink<'sink>,
     chunks: Option<Range<u64>>,
+    /// Bytes of all chunks with their tags, if they are known.
+    sealed_len: Option<u64>,
     /// The plaintext bytes that are wanted of an opened payload.
     window: Range<u64>,
     passed: AtomicU64,
@@ -84,9 +86,10 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
             None => 0..layout.chunks(plain_len),
         });
         let window = window.unwrap_or(0..u64::MAX);
+        let sealed_len = plain_len.map(|plain_len| layout.sealed_len(plain_len));
         let shape = Shape { operation, layout };
         let passed = AtomicU64::new(0);
-        Ok(Self { shape, source, sink, chunks, window, passed, progress })
+        Ok(Self { shape, source, sink, chunks, sealed_len, window, passed, progress })
     }
 
     /// The plaintext in `slots`, the chunks from `first` on, as far as it lies in the window.
@@ -122,10 +125,15 @@ impl Transfer for FileTransfer<'_, '_, '_> {
 
     fn stores(&self) -> Stores {
         match self.sink {
-            Sink::File { .. } => Stores::OneByOne,
+            Sink::File { .. } | Sink::Sparse(_) => Stores::OneByOne,
             Sink::Stream(_) => Stores::InOrder,
             Sink::Equals(_) | Sink::Nothing => Stores::Together,
         }
+    }
+
+    fn room(&self, wanted: &Range<u64>, slot_len: usize) -> usize {
+        let end = (wanted.end * slot_len as u64).min(self.sealed_len.unwrap_or(u64::MAX));
+        (end - wanted.start * slot_len as u64) as usize
     }
 
     fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
@@ -160,8 +168,7 @@ impl Transfer for FileTransfer<'_, '_, '_> {
     /// A file is read again at any offset, and the staged output is written again: it is published
     /// when all of it is there.
     fn take_back(&self, chunks: Range<u64>, len: usize) -> bool {
-        let repeatable =
-            matches!(self.source, Source::File { .. }) && !matches!(self.sink, Sink::Stream(_));
+        let repeatable = matches!(self.source, Source::File { .. }) && self.sink.take_back();
         if repeatable {
             let tags = (chunks.end - chunks.start) * TAG_LEN as u64;
             let plain = len as u64 - tags;

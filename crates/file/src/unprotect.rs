@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use wattlock_engine::Engine;
 use wattlock_engine::crypto::Secret;
-use wattlock_engine::{Engine, Report};
 
 use crate::Done;
 use crate::container::{Container, Sealed};
@@ -21,6 +21,7 @@ use crate::lock::lock;
 use crate::payload::Moved;
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink};
+use crate::unpublished::Unpublished;
 use crate::wattlock_v1;
 
 /// Where an output goes.
@@ -96,6 +97,71 @@ pub struct Unprotect<'a> {
 /// Anything in [`Error`]; there is then no output, except on a stream, which keeps the authentic
 /// bytes it was given: [`Error::Incomplete`].
 pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
+    let (output, sink) = match target {
+        Target::File(path) => return stage(how, input, &path)?.publish(),
+        Target::Stream(writer) => (Path::new("standard output"), Some(writer)),
+        Target::Nothing => (input.name(), None),
+    };
+    let (mut container, window) = open(how, input)?;
+    let moved = match sink {
+        Some(writer) => {
+            let sink = Sink::stream(&mut *writer);
+            let moved = container.run(how.engine, window.clone(), sink, output, how.progress)?;
+            writer.flush().map_err(Error::io("write", output))?;
+            moved
+        }
+        None => container.run(how.engine, window.clone(), Sink::Nothing, output, how.progress)?,
+    };
+    done(&container, window.as_ref(), moved)
+}
+
+/// Writes the plaintext of `input` that will be `path`, or stand in its folder under the sealed name.
+///
+/// # Errors
+/// As [`unprotect`].
+pub(crate) fn stage<'a>(
+    how: &Unprotect<'a>,
+    input: &Input,
+    path: &Path,
+) -> Result<Unpublished<'a>, Error> {
+    let (mut container, window) = open(how, input)?;
+    let path = output_path(how, &container, path)?;
+    container.opened.check_is_not(&path)?;
+    if how.sealed_name.is_some() {
+        how.used_names.take(&path)?;
+    }
+    let staged = Staged::create(&path, how.overwrite)?;
+    let sparse = container.metadata.sparse && window.is_none();
+    let sink = match sparse {
+        true => Sink::sparse(staged.file()),
+        false => Sink::File { file: staged.file(), front: &[] },
+    };
+    let moved = container.run(how.engine, window.clone(), sink, &path, how.progress)?;
+    if sparse {
+        // It may end with a hole.
+        staged.file().set_len(moved.plain_bytes).map_err(Error::io("write", &path))?;
+    }
+    let mut attributes = attributes(&container);
+    if how.replace {
+        attributes.extended = Some(container.opened.extended()?);
+    }
+    staged.give(&attributes)?;
+    let unpublished = Unpublished::new(staged, done(&container, window.as_ref(), moved)?);
+    if !how.replace {
+        return Ok(unpublished);
+    }
+    let engine = how.engine;
+    Ok(unpublished.replacing(move |staged| {
+        // From the file again, both of them: what is compared is what will be kept.
+        let (file, path) = (staged.file(), staged.target());
+        container.compare_by_cpu(engine, file, path, &Progress::default())?;
+        container.opened.check_unchanged()?;
+        Ok(container.opened)
+    }))
+}
+
+/// Opens the container `input`, and the bytes of it that are wanted, if they are not all.
+fn open(how: &Unprotect<'_>, input: &Input) -> Result<(Container, Option<Range<u64>>), Error> {
     if how.replace {
         input.check_removable()?;
     }
@@ -115,29 +181,7 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
             range.start, window.end
         )));
     }
-    let (moved, output) = match target {
-        Target::File(path) => {
-            let (moved, path) = to_file(how, &mut container, window.clone(), &path)?;
-            (moved, Some(path))
-        }
-        Target::Stream(writer) => {
-            let output = Path::new("standard output");
-            let sink = Sink::stream(&mut *writer);
-            let moved = container.run(how.engine, window.clone(), sink, output, how.progress)?;
-            writer.flush().map_err(Error::io("write", output))?;
-            (moved, None)
-        }
-        Target::Nothing => {
-            let (sink, output) = (Sink::Nothing, input.name());
-            (container.run(how.engine, window.clone(), sink, output, how.progress)?, None)
-        }
-    };
-    let Some(window) = window else {
-        return Ok(done(&container, moved.plain_bytes, output, moved.report));
-    };
-    let bytes_in = container.bytes_read_for(&window)?;
-    let done = done(&container, window.end - window.start, output, moved.report);
-    Ok(Done { bytes_in, ..done })
+    Ok((container, window))
 }
 
 /// A container and a file that hold the same bytes.
@@ -186,7 +230,7 @@ pub(crate) fn compare(
     }
     container.opened.check_unchanged()?;
     opened.check_unchanged()?;
-    let done = done(&container, len, None, moved.report);
+    let done = done(&container, None, moved)?;
     Ok(MatchedPair { done, container: container.opened, plaintext: opened })
 }
 
@@ -204,37 +248,6 @@ pub fn data_key(input: &Input, identities: &Identities) -> Result<(Secret<32>, u
         header.verify(&wattlock_v1::mac_key(file_key))?;
         Ok((wattlock_v1::data_key(&header, file_key)?, header.len()))
     })
-}
-
-fn to_file(
-    how: &Unprotect<'_>,
-    container: &mut Container,
-    window: Option<Range<u64>>,
-    path: &Path,
-) -> Result<(Moved, PathBuf), Error> {
-    let path = output_path(how, container, path)?;
-    container.opened.check_is_not(&path)?;
-    if how.sealed_name.is_some() {
-        how.used_names.take(&path)?;
-    }
-    let staged = Staged::create(&path, how.overwrite)?;
-    let sink = Sink::File { file: staged.file(), offset: 0 };
-    let moved = container.run(how.engine, window, sink, &path, how.progress)?;
-    let mut attributes = attributes(container);
-    if how.replace {
-        attributes.extended = Some(container.opened.extended()?);
-    }
-    staged.settle(&attributes)?;
-    if how.replace {
-        // From the disk again, both of them: what is compared is what will be kept.
-        container.compare_by_cpu(how.engine, staged.file(), &path, &Progress::default())?;
-        container.opened.check_unchanged()?;
-    }
-    let output = staged.publish()?;
-    if how.replace {
-        container.opened.remove()?;
-    }
-    Ok((moved, output))
 }
 
 /// Where the output of `container` goes: to `target`, or to its sealed name in the same folder.
@@ -268,11 +281,15 @@ fn attributes(container: &Container) -> Attributes {
     }
 }
 
-fn done(container: &Container, bytes_out: u64, output: Option<PathBuf>, report: Report) -> Done {
+fn done(container: &Container, window: Option<&Range<u64>>, moved: Moved) -> Result<Done, Error> {
     let format = container.header.format();
-    let bytes_in = container.opened.known_len().unwrap_or_else(|| {
-        let payload = format.layout().sealed_len(bytes_out);
-        container.header.len() + format.prefix_len() as u64 + payload
-    });
-    Done { bytes_in, bytes_out, output, format: format.name(), report }
+    let bytes_out = window.map_or(moved.plain_bytes, |window| window.end - window.start);
+    let bytes_in = match window {
+        Some(window) => container.bytes_read_for(window)?,
+        None => container.opened.known_len().unwrap_or_else(|| {
+            let payload = format.layout().sealed_len(bytes_out);
+            container.header.len() + format.prefix_len() as u64 + payload
+        }),
+    };
+    Ok(Done { bytes_in, bytes_out, output: None, format: format.name(), report: moved.report })
 }

@@ -15,6 +15,11 @@ pub trait Transfer: Sync {
     /// How [`Transfer::store`] wants to be called.
     fn stores(&self) -> Stores;
 
+    /// Bytes that the slots of the chunks `wanted` take at most, where a full slot takes `slot_len`.
+    fn room(&self, wanted: &Range<u64>, slot_len: usize) -> usize {
+        (wanted.end - wanted.start) as usize * slot_len
+    }
+
     /// Fills the slots of the chunks `wanted`, as many as there are.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::io::{Errno, pwritev};
 use zeroize::Zeroizing;
@@ -14,8 +14,10 @@ use crate::lock::lock;
 
 /// The output of a transfer.
 pub(crate) enum Sink<'a> {
-    /// A file from `offset` on, written by all workers at once.
-    File { file: &'a File, offset: u64 },
+    /// A file, written by all workers at once; `front` stands before the first chunk.
+    File { file: &'a File, front: &'a [u8] },
+    /// A new file, written by all workers at once, with holes in place of zeros.
+    Sparse(Sparse<'a>),
     /// A stream, written in order.
     Stream(Ordered<'a>),
     /// A file that must hold the same bytes already.
@@ -30,7 +32,27 @@ pub(crate) struct Ordered<'a> {
     released: AtomicU64,
 }
 
+/// A new file that gets holes.
+pub(crate) struct Sparse<'a> {
+    file: &'a File,
+    /// True if zeros are written, too: there may be something in their place.
+    dense: AtomicBool,
+}
+
 impl<'a> Sink<'a> {
+    /// A sink that writes to `file`, which is empty, and leaves out zeros.
+    pub fn sparse(file: &'a File) -> Self {
+        Self::Sparse(Sparse { file, dense: AtomicBool::new(false) })
+    }
+
+    /// Notes that something that was stored is stored again; false if that cannot be.
+    pub(super) fn take_back(&self) -> bool {
+        if let Self::Sparse(sparse) = self {
+            sparse.dense.store(true, Ordering::SeqCst);
+        }
+        !matches!(self, Self::Stream(_))
+    }
+
     /// A sink that writes to `writer`, in order.
     pub fn stream(writer: &'a mut (dyn Write + Send)) -> Self {
         Self::Stream(Ordered { writer: Mutex::new(writer), released: AtomicU64::new(0) })
@@ -39,14 +61,19 @@ impl<'a> Sink<'a> {
     pub(super) fn released(&self) -> u64 {
         match self {
             Self::Stream(ordered) => ordered.released.load(Ordering::Relaxed),
-            Self::File { .. } | Self::Equals(_) | Self::Nothing => 0,
+            Self::File { .. } | Self::Sparse(_) | Self::Equals(_) | Self::Nothing => 0,
         }
     }
 
     /// Takes `parts`, to be put at byte `at` of the output.
     pub(super) fn store(&self, at: u64, parts: &[&[u8]]) -> io::Result<()> {
         match self {
-            Self::File { file, offset } => gather(file, offset + at, parts),
+            // With the first chunk, so that a small output takes one call.
+            Self::File { file, front } if at == 0 && !front.is_empty() => {
+                gather(file, 0, &[&[*front], parts].concat())
+            }
+            Self::File { file, front } => gather(file, front.len() as u64 + at, parts),
+            Self::Sparse(sparse) => sparse.store(at, parts),
             Self::Stream(Ordered { writer, released }) => {
                 let mut writer = lock(writer);
                 for part in parts {
@@ -82,6 +109,30 @@ fn gather(file: &File, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
     }
     Ok(())
 }
+
+impl Sparse<'_> {
+    /// Writes the blocks of `parts` that are not all zero, and leaves out the others.
+    fn store(&self, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
+        static ZEROS: [u8; BLOCK_LEN] = [0; BLOCK_LEN];
+        if self.dense.load(Ordering::SeqCst) {
+            return gather(self.file, at, parts);
+        }
+        let is_zero = |block: &[u8]| *block == ZEROS[..block.len()];
+        for part in parts {
+            let blocks: Vec<&[u8]> = part.chunks(BLOCK_LEN).collect();
+            for run in blocks.chunk_by(|one, other| is_zero(one) == is_zero(other)) {
+                if !is_zero(run[0]) {
+                    gather(self.file, at, run)?;
+                }
+                at += run.iter().map(|block| block.len() as u64).sum::<u64>();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// File systems allocate space in such blocks, or larger ones.
+const BLOCK_LEN: usize = 4096;
 
 fn compare(file: &File, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
     let mut buffer = Zeroizing::new(Vec::new());

@@ -1,0 +1,171 @@
+//! Group commit: the outputs of a run are made durable and named many at a time.
+//!
+//! A name appears only after its data is durable, as with each file by itself: a group is synced,
+//! then its files get their names, then the folders of these are synced, and only then are the
+//! originals removed that the outputs replace.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::mpsc::{SendError, sync_channel};
+use std::thread;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::Done;
+use crate::durability::{FileSystems, copy};
+use crate::error::Error;
+use crate::lock::lock;
+use crate::staging::directory_of;
+use crate::unpublished::Unpublished;
+
+/// The outputs of a run's tasks, `T`, on their way to the disk. `R` hears how each ended.
+pub(crate) struct GroupCommit<'a, T, R> {
+    file_systems: FileSystems,
+    /// Folders that the run made.
+    new_folders: HashSet<PathBuf>,
+    /// The folders of these, as far as they are synced.
+    synced_parents: Mutex<HashSet<PathBuf>>,
+    report: R,
+    most_files: usize,
+    filling: Mutex<Group<'a, T>>,
+}
+
+/// Outputs that are made durable together.
+struct Group<'a, T> {
+    members: Vec<(&'a T, Unpublished<'a>)>,
+    bytes: u64,
+}
+
+impl<T> Default for Group<'_, T> {
+    fn default() -> Self {
+        Self { members: Vec::new(), bytes: 0 }
+    }
+}
+
+impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
+    /// Groups for outputs on `file_systems`, some of them in `new_folders` of this run.
+    pub fn new(file_systems: FileSystems, new_folders: HashSet<PathBuf>, report: R) -> Self {
+        Self {
+            file_systems,
+            new_folders,
+            synced_parents: Mutex::default(),
+            report,
+            most_files: most_files(),
+            filling: Mutex::default(),
+        }
+    }
+
+    /// Calls `work` with what takes an output of a task, and returns when all are committed. A full
+    /// group is committed by a thread of its own while the next is filled.
+    pub fn run<A>(&self, work: impl FnOnce(&(dyn Fn(&'a T, Unpublished<'a>) + Sync)) -> A) -> A {
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(0);
+            // Without a thread the receiver is dropped, and the senders commit.
+            let _ = thread::Builder::new().name("commit".into()).spawn_scoped(scope, move || {
+                receiver.into_iter().for_each(|group| self.commit(group));
+            });
+            let result = work(&|task, output| {
+                if let Some(group) = self.add(task, output)
+                    && let Err(SendError(group)) = sender.send(group)
+                {
+                    self.commit(group);
+                }
+            });
+            drop(sender);
+            let rest = std::mem::take(&mut *lock(&self.filling));
+            self.commit(rest);
+            result
+        })
+    }
+
+    /// Adds an output, and returns its group if that is full now.
+    fn add(&self, task: &'a T, output: Unpublished<'a>) -> Option<Group<'a, T>> {
+        let mut filling = lock(&self.filling);
+        filling.bytes += output.len();
+        filling.members.push((task, output));
+        let is_full = filling.members.len() >= self.most_files || filling.bytes >= MOST_BYTES;
+        is_full.then(|| std::mem::take(&mut *filling))
+    }
+
+    fn commit(&self, group: Group<'a, T>) {
+        let files: Vec<&File> =
+            group.members.iter().map(|(_, output)| output.staged().file()).collect();
+        // The group that is being filled has unwritten bytes, too.
+        let synced = self.file_systems.sync(&files, group.bytes + MOST_BYTES);
+        let mut named = Vec::with_capacity(group.members.len());
+        for ((task, output), synced) in group.members.into_iter().zip(synced) {
+            let linked = match synced {
+                Ok(()) => output.link(),
+                Err(error) => Err(Error::io("write", output.staged().target())(error)),
+            };
+            match linked {
+                Ok(output) => named.push((task, output)),
+                Err(error) => (self.report)(task, Err(error)),
+            }
+        }
+        let failed = self.sync_names(named.iter().map(|(_, output)| output.folder()));
+        let mut emptied = BTreeSet::new();
+        for (task, output) in named {
+            let error =
+                self.names_above(output.folder()).find_map(|path| failed.get_key_value(path));
+            let removed = match error {
+                Some((folder, error)) => Err(Error::io("write", folder)(copy(error))),
+                None => output.remove_original(),
+            };
+            let done = removed.map(|(done, original)| {
+                emptied.extend(original.map(|path| directory_of(&path).to_owned()));
+                done
+            });
+            (self.report)(task, done);
+        }
+        // Until then, an original may come back after a power loss: nothing is lost.
+        self.file_systems.sync_folders(emptied);
+    }
+
+    /// Makes the names in `folders` durable, and those of new folders that lead there. Returns the
+    /// errors.
+    fn sync_names<'p>(
+        &self,
+        folders: impl Iterator<Item = &'p Path>,
+    ) -> BTreeMap<PathBuf, io::Error> {
+        let mut names = BTreeSet::new();
+        let mut parents = HashSet::new();
+        {
+            let synced = lock(&self.synced_parents);
+            for folder in folders.collect::<BTreeSet<_>>() {
+                names.insert(folder.to_owned());
+                let above = self.names_above(folder).skip(1).map(Path::to_owned);
+                parents.extend(above.filter(|path| !synced.contains(path)));
+            }
+        }
+        names.extend(parents.iter().cloned());
+        let failed = self.file_systems.sync_folders(names);
+        lock(&self.synced_parents).extend(parents.into_iter().filter(|p| !failed.contains_key(p)));
+        failed
+    }
+
+    /// The folders that must be durable for a name in `folder` to be: the folder itself, and as long
+    /// as the run made them, the one that each is in.
+    fn names_above<'p>(&'p self, folder: &'p Path) -> impl Iterator<Item = &'p Path> {
+        std::iter::successors(Some(folder), |path| {
+            self.new_folders.contains(*path).then(|| directory_of(path))
+        })
+    }
+}
+
+/// Bytes that fill a group.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Files that fill a group. Each is open, and so is its original if that is replaced, in the group
+/// that is committed and in the one that is filled.
+fn most_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(OTHER_FILES);
+    (left / 4).clamp(1, 256)
+}
+
+/// Files that a run has open besides: devices, libraries, inputs and folders.
+const OTHER_FILES: usize = 128;

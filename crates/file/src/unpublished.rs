@@ -1,0 +1,91 @@
+//! An output that is written and has no name yet.
+
+use std::path::Path;
+
+use crate::Done;
+use crate::error::Error;
+use crate::input::Opened;
+use crate::staging::{Staged, directory_of, sync_directory};
+
+/// An output whose bytes and attributes are written, and which is neither durable nor named yet.
+/// Dropped, it leaves nothing.
+pub struct Unpublished<'a> {
+    staged: Staged,
+    done: Done,
+    replaced: Option<ReadBack<'a>>,
+}
+
+/// Reads an output back and compares it with its original, which it returns: it may go then.
+type ReadBack<'a> = Box<dyn FnOnce(&Staged) -> Result<Opened, Error> + Send + 'a>;
+
+impl<'a> Unpublished<'a> {
+    /// An output that `done` is said of.
+    pub(crate) fn new(staged: Staged, done: Done) -> Self {
+        Self { staged, done, replaced: None }
+    }
+
+    /// The same in place of its original, once `read_back` returns that.
+    pub(crate) fn replacing(
+        self,
+        read_back: impl FnOnce(&Staged) -> Result<Opened, Error> + Send + 'a,
+    ) -> Self {
+        Self { replaced: Some(Box::new(read_back)), ..self }
+    }
+
+    pub(crate) fn staged(&self) -> &Staged {
+        &self.staged
+    }
+
+    /// Bytes of the output.
+    pub(crate) fn len(&self) -> u64 {
+        self.done.bytes_out
+    }
+
+    /// Makes it durable, names it, and removes what it replaces.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] if it does not read back as its original; [`Error::Exists`];
+    /// [`Error::Io`]; those of removing the original.
+    pub(crate) fn publish(self) -> Result<Done, Error> {
+        let target = self.staged.target().to_owned();
+        self.staged.file().sync_all().map_err(Error::io("write", &target))?;
+        let named = self.link()?;
+        let folder = directory_of(&target);
+        sync_directory(folder).map_err(Error::io("write", folder))?;
+        let (done, removed) = named.remove_original()?;
+        if let Some(original) = removed {
+            let _ = sync_directory(directory_of(&original));
+        }
+        Ok(done)
+    }
+
+    /// Reads it back if it replaces anything, and gives it its name. Its bytes are durable.
+    pub(crate) fn link(self) -> Result<Named, Error> {
+        let original = self.replaced.map(|read_back| read_back(&self.staged)).transpose()?;
+        let output = self.staged.link()?;
+        Ok(Named { done: Done { output: Some(output), ..self.done }, original })
+    }
+}
+
+/// An output that has its name, and may still have an original to be removed.
+pub(crate) struct Named {
+    done: Done,
+    original: Option<Opened>,
+}
+
+impl Named {
+    /// The folder that its name is in.
+    pub fn folder(&self) -> &Path {
+        self.done.output.as_deref().map_or(Path::new("."), directory_of)
+    }
+
+    /// Removes the original, whose path it returns. The output's name is durable.
+    ///
+    /// # Errors
+    /// Those of [`Opened::remove`].
+    pub fn remove_original(self) -> Result<(Done, Option<std::path::PathBuf>), Error> {
+        let Some(original) = self.original else { return Ok((self.done, None)) };
+        original.remove()?;
+        Ok((self.done, Some(original.name)))
+    }
+}
