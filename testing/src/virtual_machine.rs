@@ -15,6 +15,7 @@ pub struct VirtualMachine {
     modules: PathBuf,
     place: tempfile::TempDir,
     cpu: &'static str,
+    disks: Vec<PathBuf>,
 }
 
 impl VirtualMachine {
@@ -33,7 +34,13 @@ impl VirtualMachine {
             skip("busybox", "/bin/busybox is not installed");
             return None;
         }
-        let machine = Self { image, modules, place: tempfile::tempdir().unwrap(), cpu: "max" };
+        let machine = Self {
+            image,
+            modules,
+            place: tempfile::tempdir().unwrap(),
+            cpu: "max",
+            disks: Vec::new(),
+        };
         for folder in ["bin", "dev", "modules", "proc", "sys", "tmp"] {
             fs::create_dir_all(machine.root().join(folder)).unwrap();
         }
@@ -90,6 +97,25 @@ impl VirtualMachine {
         }
     }
 
+    /// Copies a file to `/NAME`.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn add_file(&self, file: &Path, name: &str) {
+        fs::copy(file, self.root().join(name)).unwrap();
+    }
+
+    /// Adds a disk of `len` bytes, which holds what `fill` makes of its file: `/dev/vda`, `/dev/vdb`, and so on.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn add_disk(&mut self, len: u64, fill: impl FnOnce(&Path)) {
+        let path = self.place.path().join(format!("disk{}", self.disks.len()));
+        fs::File::create(&path).unwrap().set_len(len).unwrap();
+        fill(&path);
+        self.disks.push(path);
+    }
+
     /// Boots the machine, runs a shell script in it, and returns what the console showed.
     ///
     /// # Panics
@@ -105,6 +131,10 @@ impl VirtualMachine {
             .arg("-initrd")
             .arg(self.packed())
             .args(["-append", "console=ttyS0 quiet panic=-1"])
+            .args(self.disks.iter().flat_map(|disk| {
+                let disk = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
+                ["-drive".to_owned(), disk]
+            }))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,0 +1,186 @@
+//! Power losses: every write to a disk is recorded while the program replaces files, and replayed up to many
+//! points, on real file systems in a virtual machine.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wattlock_testing::VirtualMachine;
+
+use crate::support::{Place, installed, stdout};
+
+/// Makes files on the first disk, whose writes the second records, and replaces them by containers and
+/// these by files. Then it takes the third disk, which is as the first was, to every point between two
+/// flushes, with some of the writes that no flush had completed, on a snapshot whose changes go to the
+/// fourth, and looks at the files there.
+const SCRIPT: &str = r#"
+export PATH=/bin
+/bin/busybox --install -s /bin
+dm() { /dmsetup --noudevrules --noudevsync "$@"; }
+sectors=$(cat /sys/block/vda/size)
+dm create log --table "0 $sectors log-writes /dev/vda /dev/vdb" || echo FAILED: no log
+mkdir /mnt
+mount -t FILE_SYSTEM /dev/dm-0 /mnt || echo FAILED: no mount
+mkdir -p /mnt/tree/sub
+for i in $(seq 40); do yes "line of file $i" | head -c $((i * i * 17)) >/mnt/tree/f$i; done
+for i in $(seq 41 60); do yes "line of file $i" | head -c $((i * 997)) >/mnt/tree/sub/f$i; done
+(cd /mnt/tree; md5sum f* sub/f*) >/tmp/sums
+sync
+dm message log 0 mark ready
+ulimit -n 176
+/wattlock protect --quiet -r RECIPIENT --replace --recursive /mnt/tree || echo FAILED: protect
+dm message log 0 mark sealed
+/wattlock unprotect --quiet -i /key.txt --replace --recursive /mnt/tree || echo FAILED: unprotect
+dm message log 0 mark opened
+umount /mnt
+dm remove log
+/replay /dev/vdb >/tmp/parts || echo FAILED: no parts
+
+look() { # at the files after part $1, mark $2, seed $3
+	there=$(cd /mnt/tree; ls f* sub/f* 2>/dev/null)
+	plain=$(echo "$there" | grep -v wlk)
+	(cd /mnt/tree; [ -z "$plain" ] || md5sum $plain) >/tmp/now
+	wrong=$(grep -v -x -F -f /tmp/sums /tmp/now)
+	[ -z "$wrong" ] || echo "FAILED at $1 ($2) seed $3: wrong bytes: $wrong"
+	if [ "$there" != "$plain" ]; then
+		/wattlock verify --quiet -i /key.txt --recursive /mnt/tree 2>/tmp/said ||
+			echo "FAILED at $1 ($2) seed $3: $(cat /tmp/said)"
+	fi
+	stems=$(echo "$there" | sed 's/.wlk$//' | sort -u | wc -l)
+	[ $stems = 60 ] || echo "FAILED at $1 ($2) seed $3: $stems files are left"
+	count=$(echo "$plain" | grep -c f)
+	case $2 in
+	sealed) [ $1 != "$sealed" ] || [ $count = 0 ] || echo "FAILED: $count files after their replacement" ;;
+	opened) [ $count = 60 ] || echo "FAILED: $count files at the end" ;;
+	esac
+}
+
+points=0
+sealed=$(grep ' sealed ' /tmp/parts | head -n 1 | cut -d ' ' -f 1)
+cut -d ' ' -f 1,2 /tmp/parts >/tmp/points
+ready=0
+while read part mark; do
+	if [ $mark != start ]; then
+		seed=0
+		while [ $seed -lt SEEDS ]; do
+			dm create snap --table "0 $sectors snapshot /dev/vdc /dev/vdd N 8" || echo FAILED: no snapshot
+			/replay /dev/vdb /dev/dm-0 $part $seed || echo FAILED: no replay
+			if mount -t FILE_SYSTEM MOUNT_OPTIONS /dev/dm-0 /mnt; then
+				look $part $last $seed
+				umount /mnt
+			else
+				echo "FAILED at $part ($mark) seed $seed: the file system cannot be mounted"
+			fi
+			dm remove snap
+			points=$((points + 1))
+			seed=$((seed + 1))
+		done
+	fi
+	/replay /dev/vdb /dev/vdc $part || echo FAILED: no replay
+	last=$mark
+done </tmp/points
+echo POINTS: $points
+"#;
+
+/// A kind of file system: how it is made and mounted, and how large its disk is.
+struct Kind {
+    name: &'static str,
+    make: &'static [&'static str],
+    options: &'static str,
+    disk_len: u64,
+    modules: &'static [&'static str],
+    /// Random subsets of each part's writes.
+    seeds: u32,
+}
+
+const EXT4: Kind = Kind {
+    name: "ext4",
+    make: &["mkfs.ext4", "-q", "-F"],
+    options: "",
+    disk_len: 64 << 20,
+    modules: &[],
+    seeds: 5,
+};
+
+const XFS: Kind = Kind {
+    name: "xfs",
+    make: &["mkfs.xfs", "-q", "-f"],
+    options: "-o nouuid",
+    disk_len: 320 << 20,
+    modules: &["lib/libcrc32c.ko", "fs/xfs/xfs.ko"],
+    seeds: 8,
+};
+
+/// Disks, and their writes.
+const MODULES: [&str; 10] = [
+    "drivers/virtio/virtio.ko",
+    "drivers/virtio/virtio_ring.ko",
+    "drivers/virtio/virtio_pci_legacy_dev.ko",
+    "drivers/virtio/virtio_pci_modern_dev.ko",
+    "drivers/virtio/virtio_pci.ko",
+    "drivers/block/virtio_blk.ko",
+    "drivers/md/dm-mod.ko",
+    "drivers/md/dm-bufio.ko",
+    "drivers/md/dm-log-writes.ko",
+    "drivers/md/dm-snapshot.ko",
+];
+
+#[test]
+#[ignore = "boots a virtual machine: make test-all"]
+fn soak_of_power_losses_on_ext4() {
+    lose_power(&EXT4);
+}
+
+#[test]
+#[ignore = "boots a virtual machine: make test-all"]
+fn soak_of_power_losses_on_xfs() {
+    lose_power(&XFS);
+}
+
+fn lose_power(kind: &Kind) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let Some(mut machine) = VirtualMachine::new(target) else { return };
+    if !["dmsetup", kind.make[0]].into_iter().all(installed) {
+        return;
+    }
+    machine.has_vaes();
+    let place = Place::new();
+    let made = place.path("disk");
+    std::fs::File::create(&made).unwrap().set_len(kind.disk_len).unwrap();
+    let (make, args) = kind.make.split_first().unwrap();
+    assert!(Command::new(path_of(make)).args(args).arg(&made).status().unwrap().success());
+    let copy = |to: &Path| {
+        let copied = Command::new("cp").arg("--sparse=always").args([&made, to]).status();
+        assert!(copied.unwrap().success());
+    };
+    machine.add_disk(kind.disk_len, copy);
+    machine.add_disk(1 << 30, |_| {});
+    machine.add_disk(kind.disk_len, copy);
+    machine.add_disk(kind.disk_len, |_| {});
+    machine.add_program(Path::new(env!("CARGO_BIN_EXE_wattlock")), "wattlock");
+    // Built with the tests, and so beside them.
+    let own = std::env::current_exe().unwrap();
+    let examples = own.parent().unwrap().parent().unwrap().join("examples");
+    machine.add_program(&examples.join("replay_writes"), "replay");
+    machine.add_program(&path_of("dmsetup"), "dmsetup");
+    machine.add_file(&place.path("key.txt"), "key.txt");
+    MODULES.iter().for_each(|module| machine.add_module(module));
+    kind.modules.iter().for_each(|module| machine.add_module(module));
+    let script = SCRIPT
+        .replace("FILE_SYSTEM", kind.name)
+        .replace("MOUNT_OPTIONS", kind.options)
+        .replace("RECIPIENT", &place.recipient)
+        .replace("SEEDS", &kind.seeds.to_string());
+    let console = machine.run(&script);
+    assert!(!console.contains("FAILED"), "{console}");
+    let points = console.split("POINTS: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let points: u32 = points.and_then(|points| points.parse().ok()).unwrap_or(0);
+    assert!(points >= 200, "only {points} points:\n{console}");
+}
+
+/// Where a program is, which not everybody has in PATH.
+fn path_of(name: &str) -> PathBuf {
+    let find = "PATH=$PATH:/usr/sbin:/sbin command -v \"$0\"";
+    let found = Command::new("sh").args(["-c", find, name]).output().unwrap();
+    PathBuf::from(stdout(&found).trim())
+}
