@@ -55,10 +55,10 @@ pub struct BenchCiphers {
     pub submit: Option<PathBuf>,
 }
 
-/// Benchmark file encryption against cp, age, gpg and openssl enc.
+/// Benchmark file encryption against cp, age, gpg, openssl enc, rclone, restic and 7z.
 ///
 /// In each round, every installed tool encrypts and decrypts one large file of random bytes; then
-/// many small files follow. Prints the median and spread of wall and CPU time, peak memory, and
+/// many small files follow, one by one and as trees in memory and on a disk. Prints the median and spread of wall and CPU time, peak memory, and
 /// ratios.
 #[derive(Debug, Args)]
 pub struct BenchFiles {
@@ -69,7 +69,7 @@ pub struct BenchFiles {
     #[arg(long, value_name = "N", default_value_t = 7)]
     #[arg(value_parser = from_to(1_usize, 65_535))]
     pub rounds: usize,
-    /// Number of small files; 0 skips them
+    /// Number of small files; 0 skips them and the trees
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub files: usize,
     /// Size of each small file in bytes (suffix K, M or G)
@@ -78,6 +78,12 @@ pub struct BenchFiles {
     /// Put the files below DIR; in a memory file system, disk speed does not count
     #[arg(long, default_value = "/dev/shm", value_hint = ValueHint::DirPath)]
     pub dir: PathBuf,
+    /// Put the tree that is measured on a disk below DIR
+    #[arg(long, default_value = ".", value_hint = ValueHint::DirPath)]
+    pub disk: PathBuf,
+    /// Use this age [default: the one in PATH]
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
+    pub age: Option<PathBuf>,
     /// CPU threads of wattlock [default: all]
     #[arg(long, value_name = "N", value_parser = from_to(1_usize, 256))]
     pub threads: Option<usize>,
@@ -87,7 +93,7 @@ pub struct BenchFiles {
     pub meters: Meters,
     #[command(flatten)]
     pub devices: Devices,
-    /// Take a quick look: 64M, 3 rounds, 100 files
+    /// Take a quick look: 64M, 3 rounds, 100 files, trees of 1000
     #[arg(long)]
     pub quick: bool,
     /// Write the results as JSON to FILE, or to standard output without FILE

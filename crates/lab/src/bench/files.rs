@@ -9,20 +9,19 @@ use std::process::Command;
 use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
-use wattlock_energy::Metered;
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
 use wattlock_host::summary::human;
 use wattlock_report::columns::Columns;
-use wattlock_report::results::Sample;
-use wattlock_report::results::{Joules, Ratio, Results, Row};
+use wattlock_report::results::{Joules, Ratio, Results, Sample};
 
 use super::child::{self, Cost};
 use super::content::{random_file, same};
-use super::joules::Counted;
 use super::lab::{Lab, Windows};
+use super::rows::{Watched, add, watched};
 use super::tools::{self, Keys, Tool};
+use super::trees::{self, Tree};
 use crate::args;
 use crate::bench::publish;
 use crate::wattlock;
@@ -46,6 +45,7 @@ pub fn run(args: &args::BenchFiles) -> Ended {
     lab.run(&args.clocks, |lab| {
         bench.large_file(lab)?;
         bench.small_files(lab)?;
+        bench.trees(lab)?;
         bench.cold_start(lab)
     })?;
     let mut results = lab.results;
@@ -60,6 +60,11 @@ struct Settings {
     files: usize,
     file_size: u64,
     dir: PathBuf,
+    /// A folder on a disk.
+    disk: PathBuf,
+    /// Files of a tree in memory; on the disk there are a tenth of them.
+    tree_files: usize,
+    age: Option<PathBuf>,
     threads: usize,
     devices: args::Devices,
 }
@@ -73,6 +78,9 @@ impl Settings {
             files: args.files.min(quick(usize::MAX, 100)),
             file_size: args.file_size,
             dir: args.dir.clone(),
+            disk: args.disk.clone(),
+            tree_files: args.files.min(quick(1000, 50)) * 20,
+            age: args.age.clone(),
             threads: args.threads.unwrap_or_else(|| args::threads(None)),
             devices: args.devices.clone(),
         }
@@ -113,9 +121,10 @@ impl<'a> Bench<'a> {
             threads: settings.threads,
             devices: settings.devices.words(),
         };
+        let age = settings.age.clone();
         fs::write(&keys.identity, identity.to_string().expose_secret())?;
         fs::write(&keys.passphrase, "a passphrase for measuring")?;
-        Ok(Self { settings, directory, tools: tools::installed()?, keys })
+        Ok(Self { settings, directory, tools: tools::installed(age.as_deref())?, keys })
     }
 
     fn results(&self) -> Results {
@@ -123,13 +132,30 @@ impl<'a> Bench<'a> {
         for tool in &self.tools {
             results.tools.insert(tool.name.into(), tool.version.clone());
         }
-        let Settings { size, rounds, files, file_size, dir, threads, devices } = &self.settings;
+        if self.settings.tree_files > 0 {
+            let trees = trees::versions(&self.tools);
+            results.tools.extend(trees.into_iter().map(|(name, version)| (name.into(), version)));
+        }
+        let Settings {
+            size,
+            rounds,
+            files,
+            file_size,
+            dir,
+            disk,
+            tree_files,
+            threads,
+            devices,
+            ..
+        } = &self.settings;
         results.settings = [
             ("size_bytes", json!(size)),
             ("rounds", json!(rounds)),
             ("files", json!(files)),
             ("file_size_bytes", json!(file_size)),
             ("dir", json!(dir)),
+            ("disk", json!(disk)),
+            ("tree_files", json!(tree_files)),
             ("threads", json!(threads)),
             ("devices", json!(devices.words())),
         ]
@@ -269,6 +295,29 @@ impl<'a> Bench<'a> {
         Ok(total)
     }
 
+    /// Trees of small files, in memory and on a disk.
+    fn trees(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
+        let Settings { tree_files, disk, rounds, .. } = &self.settings;
+        if *tree_files == 0 {
+            return Ok(());
+        }
+        let age = self.tools.iter().find(|tool| tool.name == "age");
+        let on_disk =
+            tempfile::Builder::new().prefix("wattlock-bench-").tempdir_in(disk).with_context(
+                || format!("cannot write to {}; choose another --disk", disk.display()),
+            )?;
+        let memory = self.path("trees");
+        for (place, directory, files) in
+            [("memory", &*memory, *tree_files), ("disk", on_disk.path(), tree_files / 10)]
+        {
+            let directory = &directory.join("tree");
+            fs::create_dir_all(directory)?;
+            let tree = Tree { place, directory, files, file_size: 4096, rounds: *rounds };
+            trees::run(lab, &tree, &self.keys, age)?;
+        }
+        Ok(())
+    }
+
     /// `wattlock inspect` of a small container, from nothing to the end.
     fn cold_start(&self, lab: &mut Lab<'_>) -> anyhow::Result<()> {
         let (plain, sealed) = (self.path("small"), self.path("small.wlk"));
@@ -284,8 +333,10 @@ impl<'a> Bench<'a> {
 
     fn ratios(&self, results: &mut Results) {
         let mut ratios = Vec::new();
-        let wall = |tool, case| results.row(tool, case).map(|row| row.wall_ns.median as f64);
-        let cpu = |tool, case| results.row(tool, case).map(|row| row.cpu_ns.median as f64);
+        let wall =
+            |tool: &str, case: &str| results.row(tool, case).map(|row| row.wall_ns.median as f64);
+        let cpu =
+            |tool: &str, case: &str| results.row(tool, case).map(|row| row.cpu_ns.median as f64);
         for case in ["protect", "unprotect"] {
             let quotients = [
                 ("wall", "cp", wall("wattlock", case), wall("cp", "copy"), 1.0),
@@ -309,6 +360,14 @@ impl<'a> Bench<'a> {
             let name = "small files: wall, age once each / wattlock in one run".to_owned();
             ratios.push(Ratio::at_least(name, theirs / ours, 20.0));
         }
+        for (place, limit) in [("memory", 2.0), ("disk", 1.5)] {
+            let ours = wall("wattlock", &format!("protect tree, {place}"));
+            let theirs = wall("cp -r", &format!("copy tree, {place}"));
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                let name = format!("tree, {place}: wall, wattlock / cp -r");
+                ratios.push(Ratio::at_most(name, ours / theirs, limit));
+            }
+        }
         if let Some(start) = wall("wattlock", "inspect, cold start") {
             ratios.push(Ratio::at_most("inspect: cold start, ms".into(), start / 1e6, 5.0));
         }
@@ -318,38 +377,6 @@ impl<'a> Bench<'a> {
     fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
-}
-
-/// What something cost, and what the meters saw of it.
-type Watched = (Cost, Option<Metered>);
-
-fn watched(
-    lab: &mut Lab<'_>,
-    work: impl FnOnce() -> anyhow::Result<Cost>,
-) -> anyhow::Result<Watched> {
-    let (cost, window) = lab.watch(work)?;
-    Ok((cost?, window))
-}
-
-fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Watched>) {
-    let nanoseconds = |what: fn(&Cost) -> std::time::Duration| {
-        let values = costs.iter().map(|(cost, _)| what(cost).as_nanos());
-        Sample::of(values.map(|ns| ns.try_into().unwrap_or(u64::MAX)).collect())
-    };
-    let row = Row {
-        tool: tool.to_owned(),
-        case: case.to_owned(),
-        bytes,
-        wall_ns: nanoseconds(|cost| cost.wall),
-        cpu_ns: nanoseconds(|cost| cost.cpu),
-        peak_rss_bytes: costs.iter().map(|(cost, _)| cost.peak_rss_bytes).max(),
-        ..Row::default()
-    };
-    let mut counted = Counted::default();
-    for window in costs.into_iter().filter_map(|(_, window)| window) {
-        counted.push(window, bytes);
-    }
-    lab.add(row, counted);
 }
 
 /// The table for people. Medians, and in brackets the median distance from them.

@@ -1,6 +1,6 @@
 //! The programs that protect files, and their command lines.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -138,13 +138,14 @@ const TOOLS: &[Recipe] = &[
     },
 ];
 
-/// The installed tools, and the `wattlock` in this program's folder.
-pub fn installed() -> anyhow::Result<Vec<Tool>> {
+/// The installed tools, the given `age` among them, and the `wattlock` in this program's folder.
+pub fn installed(age: Option<&Path>) -> anyhow::Result<Vec<Tool>> {
     let own = wattlock::program()?;
     let mut tools = Vec::new();
     for recipe in TOOLS {
         let program = match recipe.program {
             "wattlock" => own.clone().into_os_string(),
+            "age" => age.map_or_else(|| "age".into(), |age| age.as_os_str().to_owned()),
             other => other.into(),
         };
         let Ok(answer) = Command::new(&program).arg(recipe.version).output() else {
@@ -159,6 +160,11 @@ pub fn installed() -> anyhow::Result<Vec<Tool>> {
 }
 
 impl Tool {
+    /// The program, by its name or its path.
+    pub fn program(&self) -> &OsStr {
+        &self.program
+    }
+
     /// The command that makes a container of `input` at `output`.
     pub fn protect(&self, keys: &Keys, input: &Path, output: &Path) -> Command {
         self.command(self.recipe.protect, keys, input, output)

@@ -22,6 +22,8 @@ fn the_bench_runs_and_its_json_is_what_the_spec_says() {
     let ran = lab()
         .args(["bench", "files", "--size=3M", "--rounds=1", "--files=5", "--dir"])
         .arg(place.path("d"))
+        .arg("--disk")
+        .arg(place.path("d"))
         .arg("--json")
         .arg(&json)
         .output()
