@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-/// `wattlock`.
+/// `wattlock`, which finds no keys of the user who runs the tests.
 pub fn wattlock() -> Command {
-    without_input(&wattlock_path())
+    let mut command = without_input(&wattlock_path());
+    command.env("XDG_CONFIG_HOME", "/nonexistent").env_remove("CREDENTIALS_DIRECTORY");
+    command
 }
 
 /// The path of `wattlock`, which is built into the parent of the running test's folder.

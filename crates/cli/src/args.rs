@@ -13,8 +13,8 @@ use wattlock_host::report::Report;
 
 pub use energy::{Calibrate, Devices, Doctor, Measure, Restore};
 pub use files::{
-    Batch, Identities, Inspect, Keygen, Limits, Passphrase, Protect, Recipients, Rekey, Unprotect,
-    Verify,
+    Batch, Identities, IdentitySources, Inspect, Keygen, Limits, Passphrase, Protect, Recipients,
+    Rekey, Unprotect, Verify,
 };
 pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
 pub use stream::Stream;
@@ -96,6 +96,6 @@ mod tests {
         counted(&Cli::command(), "", &mut counts);
         let flags: usize = counts.iter().map(|(_, flags)| flags).sum();
         assert!(counts.len() <= 20, "{} commands: {counts:#?}", counts.len());
-        assert!(flags <= 141, "{flags} flags: {counts:#?}");
+        assert!(flags <= 165, "{flags} flags: {counts:#?}");
     }
 }

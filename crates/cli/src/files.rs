@@ -5,36 +5,38 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wattlock_file::{
-    Batch, Direction, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step, Target, Task,
-    UsedNames, Wrapping, expect_all,
+    Batch, Direction, Exclude, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step, Target,
+    Task, UsedNames, Wrapping, expect_all,
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
 use wattlock_host::{progress, signals};
 
 use crate::args;
-use crate::keys;
+use crate::dry_run;
+use crate::keys::{self, Source};
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
     signals::clean_up_when_ended()?;
-    let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
+    if args.batch.dry_run {
+        let direction = Direction::Protect(args.format);
+        let found = would_find(&road, &args.places, &args.batch, direction)?;
+        return dry_run::show("protect", &found, keeps(&args.places, &args.batch), args.run.json);
+    }
+    let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
-    keys::check_passphrase_is_alone(&args.passphrase, &args.recipients, &args.identities)?;
+    let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let identities = if args.batch.resume {
         let limits = args::Limits::default();
-        keys::identities(&args.identities, passphrase.clone(), stdin_is_data, limits)?
+        keys::identities(&own, passphrase.clone(), stdin_is_data, limits)?
     } else {
         Identities::default()
     };
-    let wrapping = Wrapping::new(keys::recipients(
-        &args.recipients,
-        &args.identities,
-        passphrase,
-        stdin_is_data,
-    )?);
+    let wrapping =
+        Wrapping::new(keys::recipients(&args.recipients, &own, passphrase, stdin_is_data)?);
     let how = wattlock_file::Protect {
         engine: &invocation.engine,
         wrapping: &wrapping,
@@ -54,7 +56,7 @@ pub fn protect(args: &args::Protect) -> Ended {
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
             if args.batch.replace {
-                keep_identities(&args.identities, &found)?;
+                keep_identities(&own, &found)?;
             }
             if args.places.force {
                 keep_inputs(&found)?;
@@ -79,9 +81,9 @@ fn keep_inputs(found: &Found) -> anyhow::Result<()> {
 }
 
 /// Refuses to replace an identity of this run: nothing else might open the container.
-fn keep_identities(identities: &[String], found: &Found) -> anyhow::Result<()> {
+fn keep_identities(identities: &[Source], found: &Found) -> anyhow::Result<()> {
     let file = |path: &Path| path.metadata().ok().map(|status| (status.dev(), status.ino()));
-    let identities: Vec<_> = identities.iter().filter_map(|path| file(path.as_ref())).collect();
+    let identities: Vec<_> = identities.iter().filter_map(|source| file(source.path()?)).collect();
     let is_identity = |task: &&Task| file(&task.input).is_some_and(|id| identities.contains(&id));
     match found.tasks.iter().find(is_identity) {
         Some(task) => Err(usage(format!(
@@ -95,8 +97,12 @@ fn keep_identities(identities: &[String], found: &Found) -> anyhow::Result<()> {
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
     signals::clean_up_when_ended()?;
-    let invocation = Invocation::new(&args.run)?;
     let road = road(&args.places, &args.batch)?;
+    if args.batch.dry_run {
+        let found = would_find(&road, &args.places, &args.batch, Direction::Open)?;
+        return dry_run::show("unprotect", &found, keeps(&args.places, &args.batch), args.run.json);
+    }
+    let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     if args.range.is_some() && (args.batch.replace || args.batch.resume) {
         return Err(usage(
             "--range decrypts only a part: it cannot be used with --replace or --resume",
@@ -164,6 +170,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         recursive: args.recursive,
         out_dir: None,
         direction: Direction::Verify,
+        exclude: &Exclude::default(),
     };
     many(&invocation, "verify", plan.find()?, |task| {
         let input = Input::Path(task.input.clone());
@@ -221,8 +228,34 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
         recursive: batch.recursive,
         out_dir: places.out_dir.as_deref(),
         direction,
+        exclude: &Exclude::new(&batch.exclude)?,
     };
     Ok(plan.find()?)
+}
+
+/// The files of a run that is only shown.
+fn would_find(
+    road: &Road,
+    places: &args::Places,
+    batch: &args::Batch,
+    direction: Direction,
+) -> anyhow::Result<Found> {
+    let Road::One(input, output) = road else { return find(places, batch, direction) };
+    let Some((Input::Path(input), output)) = Some(input).zip(output.clone()) else {
+        return Err(usage("--dry-run needs files: a pipe goes to standard output, or to -o"));
+    };
+    let len = input.metadata().map_or(0, |status| status.len());
+    let mut found = Found::default();
+    match Input::Path(input.clone()).open() {
+        Ok(_) => found.tasks.push(Task { input: input.clone(), output, len }),
+        Err(error) => found.failed.push((input.clone(), error)),
+    }
+    Ok(found)
+}
+
+/// True if an output that exists is no error.
+fn keeps(places: &args::Places, batch: &args::Batch) -> bool {
+    places.force || batch.resume
 }
 
 /// Processes many files, and reports the result.

@@ -45,6 +45,7 @@ struct Sealed {
     name: Option<String>,
     mode: Option<String>,
     modified_unix_s: Option<i64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     sparse: bool,
 }
 
@@ -55,7 +56,7 @@ pub fn run(args: &args::Inspect) -> Ended {
     let files = if args.files.is_empty() { stdin() } else { args.files.clone() };
     let stdin_is_data = files.iter().any(|file| file.as_os_str().as_bytes() == b"-");
     let identities: Identities =
-        keys::identities(&args.identities, passphrase, stdin_is_data, args.limits)?;
+        keys::identities(&keys::named(&args.identities), passphrase, stdin_is_data, args.limits)?;
     let mut exit_code = 0;
     let mut documents = Vec::new();
     for file in files {

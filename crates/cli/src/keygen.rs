@@ -1,13 +1,15 @@
 //! `wattlock keygen`: a new identity, or the recipient of an old one.
 
-use std::io::Write;
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use age::secrecy::ExposeSecret;
+use age::secrecy::{ExposeSecret, SecretString};
 use anyhow::Context;
 use wattlock_file::{Attributes, Error, Shown, Staged};
-use wattlock_host::exit::{Ended, print};
+use wattlock_host::exit::{Ended, print, print_bytes, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
@@ -20,6 +22,8 @@ pub fn run(args: &args::Keygen) -> Ended {
         print(&(keys::recipients_of(path)?.join("\n") + "\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let to = Destination::new(args)?;
+    let passphrase = keys::passphrase(&args.passphrase, true)?;
     let identity = age::x25519::Identity::generate();
     let recipient = identity.to_public();
     let secret = identity.to_string();
@@ -27,21 +31,81 @@ pub fn run(args: &args::Keygen) -> Ended {
         "# made by wattlock keygen; keep this file to yourself\n# public key: {recipient}\n{}\n",
         secret.expose_secret()
     ));
-    match &args.output {
-        None => print(&text)?,
-        Some(path) => {
-            // Whole or not at all, like every output, and never over another key.
-            let staged = Staged::create(path, false).map_err(never_overwritten)?;
-            staged
-                .file()
-                .write_all(text.as_bytes())
-                .with_context(|| format!("cannot write {}", Shown(path)))?;
-            staged.settle(&Attributes { mode: Some(0o600), ..Attributes::default() })?;
-            staged.publish().map_err(never_overwritten)?;
+    let bytes = match passphrase {
+        None => Zeroizing::new(text.as_bytes().to_vec()),
+        Some(passphrase) => encrypted(&text, passphrase).context("cannot encrypt the identity")?,
+    };
+    match &to {
+        Destination::Stdout => print_bytes(&bytes)?,
+        Destination::File(path) => write(path, &bytes)?,
+        Destination::Own(path) => {
+            if let Some(folder) = path.parent() {
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)
+                    .with_context(|| format!("cannot create {}", Shown(folder)))?;
+            }
+            write(path, &bytes)?;
+            tell!("Identity: {}; keep a copy where you would find it", Shown(path));
         }
     }
     tell!("Public key: {recipient}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a new identity goes.
+enum Destination {
+    Stdout,
+    File(PathBuf),
+    /// The place that the other commands know.
+    Own(PathBuf),
+}
+
+impl Destination {
+    /// Looks at what is there, before a passphrase is asked for.
+    fn new(args: &args::Keygen) -> anyhow::Result<Self> {
+        let to = match &args.output {
+            Some(path) => Self::File(path.clone()),
+            None if std::io::stdout().is_terminal() => {
+                let path = keys::own_identity().ok_or_else(|| {
+                    usage("neither XDG_CONFIG_HOME nor HOME is set; name a file with -o")
+                })?;
+                Self::Own(path)
+            }
+            None => Self::Stdout,
+        };
+        match &to {
+            Self::Own(path) | Self::File(path)
+                if path.symlink_metadata().is_ok_and(|s| !s.is_dir()) =>
+            {
+                Err(never_overwritten(Error::Exists(path.clone())))
+            }
+            _ => Ok(to),
+        }
+    }
+}
+
+/// Writes a key to a file: whole or not at all, like every output, and never over another key.
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let staged = Staged::create(path, false).map_err(never_overwritten)?;
+    staged.file().write_all(bytes).with_context(|| format!("cannot write {}", Shown(path)))?;
+    staged.settle(&Attributes { mode: Some(0o600), ..Attributes::default() })?;
+    staged.publish().map_err(never_overwritten)?;
+    Ok(())
+}
+
+/// The text as an armored age file that a passphrase opens: age asks for it, too.
+fn encrypted(text: &str, passphrase: SecretString) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let mut recipient = age::scrypt::Recipient::new(passphrase);
+    recipient.set_work_factor(args::Recipients::WORK_FACTOR);
+    let encryptor = age::Encryptor::with_recipients(std::iter::once(&recipient as _))?;
+    let mut bytes = Vec::new();
+    let armor = age::armor::ArmoredWriter::wrap_output(&mut bytes, age::armor::Format::AsciiArmor)?;
+    let mut writer = encryptor.wrap_output(armor)?;
+    writer.write_all(text.as_bytes())?;
+    writer.finish()?.finish()?;
+    Ok(Zeroizing::new(bytes))
 }
 
 /// There is no --force here: what a key protects is lost with it.
@@ -49,7 +113,10 @@ fn never_overwritten(error: Error) -> anyhow::Error {
     match error {
         Error::OutputIsDirectory(dir) => output_is_directory(&dir, Path::new("key.txt")).into(),
         Error::Exists(path) => {
-            anyhow::anyhow!("{} exists already; an identity is never overwritten", Shown(&path))
+            anyhow::anyhow!(
+                "{} exists already; an identity is never overwritten; write another to a new file with -o",
+                Shown(&path)
+            )
         }
         other => other.into(),
     }

@@ -2,40 +2,45 @@
 
 mod identity_file;
 mod recipients;
+mod source;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
-use age::secrecy::SecretString;
+use age::cli_common::Passphrase;
+use age::secrecy::{ExposeSecret, SecretString};
 use age::{Callbacks, scrypt};
 use anyhow::Context;
+use rand_core::OsRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wattlock_file::{Identities, Shown};
 use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
-use identity_file::{Content, Lines, is_ssh_identity, read_bounded};
+use identity_file::{Content, Lines, is_ssh_identity};
+use source::read_bounded;
 
 pub use recipients::recipients;
+pub use source::{Source, named, own_identity};
 
 /// The identities that the flags name, of which a passphrase is one.
 pub fn identities(
-    files: &[String],
+    sources: &[Source],
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
     without_core_files();
     let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
-    for file in files {
-        refuse_private_key("-i", file)?;
-        if file == "-" && stdin_is_data {
+    for source in sources {
+        source.check()?;
+        if source.is_stdin() && stdin_is_data {
             return Err(usage("standard input cannot be both the data and an identity"));
         }
-        let found = read_identities(file, limits.max_work_factor);
-        list.extend(found.map_err(|error| unusable_identity(file, &error))?);
+        let found = read_identities(source, limits.max_work_factor);
+        list.extend(found.map_err(|error| source.unusable(&error))?);
     }
     if let Some(passphrase) = passphrase {
         let mut identity = scrypt::Identity::new(passphrase);
@@ -46,16 +51,16 @@ pub fn identities(
     Ok(Identities::new(list).with_max_recipients(most))
 }
 
-/// The identities in a file.
+/// The identities in a source.
 fn read_identities(
-    path: &str,
+    source: &Source,
     max_work_factor: u8,
 ) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
-    match Content::read(path, max_work_factor)? {
+    match Content::read(source, max_work_factor)? {
         Content::Ssh(identity) => Ok(vec![Box::new(identity.with_callbacks(Terminal))]),
         Content::Lines(lines) => {
             let identities = lines.identities()?;
-            lines.warn(path);
+            lines.warn(&source.name());
             Ok(identities)
         }
     }
@@ -103,14 +108,26 @@ fn refuse_private_key(option: &str, name: &str) -> anyhow::Result<()> {
     }))
 }
 
+/// The identities whose recipients are encrypted to: those that the flags name, or if they name no
+/// recipient and no passphrase, the user's own.
+pub fn own_recipients(
+    recipients: &args::Recipients,
+    given: &args::IdentitySources,
+    passphrase: &args::Passphrase,
+) -> anyhow::Result<Vec<Source>> {
+    check_passphrase_is_alone(passphrase, recipients, &source::named(given))?;
+    let has_key = passphrase.is_given() || recipients.are_given();
+    source::named_or_own(given, has_key)
+}
+
 /// Refuses a passphrase next to other recipients, before it is asked for.
-pub fn check_passphrase_is_alone(
+fn check_passphrase_is_alone(
     passphrase: &args::Passphrase,
     recipients: &args::Recipients,
-    identities: &[String],
+    identities: &[Source],
 ) -> anyhow::Result<()> {
     let args::Recipients { recipients, recipients_files, .. } = recipients;
-    let others = recipients.iter().chain(recipients_files).chain(identities).count();
+    let others = recipients.len() + recipients_files.len() + identities.len();
     if passphrase.is_given() && others > 0 {
         return Err(usage(
             "a passphrase cannot be combined with -r, -R or -i; use one or the other",
@@ -121,15 +138,16 @@ pub fn check_passphrase_is_alone(
 
 /// As [`identities`], where opening is impossible without one.
 pub fn some_identities(
-    files: &[String],
+    given: &args::IdentitySources,
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
-    if files.is_empty() && passphrase.is_none() {
+    let sources = source::named_or_own(given, passphrase.is_some())?;
+    if sources.is_empty() && passphrase.is_none() {
         return Err(usage("no key: use -i for an identity file, or -p for a passphrase"));
     }
-    identities(files, passphrase, stdin_is_data, limits)
+    identities(&sources, passphrase, stdin_is_data, limits)
 }
 
 /// Keeps secrets out of core files: a program that runs out of memory is ended by the system.
@@ -171,7 +189,7 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
     Ok(None)
 }
 
-/// Asks for a passphrase on the terminal; twice for a new one.
+/// Asks for a passphrase on the terminal; twice for a new one, which is generated if it is empty.
 pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
     let no_terminal = |error| {
         usage(format!(
@@ -180,7 +198,18 @@ pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
         ))
     };
     let prompt = |text: &str| rpassword::prompt_password(text).map(Zeroizing::new);
-    let typed = prompt("Passphrase: ").map_err(no_terminal)?;
+    let question =
+        if is_new { "Passphrase (leave empty to generate one): " } else { "Passphrase: " };
+    let typed = prompt(question).map_err(no_terminal)?;
+    if is_new && typed.is_empty() {
+        let (Passphrase::Generated(words) | Passphrase::Typed(words)) = Passphrase::random(OsRng);
+        // On the terminal, where it was asked for, and in no log.
+        let shown = File::options().write(true).open("/dev/tty").and_then(|mut terminal| {
+            writeln!(terminal, "Generated passphrase: {}", words.expose_secret())
+        });
+        shown.context("cannot show the generated passphrase")?;
+        return Ok(words);
+    }
     if is_new && *prompt("Once more: ").map_err(no_terminal)? != *typed {
         return Err(usage("the two passphrases differ"));
     }
@@ -303,7 +332,7 @@ pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
             format!("{name} holds no age identity")
         })
     })?;
-    lines.warn(path);
+    lines.warn(&name);
     if recipients.is_empty() {
         return Err(usage(format!("{name} holds no age identity")));
     }

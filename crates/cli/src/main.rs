@@ -9,6 +9,7 @@ mod calibrate;
 mod devices;
 mod doctor;
 mod documents;
+mod dry_run;
 mod files;
 mod inspect;
 mod keygen;
@@ -20,6 +21,7 @@ mod rekey;
 mod restore;
 mod stream;
 mod velocity;
+mod wrong_command;
 
 use std::process::ExitCode;
 
@@ -33,7 +35,16 @@ fn main() -> ExitCode {
     if let Some(ended) = guardian::run_if_asked() {
         return ended;
     }
-    let cli = Cli::try_parse().unwrap_or_else(|error| exit::refuse(&error));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let args: Vec<_> = std::env::args_os().collect();
+            match wrong_command::advice(&args, error.kind()) {
+                Some(advice) => return exit::say(&exit::usage(advice)),
+                None => exit::refuse(&error),
+            }
+        }
+    };
     let ended = match cli.command {
         Command::Protect(args) => files::protect(&args),
         Command::Unprotect(args) => files::unprotect(&args),

@@ -1,12 +1,16 @@
 //! `wattlock rekey`: other recipients for existing containers.
 
-use std::path::Path;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use wattlock_file::{Error, Input, Rekey, Shown, Wrapping, rekey};
-use wattlock_host::exit::{Ended, code_of, say_file_error, usage};
-use wattlock_host::invocation::is_stream;
-use wattlock_host::signals;
+use wattlock_engine::Engine;
+use wattlock_file::{
+    Direction, Error, Exclude, Found, Input, Outcome, Plan, Rekey, Shown, Task, Wrapping,
+    expect_all, rekey,
+};
+use wattlock_host::exit::{Ended, usage};
+use wattlock_host::invocation::{Invocation, is_stream};
+use wattlock_host::{progress, signals};
 
 use crate::args;
 use crate::keys;
@@ -14,7 +18,7 @@ use crate::keys;
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {
     let recipients = &args.recipients;
-    let names_none = recipients.recipients.is_empty() && recipients.recipients_files.is_empty();
+    let names_none = !recipients.are_given();
     if !names_none && (args.new_passphrase || args.new_passphrase_file.is_some()) {
         return Err(usage(
             "a new passphrase cannot be combined with -r or -R; use one or the other",
@@ -41,19 +45,73 @@ pub fn run(args: &args::Rekey) -> Ended {
         ));
     }
     let wrapping = Wrapping::new(keys::recipients(&args.recipients, &[], new, false)?);
-    let how = Rekey { identities: &identities, wrapping: &wrapping, overwrite: args.force };
-    let mut exit_code = 0;
-    for file in &args.files {
+    let engine = Engine::new(args::threads(args.threads));
+    let invocation = Invocation::with_engine(engine, args.json, args.quiet);
+    let how = Rekey {
+        engine: &invocation.engine,
+        identities: &identities,
+        wrapping: &wrapping,
+        overwrite: args.force,
+        reseal: args.reseal,
+        progress: &invocation.progress,
+    };
+    let found = find(args)?;
+    for (path, error) in found.failed {
+        invocation.summary.add(&path, None, Err(error));
+    }
+    if args.reseal {
+        expect_all(&invocation.progress, &found.tasks);
+    }
+    let shown = progress::show(&invocation.progress, args.quiet || !args.reseal);
+    let changed = AtomicBool::new(false);
+    let work = |task: &Task| {
+        let file = &task.input;
         // Through a link, so that it is the container that changes, and not the link.
         let container = file.canonicalize().unwrap_or_else(|_| file.clone());
         let target = args.output.as_deref().unwrap_or(&container);
-        if let Err(error) = rekey(&how, &Input::Path(container.clone()), target) {
-            let error = by_given_names(error.renamed(&container, file), file);
-            say_file_error(file, &error);
-            exit_code = exit_code.max(code_of(&error));
-        }
+        let ended = rekey(&how, &Input::Path(container.clone()), target);
+        let ended = ended.map_err(|error| by_given_names(error.renamed(&container, file), file));
+        changed.fetch_or(ended.is_ok(), Ordering::Relaxed);
+        invocation.summary.add(file, args.output.as_deref(), ended.map(Outcome::Made));
+    };
+    let ended = if args.reseal {
+        // Each with all workers.
+        found.tasks.iter().for_each(work);
+        Ok(())
+    } else {
+        invocation.engine.for_each(&found.tasks, work)
+    };
+    drop(shown);
+    ended.map_err(Error::Engine)?;
+    if !args.reseal && !args.quiet && changed.into_inner() {
+        tell!(
+            "note: the payload keeps its key; a removed recipient who kept it can still decrypt the \
+             payload. --reseal changes the key"
+        );
     }
-    Ok(ExitCode::from(exit_code))
+    if invocation.summary.is_empty() {
+        invocation.summary.fail();
+        say!("found no container to rekey: the given folders hold none");
+    }
+    invocation.summary.finish("rekey", &found.skipped, false)
+}
+
+/// The containers that the flags name.
+fn find(args: &args::Rekey) -> anyhow::Result<Found> {
+    if args.recursive {
+        if args.output.is_some() {
+            return Err(usage("-o names one output; it cannot be used with --recursive"));
+        }
+        let exclude = Exclude::default();
+        let (inputs, direction) = (&*args.files, Direction::Verify);
+        let plan = Plan { inputs, recursive: true, out_dir: None, direction, exclude: &exclude };
+        return Ok(plan.find()?);
+    }
+    let task = |file: &PathBuf| {
+        let len = file.metadata().map_or(0, |status| status.len());
+        Task { input: file.clone(), output: file.clone(), len }
+    };
+    Ok(Found { tasks: args.files.iter().map(task).collect(), ..Found::default() })
 }
 
 /// The error, with the help that this command has.

@@ -13,6 +13,7 @@ use wattlock_engine::Engine;
 use crate::Done;
 use crate::durability::FileSystems;
 use crate::error::Error;
+use crate::exclude::Exclude;
 use crate::folders::{Folders, umask};
 use crate::format::Format;
 use crate::group_commit::GroupCommit;
@@ -33,6 +34,8 @@ pub struct Plan<'a> {
     pub out_dir: Option<&'a Path>,
     /// What is to be done.
     pub direction: Direction,
+    /// What of directories is left out.
+    pub exclude: &'a Exclude,
 }
 
 /// What is done to the files of a run.
@@ -70,6 +73,8 @@ pub enum Skip {
     NotAContainer,
     /// The unfinished output of another run.
     Temporary,
+    /// It matches a pattern of what is left out.
+    Excluded,
 }
 
 /// The files of a run.
@@ -138,9 +143,18 @@ impl Plan<'_> {
             None => top,
         };
         let out_dir = self.out_dir.and_then(|dir| dir.canonicalize().ok());
+        let mut excluded = Vec::new();
         let entries = WalkDir::new(top).sort_by_file_name().into_iter().filter_entry(|entry| {
+            let path = entry.path();
+            let below = path.strip_prefix(top).unwrap_or(path);
+            if entry.depth() > 0
+                && self.exclude.matches(below, path.strip_prefix(base).unwrap_or(path))
+            {
+                excluded.push((path.to_owned(), Skip::Excluded));
+                return false;
+            }
             // What this run writes is not what it reads.
-            let is_out_dir = |dir: &PathBuf| entry.path().canonicalize().is_ok_and(|p| p == *dir);
+            let is_out_dir = |dir: &PathBuf| path.canonicalize().is_ok_and(|p| p == *dir);
             let inner_directory = entry.file_type().is_dir() && entry.depth() > 0;
             !(inner_directory && out_dir.as_ref().is_some_and(is_out_dir))
         });
@@ -168,6 +182,7 @@ impl Plan<'_> {
             let len = entry.metadata().map_or(0, |status| status.len());
             self.add(found, entry.path(), Some(relative.as_os_str()), len)?;
         }
+        found.skipped.append(&mut excluded);
         Ok(())
     }
 

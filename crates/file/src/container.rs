@@ -16,7 +16,7 @@ use crate::input::{Input, Opened};
 use crate::keys::Identities;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
-use crate::transfer::{Progress, Sink, Source};
+use crate::transfer::{Progress, Reseal, Sink, Source};
 use crate::{age_v1, cobblestone, wattlock_v1};
 
 /// A container whose header was read, and whose payload has not been touched.
@@ -158,6 +158,29 @@ impl Container {
         let source = self.body.source(&self.opened);
         let ends = Ends { source, sink, input: &self.opened.name, output };
         self.payload.open(engine, window, ends, progress)
+    }
+
+    /// Seals all of the payload again, under the keys of `payload`, into `file`, by the CPU alone: no
+    /// other device may do a chunk twice, which would seal two plaintexts under one nonce.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a container that is not a file.
+    pub fn reseal_by_cpu(
+        &mut self,
+        engine: &Engine,
+        (file, path): (&File, &Path),
+        (front, payload): (&[u8], &Payload),
+        progress: &Progress,
+    ) -> Result<Moved, Error> {
+        let plain_len = self.plain_len()?.ok_or_else(|| {
+            Error::usage("rekey needs a container in a file, and not an armored one")
+        })?;
+        let Payload { key, nonces, layout, .. } = payload;
+        let (slot_len, chunks) = (layout.slot_len(), layout.chunks(plain_len));
+        let source = self.body.source(&self.opened);
+        let sink = Sink::Resealed(Reseal { file, front, key, nonces: *nonces, slot_len, chunks });
+        let ends = Ends { source, sink, input: &self.opened.name, output: path };
+        self.payload.open_by_cpu(engine, ends, progress)
     }
 
     /// Authenticates all of the payload by the CPU alone, and compares it with `plaintext`, which is

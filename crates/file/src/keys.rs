@@ -1,7 +1,7 @@
 //! Who may open a container: wrapping the file key for recipients, unwrapping it with identities.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
@@ -129,12 +129,48 @@ pub struct Identities {
     max_recipients: usize,
     /// What was unwrapped before, so that files of one run take one key derivation.
     known: Mutex<Known>,
+    /// Notified when a thread has opened stanzas, or failed to.
+    opened_one: Condvar,
     /// The answers of [`Identities::openers`], for the same reason.
     opened: Mutex<Vec<(Vec<Stanza>, Option<Openers>)>>,
 }
 
-/// File keys by the stanzas that wrap them.
-type Known = Vec<(Vec<Stanza>, Arc<Secret<FILE_KEY_BYTES>>)>;
+/// What identities know of stanzas.
+#[derive(Default)]
+struct Known {
+    /// File keys by the stanzas that wrap them.
+    keys: Vec<(Vec<Stanza>, Arc<Secret<FILE_KEY_BYTES>>)>,
+    /// The stanzas that a thread is opening.
+    opening: Vec<Vec<Stanza>>,
+}
+
+impl Known {
+    fn find(&self, stanzas: &[Stanza]) -> Option<Arc<Secret<FILE_KEY_BYTES>>> {
+        let found = self.keys.iter().find(|(known, _)| known == stanzas);
+        found.map(|(_, file_key)| Arc::clone(file_key))
+    }
+
+    fn remember(&mut self, stanzas: &[Stanza], file_key: &Arc<Secret<FILE_KEY_BYTES>>) {
+        let is_quick = stanzas.iter().all(|stanza| QUICK.contains(&stanza.tag.as_str()));
+        if !is_quick || self.keys.len() < REMEMBERED {
+            self.keys.push((copy(stanzas), Arc::clone(file_key)));
+        }
+    }
+}
+
+/// The opening of stanzas by one thread, until it is dropped.
+struct Opening<'a> {
+    identities: &'a Identities,
+    stanzas: &'a [Stanza],
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut known = lock(&self.identities.known);
+        known.opening.retain(|opening| opening != self.stanzas);
+        self.identities.opened_one.notify_all();
+    }
+}
 
 /// The positions of the identities that open the stanzas of a header, each at least one.
 type Openers = BTreeSet<usize>;
@@ -146,6 +182,7 @@ impl Identities {
             list,
             max_recipients: MAX_RECIPIENTS,
             known: Mutex::default(),
+            opened_one: Condvar::new(),
             opened: Mutex::default(),
         }
     }
@@ -179,28 +216,25 @@ impl Identities {
     }
 
     fn file_key(&self, header: &Header) -> Result<Arc<Secret<FILE_KEY_BYTES>>, Error> {
-        let find = |known: &Known| {
-            let known = known.iter().find(|(stanzas, _)| stanzas == header.stanzas());
-            known.map(|(_, file_key)| Arc::clone(file_key))
-        };
+        let stanzas = header.stanzas();
         let mut known = lock(&self.known);
-        if let Some(file_key) = find(&known) {
-            return Ok(file_key);
+        loop {
+            if let Some(file_key) = known.find(stanzas) {
+                return Ok(file_key);
+            }
+            // Deriving from a passphrase takes half a second and 256 MiB, and a plugin may ask its
+            // user to touch a token: never twice for the same stanzas, so others wait for it.
+            if !known.opening.iter().any(|opening| opening == stanzas) {
+                break;
+            }
+            known = self.opened_one.wait(known).unwrap_or_else(PoisonError::into_inner);
         }
-        // Deriving from a passphrase takes half a second and 256 MiB: never twice for the same
-        // stanza, so others wait.
-        let is_slow = header.stanzas()[0].tag == SCRYPT;
-        let file_key = if is_slow {
-            Arc::new(self.unwrap(header)?)
-        } else {
-            drop(known);
-            let file_key = Arc::new(self.unwrap(header)?);
-            known = lock(&self.known);
-            file_key
-        };
-        if is_slow || known.len() < REMEMBERED {
-            known.push((copy(header.stanzas()), Arc::clone(&file_key)));
-        }
+        known.opening.push(copy(stanzas));
+        drop(known);
+        let opening = Opening { identities: self, stanzas };
+        let file_key = Arc::new(self.unwrap(header)?);
+        lock(&self.known).remember(stanzas, &file_key);
+        drop(opening);
         Ok(file_key)
     }
 
@@ -232,15 +266,11 @@ impl Identities {
             return Ok(openers.clone());
         }
         let found = self.open_each(stanzas)?;
-        let remember = |len| len < REMEMBERED || stanzas[0].tag == SCRYPT;
         let openers = found.map(|(openers, file_key)| {
-            let mut known = lock(&self.known);
-            if remember(known.len()) {
-                known.push((copy(stanzas), Arc::new(file_key)));
-            }
+            lock(&self.known).remember(stanzas, &Arc::new(file_key));
             openers
         });
-        if remember(opened.len()) {
+        if opened.len() < REMEMBERED || stanzas[0].tag == SCRYPT {
             opened.push((copy(stanzas), openers.clone()));
         }
         Ok(openers)
@@ -306,6 +336,9 @@ impl Default for Identities {
 
 /// File keys kept for stanzas that cost little to unwrap again.
 const REMEMBERED: usize = 16;
+
+/// Types of stanzas that are opened in microseconds, without asking anybody.
+const QUICK: [&str; 3] = ["X25519", "ssh-ed25519", "ssh-rsa"];
 
 /// Types of stanzas that only the one recipient's own identity opens.
 const PROVABLE: [&str; 4] = ["X25519", "ssh-ed25519", "ssh-rsa", SCRYPT];

@@ -13,6 +13,7 @@ mod container;
 mod durability;
 mod error;
 mod exchange;
+mod exclude;
 mod extended;
 mod file_state;
 mod folders;
@@ -41,6 +42,7 @@ mod wattlock_v1;
 
 pub use batch::{Batch, Direction, Found, Outcome, Plan, Skip, Step, Task, expect_all};
 pub use error::{Damage, Error, Kind};
+pub use exclude::Exclude;
 pub use extended::ExtendedAttributes;
 pub use folders::Folders;
 pub use format::Format;

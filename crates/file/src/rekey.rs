@@ -1,64 +1,106 @@
-//! New recipients for an existing container; its payload is copied as it is.
+//! New recipients for an existing container; its payload is copied as it is, or sealed again.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use wattlock_engine::crypto::Secret;
+use wattlock_engine::{Engine, Report};
 
-use crate::container::Sealed;
+use crate::Done;
+use crate::container::{Container, Sealed};
 use crate::error::Error;
 use crate::file_state::State;
 use crate::format::Format;
 use crate::header::{Header, Stanza};
-use crate::input::Input;
+use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
 use crate::staging::{Attributes, Staged};
+use crate::transfer::Progress;
 use crate::{age_v1, wattlock_v1};
 
 /// How containers get new recipients.
 pub struct Rekey<'a> {
+    /// Seals payloads again.
+    pub engine: &'a Engine,
     /// What opens them now.
     pub identities: &'a Identities,
     /// What shall open them from now on, instead.
     pub wrapping: &'a Wrapping,
     /// Whether another file at the target may be replaced. The container itself may be.
     pub overwrite: bool,
+    /// Whether the payload is decrypted and sealed again under a new key.
+    pub reseal: bool,
+    /// Counts every byte that is sealed again.
+    pub progress: &'a Progress,
 }
 
 /// Writes the container `input` with new stanzas to `target`, which may be the container itself.
 ///
-/// The data key stays: a former recipient who kept that key, or the old container, can still decrypt
-/// it. Only protecting the file anew changes that.
+/// Without `reseal`, the data key stays: a former recipient who kept that key, or the old container,
+/// can still decrypt it.
 ///
 /// # Errors
 /// Anything in [`Error`]; the container is then as it was. [`Error::Changed`] if another file took
 /// its place meanwhile, which stays.
-pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<PathBuf, Error> {
+pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Error> {
     let sealed = Sealed::read(input)?;
     let payload = sealed
         .payload_range()
         .ok_or_else(|| Error::usage("rekey needs a container in a file, and not an armored one"))?;
-    let header = how
-        .identities
-        .with_file_key(&sealed.header, |old_key| new_header(how, &sealed.header, old_key))?;
     let opened = State::of(&sealed.opened.status);
     let is_opened = |status| State::of(&status).is_same_file(&opened);
     let in_place = input.name() == target || std::fs::symlink_metadata(target).is_ok_and(is_opened);
-    let staged = Staged::create(target, how.overwrite || in_place)?;
-    let failed = || Error::io("write", target);
-    staged.file().write_all(&header).map_err(failed())?;
-    let copied =
-        copy(&sealed.opened.file, payload.start, payload.end - payload.start, staged.file());
-    // Says more than that the file ended too soon.
-    sealed.opened.check_unchanged()?;
-    copied.map_err(failed())?;
-    let mut attributes = Attributes::of(&sealed.opened.file, &sealed.opened.status);
+    let format = sealed.header.format().name();
+    let bytes_in = sealed.opened.status.len();
+    let (staged, opened_input, report) = if how.reseal {
+        let container = sealed.unlock(how.identities)?;
+        reseal(how, container, target, in_place)?
+    } else {
+        let header = how
+            .identities
+            .with_file_key(&sealed.header, |old_key| new_header(how, &sealed.header, old_key))?;
+        let staged = Staged::create(target, how.overwrite || in_place)?;
+        let failed = || Error::io("write", target);
+        staged.file().write_all(&header).map_err(failed())?;
+        let len = payload.end - payload.start;
+        let copied = copy(&sealed.opened.file, payload.start, len, staged.file());
+        // Says more than that the file ended too soon.
+        sealed.opened.check_unchanged()?;
+        copied.map_err(failed())?;
+        (staged, sealed.opened, Report::default())
+    };
+    let mut attributes = Attributes::of(&opened_input.file, &opened_input.status);
     if in_place {
-        attributes.extended = Some(sealed.opened.extended()?);
+        attributes.extended = Some(opened_input.extended()?);
     }
     staged.settle(&attributes)?;
-    if in_place { staged.publish_over(&opened) } else { staged.publish() }
+    let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
+    let output = Some(if in_place { staged.publish_over(&opened)? } else { staged.publish()? });
+    Ok(Done { bytes_in, bytes_out, output, format, report })
+}
+
+/// Writes the container anew, under a new data key.
+fn reseal(
+    how: &Rekey<'_>,
+    mut container: Container,
+    target: &Path,
+    in_place: bool,
+) -> Result<(Staged, Opened, Report), Error> {
+    let format = container.header.format();
+    let has_metadata = wattlock_v1::has_metadata(&container.header);
+    let metadata = has_metadata.then(|| container.metadata.clone());
+    let (header, payload) =
+        how.wrapping.with_file_key(format, |file_key, stanzas| match format {
+            Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
+            Format::AgeV1 => age_v1::seal(file_key, stanzas),
+        })?;
+    let front = [&header[..], &payload.prefix].concat();
+    let staged = Staged::create(target, how.overwrite || in_place)?;
+    let file = (staged.file(), target);
+    let moved = container.reseal_by_cpu(how.engine, file, (&front, &payload), how.progress)?;
+    container.opened.check_unchanged()?;
+    Ok((staged, container.opened, moved.report))
 }
 
 fn new_header(how: &Rekey<'_>, old: &Header, old_key: &Secret<16>) -> Result<Vec<u8>, Error> {

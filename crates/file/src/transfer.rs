@@ -1,5 +1,6 @@
 //! Carries the chunks of a payload from a source to a sink.
 
+mod reseal;
 mod sink;
 mod source;
 
@@ -14,6 +15,7 @@ use crate::error::Damage;
 use crate::layout::Layout;
 use crate::lock::lock;
 
+pub(crate) use reseal::Reseal;
 pub(crate) use sink::Sink;
 pub(crate) use source::Source;
 
@@ -127,7 +129,7 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         match self.sink {
             Sink::File { .. } | Sink::Sparse(_) => Stores::OneByOne,
             Sink::Stream(_) => Stores::InOrder,
-            Sink::Equals(_) | Sink::Nothing => Stores::Together,
+            Sink::Equals(_) | Sink::Nothing | Sink::Resealed(_) => Stores::Together,
         }
     }
 
@@ -155,8 +157,14 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         match self.shape.operation {
             Operation::Seal => self.sink.store(first * slot_len as u64, &[slots])?,
             Operation::Open => {
-                let at = (first * chunk_len).saturating_sub(self.window.start);
-                self.sink.store(at, &self.wanted_parts(first, slots))?;
+                let parts = self.wanted_parts(first, slots);
+                match &self.sink {
+                    Sink::Resealed(reseal) => reseal.store(first, &parts)?,
+                    sink => {
+                        let at = (first * chunk_len).saturating_sub(self.window.start);
+                        sink.store(at, &parts)?;
+                    }
+                }
             }
         }
         let plain = (slots.len() - count * TAG_LEN) as u64;

@@ -89,6 +89,12 @@ impl Invocation {
         Ok(Self { summary: invocation.summary.with_goal(goal, is_measured), ..invocation })
     }
 
+    /// The same, and each file is named when it is done if `verbose`.
+    #[must_use]
+    pub fn verbose(self, verbose: bool) -> Self {
+        Self { summary: self.summary.with_verbose(verbose), ..self }
+    }
+
     /// The same with an engine that was made for it.
     pub fn with_engine(engine: Engine, json: bool, quiet: bool) -> Self {
         let summary = Summary::new(engine.threads(), json, quiet);

@@ -21,6 +21,8 @@ pub struct Summary {
     threads: usize,
     json: bool,
     quiet: bool,
+    /// True if each file is named when it is done.
+    verbose: bool,
     /// The name of what was to be least, and whether anything was measured that says how.
     goal: Option<(&'static str, bool)>,
     lines: Mutex<Vec<Line>>,
@@ -86,7 +88,14 @@ impl Summary {
     /// Starts the clock.
     pub fn new(threads: usize, json: bool, quiet: bool) -> Self {
         let (started, lines) = (Instant::now(), Mutex::default());
-        Self { started, threads, json, quiet, goal: None, lines, least: AtomicU8::new(0) }
+        let least = AtomicU8::new(0);
+        Self { started, threads, json, quiet, verbose: false, goal: None, lines, least }
+    }
+
+    /// The same, and each file is named when it is done if `verbose`.
+    #[must_use]
+    pub(crate) fn with_verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// The same for a run whose devices are chosen by a goal of that name; `is_measured` if there
@@ -117,6 +126,9 @@ impl Summary {
                 line.exit_code = exit::code_of(&error);
                 line.error = Some(error.to_string());
             }
+        }
+        if self.verbose && line.error.is_none() {
+            tell!("{}: {}", line.status, line.way());
         }
         lock(&self.lines).push(line);
     }
@@ -196,6 +208,15 @@ impl Summary {
 }
 
 impl Line {
+    /// From where to where.
+    fn way(&self) -> String {
+        let input = Shown(Path::new(&self.input));
+        match &self.output {
+            Some(output) => format!("{input} → {}", Shown(Path::new(output))),
+            None => input.to_string(),
+        }
+    }
+
     fn fill(&mut self, status: &'static str, done: &Done) {
         self.status = status;
         self.format = Some(done.format);
@@ -227,9 +248,7 @@ impl Document<'_> {
             _ => self.in_bytes.max(self.out_bytes),
         };
         let what = match self.files {
-            [Line { input, output: Some(output), error: None, .. }] if self.command != "verify" => {
-                format!("{} → {}", Shown(Path::new(input)), Shown(Path::new(output)))
-            }
+            [line @ Line { error: None, .. }] if self.command != "verify" => line.way(),
             [line] => Shown(Path::new(&line.input)).to_string(),
             lines => format!("{} files", lines.len()),
         };
@@ -270,13 +289,15 @@ fn devices(lines: &[Line]) -> Vec<Device> {
     devices
 }
 
-fn reason(skip: Skip) -> &'static str {
+/// Why a file is skipped.
+pub fn reason(skip: Skip) -> &'static str {
     match skip {
         Skip::Link => "a symbolic link",
         Skip::Special => "neither a file nor a directory",
         Skip::Container => "a container already",
         Skip::NotAContainer => "not a container",
         Skip::Temporary => "the unfinished output of another run",
+        Skip::Excluded => "it matches --exclude",
     }
 }
 
@@ -302,6 +323,7 @@ fn told(skip: Skip, count: usize) -> String {
             "unfinished outputs of other runs",
             "that run removes it, or the next one that writes to its folder",
         ),
+        Skip::Excluded => ("entry", "entries", "--exclude leaves it out"),
     };
     format!("skipped {count} {}: {advice}", if count == 1 { one } else { many })
 }

@@ -14,14 +14,13 @@ use super::{EXIT_CODES, KEYS};
 /// FILE becomes FILE.wlk in the same folder, or FILE.age with --format age. Without FILE, standard
 /// input is protected to standard output.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, visible_alias = "encrypt")]
+#[command(mut_arg("identities", |arg| arg.help(OWN_RECIPIENT)))]
 pub struct Protect {
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Encrypt to this identity's recipient, for yourself; --resume uses it to verify outputs
-    /// (repeatable)
-    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
-    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub identities: IdentitySources,
     #[command(flatten)]
     pub passphrase: Passphrase,
     #[command(flatten)]
@@ -44,7 +43,7 @@ pub struct Protect {
 /// container with another name needs -o, --out-dir or --restore-name. Without FILE, standard
 /// input is decrypted to standard output; only authentic bytes are written.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES, visible_alias = "decrypt")]
 pub struct Unprotect {
     #[command(flatten)]
     pub identities: Identities,
@@ -96,10 +95,10 @@ pub struct Verify {
 /// Show the format, recipients and length of a container; more with a key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
+#[command(mut_arg("identities", |arg| arg.help(SHOW_SEALED)))]
 pub struct Inspect {
-    /// Open the header with this identity, to show what is sealed in it
-    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
-    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub identities: IdentitySources,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]
@@ -112,10 +111,11 @@ pub struct Inspect {
     pub json: bool,
 }
 
-/// Change the recipients of containers; the payload is neither changed nor checked.
+/// Change the recipients of containers.
 ///
-/// The recipients given replace all existing ones. Anyone who kept a copy of the old container
-/// or its data key can still decrypt what they have.
+/// The recipients given replace all existing ones. The payload is neither changed nor checked, and
+/// its key stays the same: a removed recipient who kept that key can still decrypt it. --reseal
+/// decrypts the payload and encrypts it again under a new key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Rekey {
@@ -134,49 +134,92 @@ pub struct Rekey {
     /// Containers, which are rewritten in place
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
     pub files: Vec<PathBuf>,
+    /// Take the containers in directories
+    #[arg(long)]
+    pub recursive: bool,
+    /// Encrypt the payload again under a new key
+    #[arg(long)]
+    pub reseal: bool,
     /// Write the container to FILE instead
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Replace an output that exists
     #[arg(short, long)]
     pub force: bool,
+    /// CPU threads [default: all]
+    #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
+    pub threads: Option<u16>,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print errors only: no progress, no summary
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 /// Generate an identity (private key) and show its recipient (public key).
 ///
-/// The file is an age identity: age and rage read it, and wattlock reads theirs.
+/// On a terminal, the identity is written to ~/.config/wattlock/identity.txt, which the other commands
+/// use where no key is given. Otherwise it goes to standard output. The file is an age identity: age
+/// and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Keygen {
-    /// Write the identity to FILE, readable only by you [default: standard output]
+    /// Write the identity to FILE, readable only by you; never overwrites
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Show the recipient of an existing identity instead of making one
-    #[arg(short = 'y', long, value_name = "IDENTITY", conflicts_with = "output")]
+    #[arg(short = 'y', long, value_name = "IDENTITY")]
+    #[arg(conflicts_with_all = ["output", "ask", "file", "fd", "env"])]
     pub recipient_of: Option<String>,
+    /// Protect the identity with a passphrase
+    #[command(flatten)]
+    pub passphrase: Passphrase,
 }
 
 /// For whom.
 #[derive(Debug, Args)]
 pub struct Recipients {
-    /// Encrypt to RECIPIENT: age1…, ssh-ed25519 …, ssh-rsa … or a plugin's (repeatable)
+    /// Encrypt to RECIPIENT: age1…, ssh-ed25519 …, ssh-rsa …, a plugin's, or @NAME (repeatable)
+    ///
+    /// @NAME stands for the public keys in ~/.config/wattlock/recipients/NAME, one per line.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS, allow_hyphen_values = true)]
     pub recipients: Vec<String>,
     /// Encrypt to the recipients in FILE, one per line (repeatable)
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = KEYS)]
     pub recipients_files: Vec<String>,
     /// Cost of deriving a key from a passphrase: 2^N
-    #[arg(long, value_name = "N", default_value_t = 18, help_heading = KEYS)]
+    #[arg(long, value_name = "N", default_value_t = Self::WORK_FACTOR, help_heading = KEYS)]
     #[arg(value_parser = from_to(10_u8, 22))]
     pub work_factor: u8,
+}
+
+impl Recipients {
+    /// Half a second, and 256 MiB of memory.
+    pub const WORK_FACTOR: u8 = 18;
+
+    /// True if there is one.
+    pub fn are_given(&self) -> bool {
+        !self.recipients.is_empty() || !self.recipients_files.is_empty()
+    }
+}
+
+/// Where identities come from.
+#[derive(Clone, Debug, Default, Args)]
+pub struct IdentitySources {
+    /// Open with this identity file: age or SSH private keys (repeatable)
+    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
+    pub identities: Vec<String>,
+    /// Run a shell command and use the identities that it prints
+    #[arg(long, value_name = "COMMAND", help_heading = KEYS)]
+    pub identity_command: Option<String>,
 }
 
 /// By whom.
 #[derive(Debug, Args)]
 pub struct Identities {
-    /// Open with this identity file: age or SSH private keys (repeatable)
-    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
-    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub identities: IdentitySources,
     #[command(flatten)]
     pub limits: Limits,
 }
@@ -209,7 +252,7 @@ impl Default for Limits {
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 pub struct Passphrase {
-    /// Ask for a passphrase on the terminal
+    /// Ask for a passphrase on the terminal; an empty new one is generated
     #[arg(short = 'p', long = "passphrase", help_heading = KEYS)]
     pub ask: bool,
     /// Take the passphrase from the first line of FILE
@@ -236,6 +279,18 @@ pub struct Batch {
     /// Take all files in directories; keep the tree under --out-dir
     #[arg(long)]
     pub recursive: bool,
+    /// Leave out files and directories that match a pattern: "*.tmp", "photos/raw" (repeatable)
+    ///
+    /// A pattern without a slash is compared with names, one with a slash with paths below the
+    /// directories that were given. * and ? match no slash, ** matches any number of directories.
+    #[arg(long, value_name = "PATTERN", requires = "recursive")]
+    pub exclude: Vec<String>,
+    /// Show what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// List each file when it is done
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub verbose: bool,
     /// Remove each input once its output is written, synced to disk and read back
     #[arg(long)]
     pub replace: bool,
@@ -248,6 +303,13 @@ pub struct Batch {
     #[arg(long)]
     pub resume: bool,
 }
+
+/// What -i is for where files are encrypted.
+const OWN_RECIPIENT: &str = "Encrypt to this identity's recipient, for yourself; --resume uses it to \
+                             verify outputs (repeatable)";
+
+/// What -i is for where containers are described.
+const SHOW_SEALED: &str = "Open the header with this identity, to show what is sealed in it";
 
 /// The container formats.
 const FORMATS: &Choices<Format> = &[

@@ -9,7 +9,7 @@ use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 use wattlock_stream::{Ladder, Velocity};
 
-use super::{DEVICES, ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
+use super::{DEVICES, ENERGY, EXIT_CODES, IdentitySources, KEYS, Limits, Passphrase, Recipients};
 
 /// Encrypt a stream of messages from stdin or many connections; --open decrypts it.
 ///
@@ -19,22 +19,22 @@ use super::{DEVICES, ENERGY, EXIT_CODES, KEYS, Limits, Passphrase, Recipients};
 #[derive(Debug, Args)]
 #[command(after_help = format!("{STREAM_HELP}\n{EXIT_CODES}"))]
 #[command(mut_arg("max_recipients", |arg| arg.help(MAX_RECIPIENTS)))]
+#[command(mut_arg("identities", |arg| arg.help(IDENTITIES)))]
 pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
     pub open: bool,
     #[command(flatten)]
     pub recipients: Recipients,
-    /// Also encrypt to this identity; with --open, decrypt with it (repeatable)
-    #[arg(short, long = "identity", value_name = "FILE", help_heading = KEYS)]
-    pub identities: Vec<String>,
+    #[command(flatten)]
+    pub identities: IdentitySources,
     #[command(flatten)]
     pub limits: Limits,
     #[command(flatten)]
     pub passphrase: Passphrase,
     /// Use the key in FILE, not recipients: 32 random bytes or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", help_heading = KEYS, value_hint = ValueHint::FilePath)]
-    #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities"])]
+    #[arg(conflicts_with_all = ["recipients", "recipients_files", "identities", "identity_command"])]
     #[arg(conflicts_with_all = ["ask", "file", "fd", "env"])]
     pub key_file: Option<PathBuf>,
     /// How input is split into messages
@@ -164,3 +164,6 @@ message; the exit code is 3. Decrypt consecutive files one by one, or together: 
 Exit code 1 also means: messages were lost or may be lost (see the summary), or a sealed connection
 was cut. Exit code 3 also means: truncated input, or not a sealed stream.
 ";
+
+/// What -i is for.
+const IDENTITIES: &str = "Also encrypt to this identity; with --open, decrypt with it (repeatable)";

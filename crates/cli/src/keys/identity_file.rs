@@ -1,7 +1,6 @@
 //! An identity file: age's and plugins' identities line by line, an SSH key, or such a file protected
 //! by a passphrase.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 
 use age::armor::ArmoredReader;
@@ -11,7 +10,8 @@ use anyhow::bail;
 use wattlock_host::exit::{authentication, usage};
 use zeroize::Zeroizing;
 
-use super::{Terminal, is_public, shown};
+use super::source::{Source, bounded};
+use super::{Terminal, is_public};
 
 /// The content of an identity file.
 pub enum Content {
@@ -30,13 +30,14 @@ pub struct Lines {
 }
 
 impl Content {
-    /// Reads the file at `path`; "-" is standard input. A passphrase that protects it is asked for.
-    pub fn read(path: &str, max_work_factor: u8) -> anyhow::Result<Self> {
-        let bytes = read_bounded(path)?;
+    /// Reads a source. A passphrase that protects it is asked for.
+    pub fn read(source: &Source, max_work_factor: u8) -> anyhow::Result<Self> {
+        let bytes = source.read()?;
+        let path = &source.name();
         if let Ok(decryptor) = Decryptor::new(ArmoredReader::new(&bytes[..])) {
             return Ok(Self::Lines(Lines::new(&decrypt(path, decryptor, max_work_factor)?)));
         }
-        match ssh::Identity::from_buffer(&bytes[..], Some(path.to_owned())) {
+        match ssh::Identity::from_buffer(&bytes[..], Some(path.clone())) {
             Ok(ssh::Identity::Unsupported(kind)) => Err(usage(unsupported(&kind))),
             Ok(identity) => Ok(Self::Ssh(identity)),
             Err(_) => Ok(Self::Lines(Lines::new(&bytes))),
@@ -89,10 +90,10 @@ impl Lines {
         Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
     }
 
-    /// Says which lines of `path` are skipped.
-    pub fn warn(&self, path: &str) {
+    /// Says which lines of the file of that `name` are skipped.
+    pub fn warn(&self, name: &str) {
         for line in &self.post_quantum {
-            say!("{}, line {line}: skipped a post-quantum identity; {HELP}", shown(path));
+            say!("{name}, line {line}: skipped a post-quantum identity; {HELP}");
         }
     }
 
@@ -148,7 +149,7 @@ fn decrypt(
     if !decryptor.is_scrypt() {
         return Err(usage("it is encrypted, but not with a passphrase; decrypt it first"));
     }
-    let prompt = format!("Passphrase of the identity file {}", shown(path));
+    let prompt = format!("Passphrase of the identity file {path}");
     let passphrase =
         Terminal.request_passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))?;
     let mut identity = scrypt::Identity::new(passphrase);
@@ -188,22 +189,3 @@ fn unsupported(kind: &UnsupportedKey) -> String {
         }
     }
 }
-
-/// All of an identity file; "-" is standard input.
-pub fn read_bounded(path: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    match path {
-        "-" => bounded(std::io::stdin().lock()),
-        path => bounded(File::open(path)?),
-    }
-}
-
-fn bounded(reader: impl Read) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    reader.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_LEN {
-        return Err(usage("it is longer than 16 MiB"));
-    }
-    Ok(bytes)
-}
-
-const MAX_LEN: u64 = 1 << 24;

@@ -5,25 +5,32 @@ use std::path::Path;
 use age::cli_common::{ReadError, StdinGuard, read_recipients};
 use age::secrecy::SecretString;
 use age::{scrypt, ssh};
-use wattlock_file::Recipients;
+use wattlock_file::{Recipients, Shown};
 use wattlock_host::exit::usage;
 
-use super::identity_file::{Content, read_bounded};
-use super::{
-    AGE, SSH, is_secret, plain, refuse_private_key, shortened, shown, unusable, unusable_identity,
-};
+use super::identity_file::Content;
+use super::source::{Source, config_folder, read_bounded};
+use super::{AGE, SSH, is_secret, plain, refuse_private_key, shortened, shown, unusable};
 use crate::args;
 
 /// The recipients that the flags name, of which a passphrase is one.
 pub fn recipients(
     given: &args::Recipients,
-    identities: &[String],
+    identities: &[Source],
     passphrase: Option<SecretString>,
     stdin_is_data: bool,
 ) -> anyhow::Result<Recipients> {
     let mut list = Vec::new();
     let mut named = Vec::new();
     for recipient in &given.recipients {
+        if let Some(name) = recipient.strip_prefix('@') {
+            let file = named_file(name)?;
+            let failed = |error: &anyhow::Error| unusable(&file, "recipients", error);
+            let lines = lines(&file).map_err(|error| failed(&error))?;
+            list.extend(parse(&lines).map_err(|why| failed(&usage(why)))?);
+            named.extend(lines);
+            continue;
+        }
         if is_secret(recipient) {
             return Err(usage(
                 "-r was given a private key; it takes the public one, which `wattlock keygen -y \
@@ -46,11 +53,13 @@ pub fn recipients(
         list.extend(parse(&lines).map_err(|why| failed(&usage(why)))?);
         named.extend(lines);
     }
-    for file in identities {
-        refuse_private_key("-i", file)?;
-        refuse_shared_stdin(file, stdin_is_data)?;
-        let found = recipients_of_identities(file, &named);
-        list.extend(found.map_err(|error| unusable_identity(file, &error))?);
+    for source in identities {
+        source.check()?;
+        if let Source::File(file) = source {
+            refuse_shared_stdin(file, stdin_is_data)?;
+        }
+        let found = recipients_of_identities(source, &named);
+        list.extend(found.map_err(|error| source.unusable(&error))?);
     }
     if let Some(passphrase) = passphrase {
         let mut recipient = scrypt::Recipient::new(passphrase);
@@ -59,10 +68,49 @@ pub fn recipients(
     }
     if list.is_empty() {
         return Err(usage(
-            "no recipient: use -r or -R, -i for the recipient of an identity, or -p",
+            "no recipient: use -r or -R, -i for the recipient of an identity, or -p; or run \
+             `wattlock keygen` on a terminal once, and it is encrypted to you",
         ));
     }
     Ok(Recipients::new(list)?)
+}
+
+/// The file with the recipients of that name.
+fn named_file(name: &str) -> anyhow::Result<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+@".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_name) {
+        return Err(usage(format!(
+            "@{name:?} is no name of recipients: it has letters, digits and ._-+@ only"
+        )));
+    }
+    let folder = config_folder().ok_or_else(|| {
+        usage(format!("cannot look up @{name}: neither XDG_CONFIG_HOME nor HOME is set"))
+    })?;
+    let folder = folder.join("recipients");
+    let file = folder.join(name);
+    if !file.is_file() {
+        return Err(usage(format!(
+            "no recipient is named @{name}; put public keys, one per line, into {}{}",
+            Shown(&file),
+            known_names(&folder)
+        )));
+    }
+    file.into_os_string()
+        .into_string()
+        .map_err(|_| usage(format!("cannot look up @{name}: the folder's name is not UTF-8")))
+}
+
+/// The names that there are, for a message.
+fn known_names(folder: &Path) -> String {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.truncate(10);
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("\n  known: @{}", names.join(", @")),
+    }
 }
 
 type Found = Vec<Box<dyn age::Recipient + Send>>;
@@ -140,9 +188,9 @@ fn unsupported_ssh_key(line: &str) -> Option<String> {
     }
 }
 
-/// The recipients of the identities in `file`, unless all of them are `named` already.
-fn recipients_of_identities(file: &str, named: &[String]) -> anyhow::Result<Found> {
-    match Content::read(file, args::Limits::default().max_work_factor)? {
+/// The recipients of the identities in `source`, unless all of them are `named` already.
+fn recipients_of_identities(source: &Source, named: &[String]) -> anyhow::Result<Found> {
+    match Content::read(source, args::Limits::default().max_work_factor)? {
         Content::Ssh(identity) => match ssh::Recipient::try_from(identity) {
             Ok(recipient) => Ok(vec![Box::new(recipient)]),
             Err(_) => Err(usage("its public key cannot be used as a recipient")),

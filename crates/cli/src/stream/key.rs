@@ -20,11 +20,10 @@ pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> 
     if let Some(path) = &args.key_file {
         return Ok((read(path)?, Vec::new()));
     }
-    keys::check_passphrase_is_alone(&args.passphrase, &args.recipients, &args.identities)?;
+    let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let stdin_is_data = args.listen.is_none();
-    let recipients =
-        keys::recipients(&args.recipients, &args.identities, passphrase, stdin_is_data)?;
+    let recipients = keys::recipients(&args.recipients, &own, passphrase, stdin_is_data)?;
     let (header, key) = wrap_data_key(&Wrapping::new(recipients))?;
     Ok((key, header))
 }

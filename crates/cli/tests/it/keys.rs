@@ -122,10 +122,10 @@ fn a_passphrase_typed_on_a_terminal() {
         });
         tmux(&["send-keys", "typed secret", "Enter"]);
     };
-    answer("Passphrase:", 1);
+    answer("Passphrase (leave empty to generate one):", 1);
     answer("Once more:", 1);
     wait_for("f.wlk: done");
-    answer("Passphrase:", 2);
+    answer("Passphrase:", 1);
     wait_for("again: done");
     assert!(!screen().contains("typed secret"), "a passphrase is not echoed");
     tmux(&["kill-server"]);

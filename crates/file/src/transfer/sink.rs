@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rustix::io::{Errno, pwritev};
 use zeroize::Zeroizing;
 
+use super::reseal::Reseal;
 use crate::error::NotEqual;
 use crate::lock::lock;
 
@@ -22,6 +23,8 @@ pub(crate) enum Sink<'a> {
     Stream(Ordered<'a>),
     /// A file that must hold the same bytes already.
     Equals(&'a File),
+    /// A new container, for which all of it is sealed again.
+    Resealed(Reseal<'a>),
     /// Nowhere: only the tags are of interest.
     Nothing,
 }
@@ -50,7 +53,7 @@ impl<'a> Sink<'a> {
         if let Self::Sparse(sparse) = self {
             sparse.dense.store(true, Ordering::SeqCst);
         }
-        !matches!(self, Self::Stream(_))
+        !matches!(self, Self::Stream(_) | Self::Resealed(_))
     }
 
     /// A sink that writes to `writer`, in order.
@@ -61,7 +64,7 @@ impl<'a> Sink<'a> {
     pub(super) fn released(&self) -> u64 {
         match self {
             Self::Stream(ordered) => ordered.released.load(Ordering::Relaxed),
-            Self::File { .. } | Self::Sparse(_) | Self::Equals(_) | Self::Nothing => 0,
+            _ => 0,
         }
     }
 
@@ -84,6 +87,7 @@ impl<'a> Sink<'a> {
             }
             Self::Equals(file) => compare(file, at, parts),
             Self::Nothing => Ok(()),
+            Self::Resealed(_) => Err(io::Error::other("chunks are sealed again as a whole")),
         }
     }
 }

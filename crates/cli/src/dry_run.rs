@@ -1,0 +1,84 @@
+//! `--dry-run`: what a run would do.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use wattlock_file::{Found, Shown, Task};
+use wattlock_host::exit::{Ended, FAILURE, print, say_file_error};
+use wattlock_host::summary::{human, reason};
+
+/// The JSON of a dry run.
+#[derive(Serialize)]
+struct Document<'a> {
+    command: &'a str,
+    dry_run: bool,
+    in_bytes: u64,
+    files: Vec<File>,
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Serialize)]
+struct File {
+    input: String,
+    output: String,
+    in_bytes: u64,
+    /// Why it would fail, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Skipped {
+    input: String,
+    why: &'static str,
+}
+
+/// Shows what `command` would do for what was found. `keeps` says that an output which exists is
+/// replaced or checked.
+pub fn show(command: &str, found: &Found, keeps: bool, json: bool) -> Ended {
+    let obstacle = |task: &Task| {
+        let exists = !keeps && task.output.symlink_metadata().is_ok();
+        let error = exists.then(|| wattlock_file::Error::Exists(task.output.clone()))?;
+        say_file_error(&task.input, &error);
+        Some(error.to_string())
+    };
+    let files: Vec<File> = found
+        .tasks
+        .iter()
+        .map(|task| File {
+            input: task.input.display().to_string(),
+            output: task.output.display().to_string(),
+            in_bytes: task.len,
+            error: obstacle(task),
+        })
+        .collect();
+    for (path, error) in &found.failed {
+        say_file_error(path, error);
+    }
+    let failing = files.iter().filter(|file| file.error.is_some()).count() + found.failed.len();
+    let planned = files.iter().filter(|file| file.error.is_none());
+    let in_bytes = planned.map(|file| file.in_bytes).sum();
+    if json {
+        let skipped = found.skipped.iter();
+        let skipped = skipped
+            .map(|(path, why)| Skipped { input: path.display().to_string(), why: reason(*why) });
+        let skipped = skipped.collect();
+        let document = Document { command, dry_run: true, in_bytes, files, skipped };
+        print(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+    } else {
+        let mut text = String::new();
+        for file in files.iter().filter(|file| file.error.is_none()) {
+            let (input, output) = (Shown(Path::new(&file.input)), Shown(Path::new(&file.output)));
+            text += &format!("{input} → {output}\n");
+        }
+        for (path, why) in &found.skipped {
+            text += &format!("{}: skipped: {}\n", Shown(path), reason(*why));
+        }
+        let count = files.len() - files.iter().filter(|file| file.error.is_some()).count();
+        let plural = if count == 1 { "" } else { "s" };
+        text += &format!("{count} file{plural}, {}; nothing was written\n", human(in_bytes as f64));
+        print(&text)?;
+    }
+    Ok(if failing == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILURE) })
+}
