@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wattlock_file::{
-    Batch, Direction, Exclude, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step, Target,
-    Task, UsedNames, Wrapping, expect_all,
+    Batch, Direction, Exclude, Format, Found, Identities, Input, Outcome, Plan, Shown, Skip, Step,
+    Target, Task, UsedNames, Wrapping, expect_all,
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
@@ -27,6 +27,9 @@ pub fn protect(args: &args::Protect) -> Ended {
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
+    if args.armor && args.format != Format::AgeV1 {
+        return Err(usage("--armor is a form of age's format; use it with --format age"));
+    }
     let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let identities = if args.batch.resume {
@@ -41,6 +44,7 @@ pub fn protect(args: &args::Protect) -> Ended {
         engine: &invocation.engine,
         wrapping: &wrapping,
         format: args.format,
+        armor: args.armor,
         metadata: !args.no_metadata,
         overwrite: args.places.force,
         replace: args.batch.replace,
@@ -49,7 +53,9 @@ pub fn protect(args: &args::Protect) -> Ended {
     match road {
         Road::One(input, output) => {
             invocation.one("protect", &input, output.as_deref(), |target| {
-                not_to_a_terminal(output.as_deref())?;
+                if !args.armor {
+                    not_to_a_terminal(output.as_deref())?;
+                }
                 wattlock_file::protect(&how, &input, target)
             })
         }
@@ -127,6 +133,13 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         progress: &invocation.progress,
     };
     match road {
+        Road::One(input, output) if args.salvage => {
+            let (Input::Path(input), Some(output)) = (input, output) else {
+                return Err(usage("--salvage needs a file, and writes to a file"));
+            };
+            let tasks = vec![Task { input, output, len: 0 }];
+            salvage_all(&invocation, &how, Found { tasks, ..Found::default() })
+        }
         Road::One(input, output) => {
             invocation.one("unprotect", &input, output.as_deref(), |target| {
                 wattlock_file::unprotect(&how, &input, target)
@@ -134,10 +147,25 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         }
         Road::Many => {
             let found = find(&args.places, &args.batch, Direction::Open)?;
+            if args.salvage {
+                return salvage_all(&invocation, &how, found);
+            }
             let resume = args.batch.resume;
             many(&invocation, "unprotect", found, |task| task.unprotect(&how, resume))
         }
     }
+}
+
+/// Salvages each container, and lists what is lost.
+fn salvage_all(invocation: &Invocation, how: &wattlock_file::Unprotect<'_>, found: Found) -> Ended {
+    many(invocation, "unprotect", found, |task| {
+        let input = Input::Path(task.input.clone());
+        let salvaged = wattlock_file::salvage(how, &input, &task.output)?;
+        for range in &salvaged.lost {
+            tell!("{}: lost: bytes {}..{}", Shown(&task.input), range.start, range.end);
+        }
+        Ok(Step::Ended(Outcome::Made(salvaged.into_result()?)))
+    })
 }
 
 /// `wattlock verify`.

@@ -54,7 +54,9 @@ fn line(command: &str, args: &[OsString]) -> String {
     let hides = |word: &&str| word.to_ascii_uppercase().contains("AGE-");
     match words.filter(|words| !words.iter().any(hides)) {
         Some(words) => {
-            words.iter().for_each(|word| line += &format!(" {}", Shown(Path::new(word))))
+            for word in words {
+                line += &format!(" {}", Shown(Path::new(word)));
+            }
         }
         None => line += " …",
     }

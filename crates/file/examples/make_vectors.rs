@@ -141,6 +141,7 @@ impl Maker {
             engine: &Engine::new(1),
             wrapping: &wrapping,
             format: Format::WattlockV1,
+            armor: false,
             metadata,
             overwrite: false,
             replace: false,

@@ -37,6 +37,16 @@ pub(crate) fn open(
     Ok(Payload { prefix: prefix.to_vec(), ..payload })
 }
 
+/// A payload of which the commitment may be damaged. Its chunks are authenticated all the same, but a
+/// second key might open them.
+pub(crate) fn open_uncommitted(
+    input_key: &Secret<32>,
+    context: &[u8],
+    salt: &[u8; SALT_LEN],
+) -> Payload {
+    derive(input_key, salt, context).0
+}
+
 /// key ‖ base nonce ‖ commitment.
 fn derive(
     input_key: &Secret<32>,

@@ -7,13 +7,15 @@ use std::path::Path;
 
 use age::armor::ArmoredReader;
 use wattlock_engine::Engine;
-use wattlock_engine::crypto::Secret;
+use wattlock_engine::crypto::{Secret, TAG_LEN};
+use zeroize::Zeroizing;
 
 use crate::error::{Damage, Error};
 use crate::format::Format;
 use crate::header::Header;
 use crate::input::{Input, Opened};
 use crate::keys::Identities;
+use crate::layout::{Ending, Layout};
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
 use crate::transfer::{Progress, Reseal, Sink, Source};
@@ -90,7 +92,20 @@ impl Sealed {
     }
 
     /// Unwraps the file key, authenticates the header and derives the payload's keys.
-    pub fn unlock(mut self, identities: &Identities) -> Result<Container, Error> {
+    pub fn unlock(self, identities: &Identities) -> Result<Container, Error> {
+        self.unlock_with(identities, Keys::payload)
+    }
+
+    /// The same for a container whose payload is damaged, its commitment perhaps as well.
+    pub fn unlock_damaged(self, identities: &Identities) -> Result<Container, Error> {
+        self.unlock_with(identities, Keys::damaged_payload)
+    }
+
+    fn unlock_with(
+        mut self,
+        identities: &Identities,
+        payload: impl FnOnce(&Keys, &[u8]) -> Result<Payload, Error>,
+    ) -> Result<Container, Error> {
         let (keys, metadata) = identities
             .with_file_key(&self.header, |file_key| Keys::derive(&self.header, file_key))?;
         let range = self.payload_range();
@@ -100,7 +115,7 @@ impl Sealed {
             _ => Error::io("read", &self.opened.name)(error),
         })?;
         let prefix_len = prefix.len() as u64;
-        let payload = keys.payload(&prefix)?;
+        let payload = payload(&keys, &prefix)?;
         let body = match range {
             Some(range) => {
                 let offset = range.start + prefix_len;
@@ -116,6 +131,36 @@ impl Container {
     /// Reads and authenticates the header of `input`.
     pub fn open(input: &Input, identities: &Identities) -> Result<Self, Error> {
         Sealed::read(input)?.unlock(identities)
+    }
+
+    /// The file and the range of its chunks, if they can be read at any offset.
+    pub fn file_payload(&self) -> Option<(&File, Range<u64>)> {
+        match self.body {
+            Body::File { offset, len } => Some((&self.opened.file, offset..offset + len)),
+            Body::Stream(_) => None,
+        }
+    }
+
+    /// How the payload is cut into chunks.
+    pub fn layout(&self) -> Layout {
+        self.payload.layout
+    }
+
+    /// Opens chunk `index` in `slot`, tag included; `None` if it is not authentic. True if it says of
+    /// itself that it is the last; `may_end` if it is where the last may be.
+    pub fn open_slot(&self, index: u64, may_end: bool, slot: &mut [u8]) -> Option<bool> {
+        let Payload { key, nonces, layout, .. } = &self.payload;
+        let sealed = Zeroizing::new(slot.to_vec());
+        let mut open = |last: bool| {
+            slot.copy_from_slice(&sealed);
+            let (body, tag) = slot.split_last_chunk_mut::<TAG_LEN>()?;
+            key.open(nonces.nonce(index, last), b"", body, tag).ok()
+        };
+        match layout.ending {
+            Ending::Short => open(false).map(|()| sealed.len() < layout.slot_len()),
+            Ending::Marked if may_end && open(true).is_some() => Some(true),
+            Ending::Marked => open(false).map(|()| false),
+        }
     }
 
     /// Length of the plaintext in bytes, if the container's length is known. Authentic only once
@@ -238,6 +283,16 @@ impl Keys {
                 let file_key = Secret::init_with(|bytes| bytes.copy_from_slice(file_key.expose()));
                 Ok((Self::AgeV1(file_key), Metadata::default()))
             }
+        }
+    }
+
+    /// As [`Keys::payload`], whatever the commitment in `prefix` is.
+    fn damaged_payload(&self, prefix: &[u8]) -> Result<Payload, Error> {
+        match (self, prefix.first_chunk()) {
+            (Self::WattlockV1(data_key), Some(salt)) => {
+                Ok(cobblestone::open_uncommitted(data_key, wattlock_v1::PAYLOAD_CONTEXT, salt))
+            }
+            _ => self.payload(prefix),
         }
     }
 

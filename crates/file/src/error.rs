@@ -170,6 +170,22 @@ pub enum Error {
         /// What stopped it.
         source: Box<Error>,
     },
+    /// Only a part of a damaged container could be recovered.
+    #[error(
+        "{lost_bytes} bytes are lost{}; {bytes} bytes are authentic and in {}",
+        if *end_is_missing { ", and the end is missing" } else { "" },
+        Shown(output)
+    )]
+    Salvaged {
+        /// Where they are.
+        output: PathBuf,
+        /// Bytes that were recovered.
+        bytes: u64,
+        /// Bytes that were not, as far as the container's length says.
+        lost_bytes: u64,
+        /// True if more may have followed.
+        end_is_missing: bool,
+    },
     /// The output is there already.
     #[error("{} exists already", Shown(.0))]
     Exists(PathBuf),
@@ -276,7 +292,7 @@ impl Error {
             // A change of a container's first bytes makes one of these.
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.
-            Self::Incomplete { .. } => Kind::Authentication,
+            Self::Incomplete { .. } | Self::Salvaged { .. } => Kind::Authentication,
             Self::Usage { .. }
             | Self::OutputIsInput(_)
             | Self::Directory(_)
@@ -380,6 +396,9 @@ impl Error {
             Self::NeedsPassphrase => "use -p",
             Self::WrongPassphrase => "try again; capitals and keyboard layout count",
             Self::Incomplete { .. } => "discard the output, or use it as an incomplete copy",
+            Self::Salvaged { .. } => {
+                "the lost bytes are zeros in it; get another copy of the container if there is one"
+            }
             Self::Exists(_) => "choose another output, or overwrite it with --force",
             Self::OutputIsInput(_) => {
                 "choose another output; --replace removes the original once the new file is safe"

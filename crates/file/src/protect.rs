@@ -1,10 +1,11 @@
 //! From a file to a container.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use age::armor::{ArmoredReader, ArmoredWriter, Format as Armor};
 use wattlock_engine::Engine;
 
 use crate::error::Error;
@@ -27,6 +28,8 @@ pub struct Protect<'a> {
     pub wrapping: &'a Wrapping,
     /// Which kind of container.
     pub format: Format,
+    /// Whether age's ASCII armor goes around it; only age's format has one.
+    pub armor: bool,
     /// Whether name, mode and time are sealed into it, where the format can.
     pub metadata: bool,
     /// Whether outputs that exist are replaced.
@@ -104,8 +107,16 @@ fn to_file<'a>(
     payload: Payload,
 ) -> Result<Unpublished<'a>, Error> {
     let staged = opened.stage(path, how.overwrite)?;
-    let sink = Sink::File { file: staged.file(), front: &front };
-    let Moved { report, plain_bytes: bytes_in } = run(how, &mut opened, sink, path, &payload)?;
+    let moved = if how.armor {
+        let mut file = BufWriter::with_capacity(ARMOR_BUFFER_LEN, staged.file());
+        let moved = armored(how, &mut opened, &mut file, path, &front, &payload)?;
+        file.flush().map_err(Error::io("write", path))?;
+        moved
+    } else {
+        let sink = Sink::File { file: staged.file(), front: &front };
+        run(how, &mut opened, sink, path, &payload)?
+    };
+    let Moved { report, plain_bytes: bytes_in } = moved;
     opened.check_unchanged()?;
     if !how.metadata {
         attributes.modified = None;
@@ -114,15 +125,18 @@ fn to_file<'a>(
         attributes.extended = Some(opened.extended()?);
     }
     staged.give(&attributes)?;
-    let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
+    let bytes_out = match how.armor {
+        true => staged.file().metadata().map_err(Error::io("read", path))?.len(),
+        false => front.len() as u64 + payload.layout.sealed_len(bytes_in),
+    };
     let done = Done { bytes_in, bytes_out, output: None, format: how.format.name(), report };
     let unpublished = Unpublished::new(staged, done);
     if !how.replace {
         return Ok(unpublished);
     }
-    let engine = how.engine;
+    let (engine, armor) = (how.engine, how.armor);
     Ok(unpublished.replacing(move |staged| {
-        read_back(engine, &opened, staged, &front, &payload)?;
+        read_back(engine, &opened, staged, &front, &payload, armor)?;
         opened.check_unchanged()?;
         Ok(opened)
     }))
@@ -137,14 +151,47 @@ fn to_stream(
     let (header, payload) = payload(how, input, &opened, &attributes)?;
     let front = [&header[..], &payload.prefix].concat();
     let output = Path::new("standard output");
-    writer.write_all(&front).map_err(Error::io("write", output))?;
-    let moved = run(how, &mut opened, Sink::stream(writer), output, &payload)?;
+    let moved = if how.armor {
+        let mut writer = BufWriter::with_capacity(ARMOR_BUFFER_LEN, &mut *writer);
+        let moved = armored(how, &mut opened, &mut writer, output, &front, &payload)?;
+        writer.flush().map_err(Error::io("write", output))?;
+        moved
+    } else {
+        writer.write_all(&front).map_err(Error::io("write", output))?;
+        run(how, &mut opened, Sink::stream(writer), output, &payload)?
+    };
     writer.flush().map_err(Error::io("write", output))?;
     opened.check_unchanged()?;
     let Moved { report, plain_bytes: bytes_in } = moved;
     let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
     Ok(Done { bytes_in, bytes_out, output: None, format: how.format.name(), report })
 }
+
+/// Writes all of the container to `writer` in age's ASCII armor.
+fn armored(
+    how: &Protect<'_>,
+    opened: &mut Opened,
+    writer: &mut (dyn Write + Send),
+    output: &Path,
+    front: &[u8],
+    payload: &Payload,
+) -> Result<Moved, Error> {
+    if how.format != Format::AgeV1 {
+        return Err(Error::usage(
+            "ASCII armor is a form of age's format: use --format age with it",
+        ));
+    }
+    let failed = || Error::io("write", output);
+    let armor = ArmoredWriter::wrap_output(writer, Armor::AsciiArmor);
+    let mut armor = armor.map_err(failed())?;
+    armor.write_all(front).map_err(failed())?;
+    let moved = run(how, opened, Sink::stream(&mut armor), output, payload)?;
+    armor.finish().map_err(failed())?;
+    Ok(moved)
+}
+
+/// Bytes that are written at once of an armor, which comes line by line.
+const ARMOR_BUFFER_LEN: usize = 1 << 16;
 
 fn run(
     how: &Protect<'_>,
@@ -168,22 +215,33 @@ fn read_back(
     staged: &Staged,
     front: &[u8],
     payload: &Payload,
+    armor: bool,
 ) -> Result<(), Error> {
     let path = staged.target();
+    let failed = || Error::io("read", path);
     let mut written = vec![0; front.len()];
-    staged.file().read_exact_at(&mut written, 0).map_err(Error::io("read", path))?;
+    let mut reader;
+    let source = if armor {
+        let mut file = staged.file();
+        file.rewind().map_err(failed())?;
+        reader = ArmoredReader::new(BufReader::new(file));
+        reader.read_exact(&mut written).map_err(failed())?;
+        Source::stream(&mut reader)
+    } else {
+        staged.file().read_exact_at(&mut written, 0).map_err(failed())?;
+        let offset = front.len() as u64;
+        let len = staged.file().metadata().map_err(failed())?.len() - offset;
+        Source::File { file: staged.file(), offset, len }
+    };
     if written != front {
         return Err(Error::Mismatch(path.to_owned()));
     }
-    let offset = front.len() as u64;
-    let len = staged.file().metadata().map_err(Error::io("read", path))?.len() - offset;
-    let ends = Ends {
-        source: Source::File { file: staged.file(), offset, len },
-        sink: Sink::Equals(&opened.file),
-        input: path,
-        output: path,
-    };
-    payload.open_by_cpu(engine, ends, &Progress::default())?;
+    let ends = Ends { source, sink: Sink::Equals(&opened.file), input: path, output: path };
+    let moved = payload.open_by_cpu(engine, ends, &Progress::default())?;
+    // What is read in order may end too soon.
+    if opened.known_len().is_some_and(|len| len != moved.plain_bytes) {
+        return Err(Error::Mismatch(path.to_owned()));
+    }
     Ok(())
 }
 

@@ -270,7 +270,7 @@ pub(crate) fn output_path(
 
 /// What is sealed in the container, and else what the container itself has. The mode gets no bit
 /// that the user's mask takes from new files.
-fn attributes(container: &Container) -> Attributes {
+pub(crate) fn attributes(container: &Container) -> Attributes {
     let Opened { file, status, .. } = &container.opened;
     let own = if status.is_file() { Attributes::of(file, status) } else { Attributes::default() };
     Attributes {

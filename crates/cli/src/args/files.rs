@@ -30,6 +30,9 @@ pub struct Protect {
     /// Container format
     #[arg(long, value_parser = one_of(FORMATS), default_value = "wattlock")]
     pub format: Format,
+    /// Write ASCII armor; only with --format age
+    #[arg(short, long)]
+    pub armor: bool,
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
@@ -56,6 +59,12 @@ pub struct Unprotect {
     /// Decrypt only these bytes (suffix K, M, G or T): "A..B", "A.." or "..B"
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
+    /// Recover what is authentic of damaged containers, as NAME.salvaged; lost bytes are zeros
+    ///
+    /// The ranges that are lost are listed, and the exit code is 3. Nothing is written under the plain
+    /// name. A container with a damaged header cannot be salvaged: its keys are there.
+    #[arg(long, conflicts_with_all = ["range", "replace", "resume", "restore_name"])]
+    pub salvage: bool,
     /// Give the output the name sealed in the container; its folder stays the same
     #[arg(short = 'N', long, conflicts_with = "output")]
     pub restore_name: bool,

@@ -203,3 +203,38 @@ fn a_container_of_age_is_detected_under_any_name() {
     assert_exit(&place.open("unprotect", &[&sealed]), 2);
     assert_exit(&place.open("unprotect", &[sealed.as_os_str(), OsStr::new("-o-")]), 0);
 }
+
+/// Armor goes both ways, to files and pipes, and is read back before an original is removed.
+#[test]
+fn armor_is_read_by_age_and_by_wattlock() {
+    let place = Place::new();
+    for len in [0, 1, 65_536, 200_000] {
+        let file = place.write("f", &pattern(len));
+        let args = ["--armor", "--format", "age", "--replace"].map(OsStr::new);
+        assert_exit(&place.protect(&[&args[..], &[file.as_os_str()]].concat()), 0);
+        let sealed = place.path("f.age");
+        let text = fs::read_to_string(&sealed).unwrap();
+        assert!(text.starts_with("-----BEGIN AGE ENCRYPTED FILE-----\n"), "{text}");
+        assert!(text.ends_with("-----END AGE ENCRYPTED FILE-----\n"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 64));
+        let opened = place.open("unprotect", &[sealed.as_os_str(), "-o-".as_ref()]);
+        assert!(opened.stdout == pattern(len));
+        if installed("age") {
+            let mut age = Command::new("age");
+            let opened = age.arg("-d").arg("-i").arg(place.path("key.txt")).arg(&sealed).output();
+            assert!(opened.unwrap().stdout == pattern(len));
+        }
+        fs::remove_file(sealed).unwrap();
+        let mut protect = wattlock();
+        protect.args(["protect", "-a", "--format=age", "-r", &place.recipient]);
+        let made = with_input(&mut protect, &pattern(len));
+        assert!(made.stdout.starts_with(b"-----BEGIN AGE"));
+        let mut unprotect = wattlock();
+        unprotect.arg("unprotect").arg("-i").arg(place.path("key.txt"));
+        assert!(with_input(&mut unprotect, &made.stdout).stdout == pattern(len));
+    }
+    let file = place.write("f", b"text");
+    let refused = place.protect(&[OsStr::new("--armor"), file.as_os_str()]);
+    assert_exit(&refused, 2);
+    assert!(stderr(&refused).contains("--format age"), "{}", stderr(&refused));
+}

@@ -34,6 +34,7 @@ mod replace;
 mod report;
 mod resume;
 mod round_trip;
+mod salvage;
 mod signals;
 mod stream;
 mod stream_device;

@@ -30,6 +30,7 @@ impl Keys {
             engine: &Engine::new(threads),
             wrapping: &self.wrapping,
             format,
+            armor: false,
             metadata: true,
             overwrite: false,
             replace: false,

@@ -127,8 +127,7 @@ pub fn run(
         "age" => age.is_some(),
         other => Command::new(other).arg("--help").output().is_ok(),
     };
-    let tools: Vec<&Recipe> =
-        TOOLS.iter().filter(|tool| tool.needs.iter().all(|program| is_here(program))).collect();
+    let tools: Vec<&Recipe> = TOOLS.iter().filter(|tool| tool.needs.iter().all(is_here)).collect();
     let shell = Shell::new(keys, age)?;
     let mut costs: Vec<(Vec<Watched>, Vec<Watched>)> =
         tools.iter().map(|_| Default::default()).collect();

@@ -1,0 +1,110 @@
+//! What can be recovered of a damaged container: every chunk that is authentic.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use wattlock_engine::Report;
+use wattlock_engine::crypto::TAG_LEN;
+use zeroize::Zeroizing;
+
+use crate::Done;
+use crate::container::Sealed;
+use crate::error::Error;
+use crate::input::Input;
+use crate::staging::Staged;
+use crate::unprotect::{Unprotect, attributes};
+
+/// What was recovered.
+pub struct Salvaged {
+    done: Done,
+    /// The plaintext bytes that are lost, in order. They are zeros in the output.
+    pub lost: Vec<Range<u64>>,
+    /// True if the end is missing: nothing says how much followed.
+    pub end_is_missing: bool,
+}
+
+impl Salvaged {
+    /// The output, if nothing is lost.
+    ///
+    /// # Errors
+    /// [`Error::Salvaged`].
+    pub fn into_result(self) -> Result<Done, Error> {
+        if self.lost.is_empty() && !self.end_is_missing {
+            return Ok(self.done);
+        }
+        let lost_bytes = self.lost.iter().map(|range| range.end - range.start).sum();
+        Err(Error::Salvaged {
+            output: self.done.output.unwrap_or_default(),
+            bytes: self.done.bytes_out - lost_bytes,
+            lost_bytes,
+            end_is_missing: self.end_is_missing,
+        })
+    }
+}
+
+/// Writes every authentic chunk of the container `input` to `NAME.salvaged`, where NAME is `target`,
+/// each at its place.
+///
+/// # Errors
+/// Those of opening the container, whose header must be authentic; [`Error::Exists`]; the damage, if
+/// no chunk is authentic.
+pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salvaged, Error> {
+    let container = Sealed::read(input)?.unlock_damaged(how.identities)?;
+    let (file, range) = container.file_payload().ok_or_else(|| {
+        Error::usage("--salvage needs a container in a file, and not an armored one")
+    })?;
+    let layout = container.layout();
+    let (slot_len, chunk_len) = (layout.slot_len() as u64, layout.chunk_len as u64);
+    let mut name = target.as_os_str().to_owned();
+    name.push(".salvaged");
+    let output = PathBuf::from(name);
+    container.opened.check_is_not(&output)?;
+    let staged = Staged::create(&output, how.overwrite)?;
+
+    let len = range.end - range.start;
+    let mut slot = Zeroizing::new(vec![0; layout.slot_len()]);
+    let (mut lost, mut plain_len, mut found) = (Vec::<Range<u64>>::new(), 0, 0_u64);
+    let mut ended = false;
+    for index in 0..len.div_ceil(slot_len) {
+        let in_slot = (len - index * slot_len).min(slot_len);
+        let slot = &mut slot[..in_slot as usize];
+        file.read_exact_at(slot, range.start + index * slot_len)
+            .map_err(Error::io("read", &container.opened.name))?;
+        let is_final = (index + 1) * slot_len >= len;
+        let at = index * chunk_len;
+        let body_len = in_slot.saturating_sub(TAG_LEN as u64);
+        plain_len = at + body_len;
+        if let Some(last) = container.open_slot(index, is_final, slot) {
+            let body = &slot[..body_len as usize];
+            staged.file().write_all_at(body, at).map_err(Error::io("write", &output))?;
+            found += 1;
+            ended = last;
+        } else {
+            ended = false;
+            match lost.last_mut() {
+                Some(before) if before.end == at => before.end = plain_len,
+                _ => lost.push(at..plain_len),
+            }
+        }
+        how.progress.advance(body_len);
+    }
+    lost.retain(|range| !range.is_empty());
+    if found == 0 {
+        return Err(crate::error::Damage::Chunk { chunk: 0 }.into());
+    }
+    staged.file().set_len(plain_len).map_err(Error::io("write", &output))?;
+    staged.settle(&attributes(&container))?;
+    let output = Some(staged.publish()?);
+    let format = container.header.format().name();
+    let done = Done {
+        bytes_in: container.opened.status.len(),
+        bytes_out: plain_len,
+        output,
+        format,
+        report: Report::default(),
+    };
+    // A damaged last chunk may be the end, and may not.
+    let end_is_missing = !ended && !lost.last().is_some_and(|range| range.end == plain_len);
+    Ok(Salvaged { done, lost, end_is_missing })
+}
