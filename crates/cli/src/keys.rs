@@ -14,7 +14,7 @@ use age::{Callbacks, scrypt};
 use anyhow::Context;
 use rand_core::OsRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wattlock_file::{Identities, Shown};
+use wattlock_file::{AllowedSigners, Identities, Shown, Signer};
 use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
@@ -118,6 +118,39 @@ pub fn own_recipients(
     check_passphrase_is_alone(passphrase, recipients, &source::named(given))?;
     let has_key = passphrase.is_given() || recipients.are_given();
     source::named_or_own(given, has_key)
+}
+
+/// True if the flags name an identity, or the user has one.
+pub fn is_key_given(given: &args::IdentitySources) -> anyhow::Result<bool> {
+    Ok(!source::named_or_own(given, false)?.is_empty())
+}
+
+/// The key that signs, from its file.
+pub fn signer(path: &str) -> anyhow::Result<Signer> {
+    without_core_files();
+    refuse_private_key("--sign", path)?;
+    let read = || -> anyhow::Result<Signer> {
+        let text = read_bounded(path)?;
+        Signer::from_openssh(&text, || {
+            let prompt = format!("Passphrase of the key {}", shown(path));
+            Terminal.request_passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))
+        })
+    };
+    read().map_err(|error| unusable(path, "key", &error))
+}
+
+/// The keys that may sign, from a file in the form of OpenSSH's `allowed_signers`.
+pub fn allowed_signers(path: &Path) -> anyhow::Result<AllowedSigners> {
+    let name = path.to_string_lossy();
+    let read = || -> anyhow::Result<AllowedSigners> {
+        let text = read_bounded(&name)?;
+        Ok(AllowedSigners::parse(&String::from_utf8_lossy(&text))?)
+    };
+    let signers = read().map_err(|error| unusable(&name, "signers", &error))?;
+    for (line, why) in &signers.skipped {
+        say!("{}, line {line}: skipped: {why}", shown(&name));
+    }
+    Ok(signers)
 }
 
 /// Refuses a passphrase next to other recipients, before it is asked for.

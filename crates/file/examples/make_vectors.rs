@@ -142,6 +142,7 @@ impl Maker {
             wrapping: &wrapping,
             format: Format::WattlockV1,
             armor: false,
+            signer: None,
             metadata,
             overwrite: false,
             replace: false,

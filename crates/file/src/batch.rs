@@ -18,6 +18,7 @@ use crate::folders::{Folders, umask};
 use crate::format::Format;
 use crate::group_commit::GroupCommit;
 use crate::shown::Shown;
+use crate::signature::SIGNATURE_SUFFIX;
 use crate::staging::directory_of;
 use crate::temporary::is_temporary;
 use crate::transfer::Progress;
@@ -35,7 +36,7 @@ pub struct Plan<'a> {
     /// What is to be done.
     pub direction: Direction,
     /// What of directories is left out.
-    pub exclude: &'a Exclude,
+    pub exclude: Option<&'a Exclude>,
 }
 
 /// What is done to the files of a run.
@@ -67,7 +68,7 @@ pub enum Skip {
     Link,
     /// A FIFO, a socket or a device.
     Special,
-    /// A container, when files are to be protected.
+    /// A container or its signature, when files are to be protected.
     Container,
     /// Not a container, when containers are to be opened.
     NotAContainer,
@@ -147,9 +148,9 @@ impl Plan<'_> {
         let entries = WalkDir::new(top).sort_by_file_name().into_iter().filter_entry(|entry| {
             let path = entry.path();
             let below = path.strip_prefix(top).unwrap_or(path);
-            if entry.depth() > 0
-                && self.exclude.matches(below, path.strip_prefix(base).unwrap_or(path))
-            {
+            let with_top = path.strip_prefix(base).unwrap_or(path);
+            let is_excluded = self.exclude.is_some_and(|exclude| exclude.matches(below, with_top));
+            if entry.depth() > 0 && is_excluded {
                 excluded.push((path.to_owned(), Skip::Excluded));
                 return false;
             }
@@ -208,7 +209,8 @@ impl Plan<'_> {
         }
         match self.direction {
             Direction::Protect(_) => {
-                (has_suffix(path) && is_container(path)).then_some(Skip::Container)
+                let is_one = has_suffix(path) && is_container(path) || is_signature(path);
+                is_one.then_some(Skip::Container)
             }
             // What is called like a container and is none is a damaged one: that has to come out.
             Direction::Open | Direction::Verify => {
@@ -350,6 +352,12 @@ fn one_input_for_each_output(tasks: &[Task]) -> Result<(), Error> {
 fn has_suffix(path: &Path) -> bool {
     let suffix: Option<OsString> = path.extension().map(OsString::from);
     suffix.is_some_and(|suffix| Format::ALL.iter().any(|format| suffix == format.suffix()))
+}
+
+/// True for the name of a container's signature.
+fn is_signature(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == SIGNATURE_SUFFIX)
+        && has_suffix(&path.with_extension(""))
 }
 
 fn is_container(path: &Path) -> bool {

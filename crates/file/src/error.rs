@@ -186,6 +186,20 @@ pub enum Error {
         /// True if more may have followed.
         end_is_missing: bool,
     },
+    /// A container has no signature.
+    #[error("there is no signature {}", Shown(.0))]
+    NotSigned(PathBuf),
+    /// A signature is not that of the container's payload.
+    #[error("the signature of {} is wrong", Shown(.0))]
+    WrongSignature(PathBuf),
+    /// A signature is by a key that is not allowed.
+    #[error("{} is signed by the key {key}, which is not among the allowed signers", Shown(path))]
+    WrongSigner {
+        /// The container.
+        path: PathBuf,
+        /// Its fingerprint.
+        key: String,
+    },
     /// The output is there already.
     #[error("{} exists already", Shown(.0))]
     Exists(PathBuf),
@@ -293,6 +307,9 @@ impl Error {
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.
             Self::Incomplete { .. } | Self::Salvaged { .. } => Kind::Authentication,
+            Self::NotSigned(_) | Self::WrongSignature(_) | Self::WrongSigner { .. } => {
+                Kind::Authentication
+            }
             Self::Usage { .. }
             | Self::OutputIsInput(_)
             | Self::Directory(_)
@@ -398,6 +415,13 @@ impl Error {
             Self::Incomplete { .. } => "discard the output, or use it as an incomplete copy",
             Self::Salvaged { .. } => {
                 "the lost bytes are zeros in it; get another copy of the container if there is one"
+            }
+            Self::NotSigned(_) => "`wattlock protect --sign KEY` makes one",
+            Self::WrongSignature(_) => {
+                "the container or its signature was damaged or replaced; get both again"
+            }
+            Self::WrongSigner { .. } => {
+                "the file of --signer allows keys by principals, namespaces and times"
             }
             Self::Exists(_) => "choose another output, or overwrite it with --force",
             Self::OutputIsInput(_) => {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -9,11 +10,13 @@ use age::armor::{ArmoredReader, ArmoredWriter, Format as Armor};
 use wattlock_engine::Engine;
 
 use crate::error::Error;
+use crate::folders::umask;
 use crate::format::Format;
 use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
+use crate::signature::{SignError, Signer, signature_path};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
@@ -30,6 +33,8 @@ pub struct Protect<'a> {
     pub format: Format,
     /// Whether age's ASCII armor goes around it; only age's format has one.
     pub armor: bool,
+    /// Who signs the payload, if anybody does. The signature gets the container's name and `.sig`.
+    pub signer: Option<&'a Signer>,
     /// Whether name, mode and time are sealed into it, where the format can.
     pub metadata: bool,
     /// Whether outputs that exist are replaced.
@@ -95,7 +100,29 @@ pub(crate) fn stage<'a>(
     let (opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
     let front = [&header[..], &payload.prefix].concat();
-    to_file(how, opened, attributes, path, front, payload)
+    to_file(how, opened, attributes, path, (header.len(), front), payload)
+}
+
+/// The signature of a container whose payload stands in `range`, durable and without a name.
+fn sign(
+    how: &Protect<'_>,
+    signer: &Signer,
+    staged: &Staged,
+    range: Range<u64>,
+) -> Result<Staged, Error> {
+    if how.format != Format::WattlockV1 {
+        return Err(Error::usage("only wattlock v1 containers can be signed"));
+    }
+    let target = staged.target();
+    let text = signer.sign(staged.file(), range).map_err(|error| match error {
+        SignError::Read(error) => Error::io("read", target)(error),
+        SignError::Key => Error::usage("the key cannot sign"),
+    })?;
+    let path = signature_path(target);
+    let signature = Staged::create(&path, how.overwrite)?;
+    signature.file().write_all_at(text.as_bytes(), 0).map_err(Error::io("write", &path))?;
+    signature.settle(&Attributes { mode: Some(0o666 & !umask()), ..Attributes::default() })?;
+    Ok(signature)
 }
 
 fn to_file<'a>(
@@ -103,7 +130,7 @@ fn to_file<'a>(
     mut opened: Opened,
     mut attributes: Attributes,
     path: &Path,
-    front: Vec<u8>,
+    (header_len, front): (usize, Vec<u8>),
     payload: Payload,
 ) -> Result<Unpublished<'a>, Error> {
     let staged = opened.stage(path, how.overwrite)?;
@@ -130,7 +157,9 @@ fn to_file<'a>(
         false => front.len() as u64 + payload.layout.sealed_len(bytes_in),
     };
     let done = Done { bytes_in, bytes_out, output: None, format: how.format.name(), report };
-    let unpublished = Unpublished::new(staged, done);
+    let signature =
+        how.signer.map(|signer| sign(how, signer, &staged, header_len as u64..bytes_out));
+    let unpublished = Unpublished::new(staged, done).with_companion(signature.transpose()?);
     if !how.replace {
         return Ok(unpublished);
     }
@@ -147,6 +176,9 @@ fn to_stream(
     input: &Input,
     writer: &mut (dyn Write + Send),
 ) -> Result<Done, Error> {
+    if how.signer.is_some() {
+        return Err(Error::usage("--sign needs an output that is a file"));
+    }
     let (mut opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
     let front = [&header[..], &payload.prefix].concat();

@@ -13,6 +13,8 @@ pub struct Unpublished<'a> {
     staged: Staged,
     done: Done,
     replaced: Option<ReadBack<'a>>,
+    /// A durable file that gets its name just before.
+    companion: Option<Staged>,
 }
 
 /// Reads an output back and compares it with its original, which it returns: it may go then.
@@ -21,7 +23,12 @@ type ReadBack<'a> = Box<dyn FnOnce(&Staged) -> Result<Opened, Error> + Send + 'a
 impl<'a> Unpublished<'a> {
     /// An output that `done` is said of.
     pub(crate) fn new(staged: Staged, done: Done) -> Self {
-        Self { staged, done, replaced: None }
+        Self { staged, done, replaced: None, companion: None }
+    }
+
+    /// The same with a durable file that gets its name just before.
+    pub(crate) fn with_companion(self, companion: Option<Staged>) -> Self {
+        Self { companion, ..self }
     }
 
     /// The same in place of its original, once `read_back` returns that.
@@ -62,7 +69,12 @@ impl<'a> Unpublished<'a> {
     /// Reads it back if it replaces anything, and gives it its name. Its bytes are durable.
     pub(crate) fn link(self) -> Result<Named, Error> {
         let original = self.replaced.map(|read_back| read_back(&self.staged)).transpose()?;
-        let output = self.staged.link()?;
+        let companion = self.companion.map(Staged::link).transpose()?;
+        let output = self.staged.link().inspect_err(|_| {
+            if let Some(companion) = companion {
+                let _ = std::fs::remove_file(companion);
+            }
+        })?;
         Ok(Named { done: Done { output: Some(output), ..self.done }, original })
     }
 }

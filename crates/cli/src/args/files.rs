@@ -33,6 +33,10 @@ pub struct Protect {
     /// Write ASCII armor; only with --format age
     #[arg(short, long)]
     pub armor: bool,
+    /// Also write FILE.wlk.sig, a signature of the payload by this ssh-ed25519 private key
+    #[arg(long, value_name = "KEY", value_hint = ValueHint::FilePath, help_heading = KEYS)]
+    #[arg(conflicts_with = "resume")]
+    pub sign: Option<String>,
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
@@ -91,6 +95,10 @@ pub struct Verify {
     pub identities: Identities,
     #[command(flatten)]
     pub passphrase: Passphrase,
+    /// Check that FILE.sig is by a key in FILE, in the form of OpenSSH's allowed_signers; without a
+    /// key, check only that
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = KEYS)]
+    pub signer: Option<PathBuf>,
     /// Containers; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,

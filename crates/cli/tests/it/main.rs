@@ -36,6 +36,7 @@ mod resume;
 mod round_trip;
 mod salvage;
 mod signals;
+mod signatures;
 mod stream;
 mod stream_device;
 mod stream_endings;

@@ -31,6 +31,7 @@ impl Keys {
             wrapping: &self.wrapping,
             format,
             armor: false,
+            signer: None,
             metadata: true,
             overwrite: false,
             replace: false,

@@ -1,0 +1,165 @@
+//! Who made a container: signatures by ssh-ed25519 keys, which OpenSSH checks as well.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use wattlock_testing::with_input;
+
+use crate::support::{Place, assert_exit, installed, names, pattern, stderr, stdout, wattlock};
+
+/// A place with two signing keys, and a file that allows one of them as alice.
+fn place() -> Option<Place> {
+    if !installed("ssh-keygen") {
+        return None;
+    }
+    let place = Place::new();
+    for name in ["alice", "mallory"] {
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(place.path(name));
+        assert!(keygen.status().unwrap().success());
+    }
+    let key = fs::read_to_string(place.path("alice.pub")).unwrap();
+    place.write("signers", format!("alice@example.com {key}").as_bytes());
+    fs::create_dir_all(place.path("d")).unwrap();
+    Some(place)
+}
+
+fn run(place: &Place, args: &[&str]) -> Output {
+    wattlock().current_dir(place.path("")).args(args).output().unwrap()
+}
+
+fn sign(place: &Place, key: &str, len: usize) -> Output {
+    place.write("d/f", &pattern(len));
+    run(place, &["protect", "-f", "-i", "key.txt", "--sign", key, "d/f"])
+}
+
+const VERIFY: [&str; 4] = ["verify", "--signer", "signers", "d/f.wlk"];
+
+#[test]
+fn a_signature_names_its_signer_with_and_without_a_key() {
+    let Some(place) = place() else { return };
+    for len in [0, 16_384, 1_000_000] {
+        assert_exit(&sign(&place, "alice", len), 0);
+        let verified = run(&place, &VERIFY);
+        assert_exit(&verified, 0);
+        let said = stderr(&verified);
+        assert!(said.contains("d/f.wlk: signed by alice@example.com"), "{said}");
+        assert_exit(&run(&place, &[&VERIFY[..], &["-i", "key.txt"]].concat()), 0);
+        // OpenSSH says the same of the bytes behind the header.
+        let shown = stdout(&run(&place, &["inspect", "--json", "d/f.wlk"]));
+        let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        let header = json[0]["header_bytes"].as_u64().unwrap() as usize;
+        let payload = fs::read(place.path("d/f.wlk")).unwrap()[header..].to_vec();
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.current_dir(place.path("")).args(["-Y", "verify", "-n", "wattlock-payload-v1"]);
+        keygen.args(["-f", "signers", "-I", "alice@example.com", "-s", "d/f.wlk.sig"]);
+        assert_exit(&with_input(&mut keygen, &payload), 0);
+    }
+    // OpenSSH's own signature is as good.
+    let shown = stdout(&run(&place, &["inspect", "--json", "d/f.wlk"]));
+    let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let header = json[0]["header_bytes"].as_u64().unwrap() as usize;
+    let payload = fs::read(place.path("d/f.wlk")).unwrap()[header..].to_vec();
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.current_dir(place.path("")).args(["-Y", "sign", "-n", "wattlock-payload-v1"]);
+    keygen.args(["-O", "hashalg=sha256", "-f", "alice"]).stdin(Stdio::piped());
+    let made = with_input(&mut keygen, &payload);
+    assert!(made.stdout.starts_with(b"-----BEGIN SSH SIGNATURE-----"), "{made:?}");
+    fs::write(place.path("d/f.wlk.sig"), made.stdout).unwrap();
+    assert_exit(&run(&place, &VERIFY), 0);
+}
+
+#[test]
+fn what_is_not_signed_by_an_allowed_key_is_refused() {
+    let Some(place) = place() else { return };
+    assert_exit(&sign(&place, "mallory", 100_000), 0);
+    let refused = run(&place, &VERIFY);
+    assert_exit(&refused, 3);
+    assert!(stderr(&refused).contains("not among the allowed signers"), "{}", stderr(&refused));
+    fs::remove_file(place.path("d/f.wlk.sig")).unwrap();
+    assert_exit(&run(&place, &VERIFY), 3);
+    // A signature of another payload, a changed payload, a changed signature.
+    assert_exit(&sign(&place, "alice", 50_000), 0);
+    let old = fs::read(place.path("d/f.wlk.sig")).unwrap();
+    assert_exit(&sign(&place, "alice", 50_000), 0);
+    let good = fs::read(place.path("d/f.wlk.sig")).unwrap();
+    fs::write(place.path("d/f.wlk.sig"), &old).unwrap();
+    assert_exit(&run(&place, &VERIFY), 3);
+    fs::write(place.path("d/f.wlk.sig"), &good).unwrap();
+    assert_exit(&run(&place, &VERIFY), 0);
+    let mut bytes = fs::read(place.path("d/f.wlk")).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(place.path("d/f.wlk"), &bytes).unwrap();
+    assert_exit(&run(&place, &VERIFY), 3);
+    for text in [&b"garbage"[..], b""] {
+        fs::write(place.path("d/f.wlk.sig"), text).unwrap();
+        assert_exit(&run(&place, &VERIFY), 3);
+    }
+}
+
+#[test]
+fn rekey_keeps_a_signature_and_reseal_drops_it() {
+    let Some(place) = place() else { return };
+    assert_exit(&sign(&place, "alice", 100_000), 0);
+    let recipient = place.recipient.clone();
+    let rekey = ["rekey", "-i", "key.txt", "-r", &recipient, "d/f.wlk"];
+    assert_exit(&run(&place, &rekey), 0);
+    assert_exit(&run(&place, &VERIFY), 0);
+    let resealed = run(&place, &[&rekey[..], &["--reseal"]].concat());
+    assert_exit(&resealed, 0);
+    assert!(stderr(&resealed).contains("d/f.wlk.sig: removed"), "{}", stderr(&resealed));
+    assert_eq!(names(&place.path("d")), ["f", "f.wlk"]);
+    assert_exit(&run(&place, &VERIFY), 3);
+}
+
+#[test]
+fn keys_and_files_that_cannot_be_used_are_named() {
+    let Some(place) = place() else { return };
+    let mut keygen = Command::new("ssh-keygen");
+    keygen.args(["-q", "-t", "ecdsa", "-N", "", "-f"]).arg(place.path("ecdsa"));
+    assert!(keygen.status().unwrap().success());
+    for (key, code, said) in [
+        ("ecdsa", 2, "no ssh-ed25519 private key"),
+        ("alice.pub", 2, "no ssh-ed25519 private key"),
+        ("nokey", 1, "no such key file"),
+    ] {
+        let refused = sign(&place, key, 10);
+        assert_exit(&refused, code);
+        assert!(stderr(&refused).contains(said), "{}", stderr(&refused));
+    }
+    assert_eq!(names(&place.path("d")), ["f"]);
+    let to = ["protect", "-i", "key.txt", "--sign", "alice"];
+    assert_exit(&run(&place, &[&to[..], &["--format=age", "d/f"]].concat()), 2);
+    assert_exit(&run(&place, &[&to[..], &["-o-", "d/f"]].concat()), 2);
+    assert_eq!(names(&place.path("d")), ["f"]);
+    place.write("bad", b"alice@example.com ssh-ed25519 AAAA\n");
+    let refused = run(&place, &["verify", "--signer", "bad", "d/f"]);
+    assert_exit(&refused, 2);
+    assert!(stderr(&refused).contains("line 1"), "{}", stderr(&refused));
+}
+
+/// `vectors/signatures` is frozen: what its README lists has these verdicts for ever.
+#[test]
+fn the_frozen_signatures() {
+    let place = Place::new();
+    let folder = wattlock_vectors::folder("signatures");
+    let verify = |container: &str, signature: &str, signers: &str| {
+        fs::copy(folder.join(container), place.path("c.wlk")).unwrap();
+        fs::copy(folder.join(signature), place.path("c.wlk.sig")).unwrap();
+        fs::copy(folder.join(signers), place.path("allowed")).unwrap();
+        run(&place, &["verify", "--signer", "allowed", "c.wlk"]).status.code()
+    };
+    for container in ["signed.wlk", "rekeyed.wlk"] {
+        for signature in ["wattlock.sig", "openssh.sig"] {
+            assert_eq!(verify(container, signature, "signers"), Some(0), "{container} {signature}");
+        }
+    }
+    for signature in ["other-namespace.sig", "sha512.sig", "other-payload.sig", "flipped.sig"] {
+        assert_eq!(verify("signed.wlk", signature, "signers"), Some(3), "{signature}");
+    }
+    assert_eq!(verify("signed.wlk", "other-key.sig", "signers"), Some(3));
+    assert_eq!(verify("signed.wlk", "wattlock.sig", "signers-other-namespace"), Some(3));
+    assert_eq!(verify("signed.wlk", "wattlock.sig", "signers-expired"), Some(3));
+}
