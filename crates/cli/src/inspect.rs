@@ -24,6 +24,7 @@ struct Document {
     version: u8,
     armored: bool,
     recipients: Vec<String>,
+    post_quantum: bool,
     header_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_bytes: Option<u64>,
@@ -88,6 +89,7 @@ impl Document {
             version: 1,
             armored: inspection.armored,
             recipients: inspection.recipients,
+            post_quantum: inspection.post_quantum,
             header_bytes: inspection.header_len,
             payload_bytes: inspection.payload_len,
             plaintext_bytes: inspection.plain_len,
@@ -156,6 +158,7 @@ fn describe(input: &Input, inspection: &Inspection) -> String {
 fn in_words(kind: &str) -> String {
     match kind {
         "X25519" => format!("age key ({kind})"),
+        "mlkem768x25519" => format!("post-quantum age key ({kind})"),
         "ssh-ed25519" | "ssh-rsa" => format!("SSH key ({kind})"),
         _ => match kind.strip_prefix("scrypt (").and_then(|rest| rest.strip_suffix(')')) {
             Some(work) => format!("passphrase (scrypt, {work})"),

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use age::secrecy::{ExposeSecret, SecretString};
 use anyhow::Context;
-use wattlock_file::{Attributes, Error, Shown, Staged};
+use wattlock_file::{Attributes, Error, PostQuantumIdentity, Shown, Staged};
 use wattlock_host::exit::{Ended, print, print_bytes, usage};
 use zeroize::Zeroizing;
 
@@ -24,9 +24,13 @@ pub fn run(args: &args::Keygen) -> Ended {
     }
     let to = Destination::new(args)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
-    let identity = age::x25519::Identity::generate();
-    let recipient = identity.to_public();
-    let secret = identity.to_string();
+    let (recipient, secret) = if args.pq {
+        let identity = PostQuantumIdentity::generate()?;
+        (identity.recipient().to_string(), identity.to_text())
+    } else {
+        let identity = age::x25519::Identity::generate();
+        (identity.to_public().to_string(), identity.to_string())
+    };
     let text = Zeroizing::new(format!(
         "# made by wattlock keygen; keep this file to yourself\n# public key: {recipient}\n{}\n",
         secret.expose_secret()

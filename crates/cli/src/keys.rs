@@ -58,11 +58,7 @@ fn read_identities(
 ) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
     match Content::read(source, max_work_factor)? {
         Content::Ssh(identity) => Ok(vec![Box::new(identity.with_callbacks(Terminal))]),
-        Content::Lines(lines) => {
-            let identities = lines.identities()?;
-            lines.warn(&source.name());
-            Ok(identities)
-        }
+        Content::Lines(lines) => lines.identities(),
     }
 }
 
@@ -365,7 +361,6 @@ pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
             format!("{name} holds no age identity")
         })
     })?;
-    lines.warn(&name);
     if recipients.is_empty() {
         return Err(usage(format!("{name} holds no age identity")));
     }

@@ -162,6 +162,7 @@ impl Header {
         for stanza in &self.stanzas {
             let kind = match stanza.tag.as_str() {
                 "X25519" => "an age key (X25519)".to_owned(),
+                "mlkem768x25519" => "a post-quantum age key (mlkem768x25519)".to_owned(),
                 tag @ ("ssh-ed25519" | "ssh-rsa") => format!("an SSH key ({tag})"),
                 tag => format!("a recipient of type {tag}"),
             };

@@ -7,6 +7,7 @@ use crate::header::Stanza;
 use crate::input::Input;
 use crate::keys::Identities;
 use crate::metadata::Metadata;
+use crate::post_quantum::POST_QUANTUM;
 use crate::wattlock_v1;
 
 /// What is known of a container.
@@ -20,6 +21,8 @@ pub struct Inspection {
     pub recipients: Vec<String>,
     /// The types alone.
     pub stanza_types: Vec<String>,
+    /// True if each stanza is of a type that withstands quantum computers.
+    pub post_quantum: bool,
     /// Bytes of the header.
     pub header_len: u64,
     /// Bytes of everything behind the header, if the container is a file.
@@ -51,6 +54,7 @@ pub fn inspect(input: &Input, identities: &Identities) -> Result<Inspection, Err
         armored: sealed.armored,
         recipients: sealed.header.stanzas().iter().map(describe).collect(),
         stanza_types: sealed.header.stanzas().iter().map(|stanza| stanza.tag.clone()).collect(),
+        post_quantum: sealed.header.stanzas().iter().all(|s| QUANTUM_SAFE.contains(&&*s.tag)),
         header_len: sealed.header.len(),
         payload_len,
         plain_len,
@@ -63,6 +67,9 @@ pub fn inspect(input: &Input, identities: &Identities) -> Result<Inspection, Err
     }
     Ok(inspection)
 }
+
+/// age's hybrid types, of keys in files and on tokens; and passphrases, as hard to guess as ever.
+const QUANTUM_SAFE: [&str; 3] = [POST_QUANTUM, "mlkem768p256tag", crate::header::SCRYPT];
 
 fn describe(stanza: &Stanza) -> String {
     match (stanza.tag.as_str(), stanza.args.as_slice()) {

@@ -10,8 +10,9 @@ use wattlock_engine::crypto::{Secret, random};
 use crate::error::Error;
 use crate::format::Format;
 use crate::header::{Header, SCRYPT, Stanza};
-use crate::limits::MAX_RECIPIENTS;
+use crate::limits::{MAX_POST_QUANTUM_RECIPIENTS, MAX_RECIPIENTS};
 use crate::lock::lock;
+use crate::post_quantum::POST_QUANTUM;
 
 /// Whom a container is for.
 pub struct Recipients {
@@ -61,6 +62,13 @@ impl Recipients {
         }
         // A plugin may give several.
         at_most_the_limit(stanzas.len())?;
+        let post_quantum = stanzas.iter().filter(|stanza| stanza.tag == POST_QUANTUM).count();
+        if post_quantum > MAX_POST_QUANTUM_RECIPIENTS {
+            return Err(Error::usage(format!(
+                "{post_quantum} recipients are too many: a container is for \
+                 {MAX_POST_QUANTUM_RECIPIENTS} post-quantum recipients at most"
+            )));
+        }
         Ok(stanzas)
     }
 }
@@ -338,10 +346,10 @@ impl Default for Identities {
 const REMEMBERED: usize = 16;
 
 /// Types of stanzas that are opened in microseconds, without asking anybody.
-const QUICK: [&str; 3] = ["X25519", "ssh-ed25519", "ssh-rsa"];
+const QUICK: [&str; 4] = ["X25519", POST_QUANTUM, "ssh-ed25519", "ssh-rsa"];
 
 /// Types of stanzas that only the one recipient's own identity opens.
-const PROVABLE: [&str; 4] = ["X25519", "ssh-ed25519", "ssh-rsa", SCRYPT];
+const PROVABLE: [&str; 5] = ["X25519", POST_QUANTUM, "ssh-ed25519", "ssh-rsa", SCRYPT];
 
 fn secret(file_key: &FileKey) -> Secret<FILE_KEY_BYTES> {
     Secret::init_with(|bytes| bytes.copy_from_slice(file_key.expose_secret()))

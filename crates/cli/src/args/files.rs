@@ -185,9 +185,12 @@ pub struct Keygen {
     /// Write the identity to FILE, readable only by you; never overwrites
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Make a post-quantum identity (ML-KEM-768 with X25519), for recipients age1pq1…
+    #[arg(long)]
+    pub pq: bool,
     /// Show the recipient of an existing identity instead of making one
     #[arg(short = 'y', long, value_name = "IDENTITY")]
-    #[arg(conflicts_with_all = ["output", "ask", "file", "fd", "env"])]
+    #[arg(conflicts_with_all = ["output", "pq", "ask", "file", "fd", "env"])]
     pub recipient_of: Option<String>,
     /// Protect the identity with a passphrase
     #[command(flatten)]
@@ -197,9 +200,10 @@ pub struct Keygen {
 /// For whom.
 #[derive(Debug, Args)]
 pub struct Recipients {
-    /// Encrypt to RECIPIENT: age1…, ssh-ed25519 …, ssh-rsa …, a plugin's, or @NAME (repeatable)
+    /// Encrypt to RECIPIENT: age1…, age1pq1…, ssh-ed25519 …, ssh-rsa … or @NAME (repeatable)
     ///
-    /// @NAME stands for the public keys in ~/.config/wattlock/recipients/NAME, one per line.
+    /// Recipients of age's plugins work, too. @NAME stands for the public keys in
+    /// ~/.config/wattlock/recipients/NAME, one per line.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", help_heading = KEYS, allow_hyphen_values = true)]
     pub recipients: Vec<String>,
     /// Encrypt to the recipients in FILE, one per line (repeatable)

@@ -7,6 +7,7 @@ use age::armor::ArmoredReader;
 use age::ssh::UnsupportedKey;
 use age::{Callbacks, Decryptor, IdentityFile, scrypt, ssh};
 use anyhow::bail;
+use wattlock_file::PostQuantumIdentity;
 use wattlock_host::exit::{authentication, usage};
 use zeroize::Zeroizing;
 
@@ -25,8 +26,8 @@ pub enum Content {
 pub struct Lines {
     /// The file's text; a line that cannot be used is empty.
     text: Zeroizing<Vec<u8>>,
-    /// The numbers of the lines with native post-quantum identities, which the age crate lacks.
-    post_quantum: Vec<usize>,
+    /// The lines with native post-quantum identities, which the age crate lacks, and their numbers.
+    post_quantum: Vec<(usize, Zeroizing<String>)>,
 }
 
 impl Content {
@@ -54,7 +55,8 @@ impl Lines {
             let line = line.trim_ascii();
             let start = line.get(..POST_QUANTUM.len()).unwrap_or_default();
             if start.eq_ignore_ascii_case(POST_QUANTUM) {
-                post_quantum.push(index + 1);
+                let text = Zeroizing::new(String::from_utf8_lossy(line).into_owned());
+                post_quantum.push((index + 1, text));
             } else {
                 kept.extend_from_slice(line);
             }
@@ -63,38 +65,57 @@ impl Lines {
         Self { text: kept, post_quantum }
     }
 
-    /// The identities that can be used.
+    /// The identities.
     pub fn identities(&self) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
-        let identities = self.file()?.with_callbacks(Terminal).into_identities()?;
-        match (identities.is_empty(), self.post_quantum.is_empty()) {
-            (false, _) => Ok(identities),
-            (true, true) => Err(usage("it holds no identity")),
-            (true, false) => Err(usage(format!("it holds post-quantum identities only; {HELP}"))),
+        let mut identities = Vec::<Box<dyn age::Identity + Send + Sync>>::new();
+        for identity in self.post_quantum()? {
+            identities.push(Box::new(identity));
+        }
+        if self.has_others() || identities.is_empty() {
+            identities.extend(self.file()?.with_callbacks(Terminal).into_identities()?);
+        }
+        match identities.is_empty() {
+            false => Ok(identities),
+            true => Err(usage("it holds no identity")),
         }
     }
 
     /// The recipients of these identities, all of them.
     pub fn recipients(&self) -> anyhow::Result<Vec<Box<dyn age::Recipient + Send>>> {
-        if let Some(line) = self.post_quantum.first() {
-            return Err(usage(format!(
-                "line {line} is a post-quantum identity; this version cannot encrypt to it; {HELP}"
-            )));
+        let mut recipients = Vec::<Box<dyn age::Recipient + Send>>::new();
+        for identity in self.post_quantum()? {
+            recipients.push(Box::new(identity.recipient()));
         }
-        Ok(self.file()?.with_callbacks(Terminal).to_recipients()?)
+        if self.has_others() || recipients.is_empty() {
+            recipients.extend(self.file()?.with_callbacks(Terminal).to_recipients()?);
+        }
+        Ok(recipients)
     }
 
     /// The recipients of these identities as text, if all of them are native.
     pub fn native_recipients(&self) -> anyhow::Result<Vec<String>> {
-        let mut out = Vec::new();
-        self.file()?.write_recipients_file(&mut out)?;
-        Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
+        let post_quantum = self.post_quantum()?;
+        let mut recipients: Vec<String> =
+            post_quantum.iter().map(|identity| identity.recipient().to_string()).collect();
+        if self.has_others() || recipients.is_empty() {
+            let mut out = Vec::new();
+            self.file()?.write_recipients_file(&mut out)?;
+            recipients.extend(String::from_utf8_lossy(&out).lines().map(str::to_owned));
+        }
+        Ok(recipients)
     }
 
-    /// Says which lines of the file of that `name` are skipped.
-    pub fn warn(&self, name: &str) {
-        for line in &self.post_quantum {
-            say!("{name}, line {line}: skipped a post-quantum identity; {HELP}");
-        }
+    fn post_quantum(&self) -> anyhow::Result<Vec<PostQuantumIdentity>> {
+        let parsed = self.post_quantum.iter().map(|(number, text)| {
+            text.parse().map_err(|why| usage(format!("line {number}: {why}")))
+        });
+        parsed.collect()
+    }
+
+    /// True if there is a line that is none of these and no comment.
+    fn has_others(&self) -> bool {
+        let mut lines = self.text.split(|&byte| byte == b'\n');
+        lines.any(|line| !line.is_empty() && !line.starts_with(b"#"))
     }
 
     fn file(&self) -> anyhow::Result<IdentityFile<age::NoCallbacks>> {
@@ -137,8 +158,6 @@ const IDENTITIES: [&[u8]; 2] = [b"AGE-SECRET-KEY-", b"AGE-PLUGIN-"];
 
 /// What a native post-quantum identity starts with.
 const POST_QUANTUM: &[u8] = b"AGE-SECRET-KEY-PQ-1";
-
-const HELP: &str = "to use it, convert it for age-plugin-pq with `age-plugin-pq -identity`";
 
 /// Opens an identity file that is protected by a passphrase, which is asked for.
 fn decrypt(

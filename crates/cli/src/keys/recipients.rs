@@ -5,7 +5,7 @@ use std::path::Path;
 use age::cli_common::{ReadError, StdinGuard, read_recipients};
 use age::secrecy::SecretString;
 use age::{scrypt, ssh};
-use wattlock_file::{Recipients, Shown};
+use wattlock_file::{PostQuantumRecipient, Recipients, Shown};
 use wattlock_host::exit::usage;
 
 use super::identity_file::Content;
@@ -117,6 +117,21 @@ type Found = Vec<Box<dyn age::Recipient + Send>>;
 
 /// The recipients that these lines spell; those of one plugin as one, which asks it once.
 fn parse(lines: &[String]) -> Result<Found, String> {
+    // Native, whatever plugins there are.
+    let (hybrid, others): (Vec<&String>, Vec<&String>) =
+        lines.iter().partition(|line| line.starts_with(POST_QUANTUM));
+    let mut found = Found::new();
+    for line in hybrid {
+        found.push(Box::new(line.parse::<PostQuantumRecipient>()?));
+    }
+    if !others.is_empty() || found.is_empty() {
+        let others: Vec<String> = others.into_iter().cloned().collect();
+        found.extend(parse_others(&others)?);
+    }
+    Ok(found)
+}
+
+fn parse_others(lines: &[String]) -> Result<Found, String> {
     read_recipients(lines.to_vec(), Vec::new(), Vec::new(), None, &mut StdinGuard::new(true))
         .map_err(|error| match error {
             ReadError::InvalidRecipient(line) => why_not(&line),
@@ -130,6 +145,9 @@ fn parse(lines: &[String]) -> Result<Found, String> {
             other => plain(&other),
         })
 }
+
+/// What native post-quantum recipients start with.
+const POST_QUANTUM: &str = "age1pq1";
 
 /// What is wrong with text that is no recipient.
 fn why_not(text: &str) -> String {

@@ -11,16 +11,15 @@ use wattlock_testing::{has_program, wait_until};
 
 use crate::support::{Place, assert_exit, stderr, stdout, wattlock, with_input};
 
-/// A text in the form of a native post-quantum identity; it is no real key.
-fn post_quantum_identity() -> String {
-    format!("AGE-SECRET-KEY-PQ-1{}", "Q".repeat(58))
-}
+/// The identity of age's own test vectors.
+const POST_QUANTUM: &str =
+    "AGE-SECRET-KEY-PQ-1HZLGZUPT4ETPKDEV8HSGFDCYZ4E522W0A7PU2LHT8EH9W6YLNC3SW78XKG";
 
 /// An identity file with the identity of `key.txt`, and a post-quantum one on line 3.
 fn mixed_text(place: &Place) -> String {
     let own = fs::read_to_string(place.path("key.txt")).unwrap();
     let own = own.lines().last().unwrap();
-    format!("# both kinds\r\n\n{}\n  {own}  \n", post_quantum_identity())
+    format!("# both kinds\r\n\n{POST_QUANTUM}\n  {own}  \n")
 }
 
 fn unprotect(key: &Path, sealed: &Path) -> Output {
@@ -28,38 +27,124 @@ fn unprotect(key: &Path, sealed: &Path) -> Output {
 }
 
 #[test]
-fn a_post_quantum_identity_does_not_disable_the_others() {
+fn an_identity_file_with_both_kinds_opens_both_kinds() {
     let place = Place::new();
-    let sealed = place.container("f", b"text");
+    let classic = place.container("f", b"text");
     let mixed = place.write("mixed", mixed_text(&place).as_bytes());
-    let opened = unprotect(&mixed, &sealed);
-    assert_exit(&opened, 0);
-    assert_eq!(opened.stdout, b"text");
-    let said = stderr(&opened);
-    assert!(said.contains("line 3: skipped a post-quantum identity"), "{said}");
-    assert!(!said.contains("QQQQ"), "{said}");
-    let shown = wattlock().args(["keygen", "-y"]).arg(&mixed).output().unwrap();
-    assert_exit(&shown, 0);
-    assert_eq!(stdout(&shown).trim(), place.recipient);
-    // It cannot be a recipient here, and what it protects must not become classic unseen.
-    let file = place.write("d/f", b"text");
-    let made = wattlock().args(["protect", "-f", "-i"]).args([&mixed, &file]).output().unwrap();
-    assert_exit(&made, 2);
-    assert!(stderr(&made).contains("line 3 is a post-quantum identity"), "{}", stderr(&made));
-    let alone = place.write("alone", post_quantum_identity().as_bytes());
-    let opened = unprotect(&alone, &sealed);
+    let pq = place.write("pq.txt", POST_QUANTUM.as_bytes());
+    let file = place.write("d/g", b"text");
+    assert_exit(&wattlock().args(["protect", "-i"]).args([&pq, &file]).output().unwrap(), 0);
+    let hybrid = place.path("d/g.wlk");
+    for (key, sealed, code) in
+        [(&mixed, &classic, 0), (&mixed, &hybrid, 0), (&pq, &hybrid, 0), (&pq, &classic, 3)]
+    {
+        let opened = unprotect(key, sealed);
+        assert_exit(&opened, code);
+        assert_eq!(opened.stdout == b"text", code == 0);
+    }
+    let shown = stdout(&wattlock().args(["keygen", "-y"]).arg(&mixed).output().unwrap());
+    let recipients: Vec<&str> = shown.lines().collect();
+    assert!(recipients[0].starts_with("age1pq1") && recipients[0].len() == 1959, "{shown}");
+    assert_eq!(recipients[1..], [&*place.recipient]);
+    // A file for both would be no safer than the classic one.
+    let before = place.names();
+    for args in
+        [vec!["-i", mixed.to_str().unwrap()], vec!["-r", recipients[0], "-r", recipients[1]]]
+    {
+        let made = wattlock().args(["protect", "-f"]).args(args).arg(&file).output().unwrap();
+        assert_exit(&made, 2);
+        let said = stderr(&made);
+        assert!(said.contains("post-quantum recipients cannot be combined"), "{said}");
+        assert!(!said.contains(recipients[0]), "{said}");
+    }
+    assert_eq!(place.names(), before);
+    // A mistyped line is named, and not repeated.
+    let typo = place.write("typo", POST_QUANTUM.replace("W78XKG", "W78XKQ").as_bytes());
+    let opened = unprotect(&typo, &hybrid);
     assert_exit(&opened, 2);
-    assert!(stderr(&opened).contains("post-quantum identities only"), "{}", stderr(&opened));
-    // Any other line is an error that says where it is, and not what it is.
-    let text = mixed_text(&place) + "hunter2\n";
-    let opened = unprotect(&place.write("typo", text.as_bytes()), &sealed);
-    assert_exit(&opened, 2);
-    let said = stderr(&opened);
-    assert!(said.contains("line 5") && !said.contains("hunter2"), "{said}");
+    assert!(stderr(&opened).contains("line 1") && !stderr(&opened).contains("HZLG"));
 }
 
 #[test]
-fn a_post_quantum_identity_in_a_protected_file_does_not_disable_the_others() {
+fn post_quantum_keys_are_made_shown_and_counted() {
+    let place = Place::new();
+    let key = place.path("pq.txt");
+    let made = wattlock().args(["keygen", "--pq", "-o"]).arg(&key).output().unwrap();
+    assert_exit(&made, 0);
+    let text = fs::read_to_string(&key).unwrap();
+    assert_eq!(text.lines().last().unwrap().len(), 77);
+    let recipient = stderr(&made).trim().strip_prefix("Public key: ").unwrap().to_owned();
+    assert!(text.contains(&format!("# public key: {recipient}\n")));
+    for (format, suffix) in [("wattlock", "wlk"), ("age", "age")] {
+        let file = place.write("d/f", &crate::support::pattern(200_000));
+        let args = ["protect", "--format", format, "-r", &recipient, "--replace"];
+        assert_exit(&wattlock().args(args).arg(&file).output().unwrap(), 0);
+        let sealed = place.path(format!("d/f.{suffix}"));
+        let shown = stdout(&wattlock().arg("inspect").arg(&sealed).output().unwrap());
+        assert!(shown.contains("post-quantum age key (mlkem768x25519)"), "{shown}");
+        let json = stdout(&wattlock().args(["inspect", "--json"]).arg(&sealed).output().unwrap());
+        assert!(json.contains("\"post_quantum\": true"), "{json}");
+        assert!(unprotect(&key, &sealed).stdout == crate::support::pattern(200_000));
+        let refused = unprotect(&place.path("key.txt"), &sealed);
+        assert_exit(&refused, 3);
+        assert!(stderr(&refused).contains("a post-quantum age key"), "{}", stderr(&refused));
+    }
+    // As many as a header holds, and one more: refused before anything is written.
+    let file = place.write("d/f", b"text");
+    for (count, code) in [(673, 0), (674, 2)] {
+        place.write("many", (recipient.clone() + "\n").repeat(count).as_bytes());
+        let many = place.path("many");
+        let args = ["protect", "-f", "-R", many.to_str().unwrap()];
+        let made = wattlock().args(args).arg(&file).output().unwrap();
+        assert_exit(&made, code);
+        if code != 0 {
+            assert!(stderr(&made).contains("673 post-quantum recipients"), "{}", stderr(&made));
+        } else {
+            assert_eq!(unprotect(&key, &place.path("d/f.wlk")).stdout, b"text");
+            fs::remove_file(place.path("d/f.wlk")).unwrap();
+        }
+    }
+    assert_eq!(place.names(), ["f", "f.age"]);
+    assert_exit(&wattlock().args(["keygen", "--pq", "-y", "x"]).output().unwrap(), 2);
+}
+
+/// age 1.3 and newer have these keys, too.
+#[test]
+fn age_opens_post_quantum_files_and_makes_them() {
+    let place = Place::new();
+    let age = std::env::var("AGE").unwrap_or_else(|_| "age".to_owned());
+    let version = Command::new(&age).arg("--version").output();
+    let version = version.map_or_else(|_| String::new(), |said| stdout(&said));
+    let mut numbers =
+        version.trim().trim_start_matches('v').split('.').map(|n| n.parse().unwrap_or(0));
+    if (numbers.next(), numbers.next()) < (Some(1), Some(3)) {
+        return wattlock_testing::skip(
+            "age-1.3",
+            format_args!("age {} has no such keys", version.trim()),
+        );
+    }
+    let key = place.path("pq.txt");
+    let made = wattlock().args(["keygen", "--pq", "-o"]).arg(&key).output().unwrap();
+    let recipient = stderr(&made).trim().strip_prefix("Public key: ").unwrap().to_owned();
+    let other = stdout(&wattlock().args(["keygen", "--pq"]).output().unwrap());
+    let other =
+        other.lines().find_map(|line| line.strip_prefix("# public key: ")).unwrap().to_owned();
+    for recipients in [vec!["-r", &recipient], vec!["-r", &other, "-r", &recipient]] {
+        let file = place.write("d/f", &crate::support::pattern(200_000));
+        let args = ["protect", "-f", "--format=age"];
+        assert_exit(&wattlock().args(args).args(&recipients).arg(&file).output().unwrap(), 0);
+        let ours = place.path("d/f.age");
+        let opened = Command::new(&age).args(["-d", "-i"]).args([&key, &ours]).output().unwrap();
+        assert!(opened.stdout == crate::support::pattern(200_000), "{}", stderr(&opened));
+        let theirs = place.path("d/theirs.age");
+        let made = Command::new(&age).args(&recipients).arg("-o").args([&theirs, &file]).output();
+        assert!(made.unwrap().status.success());
+        assert!(unprotect(&key, &theirs).stdout == crate::support::pattern(200_000));
+    }
+}
+
+#[test]
+fn a_protected_identity_file_holds_both_kinds() {
     if !has_program("tmux") {
         return;
     }
@@ -85,7 +170,6 @@ fn a_post_quantum_identity_in_a_protected_file_does_not_disable_the_others() {
     let said = screen();
     tmux(&["kill-server"]);
     assert_eq!(fs::read(out).unwrap(), b"text", "{said}");
-    assert!(said.contains("line 3: skipped a post-quantum identity"), "{said}");
 }
 
 #[test]
@@ -150,18 +234,20 @@ fn post_quantum_recipient() -> String {
 fn a_rejected_recipient_is_not_repeated_in_full() {
     let place = Place::new();
     let file = place.write("d/f", b"text");
+    // Its X25519 half is zero, which age refuses, too.
     let good = post_quantum_recipient();
     assert_eq!(good.len(), 1959);
     let typo = good.clone() + "q";
     let empty = place.path("nothing");
     fs::create_dir(&empty).unwrap();
-    for (recipient, why) in [(&good, "age-plugin-pq"), (&typo, "it starts like an age recipient")] {
+    for recipient in [&good, &typo] {
         let mut command = wattlock();
         command.env("PATH", &empty).args(["protect", "-r", recipient]).arg(&file);
         let made = command.output().unwrap();
         assert_exit(&made, 2);
         let said = stderr(&made);
-        assert!(said.contains(why) && said.contains("age1pq1qqqqqqqqq…"), "{said}");
+        assert!(said.contains("it starts like a post-quantum recipient"), "{said}");
+        assert!(said.contains("age1pq1qqqqqqqqq…"), "{said}");
         assert!(said.contains(&recipient[recipient.len() - 6..]) && said.len() < 400, "{said}");
     }
     assert_eq!(place.names(), ["f"]);
