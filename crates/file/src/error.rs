@@ -1,4 +1,6 @@
 //! What can go wrong with a container, and what a person can do about it.
+//!
+//! It is long because it lists every error three times: its message, its kind, its advice.
 
 use std::ffi::OsString;
 use std::io;

@@ -3,7 +3,7 @@
 //! The road of a file: [`Batch`] plans which input becomes which output; [`protect`] and
 //! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
 //! the payload's keys; a transfer carries chunks from the source through an engine job to the
-//! sink; [`Staged`] makes the output appear whole or not at all.
+//! sink; [`Staged`] makes the output appear whole or not at all, alone or with the other outputs of a group.
 #![forbid(unsafe_code)]
 
 mod age_v1;
