@@ -79,8 +79,10 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
         progress: &'run Progress,
     ) -> Result<Self, Damage> {
         let plain_len = match (&source, operation) {
-            (Source::File { len, .. }, Operation::Seal) => Some(*len),
-            (Source::File { len, .. }, Operation::Open) => Some(layout.plain_len(*len)?),
+            (Source::File { len, .. } | Source::At { len, .. }, Operation::Seal) => Some(*len),
+            (Source::File { len, .. } | Source::At { len, .. }, Operation::Open) => {
+                Some(layout.plain_len(*len)?)
+            }
             (Source::Stream(_), _) => None,
         };
         let chunks = plain_len.map(|plain_len| match &window {
@@ -127,7 +129,7 @@ impl Transfer for FileTransfer<'_, '_, '_> {
 
     fn stores(&self) -> Stores {
         match self.sink {
-            Sink::File { .. } | Sink::Sparse(_) => Stores::OneByOne,
+            Sink::File { .. } | Sink::Sparse(_) | Sink::Memory(_) => Stores::OneByOne,
             Sink::Stream(_) => Stores::InOrder,
             Sink::Equals(_) | Sink::Nothing | Sink::Resealed(_) => Stores::Together,
         }
@@ -142,6 +144,9 @@ impl Transfer for FileTransfer<'_, '_, '_> {
         match &self.source {
             Source::File { file, offset, len } => {
                 source::load_file(file, *offset, *len, self.shape, wanted, slots)
+            }
+            Source::At { source, offset, len } => {
+                source::load_at(*source, *offset, *len, self.shape, wanted, slots)
             }
             Source::Stream(stream) => {
                 let mut stream = lock(stream);
@@ -176,7 +181,7 @@ impl Transfer for FileTransfer<'_, '_, '_> {
     /// A file is read again at any offset, and the staged output is written again: it is published
     /// when all of it is there.
     fn take_back(&self, chunks: Range<u64>, len: usize) -> bool {
-        let repeatable = matches!(self.source, Source::File { .. }) && self.sink.take_back();
+        let repeatable = !matches!(self.source, Source::Stream(_)) && self.sink.take_back();
         if repeatable {
             let tags = (chunks.end - chunks.start) * TAG_LEN as u64;
             let plain = len as u64 - tags;

@@ -19,6 +19,8 @@ pub(crate) enum Sink<'a> {
     File { file: &'a File, front: &'a [u8] },
     /// A new file, written by all workers at once, with holes in place of zeros.
     Sparse(Sparse<'a>),
+    /// Memory, of which every byte is written.
+    Memory(Mutex<&'a mut [u8]>),
     /// A stream, written in order.
     Stream(Ordered<'a>),
     /// A file that must hold the same bytes already.
@@ -56,6 +58,11 @@ impl<'a> Sink<'a> {
         !matches!(self, Self::Stream(_) | Self::Resealed(_))
     }
 
+    /// A sink that fills `memory`.
+    pub fn memory(memory: &'a mut [u8]) -> Self {
+        Self::Memory(Mutex::new(memory))
+    }
+
     /// A sink that writes to `writer`, in order.
     pub fn stream(writer: &'a mut (dyn Write + Send)) -> Self {
         Self::Stream(Ordered { writer: Mutex::new(writer), released: AtomicU64::new(0) })
@@ -77,6 +84,16 @@ impl<'a> Sink<'a> {
             }
             Self::File { file, front } => gather(file, front.len() as u64 + at, parts),
             Self::Sparse(sparse) => sparse.store(at, parts),
+            Self::Memory(memory) => {
+                let mut memory = lock(memory);
+                let mut at = at as usize;
+                for part in parts {
+                    let room = memory.get_mut(at..at + part.len());
+                    room.ok_or(io::ErrorKind::WriteZero)?.copy_from_slice(part);
+                    at += part.len();
+                }
+                Ok(())
+            }
             Self::Stream(Ordered { writer, released }) => {
                 let mut writer = lock(writer);
                 for part in parts {

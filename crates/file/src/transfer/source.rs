@@ -13,11 +13,14 @@ use wattlock_engine::{Loaded, Operation};
 use super::Shape;
 use crate::error::Damage;
 use crate::layout::Ending;
+use crate::read_at::ReadAt;
 
 /// The input of a transfer.
 pub(crate) enum Source<'a> {
     /// `len` bytes of a file from `offset` on, read by all workers at once.
     File { file: &'a File, offset: u64, len: u64 },
+    /// The same of something else that is read at any offset.
+    At { source: &'a dyn ReadAt, offset: u64, len: u64 },
     /// A stream, read in order.
     Stream(Mutex<Stream<'a>>),
 }
@@ -61,17 +64,53 @@ pub(super) fn load_file(
     wanted: Range<u64>,
     slots: &mut [u8],
 ) -> io::Result<Loaded> {
+    load(shape, len, wanted, slots, |start, slots| {
+        if shape.gap() == 0 {
+            FileExt::read_exact_at(file, slots, offset + start)
+        } else {
+            scatter(file, offset + start, shape, slots)
+        }
+    })
+}
+
+/// As [`load_file`], of another source.
+pub(super) fn load_at(
+    source: &dyn ReadAt,
+    offset: u64,
+    len: u64,
+    shape: Shape,
+    wanted: Range<u64>,
+    slots: &mut [u8],
+) -> io::Result<Loaded> {
+    load(shape, len, wanted, slots, |start, slots| {
+        let mut at = offset + start;
+        if shape.gap() == 0 {
+            return source.read_exact_at(slots, at);
+        }
+        for slot in slots.chunks_mut(shape.layout.slot_len()) {
+            let len = slot.len() - shape.gap();
+            source.read_exact_at(&mut slot[..len], at)?;
+            at += len as u64;
+        }
+        Ok(())
+    })
+}
+
+/// Has `read` fill the slots of the chunks `wanted` from an offset on.
+fn load(
+    shape: Shape,
+    len: u64,
+    wanted: Range<u64>,
+    slots: &mut [u8],
+    read: impl FnOnce(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Loaded> {
     let unit_len = shape.unit_len() as u64;
     let start = wanted.start * unit_len;
     let bytes = (wanted.end * unit_len).min(len) - start;
     let count = (wanted.end - wanted.start) as usize;
     let in_slots = bytes as usize + count * shape.gap();
     let slots = &mut slots[..in_slots];
-    if shape.gap() == 0 {
-        file.read_exact_at(slots, offset + start)?;
-    } else {
-        scatter(file, offset + start, shape, slots)?;
-    }
+    read(start, slots)?;
     let all = match shape.operation {
         Operation::Seal => shape.layout.chunks(len),
         Operation::Open => shape.layout.chunks(shape.layout.plain_len(len)?),
