@@ -34,10 +34,20 @@ struct Skipped {
     why: &'static str,
 }
 
-/// Shows what `command` would do for what was found. `keeps` says that an output which exists is
-/// replaced or checked.
-pub fn show(command: &str, found: &Found, keeps: bool, json: bool) -> Ended {
+/// What a run does to files that exist.
+pub struct Existing {
+    /// Outputs are overwritten.
+    pub overwrites: bool,
+    /// Outputs are verified, and kept if they are right.
+    pub resumes: bool,
+    /// Inputs are removed.
+    pub removes: bool,
+}
+
+/// Shows what `command` would do for what was found.
+pub fn show(command: &str, found: &Found, existing: &Existing, json: bool) -> Ended {
     let obstacle = |task: &Task| {
+        let keeps = existing.overwrites || existing.resumes;
         let exists = !keeps && task.output.symlink_metadata().is_ok();
         let error = exists.then(|| wattlock_file::Error::Exists(task.output.clone()))?;
         say_file_error(&task.input, &error);
@@ -70,7 +80,14 @@ pub fn show(command: &str, found: &Found, keeps: bool, json: bool) -> Ended {
         let mut text = String::new();
         for file in files.iter().filter(|file| file.error.is_none()) {
             let (input, output) = (Shown(Path::new(&file.input)), Shown(Path::new(&file.output)));
-            text += &format!("{input} → {output}\n");
+            let exists = Path::new(&file.output).symlink_metadata().is_ok();
+            let what = match (exists, existing.resumes) {
+                (false, _) => "",
+                (true, true) => " (exists: verified)",
+                (true, false) => " (overwritten)",
+            };
+            let removed = if existing.removes { "; the input is removed" } else { "" };
+            text += &format!("{input} → {output}{what}{removed}\n");
         }
         for (path, why) in &found.skipped {
             text += &format!("{}: skipped: {}\n", Shown(path), reason(*why));

@@ -24,7 +24,12 @@ pub fn protect(args: &args::Protect) -> Ended {
     if args.batch.dry_run {
         let direction = Direction::Protect(args.format);
         let found = would_find(&road, &args.places, &args.batch, direction)?;
-        return dry_run::show("protect", &found, keeps(&args.places, &args.batch), args.run.json);
+        return dry_run::show(
+            "protect",
+            &found,
+            &existing(&args.places, &args.batch),
+            args.run.json,
+        );
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
@@ -45,6 +50,7 @@ pub fn protect(args: &args::Protect) -> Ended {
     };
     let wrapping =
         Wrapping::new(keys::recipients(&args.recipients, &own, passphrase, stdin_is_data)?);
+    wrapping.check(args.format)?;
     let how = wattlock_file::Protect {
         engine: &invocation.engine,
         wrapping: &wrapping,
@@ -111,8 +117,14 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     signals::clean_up_when_ended()?;
     let road = road(&args.places, &args.batch)?;
     if args.batch.dry_run {
-        let found = would_find(&road, &args.places, &args.batch, Direction::Open)?;
-        return dry_run::show("unprotect", &found, keeps(&args.places, &args.batch), args.run.json);
+        let mut found = would_find(&road, &args.places, &args.batch, Direction::Open)?;
+        if args.salvage {
+            for task in &mut found.tasks {
+                task.output = wattlock_file::salvaged_path(&task.output);
+            }
+        }
+        let existing = existing(&args.places, &args.batch);
+        return dry_run::show("unprotect", &found, &existing, args.run.json);
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     if args.range.is_some() && (args.batch.replace || args.batch.resume) {
@@ -140,6 +152,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
     };
     match road {
         Road::One(input, output) if args.salvage => {
+            let output = output.filter(|output| !is_stream(output));
             let (Input::Path(input), Some(output)) = (input, output) else {
                 return Err(usage("--salvage needs a file, and writes to a file"));
             };
@@ -163,7 +176,14 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
 }
 
 /// Salvages each container, and lists what is lost.
-fn salvage_all(invocation: &Invocation, how: &wattlock_file::Unprotect<'_>, found: Found) -> Ended {
+fn salvage_all(
+    invocation: &Invocation,
+    how: &wattlock_file::Unprotect<'_>,
+    mut found: Found,
+) -> Ended {
+    for task in &mut found.tasks {
+        task.output = wattlock_file::salvaged_path(&task.output);
+    }
     many(invocation, "unprotect", found, |task| {
         let input = Input::Path(task.input.clone());
         let salvaged = wattlock_file::salvage(how, &input, &task.output)?;
@@ -179,6 +199,9 @@ pub fn verify(args: &args::Verify) -> Ended {
     let invocation = Invocation::new(&args.run)?;
     let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
     let signers = args.signer.as_deref().map(keys::allowed_signers).transpose()?;
+    if signers.is_some() && stdin_is_data {
+        return Err(usage("--signer needs a named container: standard input has no .sig file"));
+    }
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let is_signed = |input: &Input| match &signers {
         Some(signers) => wattlock_file::check_signature(input, signers).map(Some),
@@ -189,7 +212,7 @@ pub fn verify(args: &args::Verify) -> Ended {
             tell!("{}: signed by {}", Shown(input.name()), Shown(Path::new(&signer)));
         }
     };
-    let has_key = passphrase.is_some() || keys::is_key_given(&args.identities.identities)?;
+    let has_key = passphrase.is_some() || !keys::named(&args.identities.identities).is_empty();
     if signers.is_some() && !has_key {
         let plan = plan(args);
         return many(&invocation, "verify", plan.find()?, |task| {
@@ -223,7 +246,6 @@ pub fn verify(args: &args::Verify) -> Ended {
         progress: &invocation.progress,
     };
     if stdin_is_data {
-        is_signed(&Input::Stdin)?;
         let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
         return invocation.finish_one("verify", &Input::Stdin, done, false);
     }
@@ -291,6 +313,9 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
 }
 
 fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> anyhow::Result<Found> {
+    if !batch.exclude.is_empty() && !batch.recursive {
+        return Err(usage("--exclude is for directories; add --recursive"));
+    }
     let plan = Plan {
         inputs: &places.files,
         recursive: batch.recursive,
@@ -321,9 +346,9 @@ fn would_find(
     Ok(found)
 }
 
-/// True if an output that exists is no error.
-fn keeps(places: &args::Places, batch: &args::Batch) -> bool {
-    places.force || batch.resume
+/// What the run would do to files that exist.
+fn existing(places: &args::Places, batch: &args::Batch) -> dry_run::Existing {
+    dry_run::Existing { overwrites: places.force, resumes: batch.resume, removes: batch.replace }
 }
 
 /// Processes many files, and reports the result.

@@ -116,11 +116,6 @@ pub fn own_recipients(
     source::named_or_own(given, has_key)
 }
 
-/// True if the flags name an identity, or the user has one.
-pub fn is_key_given(given: &args::IdentitySources) -> anyhow::Result<bool> {
-    Ok(!source::named_or_own(given, false)?.is_empty())
-}
-
 /// The key that signs, from its file.
 pub fn signer(path: &str) -> anyhow::Result<Signer> {
     without_core_files();
@@ -174,7 +169,10 @@ pub fn some_identities(
 ) -> anyhow::Result<Identities> {
     let sources = source::named_or_own(given, passphrase.is_some())?;
     if sources.is_empty() && passphrase.is_none() {
-        return Err(usage("no key: use -i for an identity file, or -p for a passphrase"));
+        return Err(usage(format!(
+            "no key: use -i for an identity file, --identity-command, or -p for a passphrase{}",
+            source::no_own_identity()
+        )));
     }
     identities(&sources, passphrase, stdin_is_data, limits)
 }
@@ -305,8 +303,9 @@ fn plain(error: &impl std::fmt::Display) -> String {
 
 /// True for what starts like a private key, which is then not repeated on the screen.
 fn is_secret(text: &str) -> bool {
-    // Identities of plugins are upper case, their programs' names are lower case.
-    ["AGE-SECRET-KEY-", "age-secret-key-", "AGE-PLUGIN-", "-----BEGIN"]
+    // Identities of plugins are upper case, their programs' names are lower case. A key may have lost
+    // its first letters.
+    ["SECRET-KEY-", "secret-key-", "AGE-PLUGIN-", "-----BEGIN"]
         .iter()
         .any(|start| text.contains(start))
 }

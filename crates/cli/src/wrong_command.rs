@@ -51,7 +51,9 @@ fn line(command: &str, args: &[OsString]) -> String {
         |arg: &str| arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@+".contains(c));
     let words: Option<Vec<&str>> =
         args.iter().map(|arg| arg.to_str().filter(|arg| is_plain(arg))).collect();
-    let hides = |word: &&str| word.to_ascii_uppercase().contains("AGE-");
+    let hides = |word: &&str| {
+        word.to_ascii_uppercase().contains("SECRET-KEY-") || word.starts_with("--passphrase")
+    };
     match words.filter(|words| !words.iter().any(hides)) {
         Some(words) => {
             for word in words {

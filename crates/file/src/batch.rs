@@ -213,6 +213,7 @@ impl Plan<'_> {
                 is_one.then_some(Skip::Container)
             }
             // What is called like a container and is none is a damaged one: that has to come out.
+            Direction::Open | Direction::Verify if is_signature(path) => Some(Skip::Container),
             Direction::Open | Direction::Verify => {
                 (!has_suffix(path) && !is_container(path)).then_some(Skip::NotAContainer)
             }
@@ -308,9 +309,18 @@ impl Batch<'_> {
         let report = &report;
         let report_made =
             |task: &Task, done: Result<Done, Error>| report(task, done.map(Outcome::Made));
-        let committed = GroupCommit::new(file_systems, made.paths(), report_made);
+        let threads = self.engine.threads();
+        let committed = GroupCommit::new(file_systems, made.paths(), threads, report_made);
         let done = committed.run(|commit| {
-            let run = |task| match work(task) {
+            // A full disk may have room again once originals are replaced.
+            let again = |task| {
+                committed.flush();
+                work(task)
+            };
+            let run = |task| match work(task).or_else(|error| match error.is_disk_full() {
+                true => again(task),
+                false => Err(error),
+            }) {
                 Ok(Step::Written(output)) => commit(task, output),
                 Ok(Step::Ended(outcome)) => report(task, Ok(outcome)),
                 Err(error) => report(task, Err(error)),
@@ -354,10 +364,11 @@ fn has_suffix(path: &Path) -> bool {
     suffix.is_some_and(|suffix| Format::ALL.iter().any(|format| suffix == format.suffix()))
 }
 
-/// True for the name of a container's signature.
+/// True for a container's signature.
 fn is_signature(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == SIGNATURE_SUFFIX)
         && has_suffix(&path.with_extension(""))
+        && crate::signature::is_signature(path)
 }
 
 fn is_container(path: &Path) -> bool {

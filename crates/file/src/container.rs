@@ -146,6 +146,11 @@ impl Container {
         self.payload.layout
     }
 
+    /// True if the payload's commitment to its key is right.
+    pub fn is_committed(&self) -> bool {
+        !self.payload.prefix.is_empty()
+    }
+
     /// Opens chunk `index` in `slot`, tag included; `None` if it is not authentic. True if it says of
     /// itself that it is the last; `may_end` if it is where the last may be.
     pub fn open_slot(&self, index: u64, may_end: bool, slot: &mut [u8]) -> Option<bool> {
@@ -288,11 +293,11 @@ impl Keys {
 
     /// As [`Keys::payload`], whatever the commitment in `prefix` is.
     fn damaged_payload(&self, prefix: &[u8]) -> Result<Payload, Error> {
-        match (self, prefix.first_chunk()) {
-            (Self::WattlockV1(data_key), Some(salt)) => {
+        match (self, prefix.first_chunk(), self.payload(prefix)) {
+            (Self::WattlockV1(data_key), Some(salt), Err(Error::Damaged(Damage::Commitment))) => {
                 Ok(cobblestone::open_uncommitted(data_key, wattlock_v1::PAYLOAD_CONTEXT, salt))
             }
-            _ => self.payload(prefix),
+            (.., payload) => payload,
         }
     }
 

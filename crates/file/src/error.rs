@@ -174,8 +174,9 @@ pub enum Error {
     },
     /// Only a part of a damaged container could be recovered.
     #[error(
-        "{lost_bytes} bytes are lost{}; {bytes} bytes are authentic and in {}",
-        if *end_is_missing { ", and the end is missing" } else { "" },
+        "{lost_bytes} bytes are lost{}{}; {bytes} bytes are authentic and in {}",
+        if *end_may_be_missing { ", and the end may be missing" } else { "" },
+        if *commitment_is_wrong { ", the key commitment is wrong" } else { "" },
         Shown(output)
     )]
     Salvaged {
@@ -186,7 +187,9 @@ pub enum Error {
         /// Bytes that were not, as far as the container's length says.
         lost_bytes: u64,
         /// True if more may have followed.
-        end_is_missing: bool,
+        end_may_be_missing: bool,
+        /// True if the payload was not made with this key, or its commitment is damaged.
+        commitment_is_wrong: bool,
     },
     /// A container has no signature.
     #[error("there is no signature {}", Shown(.0))]
@@ -342,6 +345,12 @@ impl Error {
         }
     }
 
+    /// True if there was no space for what was written.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        matches!(self, Self::Io { source, .. } if full.contains(&source.kind()))
+    }
+
     /// What a person can do about it, where that is not plain from the message.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match self {
@@ -411,7 +420,9 @@ impl Error {
             Self::HeaderAuthentication | Self::Damaged(_) => {
                 "the file was truncated, damaged or tampered with; get another copy of it"
             }
-            Self::WrongKey { .. } => "give the matching identity with -i",
+            Self::WrongKey { .. } => {
+                "give the matching identity with -i; a damaged header can look the same"
+            }
             Self::NeedsPassphrase => "use -p",
             Self::WrongPassphrase => "try again; capitals and keyboard layout count",
             Self::Incomplete { .. } => "discard the output, or use it as an incomplete copy",

@@ -24,10 +24,15 @@ impl Exclude {
             let wrong = |why: &globset::Error| {
                 Error::usage(format!("--exclude {pattern:?}: {}", why.kind()))
             };
+            let from_top = pattern.starts_with('/');
             let plain = pattern.trim_end_matches('/').trim_start_matches("./");
+            let plain = plain.trim_start_matches('/');
+            if plain.is_empty() {
+                return Err(Error::usage(format!("--exclude {pattern:?}: the pattern is empty")));
+            }
             let glob = GlobBuilder::new(plain).literal_separator(true).build();
             let glob = glob.map_err(|why| wrong(&why))?;
-            let set = if plain.contains('/') { &mut paths } else { &mut names };
+            let set = if from_top || plain.contains('/') { &mut paths } else { &mut names };
             set.add(glob);
         }
         let build = |set: &GlobSetBuilder| set.build().map_err(|why| Error::usage(why.to_string()));

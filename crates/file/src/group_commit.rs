@@ -29,7 +29,9 @@ pub(crate) struct GroupCommit<'a, T, R> {
     /// The folders of these, as far as they are synced.
     synced_parents: Mutex<HashSet<PathBuf>>,
     report: R,
-    most_files: usize,
+    most_open_files: usize,
+    /// Held while a group is committed.
+    committing: Mutex<()>,
     filling: Mutex<Group<'a, T>>,
 }
 
@@ -37,23 +39,31 @@ pub(crate) struct GroupCommit<'a, T, R> {
 struct Group<'a, T> {
     members: Vec<(&'a T, Unpublished<'a>)>,
     bytes: u64,
+    open_files: usize,
 }
 
 impl<T> Default for Group<'_, T> {
     fn default() -> Self {
-        Self { members: Vec::new(), bytes: 0 }
+        Self { members: Vec::new(), bytes: 0, open_files: 0 }
     }
 }
 
 impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
-    /// Groups for outputs on `file_systems`, some of them in `new_folders` of this run.
-    pub fn new(file_systems: FileSystems, new_folders: HashSet<PathBuf>, report: R) -> Self {
+    /// Groups for outputs on `file_systems`, some of them in `new_folders` of this run, which has
+    /// so many `threads`.
+    pub fn new(
+        file_systems: FileSystems,
+        new_folders: HashSet<PathBuf>,
+        threads: usize,
+        report: R,
+    ) -> Self {
         Self {
             file_systems,
             new_folders,
             synced_parents: Mutex::default(),
             report,
-            most_files: most_files(),
+            most_open_files: most_open_files(threads),
+            committing: Mutex::new(()),
             filling: Mutex::default(),
         }
     }
@@ -68,10 +78,13 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
                 receiver.into_iter().for_each(|group| self.commit(group));
             });
             let result = work(&|task, output| {
-                if let Some(group) = self.add(task, output)
-                    && let Err(SendError(group)) = sender.send(group)
-                {
-                    self.commit(group);
+                let mut filling = lock(&self.filling);
+                if let Some(group) = self.add(&mut filling, task, output) {
+                    // Held meanwhile: the others wait with one output each, and do not fill more
+                    // groups, whose files are open.
+                    if let Err(SendError(group)) = sender.send(group) {
+                        self.commit(group);
+                    }
                 }
             });
             drop(sender);
@@ -81,16 +94,30 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
         })
     }
 
+    /// Commits what there is, so that the space of what is replaced becomes free.
+    pub fn flush(&self) {
+        let group = std::mem::take(&mut *lock(&self.filling));
+        self.commit(group);
+    }
+
     /// Adds an output, and returns its group if that is full now.
-    fn add(&self, task: &'a T, output: Unpublished<'a>) -> Option<Group<'a, T>> {
-        let mut filling = lock(&self.filling);
+    fn add(
+        &self,
+        filling: &mut Group<'a, T>,
+        task: &'a T,
+        output: Unpublished<'a>,
+    ) -> Option<Group<'a, T>> {
         filling.bytes += output.len();
+        filling.open_files += output.open_files();
         filling.members.push((task, output));
-        let is_full = filling.members.len() >= self.most_files || filling.bytes >= MOST_BYTES;
-        is_full.then(|| std::mem::take(&mut *filling))
+        let is_full = filling.members.len() >= MOST_FILES
+            || filling.open_files >= self.most_open_files
+            || filling.bytes >= MOST_BYTES;
+        is_full.then(|| std::mem::take(filling))
     }
 
     fn commit(&self, group: Group<'a, T>) {
+        let _one_at_a_time = lock(&self.committing);
         let files: Vec<&File> =
             group.members.iter().map(|(_, output)| output.staged().file()).collect();
         // The group that is being filled has unwritten bytes, too.
@@ -159,13 +186,20 @@ impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
 /// Bytes that fill a group.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Files that fill a group. Each is open, and so is its original if that is replaced, in the group
-/// that is committed and in the one that is filled.
-fn most_files() -> usize {
+/// Files that fill a group.
+const MOST_FILES: usize = 256;
+
+/// Open files that fill a group: of the outputs, of originals that are replaced, of signatures. Two
+/// groups have theirs open at a time, the one that is committed and the one that is filled.
+fn most_open_files(threads: usize) -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(OTHER_FILES);
-    (left / 4).clamp(1, 256)
+    let others = OTHER_FILES + FILES_OF_A_THREAD * threads;
+    let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(others);
+    (left / 2).clamp(1, 3 * MOST_FILES)
 }
 
-/// Files that a run has open besides: devices, libraries, inputs and folders.
-const OTHER_FILES: usize = 128;
+/// Files that a run has open besides: devices, libraries and folders.
+const OTHER_FILES: usize = 96;
+
+/// Files that a thread has open for the output it works on.
+const FILES_OF_A_THREAD: usize = 4;

@@ -97,6 +97,21 @@ impl Wrapping {
         Self { recipients, shared: Mutex::new(None) }
     }
 
+    /// Finds out, before anything is written, whether the recipients may stand in one header of
+    /// `format`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if not; [`Error::Wrap`].
+    pub fn check(&self, format: Format) -> Result<(), Error> {
+        let count = lock(&self.recipients.list).len();
+        match format {
+            // It always may.
+            _ if count == 1 => Ok(()),
+            Format::WattlockV1 => self.shared().map(|_| ()),
+            Format::AgeV1 => self.recipients.wrap(&random::secret()?).map(|_| ()),
+        }
+    }
+
     /// Wraps a file key that has to stay as it is.
     pub(crate) fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         self.recipients.wrap(file_key)

@@ -64,7 +64,7 @@ pub use protect::{Protect, protect};
 pub use raw::{Cobblestone256, PlaintextView};
 pub use read_at::ReadAt;
 pub use rekey::{Rekey, rekey};
-pub use salvage::{Salvaged, salvage};
+pub use salvage::{Salvaged, salvage, salvaged_path};
 pub use shown::{Shown, without_error_numbers};
 pub use signature::{AllowedSigners, Signer, check_signature, signature_path};
 pub use staging::{Attributes, Staged};

@@ -15,7 +15,7 @@ use crate::format::Format;
 use crate::header::{Header, Stanza};
 use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
-use crate::signature::signature_path;
+use crate::signature::remove_signature;
 use crate::staging::{Attributes, Staged};
 use crate::transfer::Progress;
 use crate::{age_v1, wattlock_v1};
@@ -80,12 +80,7 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     let output = if in_place { staged.publish_over(&opened)? } else { staged.publish()? };
     if how.reseal && in_place {
         // It is that of the former payload.
-        match std::fs::remove_file(signature_path(&output)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &signature_path(&output))(error));
-            }
-            _ => {}
-        }
+        remove_signature(&output);
     }
     Ok(Done { bytes_in, bytes_out, output: Some(output), format, report })
 }

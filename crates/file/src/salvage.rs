@@ -20,8 +20,10 @@ pub struct Salvaged {
     done: Done,
     /// The plaintext bytes that are lost, in order. They are zeros in the output.
     pub lost: Vec<Range<u64>>,
-    /// True if the end is missing: nothing says how much followed.
-    pub end_is_missing: bool,
+    /// True if no authentic chunk says that it is the last: more may have followed.
+    pub end_may_be_missing: bool,
+    /// True if the commitment to the key is damaged: a second key might open the same bytes.
+    pub commitment_is_wrong: bool,
 }
 
 impl Salvaged {
@@ -30,7 +32,7 @@ impl Salvaged {
     /// # Errors
     /// [`Error::Salvaged`].
     pub fn into_result(self) -> Result<Done, Error> {
-        if self.lost.is_empty() && !self.end_is_missing {
+        if self.lost.is_empty() && !self.end_may_be_missing && !self.commitment_is_wrong {
             return Ok(self.done);
         }
         let lost_bytes = self.lost.iter().map(|range| range.end - range.start).sum();
@@ -38,13 +40,21 @@ impl Salvaged {
             output: self.done.output.unwrap_or_default(),
             bytes: self.done.bytes_out - lost_bytes,
             lost_bytes,
-            end_is_missing: self.end_is_missing,
+            end_may_be_missing: self.end_may_be_missing,
+            commitment_is_wrong: self.commitment_is_wrong,
         })
     }
 }
 
-/// Writes every authentic chunk of the container `input` to `NAME.salvaged`, where NAME is `target`,
-/// each at its place.
+/// Where what is recovered goes, in place of `target`.
+pub fn salvaged_path(target: &Path) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(".salvaged");
+    name.into()
+}
+
+/// Writes every authentic chunk of the container `input` to `target`, each at its place. That is
+/// [`salvaged_path`] of the plain name, so that nobody takes it for the whole.
 ///
 /// # Errors
 /// Those of opening the container, whose header must be authentic; [`Error::Exists`]; the damage, if
@@ -56,9 +66,7 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
     })?;
     let layout = container.layout();
     let (slot_len, chunk_len) = (layout.slot_len() as u64, layout.chunk_len as u64);
-    let mut name = target.as_os_str().to_owned();
-    name.push(".salvaged");
-    let output = PathBuf::from(name);
+    let output = target.to_owned();
     container.opened.check_is_not(&output)?;
     let staged = Staged::create(&output, how.overwrite)?;
 
@@ -77,7 +85,10 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
         plain_len = at + body_len;
         if let Some(last) = container.open_slot(index, is_final, slot) {
             let body = &slot[..body_len as usize];
-            staged.file().write_all_at(body, at).map_err(Error::io("write", &output))?;
+            let is_hole = container.metadata.sparse && body.iter().all(|&byte| byte == 0);
+            if !is_hole {
+                staged.file().write_all_at(body, at).map_err(Error::io("write", &output))?;
+            }
             found += 1;
             ended = last;
         } else {
@@ -104,7 +115,6 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
         format,
         report: Report::default(),
     };
-    // A damaged last chunk may be the end, and may not.
-    let end_is_missing = !ended && !lost.last().is_some_and(|range| range.end == plain_len);
-    Ok(Salvaged { done, lost, end_is_missing })
+    let commitment_is_wrong = !container.is_committed();
+    Ok(Salvaged { done, lost, end_may_be_missing: !ended, commitment_is_wrong })
 }

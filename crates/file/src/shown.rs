@@ -31,7 +31,7 @@ pub struct Shown<'a>(pub &'a Path);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.to_string_lossy().contains("AGE-SECRET-KEY-") {
+        if self.0.to_string_lossy().contains("SECRET-KEY-") {
             return f.write_str("(a private key, where a file is expected)");
         }
         for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {

@@ -6,7 +6,7 @@
 //! `docs/spec/signatures.md`.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 use signature::{Signer as _, Verifier as _};
 use ssh_key::public::KeyData;
 use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
@@ -64,7 +64,8 @@ impl Signer {
 
     /// The signature of the payload that stands in `range` of `file`, as text.
     pub(crate) fn sign(&self, file: &File, range: Range<u64>) -> Result<String, SignError> {
-        let data = signed_data(&digest(file, range).map_err(SignError::Read)?);
+        let digest = digest::<Sha256>(file, range).map_err(SignError::Read)?;
+        let data = signed_data("sha256", &digest);
         let made = self.0.try_sign(&data).map_err(|_| SignError::Key)?;
         let key = self.0.public_key().key_data().clone();
         let signature =
@@ -101,7 +102,7 @@ impl AllowedSigners {
     /// [`Error::Usage`] for a line that is malformed.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (mut lines, mut skipped) = (Vec::new(), Vec::new());
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -144,7 +145,7 @@ pub fn check_signature(input: &Input, signers: &AllowedSigners) -> Result<String
     let range = sealed.payload_range().filter(|_| sealed.header.format() == Format::WattlockV1);
     let range = range.ok_or_else(|| Error::usage("only wattlock v1 containers have signatures"))?;
     let place = signature_path(path);
-    let pem = match std::fs::read(&place) {
+    let pem = match read(&place) {
         Ok(pem) => pem,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::NotSigned(place));
@@ -153,7 +154,7 @@ pub fn check_signature(input: &Input, signers: &AllowedSigners) -> Result<String
     };
     let wrong = || Error::WrongSignature(path.clone());
     let signature = SshSig::from_pem(&pem).map_err(|_| wrong())?;
-    if signature.namespace() != NAMESPACE || signature.hash_alg() != HashAlg::Sha256 {
+    if signature.namespace() != NAMESPACE {
         return Err(wrong());
     }
     let signer = signers.find(signature.public_key(), now());
@@ -163,9 +164,14 @@ pub fn check_signature(input: &Input, signers: &AllowedSigners) -> Result<String
             .fingerprint(HashAlg::Sha256)
             .to_string(),
     })?;
-    let digest = digest(&sealed.opened.file, range).map_err(Error::io("read", path))?;
+    let file = &sealed.opened.file;
+    let data = match signature.hash_alg() {
+        HashAlg::Sha256 => digest::<Sha256>(file, range).map(|hash| signed_data("sha256", &hash)),
+        HashAlg::Sha512 => digest::<Sha512>(file, range).map(|hash| signed_data("sha512", &hash)),
+        _ => return Err(wrong()),
+    };
+    let data = data.map_err(Error::io("read", path))?;
     sealed.opened.check_unchanged()?;
-    let data = signed_data(&digest);
     signature.public_key().verify(&data, signature.signature()).map_err(|_| wrong())?;
     Ok(signer.to_owned())
 }
@@ -178,8 +184,37 @@ pub fn signature_path(container: &Path) -> PathBuf {
     path.into()
 }
 
-fn digest(file: &File, range: Range<u64>) -> io::Result<[u8; 32]> {
-    let mut hash = Sha256::new();
+/// All of a signature's file, which is short and a file.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let status = std::fs::metadata(path)?;
+    if !status.is_file() || status.len() > MAX_SIGNATURE_LEN {
+        return Err(io::Error::other("it is no signature"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_SIGNATURE_LEN).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Bytes of the longest signature that is read.
+const MAX_SIGNATURE_LEN: u64 = 1 << 16;
+
+/// True for a file that holds a signature.
+pub(crate) fn is_signature(path: &Path) -> bool {
+    read(path).is_ok_and(|bytes| bytes.starts_with(b"-----BEGIN SSH SIGNATURE-----"))
+}
+
+/// Removes the signature of the payload that `container` had, and nothing else that has its name.
+pub(crate) fn remove_signature(container: &Path) {
+    let path = signature_path(container);
+    let signature = read(&path).ok().and_then(|pem| SshSig::from_pem(&pem).ok());
+    if signature.is_some_and(|signature| signature.namespace() == NAMESPACE) {
+        // One that stays matches nothing.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+fn digest<H: Digest>(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let mut hash = H::new();
     let mut buffer = vec![0; 1 << 18];
     let mut at = range.start;
     while at < range.end {
@@ -188,14 +223,14 @@ fn digest(file: &File, range: Range<u64>) -> io::Result<[u8; 32]> {
         hash.update(&buffer[..len]);
         at += len as u64;
     }
-    Ok(hash.finalize().into())
+    Ok(hash.finalize().to_vec())
 }
 
 /// What the key signs, by OpenSSH's `PROTOCOL.sshsig`: `SSHSIG`, the namespace, nothing, the name of
 /// the hash, the hash.
-fn signed_data(digest: &[u8; 32]) -> Vec<u8> {
+fn signed_data(hash: &str, digest: &[u8]) -> Vec<u8> {
     let mut data = b"SSHSIG".to_vec();
-    for field in [NAMESPACE.as_bytes(), b"", b"sha256", digest] {
+    for field in [NAMESPACE.as_bytes(), b"", hash.as_bytes(), digest] {
         data.extend_from_slice(&(field.len() as u32).to_be_bytes());
         data.extend_from_slice(field);
     }
@@ -224,7 +259,11 @@ fn allowed(line: &str) -> Result<Allowed, Line> {
                 "cert-authority" => {
                     return Err(Line::Skipped("certificate authorities are not supported"));
                 }
-                _ => return Err(Line::Skipped("it has an option that is not known")),
+                _ => {
+                    return Err(Line::Skipped(
+                        "unknown option, or no principal; expected: PRINCIPAL ssh-ed25519 KEY",
+                    ));
+                }
             }
         }
         rest = key;

@@ -43,6 +43,11 @@ impl<'a> Unpublished<'a> {
         &self.staged
     }
 
+    /// Open files that it holds.
+    pub(crate) fn open_files(&self) -> usize {
+        1 + usize::from(self.replaced.is_some()) + usize::from(self.companion.is_some())
+    }
+
     /// Bytes of the output.
     pub(crate) fn len(&self) -> u64 {
         self.done.bytes_out

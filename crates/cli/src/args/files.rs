@@ -16,6 +16,7 @@ use super::{EXIT_CODES, KEYS};
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, visible_alias = "encrypt")]
 #[command(mut_arg("identities", |arg| arg.help(OWN_RECIPIENT)))]
+#[command(mut_arg("ask", |arg| arg.help(NEW_PASSPHRASE)))]
 pub struct Protect {
     #[command(flatten)]
     pub recipients: Recipients,
@@ -60,13 +61,13 @@ pub struct Unprotect {
     pub places: Places,
     #[command(flatten)]
     pub batch: Batch,
-    /// Decrypt only these bytes (suffix K, M, G or T): "A..B", "A.." or "..B"
+    /// Decrypt only bytes A to B-1 (suffix K, M, G or T, 1K = 1024): "A..B", "A.." or "..B"
     #[arg(long, value_name = "A..B", value_parser = parse_range)]
     pub range: Option<(u64, u64)>,
-    /// Recover what is authentic of damaged containers, as NAME.salvaged; lost bytes are zeros
+    /// Write the authentic chunks of damaged containers to NAME.salvaged
     ///
-    /// The ranges that are lost are listed, and the exit code is 3. Nothing is written under the plain
-    /// name. A container with a damaged header cannot be salvaged: its keys are there.
+    /// Lost bytes become zeros; their ranges are listed, and the exit code is 3. Nothing is written
+    /// under the plain name. A damaged header, which holds the keys, prevents salvage.
     #[arg(long, conflicts_with_all = ["range", "replace", "resume", "restore_name"])]
     pub salvage: bool,
     /// Give the output the name sealed in the container; its folder stays the same
@@ -95,9 +96,10 @@ pub struct Verify {
     pub identities: Identities,
     #[command(flatten)]
     pub passphrase: Passphrase,
-    /// Check that FILE.sig is by a key in FILE, in the form of OpenSSH's allowed_signers; without a
-    /// key, check only that
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = KEYS)]
+    /// Verify CONTAINER.sig against SIGNERS (allowed_signers format); needs no key
+    ///
+    /// With an identity or passphrase, the payload is verified, too.
+    #[arg(long, value_name = "SIGNERS", value_hint = ValueHint::FilePath, help_heading = KEYS)]
     pub signer: Option<PathBuf>,
     /// Containers; standard input if "-" or omitted
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -181,6 +183,7 @@ pub struct Rekey {
 /// and rage read it, and wattlock reads theirs.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
+#[command(mut_arg("ask", |arg| arg.help(IDENTITY_PASSPHRASE)))]
 pub struct Keygen {
     /// Write the identity to FILE, readable only by you; never overwrites
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -209,7 +212,7 @@ pub struct Recipients {
     /// Encrypt to the recipients in FILE, one per line (repeatable)
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", help_heading = KEYS)]
     pub recipients_files: Vec<String>,
-    /// Cost of deriving a key from a passphrase: 2^N
+    /// scrypt work factor for passphrases: 2^N KiB of memory
     #[arg(long, value_name = "N", default_value_t = Self::WORK_FACTOR, help_heading = KEYS)]
     #[arg(value_parser = from_to(10_u8, 22))]
     pub work_factor: u8,
@@ -273,7 +276,7 @@ impl Default for Limits {
 #[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 pub struct Passphrase {
-    /// Ask for a passphrase on the terminal; an empty new one is generated
+    /// Ask for the passphrase on the terminal
     #[arg(short = 'p', long = "passphrase", help_heading = KEYS)]
     pub ask: bool,
     /// Take the passphrase from the first line of FILE
@@ -300,13 +303,13 @@ pub struct Batch {
     /// Take all files in directories; keep the tree under --out-dir
     #[arg(long)]
     pub recursive: bool,
-    /// Leave out files and directories that match a pattern: "*.tmp", "photos/raw" (repeatable)
+    /// Skip files and directories that match a glob: "*.tmp", "photos/raw" (repeatable)
     ///
-    /// A pattern without a slash is compared with names, one with a slash with paths below the
-    /// directories that were given. * and ? match no slash, ** matches any number of directories.
-    #[arg(long, value_name = "PATTERN", requires = "recursive")]
+    /// A pattern without / matches names; one with / matches paths, with or without the directory
+    /// that was given. *, ? and […] do not match /; ** does.
+    #[arg(long, value_name = "PATTERN")]
     pub exclude: Vec<String>,
-    /// Show what would be done, and do nothing
+    /// List planned outputs, overwrites and removals; change nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// List each file when it is done
@@ -315,19 +318,26 @@ pub struct Batch {
     /// Remove each input once its output is written, synced to disk and read back
     #[arg(long)]
     pub replace: bool,
-    /// Resume: verify existing outputs and keep the good ones
+    /// Skip inputs whose existing output verifies
     ///
-    /// `protect` keeps a container only if the identities given with -i, or the passphrase,
-    /// prove that it is encrypted to these recipients and no others. It reports any other
-    /// as an error, and replaces it only with --force. `unprotect` compares a file with its
-    /// container.
+    /// `unprotect` compares each existing output with its container. `protect` needs the identity
+    /// of each recipient (-i), or the passphrase, to prove that the container is encrypted to these
+    /// recipients and no others. An output that fails is an error; --force replaces it.
     #[arg(long)]
     pub resume: bool,
 }
 
 /// What -i is for where files are encrypted.
-const OWN_RECIPIENT: &str = "Encrypt to this identity's recipient, for yourself; --resume uses it to \
-                             verify outputs (repeatable)";
+const OWN_RECIPIENT: &str = "Encrypt to the public key of this identity; --resume verifies with it \
+                             (repeatable)";
+
+/// What -p is for where files are encrypted.
+pub const NEW_PASSPHRASE: &str =
+    "Ask for a passphrase on the terminal; leave it empty to generate one";
+
+/// What -p is for where an identity is made.
+const IDENTITY_PASSPHRASE: &str = "Ask for a passphrase to encrypt the identity; leave it empty to \
+                                   generate one";
 
 /// What -i is for where containers are described.
 const SHOW_SEALED: &str = "Open the header with this identity, to show what is sealed in it";

@@ -20,6 +20,7 @@ use super::{DEVICES, ENERGY, EXIT_CODES, IdentitySources, KEYS, Limits, Passphra
 #[command(after_help = format!("{STREAM_HELP}\n{EXIT_CODES}"))]
 #[command(mut_arg("max_recipients", |arg| arg.help(MAX_RECIPIENTS)))]
 #[command(mut_arg("identities", |arg| arg.help(IDENTITIES)))]
+#[command(mut_arg("ask", |arg| arg.help(super::files::NEW_PASSPHRASE)))]
 pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]

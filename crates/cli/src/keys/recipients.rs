@@ -23,7 +23,7 @@ pub fn recipients(
     let mut list = Vec::new();
     let mut named = Vec::new();
     for recipient in &given.recipients {
-        if let Some(name) = recipient.strip_prefix('@') {
+        if let Some(name) = recipient.strip_prefix('@').filter(|name| !is_secret(name)) {
             let file = named_file(name)?;
             let failed = |error: &anyhow::Error| unusable(&file, "recipients", error);
             let lines = lines(&file).map_err(|error| failed(&error))?;
@@ -68,8 +68,7 @@ pub fn recipients(
     }
     if list.is_empty() {
         return Err(usage(
-            "no recipient: use -r or -R, -i for the recipient of an identity, or -p; or run \
-             `wattlock keygen` on a terminal once, and it is encrypted to you",
+            "no recipient: use -r, -R, -i or -p, or make a default identity with `wattlock keygen`",
         ));
     }
     Ok(Recipients::new(list)?)

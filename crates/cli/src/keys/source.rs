@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
+use wattlock_file::Shown;
 use wattlock_host::exit::usage;
 use zeroize::Zeroizing;
 
@@ -60,6 +61,13 @@ pub fn own_identity() -> Option<PathBuf> {
     Some(config_folder()?.join("identity.txt"))
 }
 
+/// What is said of the user's own identity where there is none.
+pub fn no_own_identity() -> String {
+    own_identity().map_or_else(String::new, |path| {
+        format!("; there is no default identity at {}", Shown(&path))
+    })
+}
+
 /// The folder with the user's identity and recipients.
 pub fn config_folder() -> Option<PathBuf> {
     let absolute =
@@ -102,6 +110,11 @@ impl Source {
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
             Self::File(path) => refuse_private_key("-i", path),
+            Self::Command(command) if super::is_secret(command) && !command.contains(' ') => {
+                Err(usage(
+                    "--identity-command was given a private key; it takes a command that prints one",
+                ))
+            }
             Self::Command(_) => Ok(()),
         }
     }
@@ -111,10 +124,11 @@ impl Source {
         match self {
             Self::File(path) => unusable_identity(path, error),
             // The command may hold a secret itself.
-            Self::Command(_) => wattlock_host::exit::like(
-                error,
-                format!("--identity-command: {}", super::plain(&format!("{error:#}"))),
-            ),
+            Self::Command(_) => {
+                let why = super::plain(&format!("{error:#}"));
+                let why = why.replace("it holds no", "the command printed no");
+                wattlock_host::exit::like(error, format!("--identity-command: {why}"))
+            }
         }
     }
 }

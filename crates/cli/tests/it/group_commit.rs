@@ -161,6 +161,28 @@ fn names_come_after_data_and_originals_go_after_names() {
     }
 }
 
+/// However many threads there are, no more files are open than may be.
+#[test]
+fn few_open_files_are_enough() {
+    let place = Place::new();
+    tree(&place);
+    let top = place.path("tree");
+    let program = wattlock().get_program().to_owned();
+    let run = |command: &str, args: &[&str]| {
+        let script = "ulimit -n 100; exec \"$@\"";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh"]).arg(&program).arg(command);
+        shell.args(["--threads=8", "--replace", "--recursive"]).args(args).arg(&top);
+        shell.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
+    };
+    let key = place.path("key.txt");
+    for _ in 0..3 {
+        assert_exit(&run("protect", &["-r", &place.recipient]), 0);
+        assert_exit(&run("unprotect", &["-i", key.to_str().unwrap()]), 0);
+    }
+    assert_eq!(names(&top.join("odd")).len(), 35);
+}
+
 /// A file that cannot be done costs the others of its group nothing.
 #[test]
 fn an_error_in_a_group_is_that_files_own() {

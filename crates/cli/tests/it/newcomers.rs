@@ -113,6 +113,20 @@ fn a_recipient_has_a_name() {
     assert_exit(&unknown, 2);
     let said = stderr(&unknown);
     assert!(said.contains("no recipient is named @alice") && said.contains("@team"), "{said}");
+    let key = fs::read_to_string(place.path("key.txt")).unwrap();
+    let key = key.lines().last().unwrap();
+    for args in [
+        ["-r", &format!("@{key}")],
+        ["-r", &key[4..]],
+        ["--identity-command", key],
+        ["-i", &key[1..]],
+        ["-d", "--passphrase=hunter2"],
+    ] {
+        let refused = run(&place, &[&["encrypt"], &args[..], &["f"]].concat());
+        assert_exit(&refused, 2);
+        let said = stderr(&refused);
+        assert!(!said.contains(&key[20..]) && !said.contains("hunter2"), "{said}");
+    }
     for evil in ["@../key.txt", "@", "@.hidden", "@a/b"] {
         assert_exit(&run(&place, &["encrypt", "-r", evil, "f"]), 2);
     }
@@ -137,7 +151,7 @@ fn an_identity_comes_from_a_command() {
         ("exit 7", "exit status: 7"),
         ("echo AGE-SECRET-KEY-1NONSENSE", "line 1 is no identity"),
         ("yes", "longer than 16 MiB"),
-        ("true", "holds no identity"),
+        ("true", "the command printed no identity"),
     ] {
         let failed = run(&place, &["verify", "--identity-command", command, "d/f.wlk"]);
         assert!(!failed.status.success());

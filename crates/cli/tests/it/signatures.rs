@@ -114,6 +114,41 @@ fn rekey_keeps_a_signature_and_reseal_drops_it() {
     assert_exit(&run(&place, &VERIFY), 3);
 }
 
+/// Files that only have the name of a signature are files like others.
+#[test]
+fn what_is_no_signature_is_protected_and_kept() {
+    let Some(place) = place() else { return };
+    assert_exit(&sign(&place, "alice", 1000), 0);
+    place.write("d/notes.age.sig", b"my notes");
+    let to = ["protect", "-i", "key.txt", "--replace", "--recursive", "d"];
+    assert_exit(&run(&place, &to), 1);
+    assert_eq!(names(&place.path("d")), ["f", "f.wlk", "f.wlk.sig", "notes.age.sig.wlk"]);
+    place.write("d/f.wlk.sig", b"my notes");
+    let recipient = place.recipient.clone();
+    let reseal = ["rekey", "-i", "key.txt", "-r", &recipient, "--reseal", "d/f.wlk"];
+    assert_exit(&run(&place, &reseal), 0);
+    assert_eq!(fs::read(place.path("d/f.wlk.sig")).unwrap(), b"my notes");
+    assert_exit(&run(&place, &VERIFY), 3);
+    fs::remove_file(place.path("d/f.wlk.sig")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.path("d/f.wlk.sig")).status().unwrap().success());
+    assert_exit(&run(&place, &VERIFY), 1);
+    assert_exit(&run(&place, &reseal), 0);
+}
+
+/// Another identity of the user's own is no reason to want the container's.
+#[test]
+fn a_signature_is_checked_without_the_users_own_key() {
+    let Some(place) = place() else { return };
+    assert_exit(&sign(&place, "alice", 1000), 0);
+    let _ = place.keygen("other.txt");
+    fs::create_dir_all(place.path("config/wattlock")).unwrap();
+    fs::copy(place.path("other.txt"), place.path("config/wattlock/identity.txt")).unwrap();
+    let mut verify = wattlock();
+    verify.current_dir(place.path("")).env("XDG_CONFIG_HOME", place.path("config")).args(VERIFY);
+    assert_exit(&verify.output().unwrap(), 0);
+    assert_exit(&run(&place, &["verify", "--signer", "signers"]), 2);
+}
+
 #[test]
 fn keys_and_files_that_cannot_be_used_are_named() {
     let Some(place) = place() else { return };
@@ -152,11 +187,11 @@ fn the_frozen_signatures() {
         run(&place, &["verify", "--signer", "allowed", "c.wlk"]).status.code()
     };
     for container in ["signed.wlk", "rekeyed.wlk"] {
-        for signature in ["wattlock.sig", "openssh.sig"] {
+        for signature in ["wattlock.sig", "openssh.sig", "sha512.sig"] {
             assert_eq!(verify(container, signature, "signers"), Some(0), "{container} {signature}");
         }
     }
-    for signature in ["other-namespace.sig", "sha512.sig", "other-payload.sig", "flipped.sig"] {
+    for signature in ["other-namespace.sig", "other-payload.sig", "flipped.sig"] {
         assert_eq!(verify("signed.wlk", signature, "signers"), Some(3), "{signature}");
     }
     assert_eq!(verify("signed.wlk", "other-key.sig", "signers"), Some(3));
