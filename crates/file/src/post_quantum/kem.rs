@@ -114,11 +114,8 @@ impl Deserializable for PublicKey {
         // A coefficient of q or more is reduced when it is read, and is another when it is written.
         let is_reduced = ml_kem.as_bytes()[..] == *bytes;
         let x25519: [u8; 32] = x25519.try_into().map_err(|_| wrong_length::<Self>(encoded))?;
-        let x25519 = Point::from(x25519);
-        // Of low order: any secret gives zero.
-        let probe = StaticSecret::from([0x40; 32]).diffie_hellman(&x25519);
-        match is_reduced && probe.was_contributory() {
-            true => Ok(Self { ml_kem, x25519 }),
+        match is_reduced && !is_low_order(x25519) {
+            true => Ok(Self { ml_kem, x25519: x25519.into() }),
             false => Err(HpkeError::ValidationError),
         }
     }
@@ -213,6 +210,37 @@ fn combine(
     SharedSecret(GenericArray::clone_from_slice(&hash.finalize()))
 }
 
+/// True for a point with which every secret gives zero. RFC 7748 ignores the highest bit.
+fn is_low_order(mut point: [u8; 32]) -> bool {
+    point[31] &= 0x7f;
+    LOW_ORDER.contains(&point)
+}
+
+/// The points of low order of Curve25519, by their encodings: 0 and 1 and what is the same modulo
+/// p = 2^255 - 19, p - 1, and two of order eight.
+const LOW_ORDER: [[u8; 32]; 7] = {
+    let mut all = [[0; 32]; 7];
+    all[1][0] = 1;
+    all[2] = [
+        0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4,
+        0x6a, 0xda, 0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49,
+        0xb8, 0x00,
+    ];
+    all[3] = [
+        0x5f, 0x9c, 0x95, 0xbc, 0xa3, 0x50, 0x8c, 0x24, 0xb1, 0xd0, 0xb1, 0x55, 0x9c, 0x83, 0xef,
+        0x5b, 0x04, 0x44, 0x5c, 0xc4, 0x58, 0x1c, 0x8e, 0x86, 0xd8, 0x22, 0x4e, 0xdd, 0xd0, 0x9f,
+        0x11, 0x57,
+    ];
+    let mut above = 0;
+    while above < 3 {
+        all[4 + above] = [0xff; 32];
+        all[4 + above][0] = 0xec + above as u8;
+        all[4 + above][31] = 0x7f;
+        above += 1;
+    }
+    all
+};
+
 fn wrong_length<T: Serializable>(encoded: &[u8]) -> HpkeError {
     HpkeError::IncorrectInputLength(T::size(), encoded.len())
 }
@@ -227,11 +255,13 @@ mod tests {
     fn keys_that_age_refuses_are_refused() {
         let public = PrivateKey::of([7; 32]).public.to_bytes();
         assert!(PublicKey::from_bytes(&public).is_ok());
-        for point in [[0; 32], {
-            let mut one = [0; 32];
-            one[0] = 1;
-            one
-        }] {
+        let secret = StaticSecret::from([0x40; 32]);
+        let with_high_bit = LOW_ORDER.map(|mut point| {
+            point[31] |= 0x80;
+            point
+        });
+        for point in LOW_ORDER.into_iter().chain(with_high_bit) {
+            assert!(!secret.diffie_hellman(&Point::from(point)).was_contributory());
             let mut bytes = public;
             bytes[ML_KEM_KEY_LEN..].copy_from_slice(&point);
             assert!(PublicKey::from_bytes(&bytes).is_err());
