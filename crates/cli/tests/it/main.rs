@@ -18,6 +18,7 @@ mod inputs;
 mod interoperability;
 mod key_files;
 mod keys;
+mod large_tree;
 mod long_names;
 mod measure;
 mod messages;
