@@ -14,7 +14,7 @@ use age::{Callbacks, scrypt};
 use anyhow::Context;
 use rand_core::OsRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wattlock_file::{AllowedSigners, Identities, Shown, Signer};
+use wattlock_file::{AllowedSigners, Identities, Shown, Signer, holds_key};
 use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
@@ -303,11 +303,9 @@ fn plain(error: &impl std::fmt::Display) -> String {
 
 /// True for what starts like a private key, which is then not repeated on the screen.
 fn is_secret(text: &str) -> bool {
-    // Identities of plugins are upper case, their programs' names are lower case. A key may have lost
-    // its first letters.
-    ["SECRET-KEY-", "secret-key-", "AGE-PLUGIN-", "-----BEGIN"]
-        .iter()
-        .any(|start| text.contains(start))
+    // Identities of plugins are upper case, their programs' names are lower case.
+    holds_key(text)
+        || ["age-secret-key-", "AGE-PLUGIN-", "-----BEGIN"].iter().any(|start| text.contains(start))
 }
 
 /// True for what starts like a public key.

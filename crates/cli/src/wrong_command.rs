@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use wattlock_file::Shown;
+use wattlock_file::{Shown, holds_key};
 
 /// The commands that other programs call otherwise.
 const OTHER_NAMES: &[(&str, &[&str])] = &[
@@ -51,9 +51,8 @@ fn line(command: &str, args: &[OsString]) -> String {
         |arg: &str| arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@+".contains(c));
     let words: Option<Vec<&str>> =
         args.iter().map(|arg| arg.to_str().filter(|arg| is_plain(arg))).collect();
-    let hides = |word: &&str| {
-        word.to_ascii_uppercase().contains("SECRET-KEY-") || word.starts_with("--passphrase")
-    };
+    let hides =
+        |word: &&str| holds_key(&word.to_ascii_uppercase()) || word.starts_with("--passphrase");
     match words.filter(|words| !words.iter().any(hides)) {
         Some(words) => {
             for word in words {

@@ -65,7 +65,7 @@ pub use raw::{Cobblestone256, PlaintextView};
 pub use read_at::ReadAt;
 pub use rekey::{Rekey, rekey};
 pub use salvage::{Salvaged, salvage, salvaged_path};
-pub use shown::{Shown, without_error_numbers};
+pub use shown::{Shown, holds_key, without_error_numbers};
 pub use signature::{AllowedSigners, Signer, check_signature, signature_path};
 pub use staging::{Attributes, Staged};
 pub use temporary::abandon_all;

@@ -31,7 +31,7 @@ pub struct Shown<'a>(pub &'a Path);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.to_string_lossy().contains("SECRET-KEY-") {
+        if holds_key(&self.0.to_string_lossy()) {
             return f.write_str("(a private key, where a file is expected)");
         }
         for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {
@@ -51,6 +51,19 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// True for text with one of age's private keys in it, even if its first letters are lost.
+pub fn holds_key(text: &str) -> bool {
+    text.contains("AGE-SECRET-KEY-")
+        || text.split("SECRET-KEY-").skip(1).any(|rest| {
+            let data = rest.strip_prefix("PQ-").unwrap_or(rest).strip_prefix('1');
+            let is_data = |c: &char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            data.is_some_and(|data| data.chars().take_while(is_data).count() >= SHORTEST_KEY)
+        })
+}
+
+/// Characters that are taken for a part of a key.
+const SHORTEST_KEY: usize = 20;
+
 /// The bidirectional controls of Unicode, which make a name look like another.
 fn turns_direction(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}')
@@ -61,6 +74,18 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::*;
+
+    #[test]
+    fn keys_are_hidden_and_names_are_not() {
+        let key = "SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L";
+        let post_quantum = "-SECRET-KEY-PQ-1HZLGZUPT4ETPKDEV8HSGFDCYZ";
+        for hidden in [key, post_quantum, "AGE-SECRET-KEY-", &format!("GE-{key}")] {
+            assert!(holds_key(hidden), "{hidden}");
+        }
+        for name in ["MY-SECRET-KEY-1.txt", "SECRET-KEY-backup", "SECRET-KEY-"] {
+            assert!(!holds_key(name), "{name}");
+        }
+    }
 
     #[test]
     fn names_stay_on_their_line() {
