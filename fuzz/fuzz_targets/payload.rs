@@ -28,6 +28,8 @@ static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
                 engine: &Engine::new(1),
                 wrapping: &wrapping,
                 format,
+                armor: false,
+                signer: None,
                 metadata: true,
                 overwrite: false,
                 replace: false,

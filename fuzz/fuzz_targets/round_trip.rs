@@ -31,6 +31,8 @@ fuzz_target!(|data: &[u8]| {
         engine: &engine,
         wrapping: &KEYS.0,
         format,
+        armor: false,
+        signer: None,
         metadata: head[3] & 4 != 0,
         overwrite: false,
         replace: false,
