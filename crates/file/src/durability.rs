@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io;
-use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +19,6 @@ use crate::lock::lock;
 use crate::staging::cannot_sync;
 
 /// The file systems that a run writes to.
-#[derive(Default)]
 pub(crate) struct FileSystems {
     /// By device number.
     known: HashMap<u64, FileSystem>,
@@ -156,7 +154,7 @@ fn sync_each(files: &[&File]) -> Vec<io::Result<()>> {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..files.len().min(AT_ONCE.get()) {
+        for _ in 1..files.len().min(AT_ONCE) {
             // Without a thread, the others do its work.
             let _ = std::thread::Builder::new().spawn_scoped(scope, work);
         }
@@ -166,7 +164,7 @@ fn sync_each(files: &[&File]) -> Vec<io::Result<()>> {
 }
 
 /// Files that are synced at the same time.
-const AT_ONCE: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const AT_ONCE: usize = 16;
 
 /// True from Linux 5.8 on, where `syncfs` reports errors of writing.
 fn kernel_reports_errors() -> bool {

@@ -49,8 +49,8 @@ impl<T> Default for Group<'_, T> {
 }
 
 impl<'a, T: Sync, R: Fn(&T, Result<Done, Error>) + Sync> GroupCommit<'a, T, R> {
-    /// Groups for outputs on `file_systems`, some of them in `new_folders` of this run, which has
-    /// so many `threads`.
+    /// Groups for outputs on `file_systems`, some of them in `new_folders` of this run, which
+    /// works on `threads` threads.
     pub fn new(
         file_systems: FileSystems,
         new_folders: HashSet<PathBuf>,

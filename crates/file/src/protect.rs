@@ -82,8 +82,17 @@ fn payload(
     attributes: &Attributes,
 ) -> Result<(Vec<u8>, Payload), Error> {
     let metadata = how.metadata.then(|| metadata(input, opened, attributes));
-    how.wrapping.with_file_key(how.format, |file_key, stanzas| match how.format {
-        Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
+    new_payload(how.wrapping, how.format, metadata.as_ref())
+}
+
+/// A new header for the recipients of `wrapping`, and the payload that follows it.
+pub(crate) fn new_payload(
+    wrapping: &Wrapping,
+    format: Format,
+    metadata: Option<&Metadata>,
+) -> Result<(Vec<u8>, Payload), Error> {
+    wrapping.with_file_key(format, |file_key, stanzas| match format {
+        Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata),
         Format::AgeV1 => age_v1::seal(file_key, stanzas),
     })
 }
@@ -135,10 +144,7 @@ fn to_file<'a>(
 ) -> Result<Unpublished<'a>, Error> {
     let staged = opened.stage(path, how.overwrite)?;
     let moved = if how.armor {
-        let mut file = BufWriter::with_capacity(ARMOR_BUFFER_LEN, staged.file());
-        let moved = armored(how, &mut opened, &mut file, path, &front, &payload)?;
-        file.flush().map_err(Error::io("write", path))?;
-        moved
+        armored(how, &mut opened, &mut staged.file(), path, &front, &payload)?
     } else {
         let sink = Sink::File { file: staged.file(), front: &front };
         run(how, &mut opened, sink, path, &payload)?
@@ -184,10 +190,7 @@ fn to_stream(
     let front = [&header[..], &payload.prefix].concat();
     let output = Path::new("standard output");
     let moved = if how.armor {
-        let mut writer = BufWriter::with_capacity(ARMOR_BUFFER_LEN, &mut *writer);
-        let moved = armored(how, &mut opened, &mut writer, output, &front, &payload)?;
-        writer.flush().map_err(Error::io("write", output))?;
-        moved
+        armored(how, &mut opened, writer, output, &front, &payload)?
     } else {
         writer.write_all(&front).map_err(Error::io("write", output))?;
         run(how, &mut opened, Sink::stream(writer), output, &payload)?
@@ -214,11 +217,12 @@ fn armored(
         ));
     }
     let failed = || Error::io("write", output);
-    let armor = ArmoredWriter::wrap_output(writer, Armor::AsciiArmor);
+    let mut writer = BufWriter::with_capacity(ARMOR_BUFFER_LEN, writer);
+    let armor = ArmoredWriter::wrap_output(&mut writer, Armor::AsciiArmor);
     let mut armor = armor.map_err(failed())?;
     armor.write_all(front).map_err(failed())?;
     let moved = run(how, opened, Sink::stream(&mut armor), output, payload)?;
-    armor.finish().map_err(failed())?;
+    armor.finish().and_then(|writer| writer.flush()).map_err(failed())?;
     Ok(moved)
 }
 

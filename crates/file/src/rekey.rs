@@ -15,6 +15,7 @@ use crate::format::Format;
 use crate::header::{Header, Stanza};
 use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
+use crate::protect::new_payload;
 use crate::signature::remove_signature;
 use crate::staging::{Attributes, Staged};
 use crate::transfer::Progress;
@@ -95,11 +96,7 @@ fn reseal(
     let format = container.header.format();
     let has_metadata = wattlock_v1::has_metadata(&container.header);
     let metadata = has_metadata.then(|| container.metadata.clone());
-    let (header, payload) =
-        how.wrapping.with_file_key(format, |file_key, stanzas| match format {
-            Format::WattlockV1 => wattlock_v1::seal(file_key, stanzas, metadata.as_ref()),
-            Format::AgeV1 => age_v1::seal(file_key, stanzas),
-        })?;
+    let (header, payload) = new_payload(how.wrapping, format, metadata.as_ref())?;
     let front = [&header[..], &payload.prefix].concat();
     let staged = Staged::create(target, how.overwrite || in_place)?;
     let file = (staged.file(), target);
