@@ -15,12 +15,13 @@ dist:
 	cargo xtask dist
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
-# tests.
+# tests, and a program outside of the workspace that uses the libraries.
 test: check openssl
 	./.ci/prepare emulate
 	cargo xtask emulate --kernels
 	$(signals) cargo xtask test
 	cargo test --workspace --locked --doc --quiet
+	cargo run --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 
 # The tests that take least, in less than three minutes once they are built.
 test-fast: prepare
@@ -49,6 +50,7 @@ emulate: prepare
 # fuzz targets build.
 check: prepare
 	cargo fmt --all --check
+	cargo fmt --manifest-path testing/outside/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --package wattlock-crypto --lib --locked -- -D warnings
 	cargo xtask structure

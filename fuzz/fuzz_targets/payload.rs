@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
-    Wrapping, protect, unprotect,
+    Format, Identities, Input, NativeIdentity, Progress, Protect, Recipients, Target, Unprotect,
+    UsedNames, Wrapping, protect, unprotect,
 };
 
 struct Sealed {
@@ -18,11 +18,11 @@ struct Sealed {
 }
 
 static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
-    let identity = age::x25519::Identity::generate();
+    let identity = NativeIdentity::generate();
     let plain: Vec<u8> = (0..70_000u32).map(|i| (i % 251) as u8).collect();
     let containers = Format::ALL
         .map(|format| {
-            let recipients = vec![Box::new(identity.to_public()) as _];
+            let recipients = vec![identity.recipient()];
             let wrapping = Wrapping::new(Recipients::new(recipients).unwrap());
             let how = Protect {
                 engine: &Engine::new(1),
@@ -44,7 +44,7 @@ static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
             (bytes, mac + 5 + 43 + 1)
         })
         .into();
-    Sealed { identities: Identities::new(vec![Box::new(identity)]), plain, containers }
+    Sealed { identities: Identities::new(vec![identity.into()]), plain, containers }
 });
 
 fuzz_target!(|data: &[u8]| {

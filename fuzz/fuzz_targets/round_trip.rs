@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
-    Wrapping, protect, unprotect,
+    Format, Identities, Input, NativeIdentity, Progress, Protect, Recipients, Target, Unprotect,
+    UsedNames, Wrapping, protect, unprotect,
 };
 
 static KEYS: LazyLock<(Wrapping, Identities)> = LazyLock::new(|| {
-    let identity = age::x25519::Identity::generate();
-    let recipients = Recipients::new(vec![Box::new(identity.to_public()) as _]).unwrap();
-    (Wrapping::new(recipients), Identities::new(vec![Box::new(identity)]))
+    let identity = NativeIdentity::generate();
+    let recipients = Recipients::new(vec![identity.recipient()]).unwrap();
+    (Wrapping::new(recipients), Identities::new(vec![identity.into()]))
 });
 
 fuzz_target!(|data: &[u8]| {

@@ -6,9 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use age::secrecy::{ExposeSecret, SecretString};
 use anyhow::Context;
-use wattlock_file::{Attributes, Error, PostQuantumIdentity, Shown, Staged};
+use wattlock_engine::Engine;
+use wattlock_file::{
+    Attributes, Error, Format, NativeIdentity, Passphrase, Recipient, Recipients, Sealer, Shown,
+    Staged, Wrapping,
+};
 use wattlock_host::exit::{Ended, print, print_bytes, usage};
 use zeroize::Zeroizing;
 
@@ -24,20 +27,19 @@ pub fn run(args: &args::Keygen) -> Ended {
     }
     let to = Destination::new(args)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
-    let (recipient, secret) = if args.pq {
-        let identity = PostQuantumIdentity::generate()?;
-        (identity.recipient().to_string(), identity.to_text())
-    } else {
-        let identity = age::x25519::Identity::generate();
-        (identity.to_public().to_string(), identity.to_string())
+    let identity = match args.pq {
+        true => NativeIdentity::generate_post_quantum()?,
+        false => NativeIdentity::generate(),
     };
+    let recipient = identity.recipient();
+    let recipient = recipient.text().context("the recipient has no text")?;
     let text = Zeroizing::new(format!(
         "# made by wattlock keygen; keep this file to yourself\n# public key: {recipient}\n{}\n",
-        secret.expose_secret()
+        *identity.to_text()
     ));
     let bytes = match passphrase {
         None => Zeroizing::new(text.as_bytes().to_vec()),
-        Some(passphrase) => encrypted(&text, passphrase).context("cannot encrypt the identity")?,
+        Some(passphrase) => encrypted(&text, &passphrase).context("cannot encrypt the identity")?,
     };
     match &to {
         Destination::Stdout => print_bytes(&bytes)?,
@@ -100,16 +102,12 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 }
 
 /// The text as an armored age file that a passphrase opens: age asks for it, too.
-fn encrypted(text: &str, passphrase: SecretString) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut recipient = age::scrypt::Recipient::new(passphrase);
-    recipient.set_work_factor(args::Recipients::WORK_FACTOR);
-    let encryptor = age::Encryptor::with_recipients(std::iter::once(&recipient as _))?;
-    let mut bytes = Vec::new();
-    let armor = age::armor::ArmoredWriter::wrap_output(&mut bytes, age::armor::Format::AsciiArmor)?;
-    let mut writer = encryptor.wrap_output(armor)?;
-    writer.write_all(text.as_bytes())?;
-    writer.finish()?.finish()?;
-    Ok(Zeroizing::new(bytes))
+fn encrypted(text: &str, passphrase: &Passphrase) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let recipient = Recipient::passphrase(passphrase, args::Recipients::WORK_FACTOR);
+    let wrapping = Wrapping::new(Recipients::new(vec![recipient])?);
+    let engine = Engine::new(1);
+    let sealer = Sealer::new(&engine, &wrapping, Format::AgeV1).armored();
+    Ok(Zeroizing::new(sealer.seal_bytes(text.as_bytes())?))
 }
 
 /// There is no --force here: what a key protects is lost with it.

@@ -1,25 +1,23 @@
 //! Recipients, identities and passphrases, from where the flags say they are.
 
-mod identity_file;
 mod recipients;
 mod source;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
-use age::cli_common::Passphrase;
-use age::secrecy::{ExposeSecret, SecretString};
-use age::{Callbacks, scrypt};
 use anyhow::Context;
-use rand_core::OsRng;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wattlock_file::{AllowedSigners, Identities, Shown, Signer, holds_key};
+use wattlock_file::{
+    AllowedSigners, Identities, Identity, IdentityFile, Passphrase, Prompt, Recipient, Shown,
+    Signer, looks_private, looks_public,
+};
 use wattlock_host::exit::{like, usage};
 use zeroize::Zeroizing;
 
 use crate::args;
-use identity_file::{Content, Lines, is_ssh_identity};
 use source::read_bounded;
 
 pub use recipients::recipients;
@@ -28,12 +26,12 @@ pub use source::{Source, named, own_identity};
 /// The identities that the flags name, of which a passphrase is one.
 pub fn identities(
     sources: &[Source],
-    passphrase: Option<SecretString>,
+    passphrase: Option<Passphrase>,
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
     without_core_files();
-    let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
+    let mut list = Vec::new();
     for source in sources {
         source.check()?;
         if source.is_stdin() && stdin_is_data {
@@ -43,29 +41,27 @@ pub fn identities(
         list.extend(found.map_err(|error| source.unusable(&error))?);
     }
     if let Some(passphrase) = passphrase {
-        let mut identity = scrypt::Identity::new(passphrase);
-        identity.set_max_work_factor(limits.max_work_factor);
-        list.push(Box::new(identity));
+        list.push(Identity::passphrase(&passphrase, limits.max_work_factor));
     }
     let most = limits.max_recipients.map_or(wattlock_file::MAX_RECIPIENTS, |most| most as usize);
     Ok(Identities::new(list).with_max_recipients(most))
 }
 
 /// The identities in a source.
-fn read_identities(
-    source: &Source,
-    max_work_factor: u8,
-) -> anyhow::Result<Vec<Box<dyn age::Identity + Send + Sync>>> {
-    match Content::read(source, max_work_factor)? {
-        Content::Ssh(identity) => Ok(vec![Box::new(identity.with_callbacks(Terminal))]),
-        Content::Lines(lines) => lines.identities(),
-    }
+fn read_identities(source: &Source, max_work_factor: u8) -> anyhow::Result<Vec<Identity>> {
+    Ok(identity_file(source, max_work_factor)?.into_identities()?)
+}
+
+/// What a source holds. A passphrase that protects it is asked for.
+fn identity_file(source: &Source, max_work_factor: u8) -> anyhow::Result<IdentityFile> {
+    let bytes = source.read()?;
+    Ok(IdentityFile::parse(&bytes, &source.name(), Arc::new(Terminal), max_work_factor)?)
 }
 
 /// Why the identity file `file` cannot be used, with the exit code of `error`.
 fn unusable_identity(file: &str, error: &anyhow::Error) -> anyhow::Error {
     // A name of a file that is there is a name.
-    if is_public(file) && !Path::new(file).exists() {
+    if looks_public(file) && !Path::new(file).exists() {
         return usage(format!(
             "-i was given a recipient (public key) and takes a file with an identity (private key), \
              such as `wattlock keygen -o FILE` makes: {}",
@@ -82,7 +78,7 @@ fn unusable(file: &str, kind: &str, error: &anyhow::Error) -> anyhow::Error {
     if error.downcast_ref().is_some_and(missing) {
         return like(error, format!("{name}: no such {kind} file"));
     }
-    let why = plain(&format!("{error:#}"));
+    let why = format!("{error:#}");
     // "It" is the file.
     let what = match why.strip_prefix("it ") {
         Some(is) => format!("{name} {is}"),
@@ -93,7 +89,7 @@ fn unusable(file: &str, kind: &str, error: &anyhow::Error) -> anyhow::Error {
 
 /// Refuses a private key that stands where `option` takes the name of a file.
 fn refuse_private_key(option: &str, name: &str) -> anyhow::Result<()> {
-    if !is_secret(name) || Path::new(name).exists() {
+    if !looks_private(name) || Path::new(name).exists() {
         return Ok(());
     }
     Err(usage(match option {
@@ -124,7 +120,7 @@ pub fn signer(path: &str) -> anyhow::Result<Signer> {
         let text = read_bounded(path)?;
         Signer::from_openssh(&text, || {
             let prompt = format!("Passphrase of the key {}", shown(path));
-            Terminal.request_passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))
+            Terminal.passphrase(&prompt).ok_or_else(|| usage("its passphrase is needed"))
         })
     };
     read().map_err(|error| unusable(path, "key", &error))
@@ -163,7 +159,7 @@ fn check_passphrase_is_alone(
 /// As [`identities`], where opening is impossible without one.
 pub fn some_identities(
     given: &args::IdentitySources,
-    passphrase: Option<SecretString>,
+    passphrase: Option<Passphrase>,
     stdin_is_data: bool,
     limits: args::Limits,
 ) -> anyhow::Result<Identities> {
@@ -185,7 +181,7 @@ fn without_core_files() {
 }
 
 /// The passphrase that the flags name, if they do. A new one is asked for twice.
-pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Option<SecretString>> {
+pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Option<Passphrase>> {
     without_core_files();
     if given.ask {
         return ask(is_new).map(Some);
@@ -217,7 +213,7 @@ pub fn passphrase(given: &args::Passphrase, is_new: bool) -> anyhow::Result<Opti
 }
 
 /// Asks for a passphrase on the terminal; twice for a new one, which is generated if it is empty.
-pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
+pub fn ask(is_new: bool) -> anyhow::Result<Passphrase> {
     let no_terminal = |error| {
         usage(format!(
             "cannot ask for a passphrase ({error}); without a terminal, use \
@@ -229,10 +225,10 @@ pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
         if is_new { "Passphrase (leave empty to generate one): " } else { "Passphrase: " };
     let typed = prompt(question).map_err(no_terminal)?;
     if is_new && typed.is_empty() {
-        let (Passphrase::Generated(words) | Passphrase::Typed(words)) = Passphrase::random(OsRng);
+        let words = Passphrase::generate();
         // On the terminal, where it was asked for, and in no log.
         let shown = File::options().write(true).open("/dev/tty").and_then(|mut terminal| {
-            writeln!(terminal, "Generated passphrase: {}", words.expose_secret())
+            writeln!(terminal, "Generated passphrase: {}", words.expose())
         });
         shown.context("cannot show the generated passphrase")?;
         return Ok(words);
@@ -243,32 +239,30 @@ pub fn ask(is_new: bool) -> anyhow::Result<SecretString> {
     not_empty(typed.as_str().to_owned())
 }
 
-/// Asks on the terminal what the age crate wants to know.
-#[derive(Clone, Copy)]
+/// Asks on the terminal what keys need to be used.
 struct Terminal;
 
-impl Callbacks for Terminal {
-    fn display_message(&self, message: &str) {
+impl Prompt for Terminal {
+    fn message(&self, message: &str) {
         tell!("{message}");
     }
 
-    fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
-        let question = format!("{message} [{yes}/{}] ", no.unwrap_or("no"));
-        let answer = self.request_public_string(&question)?;
+    fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool> {
+        let answer = self.text(&format!("{question} [{yes}/{}] ", no.unwrap_or("no")))?;
         Some(answer.eq_ignore_ascii_case(yes) || answer.eq_ignore_ascii_case("y"))
     }
 
-    fn request_public_string(&self, description: &str) -> Option<String> {
-        tell!("{description}");
+    fn text(&self, question: &str) -> Option<String> {
+        tell!("{question}");
         let mut line = String::new();
         let terminal = File::open("/dev/tty").ok()?;
         BufReader::new(terminal).read_line(&mut line).ok()?;
         Some(line.trim().to_owned())
     }
 
-    fn request_passphrase(&self, description: &str) -> Option<SecretString> {
-        match rpassword::prompt_password(format!("{description}: ")) {
-            Ok(typed) => Some(SecretString::from(typed)),
+    fn passphrase(&self, question: &str) -> Option<Passphrase> {
+        match rpassword::prompt_password(format!("{question}: ")) {
+            Ok(typed) => Some(Passphrase::from(typed)),
             Err(error) => {
                 say!("cannot ask for the passphrase of an identity: {error}");
                 None
@@ -278,7 +272,7 @@ impl Callbacks for Terminal {
 }
 
 /// The first line of the file that `option` names, without its newline.
-pub fn first_line(path: &Path, option: &str) -> anyhow::Result<SecretString> {
+pub fn first_line(path: &Path, option: &str) -> anyhow::Result<Passphrase> {
     let mut bytes = Zeroizing::new(Vec::new());
     let read =
         File::open(path).and_then(|file| file.take(MAX_PASSPHRASE_LEN + 1).read_to_end(&mut bytes));
@@ -295,31 +289,6 @@ pub fn first_line(path: &Path, option: &str) -> anyhow::Result<SecretString> {
     not_empty(line.to_owned())
 }
 
-/// What the age crate says, without the invisible marks around the values in it.
-fn plain(error: &impl std::fmt::Display) -> String {
-    let text = error.to_string().replace(['\u{2068}', '\u{2069}'], "").replace('\n', " ");
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
-/// True for what starts like a private key, which is then not repeated on the screen.
-fn is_secret(text: &str) -> bool {
-    // Identities of plugins are upper case, their programs' names are lower case.
-    holds_key(text)
-        || ["age-secret-key-", "AGE-PLUGIN-", "-----BEGIN"].iter().any(|start| text.contains(start))
-}
-
-/// True for what starts like a public key.
-fn is_public(text: &str) -> bool {
-    let text = text.trim();
-    text.starts_with(AGE) || text.starts_with(SSH)
-}
-
-/// What the public keys of age start with, plugins' too.
-const AGE: &str = "age1";
-
-/// What the public keys of SSH start with, of the types that can be recipients and others.
-const SSH: &str = "ssh-";
-
 /// A recipient as a message repeats it: its two ends, if it is long.
 fn shortened(recipient: &str) -> String {
     let count = recipient.chars().count();
@@ -333,35 +302,36 @@ fn shortened(recipient: &str) -> String {
 
 /// A file's name as it may be shown; not if it is a key in the wrong place.
 fn shown(name: &str) -> String {
-    if is_secret(name) { "(not shown)".into() } else { Shown(Path::new(name)).to_string() }
+    if looks_private(name) { "(not shown)".into() } else { Shown(Path::new(name)).to_string() }
 }
 
-fn not_empty(passphrase: String) -> anyhow::Result<SecretString> {
+fn not_empty(passphrase: String) -> anyhow::Result<Passphrase> {
     if passphrase.is_empty() {
         return Err(usage("the passphrase is empty"));
     }
-    Ok(SecretString::from(passphrase))
+    Ok(Passphrase::from(passphrase))
 }
 
 /// The recipients of the identities in a file, for `keygen -y`.
 pub fn recipients_of(path: &str) -> anyhow::Result<Vec<String>> {
     refuse_private_key("-y", path)?;
-    let name = shown(path);
-    let bytes = read_bounded(path).map_err(|error| unusable(path, "identity", &error))?;
-    let lines = Lines::new(&bytes);
-    let recipients = lines.native_recipients().map_err(|_| {
-        usage(if lines.public_key().is_some() {
-            format!("{name} holds a public key already")
-        } else if is_ssh_identity(&bytes) {
-            format!("{name} is an SSH key; its recipient is in {name}.pub")
-        } else {
-            format!("{name} holds no age identity")
+    let read = || -> anyhow::Result<Vec<String>> {
+        let bytes = read_bounded(path)?;
+        let limit = args::Limits::default().max_work_factor;
+        let file = IdentityFile::parse(&bytes, &shown(path), Arc::new(Terminal), limit);
+        let recipients = file.map_err(|error| {
+            match String::from_utf8_lossy(&bytes).lines().any(looks_public) {
+                true => usage("it holds a public key already"),
+                false => error.into(),
+            }
+        })?;
+        let text = |recipient: &Recipient| recipient.text().map(str::to_owned);
+        let texts = recipients.recipients()?.iter().map(text).collect::<Option<_>>();
+        texts.ok_or_else(|| {
+            usage("it holds an identity of a plugin, which shows its recipient itself")
         })
-    })?;
-    if recipients.is_empty() {
-        return Err(usage(format!("{name} holds no age identity")));
-    }
-    Ok(recipients)
+    };
+    read().map_err(|error| unusable(path, "identity", &error))
 }
 
 const MAX_PASSPHRASE_LEN: u64 = 1 << 16;

@@ -7,16 +7,18 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use age::secrecy::{ExposeSecret, SecretString};
 use wattlock_engine::Engine;
-use wattlock_file::{Format, Input, Progress, Protect, Recipients, Target, Wrapping, protect};
+use wattlock_file::{
+    Format, Input, NativeIdentity, Passphrase, Progress, Protect, Recipient, Recipients, Target,
+    Wrapping, protect,
+};
 use wattlock_vectors::sha256;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: make_vectors FOLDER")?);
-    let maker = Maker { folder, identity: age::x25519::Identity::generate() };
+    let maker = Maker { folder, identity: NativeIdentity::generate() };
     maker.successes()?;
     maker.failures_of_the_header()?;
     maker.failures_of_the_payload()?;
@@ -25,7 +27,7 @@ fn main() -> Result<()> {
 
 struct Maker {
     folder: PathBuf,
-    identity: age::x25519::Identity,
+    identity: NativeIdentity,
 }
 
 /// Bytes of a chunk with its tag, and of what stands in front of the first.
@@ -36,14 +38,13 @@ impl Maker {
     fn successes(&self) -> Result<()> {
         for len in [0, 1, 16383, 16384, 16385] {
             let plain = pattern(len);
-            let container =
-                self.container(&plain, vec![Box::new(self.identity.to_public())], true)?;
+            let container = self.container(&plain, vec![self.identity.recipient()], true)?;
             self.write(&format!("success_{len}_bytes"), "success", Some(&plain), &container)?;
         }
         let plain = pattern(20);
-        let two = || -> Vec<Box<dyn age::Recipient + Send>> {
-            let other = age::x25519::Identity::generate();
-            vec![Box::new(other.to_public()), Box::new(self.identity.to_public())]
+        let two = || -> Vec<Recipient> {
+            let other = NativeIdentity::generate();
+            vec![other.recipient(), self.identity.recipient()]
         };
         let container = self.container(&plain, two(), true)?;
         self.write("success_second_recipient", "success", Some(&plain), &container)?;
@@ -52,14 +53,13 @@ impl Maker {
         let container = self.container(&plain, vec![passphrase("rosebud")], true)?;
         self.write("success_passphrase", "success", Some(&plain), &container)?;
         self.write("passphrase_wrong", "no match", None, &container)?;
-        let other = age::x25519::Identity::generate().to_public();
-        let container = self.container(&plain, vec![Box::new(other)], true)?;
+        let other = NativeIdentity::generate().recipient();
+        let container = self.container(&plain, vec![other], true)?;
         self.write("key_wrong", "no match", None, &container)
     }
 
     fn failures_of_the_header(&self) -> Result<()> {
-        let container =
-            self.container(&pattern(20), vec![Box::new(self.identity.to_public())], true)?;
+        let container = self.container(&pattern(20), vec![self.identity.recipient()], true)?;
         let text = String::from_utf8_lossy(&container).into_owned();
         let at = |what: &str| text.find(what).ok_or("the header has changed");
         let flipped = |at: usize| {
@@ -86,8 +86,7 @@ impl Maker {
     }
 
     fn failures_of_the_payload(&self) -> Result<()> {
-        let container =
-            self.container(&pattern(33_000), vec![Box::new(self.identity.to_public())], true)?;
+        let container = self.container(&pattern(33_000), vec![self.identity.recipient()], true)?;
         let mac = container.windows(5).position(|w| w == b"\n--- ").ok_or("there is no MAC")?;
         let prefix = mac + 5 + 43 + 1;
         let chunks = prefix + PREFIX;
@@ -130,7 +129,7 @@ impl Maker {
     fn container(
         &self,
         plain: &[u8],
-        recipients: Vec<Box<dyn age::Recipient + Send>>,
+        recipients: Vec<Recipient>,
         metadata: bool,
     ) -> Result<Vec<u8>> {
         let directory = tempfile::tempdir()?;
@@ -161,7 +160,7 @@ impl Maker {
         match name {
             "success_passphrase" => writeln!(text, "passphrase: rosebud")?,
             "passphrase_wrong" => writeln!(text, "passphrase: rosebush")?,
-            _ => writeln!(text, "identity: {}", self.identity.to_string().expose_secret())?,
+            _ => writeln!(text, "identity: {}", *self.identity.to_text())?,
         }
         text.push('\n');
         fs::write(self.folder.join(name), [text.as_bytes(), body].concat())?;
@@ -186,10 +185,8 @@ impl Maker {
     }
 }
 
-fn passphrase(text: &str) -> Box<dyn age::Recipient + Send> {
-    let mut recipient = age::scrypt::Recipient::new(SecretString::from(text.to_owned()));
-    recipient.set_work_factor(10);
-    Box::new(recipient)
+fn passphrase(text: &str) -> Recipient {
+    Recipient::passphrase(&Passphrase::from(text.to_owned()), 10)
 }
 
 fn pattern(len: usize) -> Vec<u8> {

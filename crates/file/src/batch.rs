@@ -375,5 +375,5 @@ fn is_container(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
     // A file that cannot be read is taken for what is wanted, so that its error comes out.
-    read.is_err() || Format::sniff(&start).is_some() || crate::container::is_armored(&start)
+    read.is_err() || Format::sniff(&start).is_some() || crate::armor::is_armored(&start)
 }

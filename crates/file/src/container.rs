@@ -5,11 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use age::armor::ArmoredReader;
 use wattlock_engine::Engine;
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
+use crate::armor::{self, MaybeArmored};
 use crate::error::{Damage, Error};
 use crate::format::Format;
 use crate::header::Header;
@@ -64,19 +64,9 @@ impl Sealed {
         let opened = input.open()?;
         let failed = Error::io("read", &opened.name);
         let file = opened.file.try_clone().map_err(failed)?;
-        let mut reader = BufReader::new(file);
-        let start = reader.fill_buf().map_err(Error::io("read", &opened.name))?;
-        let armored = is_armored(start);
-        if armored {
-            // White space may stand before the armor; the age crate wants it gone.
-            let space = start.len() - start.trim_ascii_start().len();
-            reader.consume(space);
-        }
-        let mut reader: Box<dyn BufRead + Send> = if armored {
-            Box::new(BufReader::new(ArmoredReader::new(reader)))
-        } else {
-            Box::new(reader)
-        };
+        let reader = BufReader::new(file);
+        let reader = armor::reader(reader).map_err(Error::io("read", &opened.name))?;
+        let MaybeArmored { armored, mut reader } = reader;
         let header = Header::read(&mut reader)?;
         Ok(Self { opened, header, armored, reader })
     }
@@ -106,16 +96,10 @@ impl Sealed {
         identities: &Identities,
         payload: impl FnOnce(&Keys, &[u8]) -> Result<Payload, Error>,
     ) -> Result<Container, Error> {
-        let (keys, metadata) = identities
-            .with_file_key(&self.header, |file_key| Keys::derive(&self.header, file_key))?;
         let range = self.payload_range();
-        let mut prefix = vec![0; self.header.format().prefix_len()];
-        self.reader.read_exact(&mut prefix).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => Damage::Truncated.into(),
-            _ => Error::io("read", &self.opened.name)(error),
-        })?;
-        let prefix_len = prefix.len() as u64;
-        let payload = payload(&keys, &prefix)?;
+        let (reader, name) = (&mut self.reader, &self.opened.name);
+        let (payload, metadata) = unlock_with(&self.header, reader, name, identities, payload)?;
+        let prefix_len = self.header.format().prefix_len() as u64;
         let body = match range {
             Some(range) => {
                 let offset = range.start + prefix_len;
@@ -260,13 +244,33 @@ impl Body {
     }
 }
 
-/// True if `start` is the start of an armored file; white space may stand before it.
-pub(crate) fn is_armored(start: &[u8]) -> bool {
-    start.trim_ascii_start().starts_with(ARMOR)
+/// Unwraps the file key of `header`, authenticates it, and derives the keys of the payload, whose first
+/// bytes stand next in `reader`.
+pub(crate) fn unlock(
+    header: &Header,
+    reader: &mut impl Read,
+    name: &Path,
+    identities: &Identities,
+) -> Result<(Payload, Metadata), Error> {
+    unlock_with(header, reader, name, identities, Keys::payload)
 }
 
-/// What the first line of an armored file starts with.
-const ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
+fn unlock_with(
+    header: &Header,
+    reader: &mut impl Read,
+    name: &Path,
+    identities: &Identities,
+    payload: impl FnOnce(&Keys, &[u8]) -> Result<Payload, Error>,
+) -> Result<(Payload, Metadata), Error> {
+    let (keys, metadata) =
+        identities.with_file_key(header, |file_key| Keys::derive(header, file_key))?;
+    let mut prefix = vec![0; header.format().prefix_len()];
+    reader.read_exact(&mut prefix).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Damage::Truncated.into(),
+        _ => Error::io("read", name)(error),
+    })?;
+    Ok((payload(&keys, &prefix)?, metadata))
+}
 
 /// The key that a header yields, before the payload's prefix is read.
 enum Keys {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use wattlock_engine::crypto::AeadAlgorithm;
 
+use crate::error::Error;
 use crate::layout::{Ending, Layout};
 
 /// A container format.
@@ -57,6 +58,16 @@ impl Format {
         match self {
             Self::WattlockV1 => Layout { chunk_len: 16 * 1024, ending: Ending::Short },
             Self::AgeV1 => Layout { chunk_len: 64 * 1024, ending: Ending::Marked },
+        }
+    }
+
+    /// Fails if containers of this format have no ASCII armor.
+    pub(crate) fn check_armor(self) -> Result<(), Error> {
+        match self {
+            Self::AgeV1 => Ok(()),
+            Self::WattlockV1 => {
+                Err(Error::usage("ASCII armor is a form of age's format: use --format age with it"))
+            }
         }
     }
 

@@ -15,7 +15,30 @@ use crate::error::{Damage, Error};
 use crate::format::Format;
 use crate::limits::MAX_HEADER_LEN;
 
-pub use age_core::format::Stanza;
+/// What a recipient, or a field, has in a header: a type, arguments and a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stanza {
+    /// Its type.
+    pub tag: String,
+    /// What follows the type on its first line.
+    pub args: Vec<String>,
+    /// Its bytes, which stand on the lines below, in base64.
+    pub body: Vec<u8>,
+}
+
+impl Stanza {
+    pub(crate) fn to_age(&self) -> age_core::format::Stanza {
+        let Self { tag, args, body } = self.clone();
+        age_core::format::Stanza { tag, args, body }
+    }
+}
+
+impl From<age_core::format::Stanza> for Stanza {
+    fn from(stanza: age_core::format::Stanza) -> Self {
+        let age_core::format::Stanza { tag, args, body } = stanza;
+        Self { tag, args, body }
+    }
+}
 
 /// A header as it was read.
 #[derive(Debug)]

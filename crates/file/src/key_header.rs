@@ -43,16 +43,16 @@ pub fn unwrap_data_key(header: &[u8], identities: &Identities) -> Result<Secret<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::Recipients;
+    use crate::keys::{NativeIdentity, Recipients};
 
     #[test]
     fn a_recipient_unwraps_the_key_and_a_stranger_does_not() {
-        let identity = age::x25519::Identity::generate();
-        let recipients = Recipients::new(vec![Box::new(identity.to_public())]).unwrap();
+        let identity = NativeIdentity::generate();
+        let recipients = Recipients::new(vec![identity.recipient()]).unwrap();
         let (header, key) = wrap_data_key(&Wrapping::new(recipients)).unwrap();
-        let own = Identities::new(vec![Box::new(identity)]);
+        let own = Identities::new(vec![identity.into()]);
         assert!(unwrap_data_key(&header, &own).unwrap() == key);
-        let stranger = Identities::new(vec![Box::new(age::x25519::Identity::generate())]);
+        let stranger = Identities::new(vec![NativeIdentity::generate().into()]);
         assert!(matches!(unwrap_data_key(&header, &stranger), Err(Error::WrongKey { .. })));
         let longer = [&header[..], b"x"].concat();
         assert!(unwrap_data_key(&longer, &own).is_err());

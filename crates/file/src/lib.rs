@@ -1,5 +1,43 @@
 //! Containers for files, and the pipeline that moves their bytes through the engine.
 //!
+//! # Use
+//!
+//! Who opens: [`NativeIdentity`] and [`IdentityFile`] make [`Identities`]. For whom: texts are
+//! [`Recipient`]s, which make [`Recipients`] and, for all files of a run, a [`Wrapping`].
+//!
+//! | from and to | seal | open |
+//! |---|---|---|
+//! | files of this machine, whole or not there | [`protect()`] | [`unprotect()`] |
+//! | readers and writers | [`Sealer::seal`] | [`Opener::open`] |
+//! | memory | [`Sealer::seal_bytes`] | [`Opener::open_bytes`] |
+//! | anything that is read at any offset ([`ReadAt`]), such as an object in a store | [`Sealer::seal_at`] | [`Opener::view`], in ranges |
+//! | keys of one's own, without a header | [`Cobblestone256`] | [`Cobblestone256`] |
+//!
+//! ```
+//! use wattlock_engine::Engine;
+//! use wattlock_file::{
+//!     Format, Identities, NativeIdentity, Opener, Recipients, Sealer, Wrapping,
+//! };
+//!
+//! let engine = Engine::new(2);
+//! let identity = NativeIdentity::generate();
+//! let wrapping = Wrapping::new(Recipients::new(vec![identity.recipient()])?);
+//! let sealer = Sealer::new(&engine, &wrapping, Format::WattlockV1);
+//! let container = sealer.seal_bytes(b"what was said in confidence")?;
+//!
+//! let identities = Identities::new(vec![identity.into()]);
+//! let view = Opener::new(&engine, &identities).view(&container[..])?;
+//! let mut part = [0; 10];
+//! view.plaintext.read(17, &mut part)?;
+//! assert_eq!(&part, b"confidence");
+//! # Ok::<(), wattlock_file::Error>(())
+//! ```
+//!
+//! The examples `containers` and `own_keys` show more. Outputs in memory are all zeros after an error;
+//! streams get authentic bytes only. Errors never hold a key or a passphrase.
+//!
+//! # Inside
+//!
 //! The road of a file: [`Batch`] plans which input becomes which output; [`protect`] and
 //! [`unprotect`] open both; the header ([`Header`], with [`Recipients`] and [`Identities`]) yields
 //! the payload's keys; a transfer carries chunks from the source through an engine job to the
@@ -7,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod age_v1;
+mod armor;
 mod batch;
 mod cobblestone;
 mod container;
@@ -28,6 +67,7 @@ mod layout;
 mod limits;
 mod lock;
 mod metadata;
+mod opener;
 mod payload;
 mod post_quantum;
 mod protect;
@@ -36,6 +76,7 @@ mod read_at;
 mod rekey;
 mod resume;
 mod salvage;
+mod sealer;
 mod shown;
 mod signature;
 mod staging;
@@ -55,16 +96,20 @@ pub use header::{Header, Stanza};
 pub use input::{Input, Opened};
 pub use inspect::{Inspection, inspect};
 pub use key_header::{unwrap_data_key, wrap_data_key};
-pub use keys::{Identities, Recipients, Wrapping};
+pub use keys::{
+    Identities, Identity, IdentityFile, NativeIdentity, NoPrompt, Passphrase, Prompt, Recipient,
+    RecipientList, Recipients, Wrapping, looks_private, looks_public,
+};
 pub use layout::Layout;
 pub use limits::MAX_RECIPIENTS;
 pub use metadata::Metadata;
-pub use post_quantum::{PostQuantumIdentity, PostQuantumRecipient};
+pub use opener::{ContainerView, Opener};
 pub use protect::{Protect, protect};
 pub use raw::{Cobblestone256, PlaintextView};
 pub use read_at::ReadAt;
 pub use rekey::{Rekey, rekey};
 pub use salvage::{Salvaged, salvage, salvaged_path};
+pub use sealer::Sealer;
 pub use shown::{Shown, holds_key, without_error_numbers};
 pub use signature::{AllowedSigners, Signer, check_signature, signature_path};
 pub use staging::{Attributes, Staged};

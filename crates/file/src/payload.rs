@@ -34,6 +34,19 @@ pub(crate) struct Ends<'source, 'sink, 'name> {
     pub output: &'name Path,
 }
 
+/// What ends that are no files are called in messages.
+pub(crate) const INPUT: &str = "the input";
+/// As [`INPUT`].
+pub(crate) const OUTPUT: &str = "the output";
+
+/// Ends that are no files.
+pub(crate) fn ends<'source, 'sink>(
+    source: Source<'source>,
+    sink: Sink<'sink>,
+) -> Ends<'source, 'sink, 'static> {
+    Ends { source, sink, input: Path::new(INPUT), output: Path::new(OUTPUT) }
+}
+
 impl Payload {
     /// Seals all of the source.
     pub(crate) fn seal(

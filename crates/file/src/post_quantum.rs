@@ -36,6 +36,7 @@ const BODY_LEN: usize = FILE_KEY_BYTES + 16;
 pub struct PostQuantumRecipient(PublicKey);
 
 /// A hybrid post-quantum identity.
+#[derive(Clone)]
 pub struct PostQuantumIdentity(PrivateKey);
 
 impl PostQuantumIdentity {

@@ -1,14 +1,14 @@
 //! From a file to a container.
 
 use std::ffi::OsString;
-use std::io::{BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufReader, Read, Seek, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use age::armor::{ArmoredReader, ArmoredWriter, Format as Armor};
 use wattlock_engine::Engine;
 
+use crate::armor;
 use crate::error::Error;
 use crate::folders::umask;
 use crate::format::Format;
@@ -211,23 +211,12 @@ fn armored(
     front: &[u8],
     payload: &Payload,
 ) -> Result<Moved, Error> {
-    if how.format != Format::AgeV1 {
-        return Err(Error::usage(
-            "ASCII armor is a form of age's format: use --format age with it",
-        ));
-    }
-    let failed = || Error::io("write", output);
-    let mut writer = BufWriter::with_capacity(ARMOR_BUFFER_LEN, writer);
-    let armor = ArmoredWriter::wrap_output(&mut writer, Armor::AsciiArmor);
-    let mut armor = armor.map_err(failed())?;
-    armor.write_all(front).map_err(failed())?;
-    let moved = run(how, opened, Sink::stream(&mut armor), output, payload)?;
-    armor.finish().and_then(|writer| writer.flush()).map_err(failed())?;
-    Ok(moved)
+    how.format.check_armor()?;
+    armor::write(writer, output, |writer| {
+        writer.write_all(front).map_err(Error::io("write", output))?;
+        run(how, opened, Sink::stream(writer), output, payload)
+    })
 }
-
-/// Bytes that are written at once of an armor, which comes line by line.
-const ARMOR_BUFFER_LEN: usize = 1 << 16;
 
 fn run(
     how: &Protect<'_>,
@@ -260,7 +249,7 @@ fn read_back(
     let source = if armor {
         let mut file = staged.file();
         file.rewind().map_err(failed())?;
-        reader = ArmoredReader::new(BufReader::new(file));
+        reader = armor::reader(BufReader::new(file)).map_err(failed())?.reader;
         reader.read_exact(&mut written).map_err(failed())?;
         Source::stream(&mut reader)
     } else {

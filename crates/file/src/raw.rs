@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 use crate::cobblestone::{self, PREFIX_LEN};
 use crate::error::{Damage, Error};
 use crate::format::Format;
-use crate::payload::{Ends, Payload};
+use crate::payload::{INPUT, OUTPUT, Payload, ends};
 use crate::read_at::ReadAt;
 use crate::transfer::{Progress, Sink, Source};
 
@@ -45,7 +45,7 @@ impl<'a> Cobblestone256<'a> {
         to: &mut (dyn Write + Send),
     ) -> Result<(), Error> {
         let payload = cobblestone::seal(&self.key, self.context)?;
-        to.write_all(&payload.prefix).map_err(Error::io("write", Path::new("the output")))?;
+        to.write_all(&payload.prefix).map_err(Error::io("write", Path::new(OUTPUT)))?;
         let ends = ends(Source::stream(from), Sink::stream(to));
         payload.seal(self.engine, ends, &Progress::default()).map(|_| ())
     }
@@ -63,7 +63,7 @@ impl<'a> Cobblestone256<'a> {
         let mut prefix = [0; PREFIX_LEN];
         from.read_exact(&mut prefix).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => Damage::Truncated.into(),
-            _ => Error::io("read", Path::new("the input"))(error),
+            _ => Error::io("read", Path::new(INPUT))(error),
         })?;
         let payload = cobblestone::open(&self.key, self.context, &prefix)?;
         let ends = ends(Source::stream(from), Sink::stream(to));
@@ -85,11 +85,7 @@ impl<'a> Cobblestone256<'a> {
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Usage`] for another length. `plaintext` is all zeros then.
     pub fn open_bytes(&self, sealed: &[u8], plaintext: &mut [u8]) -> Result<(), Error> {
-        let opened =
-            self.view(sealed).and_then(|view| match view.len() == plaintext.len() as u64 {
-                true => view.read(0, plaintext),
-                false => Err(Error::usage(format!("the plaintext has {} bytes", view.len()))),
-            });
+        let opened = self.view(sealed).and_then(|view| view.read_all(plaintext));
         if opened.is_err() {
             plaintext.zeroize();
         }
@@ -101,7 +97,7 @@ impl<'a> Cobblestone256<'a> {
     /// # Errors
     /// [`Error::Damaged`] for a wrong commitment, or a length that no message has; [`Error::Io`].
     pub fn view<R: ReadAt>(&self, sealed: R) -> Result<PlaintextView<'a, R>, Error> {
-        let failed = || Error::io("read", Path::new("the input"));
+        let failed = || Error::io("read", Path::new(INPUT));
         let len = sealed.len().map_err(failed())?;
         let payload_len = len.checked_sub(PREFIX_LEN as u64).ok_or(Damage::Truncated)?;
         let mut prefix = [0; PREFIX_LEN];
@@ -148,6 +144,19 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
         self.len == 0
     }
 
+    /// Fills `buffer`, which is as long as the plaintext, with all of it.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another length; [`Error::Damaged`]; [`Error::Io`]. The buffer is all zeros
+    /// then.
+    pub fn read_all(&self, buffer: &mut [u8]) -> Result<(), Error> {
+        if buffer.len() as u64 != self.len {
+            buffer.zeroize();
+            return Err(Error::usage(format!("the plaintext has {} bytes", self.len)));
+        }
+        self.read(0, buffer)
+    }
+
     /// Fills `buffer` with the plaintext from `offset` on, reading the chunks that hold it and no others.
     ///
     /// # Errors
@@ -172,12 +181,4 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
         }
         opened.map(|_| ())
     }
-}
-
-/// Ends that are no files.
-fn ends<'source, 'sink>(
-    source: Source<'source>,
-    sink: Sink<'sink>,
-) -> Ends<'source, 'sink, 'static> {
-    Ends { source, sink, input: Path::new("the input"), output: Path::new("the output") }
 }

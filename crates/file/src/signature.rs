@@ -24,6 +24,7 @@ use crate::container::Sealed;
 use crate::error::Error;
 use crate::format::Format;
 use crate::input::Input;
+use crate::keys::Passphrase;
 
 /// The namespace of signatures of payloads, for `ssh-keygen -n`.
 pub const NAMESPACE: &str = "wattlock-payload-v1";
@@ -42,14 +43,13 @@ impl Signer {
     /// `passphrase` returns.
     pub fn from_openssh<E: From<Error>>(
         text: &[u8],
-        passphrase: impl FnOnce() -> Result<age::secrecy::SecretString, E>,
+        passphrase: impl FnOnce() -> Result<Passphrase, E>,
     ) -> Result<Self, E> {
         let key = PrivateKey::from_openssh(text)
             .map_err(|_| Error::usage("it is no ssh-ed25519 private key of OpenSSH"))?;
         let key = if key.is_encrypted() {
-            use age::secrecy::ExposeSecret;
             let passphrase = passphrase()?;
-            key.decrypt(passphrase.expose_secret()).map_err(|_| Error::WrongPassphrase)?
+            key.decrypt(passphrase.expose()).map_err(|_| Error::WrongPassphrase)?
         } else {
             key
         };

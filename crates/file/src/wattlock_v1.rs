@@ -53,11 +53,7 @@ pub(crate) fn rekey(
 ) -> Result<Vec<u8>, Error> {
     let mut fields = vec![seal_data_key(file_key, data_key)?];
     for field in old.fields().iter().filter(|field| field.tag != DATA_KEY) {
-        fields.push(Stanza {
-            tag: field.tag.clone(),
-            args: field.args.clone(),
-            body: field.body.clone(),
-        });
+        fields.push(field.clone());
     }
     Header::encode(Format::WattlockV1, stanzas, &fields, &mac_key(file_key))
 }

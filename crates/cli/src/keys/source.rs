@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use wattlock_file::Shown;
+use wattlock_file::{Shown, looks_private};
 use wattlock_host::exit::usage;
 use zeroize::Zeroizing;
 
@@ -110,7 +110,7 @@ impl Source {
     pub fn check(&self) -> anyhow::Result<()> {
         match self {
             Self::File(path) => refuse_private_key("-i", path),
-            Self::Command(command) if super::is_secret(command) && !command.contains(' ') => {
+            Self::Command(command) if looks_private(command) && !command.contains(' ') => {
                 Err(usage(
                     "--identity-command was given a private key; it takes a command that prints one",
                 ))
@@ -125,7 +125,7 @@ impl Source {
             Self::File(path) => unusable_identity(path, error),
             // The command may hold a secret itself.
             Self::Command(_) => {
-                let why = super::plain(&format!("{error:#}"));
+                let why = format!("{error:#}");
                 let why = why.replace("it holds no", "the command printed no");
                 wattlock_host::exit::like(error, format!("--identity-command: {why}"))
             }

@@ -178,8 +178,9 @@ open(sys.argv[5], 'wb').write(container[:offset] + e.update(plain) + e.finalize(
 
 /// What the example `data_key` prints; the program itself does not hand it out.
 fn data_key(place: &Place, sealed: &Path) -> (String, String) {
-    use wattlock_file::{Identities, Input, data_key};
-    let identity = age::IdentityFile::from_file(place.path("key.txt").display().to_string());
+    use wattlock_file::{Identities, IdentityFile, Input, NoPrompt, data_key};
+    let text = fs::read(place.path("key.txt")).unwrap();
+    let identity = IdentityFile::parse(&text, "key.txt", std::sync::Arc::new(NoPrompt), 22);
     let identities = Identities::new(identity.unwrap().into_identities().unwrap());
     let (key, offset) = data_key(&Input::Path(sealed.to_owned()), &identities).unwrap();
     let hex = key.expose().iter().map(|byte| format!("{byte:02x}")).collect();

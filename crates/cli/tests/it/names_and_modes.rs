@@ -12,7 +12,7 @@ use age::secrecy::ExposeSecret;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use wattlock_engine::crypto::{AeadAlgorithm, AeadKey, NONCE_LEN, Secret, hkdf};
-use wattlock_file::{Format, Header, Identities, Input, Stanza, data_key};
+use wattlock_file::{Format, Header, Identities, Input, NativeIdentity, Stanza, data_key};
 
 use crate::support::{
     Place, Plugin, assert_exit, install, installed, is_root, names, pattern, stderr, stdout,
@@ -111,10 +111,16 @@ fn a_sealed_name_that_is_not_there_is_an_error() {
 fn forge(place: &Place, container: &Path, metadata: &[u8]) -> Vec<u8> {
     let bytes = fs::read(container).unwrap();
     let text = fs::read_to_string(place.path("key.txt")).unwrap();
-    let identity = || text.lines().last().unwrap().parse::<age::x25519::Identity>().unwrap();
+    let line = text.lines().last().unwrap();
     let header = Header::read(&mut &bytes[..]).unwrap();
-    let file_key = identity().unwrap_stanzas(header.stanzas()).unwrap().unwrap();
-    let identities = Identities::new(vec![Box::new(identity())]);
+    let to_age = |stanza: &Stanza| {
+        let Stanza { tag, args, body } = stanza.clone();
+        age_core::format::Stanza { tag, args, body }
+    };
+    let stanzas: Vec<_> = header.stanzas().iter().map(to_age).collect();
+    let identity: age::x25519::Identity = line.parse().unwrap();
+    let file_key = identity.unwrap_stanzas(&stanzas).unwrap().unwrap();
+    let identities = Identities::new(vec![line.parse::<NativeIdentity>().unwrap().into()]);
     let (data_key, start) = data_key(&Input::Path(container.to_owned()), &identities).unwrap();
     let salt = [7; 16];
     let key: Secret<32> = hkdf::expand_sha512(&data_key, &[b"wattlock/v1 metadata", &[0], &salt]);
@@ -123,15 +129,11 @@ fn forge(place: &Place, container: &Path, metadata: &[u8]) -> Vec<u8> {
     let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose()).unwrap();
     let tag = key.seal([0; NONCE_LEN], b"", &mut body).unwrap();
     body.extend_from_slice(&tag);
-    let copy =
-        |s: &Stanza| Stanza { tag: s.tag.clone(), args: s.args.clone(), body: s.body.clone() };
-    let stanzas: Vec<_> = header.stanzas().iter().map(copy).collect();
-    let data_key_field =
-        copy(header.fields().iter().find(|field| field.tag == "data-key").unwrap());
+    let data_key_field = header.fields().iter().find(|field| field.tag == "data-key").unwrap();
     let metadata = Stanza { tag: "metadata".into(), args: vec![BASE64.encode(salt)], body };
     let mac_key = hkdf::sha256(file_key.expose_secret(), b"", b"wattlock/v1 header");
-    let fields = [data_key_field, metadata];
-    let header = Header::encode(Format::WattlockV1, &stanzas, &fields, &mac_key).unwrap();
+    let fields = [data_key_field.clone(), metadata];
+    let header = Header::encode(Format::WattlockV1, header.stanzas(), &fields, &mac_key).unwrap();
     [&header, &bytes[start as usize..]].concat()
 }
 

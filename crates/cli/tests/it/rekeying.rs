@@ -25,8 +25,8 @@ fn verify(place: &Place, key: &str, file: &Path) -> i32 {
 fn key_of(place: &Place, key: &str, file: &Path) -> String {
     let text = fs::read_to_string(place.path(key)).unwrap();
     let line = text.lines().find(|line| line.starts_with("AGE-SECRET-KEY-")).unwrap();
-    let identity: age::x25519::Identity = line.parse().unwrap();
-    let identities = wattlock_file::Identities::new(vec![Box::new(identity)]);
+    let identity: wattlock_file::NativeIdentity = line.parse().unwrap();
+    let identities = wattlock_file::Identities::new(vec![identity.into()]);
     let (key, _) = data_key(&Input::Path(file.to_owned()), &identities).unwrap();
     key.expose().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Output;
 
-use crate::support::{Place, assert_exit, stderr, wattlock};
+use crate::support::{Place, assert_exit, stderr, stdout, wattlock};
 
 /// `wattlock ARGS…` in `place`.
 fn run(place: &Place, args: &[&str]) -> Output {
@@ -180,10 +180,10 @@ fn what_keygen_cannot_show_the_recipient_of() {
     place.write("pub.txt", place.recipient.as_bytes());
     place.write("big", &[0xff; 1000]);
     place.write("empty", b"# nothing\n");
-    let mut files = vec![
+    let files = [
         ("pub.txt", "pub.txt holds a public key already"),
-        ("big", "big holds no age identity"),
-        ("empty", "empty holds no age identity"),
+        ("big", "big holds no age or SSH identity"),
+        ("empty", "empty holds no identity"),
     ];
     if crate::support::installed("ssh-keygen") {
         for (kind, name) in [("ed25519", "sshk"), ("ecdsa", "ecdsak")] {
@@ -191,7 +191,9 @@ fn what_keygen_cannot_show_the_recipient_of() {
             keygen.args(["-q", "-t", kind, "-N", "", "-f"]).arg(place.path(name));
             assert!(keygen.status().unwrap().success());
         }
-        files.push(("sshk", "sshk is an SSH key; its recipient is in sshk.pub"));
+        let shown = run(&place, &["keygen", "-y", "sshk"]);
+        let public = fs::read_to_string(place.path("sshk.pub")).unwrap();
+        assert!(public.starts_with(stdout(&shown).trim()), "{}", stdout(&shown));
         let said = says(&place, 2, &["verify", "-i", "ecdsak", "f"]);
         assert!(said.contains("SSH keys of type ecdsa-sha2-nistp256 are not supported"), "{said}");
     }

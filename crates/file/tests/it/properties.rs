@@ -8,8 +8,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Error, Format, Identities, Input, Progress, Protect, Recipients, Target, Unprotect, UsedNames,
-    Wrapping, protect, unprotect,
+    Error, Format, Identities, Input, NativeIdentity, Progress, Protect, Recipients, Target,
+    Unprotect, UsedNames, Wrapping, protect, unprotect,
 };
 
 struct Keys {
@@ -19,9 +19,9 @@ struct Keys {
 
 impl Keys {
     fn new() -> Self {
-        let identity = age::x25519::Identity::generate();
-        let recipients = Recipients::new(vec![Box::new(identity.to_public())]).unwrap();
-        let identities = Identities::new(vec![Box::new(identity)]);
+        let identity = NativeIdentity::generate();
+        let recipients = Recipients::new(vec![identity.recipient()]).unwrap();
+        let identities = Identities::new(vec![identity.into()]);
         Self { wrapping: Wrapping::new(recipients), identities }
     }
 

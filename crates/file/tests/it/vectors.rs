@@ -5,27 +5,21 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use age::secrecy::SecretString;
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Damage, Error, Identities, Input, PostQuantumIdentity, Progress, Target, Unprotect, UsedNames,
-    unprotect,
+    Damage, Error, Identities, Identity, Input, NativeIdentity, Opener, Passphrase, Progress,
+    Target, Unprotect, UsedNames, unprotect,
 };
 use wattlock_vectors::{Vector, containers, sha256};
 
 /// The identities of a vector.
 fn identities(vector: &Vector) -> Identities {
-    let mut list: Vec<Box<dyn age::Identity + Send + Sync>> = Vec::new();
+    let mut list: Vec<Identity> = Vec::new();
     for identity in vector.all("identity") {
-        match identity.parse::<PostQuantumIdentity>() {
-            Ok(identity) => list.push(Box::new(identity)),
-            Err(_) => list.push(Box::new(identity.parse::<age::x25519::Identity>().unwrap())),
-        }
+        list.push(identity.parse::<NativeIdentity>().unwrap().into());
     }
     for passphrase in vector.all("passphrase") {
-        let mut identity = age::scrypt::Identity::new(SecretString::from(passphrase.to_owned()));
-        identity.set_max_work_factor(22);
-        list.push(Box::new(identity));
+        list.push(Identity::passphrase(&Passphrase::from(passphrase.to_owned()), 22));
     }
     Identities::new(list)
 }
@@ -45,6 +39,21 @@ fn open(vector: &Vector, input: &Input, threads: usize) -> Result<Vec<u8>, Error
     };
     unprotect(&how, input, Target::Stream(&mut released))?;
     Ok(released)
+}
+
+/// Opens by a stream, or by a view.
+fn open_in_memory(vector: &Vector, by_view: bool) -> Result<Vec<u8>, Error> {
+    let (engine, identities) = (Engine::new(2), identities(vector));
+    let opener = Opener::new(&engine, &identities);
+    let mut opened = Vec::new();
+    if by_view {
+        let view = opener.view(&vector.body[..])?.plaintext;
+        opened.resize(view.len() as usize, 0);
+        view.read_all(&mut opened)?;
+    } else {
+        opener.open(&mut &vector.body[..], &mut opened)?;
+    }
+    Ok(opened)
 }
 
 fn check(vector: &Vector, opened: Result<Vec<u8>, Error>, how: &str) {
@@ -96,6 +105,10 @@ fn check_folder(folder: &str, least: usize) {
         for threads in [1, 3] {
             let how = format!("from a file, {threads} threads");
             check(&vector, open(&vector, &Input::Path(path.clone()), threads), &how);
+        }
+        check(&vector, open_in_memory(&vector, false), "from memory, in order");
+        if !vector.body.trim_ascii_start().starts_with(b"-----") {
+            check(&vector, open_in_memory(&vector, true), "from memory, at any offset");
         }
         let fifo = directory.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

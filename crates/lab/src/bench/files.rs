@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use age::secrecy::ExposeSecret;
 use anyhow::{Context, bail};
 use serde_json::json;
+use wattlock_file::NativeIdentity;
 use wattlock_host::accelerators::Selection;
 use wattlock_host::exit::Ended;
 use wattlock_host::signals;
@@ -112,9 +112,9 @@ impl<'a> Bench<'a> {
         let home = directory.join("keys");
         fs::create_dir(&home)?;
         fs::set_permissions(&home, fs::Permissions::from_mode(0o700))?;
-        let identity = age::x25519::Identity::generate();
+        let identity = NativeIdentity::generate();
         let keys = Keys {
-            recipient: identity.to_public().to_string(),
+            recipient: identity.recipient().text().unwrap_or_default().to_owned(),
             identity: home.join("identity"),
             passphrase: home.join("passphrase"),
             directory: home,
@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
             devices: settings.devices.words(),
         };
         let age = settings.age.clone();
-        fs::write(&keys.identity, identity.to_string().expose_secret())?;
+        fs::write(&keys.identity, identity.to_text().as_bytes())?;
         fs::write(&keys.passphrase, "a passphrase for measuring")?;
         Ok(Self { settings, directory, tools: tools::installed(age.as_deref())?, keys })
     }

@@ -1,0 +1,47 @@
+//! A passphrase.
+
+use std::fmt;
+
+use age::cli_common;
+use age::secrecy::{ExposeSecret, SecretString};
+use rand_core::OsRng;
+
+/// A passphrase. It is wiped from memory when it is dropped, and `Debug` does not show it.
+#[derive(Clone)]
+pub struct Passphrase(SecretString);
+
+impl Passphrase {
+    /// A new passphrase of ten words, as hard to guess as a key of 110 bits.
+    pub fn generate() -> Self {
+        match cli_common::Passphrase::random(OsRng) {
+            cli_common::Passphrase::Generated(words) | cli_common::Passphrase::Typed(words) => {
+                Self(words)
+            }
+        }
+    }
+
+    /// Its text.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    pub(super) fn for_age(&self) -> SecretString {
+        self.0.clone()
+    }
+
+    pub(super) fn into_age(self) -> SecretString {
+        self.0
+    }
+}
+
+impl From<String> for Passphrase {
+    fn from(text: String) -> Self {
+        Self(SecretString::from(text))
+    }
+}
+
+impl fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Passphrase(…)")
+    }
+}

@@ -1,0 +1,174 @@
+//! One recipient: a public key, or a passphrase.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use age::{plugin, scrypt, ssh, tag, tagpq, x25519};
+
+use super::{AGE, Passphrase, SSH, looks_private};
+use crate::error::Error;
+use crate::post_quantum::PostQuantumRecipient;
+
+/// A public key or a passphrase, for which containers can be sealed.
+pub struct Recipient {
+    pub(super) kind: Kind,
+    text: Option<String>,
+}
+
+pub(super) enum Kind {
+    /// One that needs nothing else.
+    Own(Box<dyn age::Recipient + Send>),
+    /// A plugin's, to be wrapped for together with the others of that plugin.
+    Plugin(plugin::Recipient),
+    /// That of a plugin's identity, which only the plugin knows.
+    PluginIdentity(plugin::Identity),
+}
+
+impl Recipient {
+    /// A passphrase. Each use takes `2^work_factor` KiB of memory, and time in proportion.
+    pub fn passphrase(passphrase: &Passphrase, work_factor: u8) -> Self {
+        let mut recipient = scrypt::Recipient::new(passphrase.for_age());
+        recipient.set_work_factor(work_factor);
+        Self { kind: Kind::Own(Box::new(recipient)), text: None }
+    }
+
+    /// Its text, as it was read or would be; none of a passphrase and of a plugin's identity.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// One that needs nothing else.
+    pub(super) fn own(recipient: impl age::Recipient + Display + Send + 'static) -> Self {
+        let text = recipient.to_string();
+        Self { kind: Kind::Own(Box::new(recipient)), text: Some(text) }
+    }
+
+    /// The recipient of a private key of SSH.
+    pub(super) fn of_ssh(identity: ssh::Identity) -> Result<Self, Error> {
+        let recipient = ssh::Recipient::try_from(identity);
+        recipient
+            .map(Self::own)
+            .map_err(|_| Error::usage("its public key cannot be used as a recipient"))
+    }
+
+    /// The recipient of a plugin's identity.
+    pub(super) fn of_plugin(identity: plugin::Identity) -> Self {
+        Self { kind: Kind::PluginIdentity(identity), text: None }
+    }
+
+    /// Reads a list of recipients, one on each line; empty lines and those that start with `#` are
+    /// passed over.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the number of the first line that is no recipient, or if there is none
+    /// at all.
+    pub fn parse_list(text: &str) -> Result<RecipientList, Error> {
+        let mut list = RecipientList { recipients: Vec::new(), unsupported: Vec::new() };
+        for (index, line) in text.lines().enumerate() {
+            let (line, number) = (line.trim(), index + 1);
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match parse(line) {
+                Ok(kind) => {
+                    list.recipients.push(Self { kind, text: Some(line.to_owned()) });
+                }
+                Err(Why::Unsupported(kind)) => list.unsupported.push((number, kind)),
+                Err(why) => return Err(Error::usage(format!("line {number}: {}", why.text()))),
+            }
+        }
+        match list.recipients.is_empty() {
+            true => Err(Error::usage("it holds no recipient")),
+            false => Ok(list),
+        }
+    }
+}
+
+/// What a list of recipients holds.
+pub struct RecipientList {
+    /// The recipients.
+    pub recipients: Vec<Recipient>,
+    /// The numbers of lines with SSH keys of types that cannot be encrypted to, and the types. Lists of
+    /// people's keys may hold them; their owners cannot open what is sealed for the list.
+    pub unsupported: Vec<(usize, String)>,
+}
+
+impl FromStr for Recipient {
+    type Err = Error;
+
+    /// Reads `age1…`, `ssh-ed25519 …`, `ssh-rsa …`, or a plugin's `age1NAME1…`.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match parse(text) {
+            Ok(kind) => Ok(Self { kind, text: Some(text.to_owned()) }),
+            Err(why) => Err(Error::usage(why.text())),
+        }
+    }
+}
+
+/// Why text is no recipient.
+enum Why {
+    /// An SSH key of this type.
+    Unsupported(String),
+    Other(&'static str),
+}
+
+impl Why {
+    fn text(&self) -> String {
+        match self {
+            Self::Unsupported(kind) => format!("SSH keys of type {kind} are not supported"),
+            Self::Other(what) => (*what).to_owned(),
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Kind, Why> {
+    // Native, whatever plugins there are.
+    if text.starts_with(POST_QUANTUM) {
+        let recipient = text.parse::<PostQuantumRecipient>().map_err(Why::Other)?;
+        return Ok(Kind::Own(Box::new(recipient)));
+    }
+    if let Ok(recipient) = text.parse::<x25519::Recipient>() {
+        return Ok(Kind::Own(Box::new(recipient)));
+    }
+    if let Ok(recipient) = text.parse::<tag::Recipient>() {
+        return Ok(Kind::Own(Box::new(recipient)));
+    }
+    if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
+        return Ok(Kind::Own(Box::new(recipient)));
+    }
+    match text.parse::<ssh::Recipient>() {
+        Ok(recipient) => return Ok(Kind::Own(Box::new(recipient))),
+        Err(ssh::ParseRecipientKeyError::Unsupported(kind)) => return Err(Why::Unsupported(kind)),
+        Err(ssh::ParseRecipientKeyError::RsaModulusTooLarge) => {
+            return Err(Why::Other("its RSA modulus has more than 4096 bits"));
+        }
+        Err(ssh::ParseRecipientKeyError::RsaModulusTooSmall) => {
+            return Err(Why::Other("its RSA modulus has fewer than 2048 bits"));
+        }
+        Err(_) => {}
+    }
+    match text.parse::<plugin::Recipient>() {
+        Ok(recipient) => Ok(Kind::Plugin(recipient)),
+        Err(_) => Err(Why::Other(why_not(text))),
+    }
+}
+
+/// What native post-quantum recipients start with.
+const POST_QUANTUM: &str = "age1pq1";
+
+/// What is wrong with text that is no recipient.
+fn why_not(text: &str) -> &'static str {
+    if text.trim().is_empty() {
+        "it is empty"
+    } else if looks_private(text) {
+        "it is an identity (private key), and a recipient (public key) is needed, which `wattlock \
+         keygen -y FILE` shows"
+    } else if text.starts_with(AGE) {
+        "it starts like an age recipient, and a character is missing, added or mistyped"
+    } else if text.starts_with(SSH) {
+        "it starts like an SSH key, and a part is missing or mistyped; copy the whole line of the \
+         .pub file"
+    } else {
+        "it is no public key"
+    }
+}

@@ -1,0 +1,118 @@
+//! Containers that are no files of this machine, opened from readers, memory and remote objects.
+
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use wattlock_engine::Engine;
+use zeroize::Zeroize;
+
+use crate::armor;
+use crate::container::unlock;
+use crate::error::Error;
+use crate::format::Format;
+use crate::header::Header;
+use crate::keys::Identities;
+use crate::metadata::Metadata;
+use crate::payload::{INPUT, OUTPUT, ends};
+use crate::raw::PlaintextView;
+use crate::read_at::ReadAt;
+use crate::transfer::{Progress, Sink, Source};
+
+/// Opens containers with the keys in [`Identities`], from and to anything. For files of this machine
+/// [`unprotect`](crate::unprotect()) does more.
+pub struct Opener<'a> {
+    engine: &'a Engine,
+    identities: &'a Identities,
+}
+
+/// A container whose plaintext is read in ranges.
+pub struct ContainerView<'a, R> {
+    /// Its format.
+    pub format: Format,
+    /// The name, mode and time that are sealed in it; empty if there are none.
+    pub metadata: Metadata,
+    /// Its plaintext.
+    pub plaintext: PlaintextView<'a, R>,
+}
+
+impl<'a> Opener<'a> {
+    /// Opens with these identities.
+    pub fn new(engine: &'a Engine, identities: &'a Identities) -> Self {
+        Self { engine, identities }
+    }
+
+    /// Opens the container that `from` yields, armored or not, and writes its plaintext to `to`, each
+    /// chunk once it is authentic. What is sealed beside the plaintext is returned.
+    ///
+    /// # Errors
+    /// Those of wrong keys and of damage; [`Error::Incomplete`] if something was written before;
+    /// [`Error::Io`].
+    pub fn open(
+        &self,
+        from: &mut (dyn Read + Send),
+        to: &mut (dyn Write + Send),
+    ) -> Result<Metadata, Error> {
+        let input = Path::new(INPUT);
+        let reader = armor::reader(BufReader::new(from)).map_err(Error::io("read", input))?;
+        let mut reader = reader.reader;
+        let header = Header::read(&mut reader)?;
+        let (payload, metadata) = unlock(&header, &mut reader, input, self.identities)?;
+        let ends = ends(Source::stream(&mut reader), Sink::stream(to));
+        payload.open(self.engine, None, ends, &Progress::default())?;
+        to.flush().map_err(Error::io("write", Path::new(OUTPUT)))?;
+        Ok(metadata)
+    }
+
+    /// Opens `container` into `plaintext`, which is as long as its plaintext.
+    ///
+    /// # Errors
+    /// Those of [`Opener::view`]; [`Error::Damaged`]; [`Error::Usage`] for another length. `plaintext`
+    /// is all zeros then.
+    pub fn open_bytes(&self, container: &[u8], plaintext: &mut [u8]) -> Result<Metadata, Error> {
+        let opened = self.view(container).and_then(|view| {
+            view.plaintext.read_all(plaintext)?;
+            Ok(view.metadata)
+        });
+        if opened.is_err() {
+            plaintext.zeroize();
+        }
+        opened
+    }
+
+    /// A view of the container in `sealed`, of which the header is read.
+    ///
+    /// # Errors
+    /// Those of wrong keys, of a damaged header and of a length that no payload has; [`Error::Usage`]
+    /// for an armored container, which can only be read in order; [`Error::Io`].
+    pub fn view<R: ReadAt>(&self, sealed: R) -> Result<ContainerView<'a, R>, Error> {
+        let input = Path::new(INPUT);
+        let end = sealed.len().map_err(Error::io("read", input))?;
+        let mut reader = BufReader::new(InOrder { sealed: &sealed, at: 0, end });
+        let start = io::BufRead::fill_buf(&mut reader).map_err(Error::io("read", input))?;
+        if armor::is_armored(start) {
+            return Err(Error::usage("an armored container can only be read in order"));
+        }
+        let header = Header::read(&mut reader)?;
+        let (payload, metadata) = unlock(&header, &mut reader, input, self.identities)?;
+        let format = header.format();
+        let chunks = header.len() + format.prefix_len() as u64..end;
+        let plaintext = PlaintextView::new(self.engine, sealed, payload, chunks)?;
+        Ok(ContainerView { format, metadata, plaintext })
+    }
+}
+
+/// Reads a [`ReadAt`] from its start.
+struct InOrder<'a, R> {
+    sealed: &'a R,
+    at: u64,
+    end: u64,
+}
+
+impl<R: ReadAt> Read for InOrder<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = (self.end - self.at).min(buffer.len() as u64) as usize;
+        self.sealed.read_exact_at(&mut buffer[..len], self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
