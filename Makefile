@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo dist test test-fast test-all emulate check openssl openssl-all bench bench-gate fuzz sanitize constant-time ptx man docs \
+.PHONY: demo dist packages test test-fast test-all emulate check openssl openssl-all bench bench-gate fuzz sanitize constant-time ptx man docs \
 	pictures prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
@@ -13,6 +13,12 @@ demo:
 dist:
 	./.ci/prepare build
 	cargo xtask dist
+
+# What users install, in target/packages: Debian packages, static programs for x86-64 and ARM, a container image, lists of
+# what is inside, checksums. Takes a quarter of an hour; `cargo xtask packages --check` tries them.
+packages:
+	./.ci/prepare packages
+	cargo xtask packages
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
 # tests, and a program outside of the workspace that uses the libraries.
@@ -33,6 +39,9 @@ test-all: test sanitize constant-time dist openssl-all
 	$(signals) cargo xtask test --profile versions
 	./.ci/prepare debian
 	$(signals) cargo xtask debian
+	./.ci/prepare packages
+	cargo xtask packages --check
+	cargo publish --workspace --dry-run --locked
 	./.ci/prepare vm
 	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all

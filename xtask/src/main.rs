@@ -1,5 +1,5 @@
 //! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`,
-//! `emulate`, `debian`, `test` and `dist`.
+//! `emulate`, `debian`, `test`, `dist` and `packages`.
 #![forbid(unsafe_code)]
 
 mod debian;
@@ -10,6 +10,7 @@ mod imports;
 mod kernel;
 mod modules;
 mod openssl;
+mod packages;
 mod pictures;
 mod public;
 mod sources;
@@ -27,11 +28,12 @@ fn main() -> anyhow::Result<()> {
         Some(("emulate", options)) => emulate::run(options),
         Some(("test", options)) => test::run(options),
         Some(("dist", _)) => dist::dist(),
+        Some(("packages", options)) => packages::run(options),
         Some(("debian", _)) => debian::run(),
         _ => {
             anyhow::bail!(
                 "usage: cargo xtask structure | docs [--book] | pictures | openssl [VERSION...] | kernel | emulate [--kernels] \
-                 | debian | dist | test [NEXTEST OPTIONS]"
+                 | debian | dist | packages [--check] | test [NEXTEST OPTIONS]"
             )
         }
     }

@@ -5,9 +5,8 @@ mod files;
 mod provider;
 mod stream;
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Parser, Subcommand};
+use wattlock_host::documents::{Completions, Man};
 use wattlock_host::flags::{DEVICES, ENERGY, EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
@@ -48,23 +47,6 @@ pub enum Command {
     Report(Report),
     Completions(Completions),
     Man(Man),
-}
-
-/// Print the completions for a shell.
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
-pub struct Completions {
-    /// Shell to print completions for
-    pub shell: clap_complete::Shell,
-}
-
-/// Print the manual page, or write one per command into a directory.
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
-pub struct Man {
-    /// Write wattlock.1, wattlock-protect.1, … here
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub dir: Option<PathBuf>,
 }
 
 const KEYS: &str = "Keys";

@@ -8,7 +8,6 @@ mod args;
 mod calibrate;
 mod devices;
 mod doctor;
-mod documents;
 mod dry_run;
 mod files;
 mod inspect;
@@ -25,7 +24,7 @@ mod wrong_command;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use wattlock_host::{exit, guardian, program, report};
 
 use args::{Cli, Command};
@@ -60,8 +59,8 @@ fn main() -> ExitCode {
         Command::Restore(args) => restore::run(&args),
         Command::Provider(args) => provider::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::Completions(args) => documents::completions(&args),
-        Command::Man(args) => documents::man(&args),
+        Command::Completions(args) => args.run(Cli::command()),
+        Command::Man(args) => args.run(Cli::command()),
     };
     exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))
 }

@@ -40,6 +40,9 @@ pub enum Error {
     /// This machine has no library of NVIDIA's driver.
     #[error("no NVIDIA driver library (libnvidia-ml.so.1)")]
     NoNvml,
+    /// This program was linked without the system's loader.
+    #[error("this build of the program is static, and cannot load libnvidia-ml.so.1")]
+    Static,
     /// NVIDIA's driver takes longer than it ever should.
     #[error("the NVIDIA driver did not answer within {} s", patience::NVML.as_secs())]
     NvmlSilent,

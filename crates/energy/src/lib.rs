@@ -59,6 +59,9 @@ mod source;
 mod sources;
 mod state;
 
+/// True if this program is static, as builds for musl are: it cannot load the libraries of drivers.
+pub const STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
+
 pub use amount::{Energy, Microjoules, Watts};
 pub use caveat::Caveat;
 pub use class::Class;

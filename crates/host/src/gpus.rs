@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use wattlock_energy::{Found, Root, Status};
+use wattlock_energy::{Found, Root, STATIC, Status};
 use wattlock_gpu::{RUNTIMES, Runtime};
 
 use crate::energy::quiet_root;
@@ -15,7 +15,11 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
         let Runtime { name, title, library, .. } = *runtime;
         let path = library_below(root, library);
         let fix = Some(runtime.fix.to_owned());
-        let (status, why, fix) = if path.is_none() {
+        let (status, why, fix) = if STATIC {
+            let why = format!("this build of the program is static, and cannot load {library}");
+            let fix = "for GPUs, use a build for glibc, as the Debian package has it";
+            (Status::Unavailable, why, Some(fix.to_owned()))
+        } else if path.is_none() {
             (Status::Unavailable, format!("{library} is not here"), fix)
         } else if *root != Root::default() {
             (Status::Ignored, format!("{library} is there, and not asked"), None)

@@ -25,6 +25,7 @@ macro_rules! say {
 
 pub mod accelerators;
 pub mod clocks;
+pub mod documents;
 pub mod energy;
 pub mod exit;
 pub mod flags;

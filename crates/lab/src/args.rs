@@ -8,6 +8,7 @@ mod sefps;
 mod simulate;
 
 use clap::{Parser, Subcommand};
+use wattlock_host::documents::{Completions, Man};
 use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
@@ -45,6 +46,8 @@ pub enum Command {
     #[command(subcommand)]
     Sefps(Sefps),
     Report(Report),
+    Completions(Completions),
+    Man(Man),
     #[command(hide = true)]
     ServePages(ServePages),
     #[command(hide = true)]

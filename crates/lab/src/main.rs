@@ -20,7 +20,7 @@ mod wattlock;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use wattlock_host::{exit, guardian, program, report};
 
 use args::{Bench, Cli, Command, Paper, Sefps, Simulate};
@@ -51,6 +51,8 @@ fn main() -> ExitCode {
         Command::ServePages(args) => paper::eeca::serve_pages(&args),
         Command::ServeRustls(args) => bench::https::serve_rustls(&args),
         Command::Report(args) => report::run(&args),
+        Command::Completions(args) => args.run(Cli::command()),
+        Command::Man(args) => args.run(Cli::command()),
     };
     exit::leave(ended.unwrap_or_else(|error| exit::say(&error)))
 }

@@ -109,7 +109,8 @@ ssl_conf_command Options -EncryptThenMac;
 pub const TUNABLES: &str =
     "glibc.malloc.mmap_threshold=4194304:glibc.malloc.trim_threshold=16777216";
 
-/// Returns the file of the provider: `asked`, or else the one next to this program.
+/// Returns the file of the provider: `asked`, or else the one next to this program, or where a package
+/// that installs the program puts OpenSSL's modules.
 ///
 /// # Errors
 /// Where it was looked for, and what to do.
@@ -126,22 +127,49 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, String> {
     }
     let own = std::env::current_exe().and_then(|own| own.canonicalize());
     let own = own.map_err(|error| format!("this program does not know where it is: {error}"))?;
-    let sibling = own.with_file_name(FILE_NAME);
-    if sibling.is_file() {
-        return Ok(sibling);
-    }
-    Err(format!(
-        "no provider at {}; `cargo build --release -p wattlock-provider` makes it, and --provider \
-         names one elsewhere",
-        sibling.display()
-    ))
+    installed(&own).ok_or_else(|| {
+        format!(
+            "no provider at {}; `cargo build --release -p wattlock-provider` makes it, and \
+             --provider names one elsewhere",
+            own.with_file_name(FILE_NAME).display()
+        )
+    })
+}
+
+/// The provider that was installed with the program `own`.
+fn installed(own: &Path) -> Option<PathBuf> {
+    let prefix = own.parent()?.parent()?;
+    let of_debian = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+    let folders = [of_debian.as_str(), "lib64", "lib"];
+    let modules = folders.map(|folder| prefix.join(folder).join("ossl-modules").join(MODULE_NAME));
+    std::iter::once(own.with_file_name(FILE_NAME)).chain(modules).find(|file| file.is_file())
 }
 
 const FILE_NAME: &str = "libwattlock_provider.so";
 
+/// Its file among OpenSSL's modules, whose name says the provider's.
+const MODULE_NAME: &str = "wattlock.so";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_provider_is_beside_the_program_or_among_openssls_modules() {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("usr/bin/wattlock");
+        assert_eq!(installed(&own), None);
+        let arch = std::env::consts::ARCH;
+        let module = format!("usr/lib/{arch}-linux-gnu/ossl-modules/wattlock.so");
+        for file in
+            ["usr/lib64/ossl-modules/wattlock.so", &module, "usr/bin/libwattlock_provider.so"]
+        {
+            let file = place.path().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "").unwrap();
+            assert_eq!(installed(&own), Some(file));
+        }
+    }
 
     #[test]
     fn odd_paths_are_written_so_that_openssl_reads_them() {

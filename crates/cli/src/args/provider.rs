@@ -24,7 +24,7 @@ pub struct ProviderConfig {
     /// Print nginx settings instead, which let one call encrypt several records
     #[arg(long, exclusive = true)]
     pub nginx: bool,
-    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    /// Load the provider from FILE [default: the one installed with this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Count operations under NAME, for `wattlock provider stats`
@@ -50,7 +50,7 @@ pub struct ProviderConfig {
 /// provider or no openssl.
 #[derive(Debug, Args)]
 pub struct ProviderCheck {
-    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    /// Load the provider from FILE [default: the one installed with this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Check this openssl program [default: openssl in PATH]

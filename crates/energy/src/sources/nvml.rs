@@ -15,6 +15,7 @@ use nvml_wrapper::enum_wrappers::device::GpuVirtualizationMode;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
+use crate::STATIC;
 use crate::accumulator::Counter;
 use crate::amount::{Microjoules, Watts};
 use crate::candidate::Candidate;
@@ -109,6 +110,7 @@ pub(crate) fn discover(root: &Root) -> Vec<Candidate> {
         Ok(_) => vec![nothing(root, &Why::Refused(NvmlError::NotFound))],
         Err(Error::Nvml { source, .. }) => vec![nothing(root, &Why::Refused(source))],
         Err(Error::NvmlSilent) => vec![nothing(root, &Why::Silent)],
+        Err(Error::Static) => vec![nothing(root, &Why::Static)],
         Err(_) => vec![nothing(root, &Why::NoLibrary)],
     }
 }
@@ -121,6 +123,9 @@ fn open(root: &Root) -> Result<Arc<Nvml>, Error> {
 
 /// The same, for as long as it takes.
 fn init(root: &Root) -> Result<Arc<Nvml>, Error> {
+    if STATIC {
+        return Err(Error::Static);
+    }
     let nvml = if *root == Root::default() {
         Nvml::init()
     } else {
@@ -232,6 +237,7 @@ impl Meter for GpuMeter {
 
 /// Why no GPU at all is shown.
 enum Why {
+    Static,
     NoLibrary,
     Silent,
     Refused(NvmlError),
@@ -241,9 +247,12 @@ enum Why {
 fn nothing(root: &Root, why: &Why) -> Candidate {
     use NvmlError::{DriverNotLoaded, NotFound};
     // A driver that answers at all, be it with an error, was loaded for a GPU.
-    let asleep = matches!(why, Why::NoLibrary | Why::Refused(DriverNotLoaded | NotFound));
+    let asleep =
+        matches!(why, Why::Static | Why::NoLibrary | Why::Refused(DriverNotLoaded | NotFound));
     let here = !asleep || is_here(root);
     let obstacle = match why {
+        Why::Static => Obstacle::unavailable(Error::Static.to_string())
+            .fix("for GPUs, use a build for glibc, as the Debian package has it"),
         _ if !here => Obstacle::unavailable("no NVIDIA GPU found"),
         Why::NoLibrary => Obstacle::unavailable(Error::NoNvml.to_string()).fix(
             "install the NVIDIA driver; in a container, let the host's runtime bring its library: \

@@ -161,7 +161,7 @@ pub struct BenchHttps {
     /// Measure N times and report the median [default: 3; with --quick 1]
     #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
     pub rounds: Option<u16>,
-    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    /// Load the provider from FILE [default: the one installed with this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Also measure DIR/bin/nginx, linked to another OpenSSL (`make openssl-all` builds them); may be
@@ -204,7 +204,7 @@ pub struct BenchProvider {
     /// Also measure with DIR/lib/libcrypto.so (`make openssl-all` builds them); may be repeated
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub openssl: Vec<PathBuf>,
-    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    /// Load the provider from FILE [default: the one installed with this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Measure N times and report the median

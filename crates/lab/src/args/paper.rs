@@ -131,7 +131,7 @@ pub struct PaperEeca {
     /// Measure N times and report the median [default: 3; with --quick 1]
     #[arg(long, value_name = "N", value_parser = from_to(1, u16::MAX))]
     pub rounds: Option<u16>,
-    /// Load the provider from FILE [default: libwattlock_provider.so in this program's folder]
+    /// Load the provider from FILE [default: the one installed with this program]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub provider: Option<PathBuf>,
     /// Let the provider use this accelerator: simulated, or a device that `wattlock devices` shows

@@ -16,6 +16,16 @@ fn help_names_the_exit_codes() {
 }
 
 #[test]
+fn completions_and_manual_pages() {
+    let made = lab().args(["completions", "bash"]).output().unwrap();
+    assert_exit(&made, 0);
+    assert!(stdout(&made).contains("_wattlock-lab()"));
+    let place = Place::new();
+    assert_exit(&lab().arg("man").arg(place.path("man")).output().unwrap(), 0);
+    assert!(place.path("man/wattlock-lab-bench-files.1").is_file());
+}
+
+#[test]
 fn the_bench_runs_and_its_json_is_what_the_spec_says() {
     let place = Place::new();
     let json = place.path("results.json");

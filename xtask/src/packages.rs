@@ -1,0 +1,141 @@
+//! `cargo xtask packages [--check]`: what users install, in `target/packages`: Debian packages, archives with static
+//! programs, a container image, a list of all that is inside, and checksums. `--check` installs, runs and removes
+//! them, and builds them once more in another folder, which has to give the same bytes.
+
+mod check;
+mod debian;
+mod image;
+mod inside;
+mod programs;
+mod statics;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use cargo_metadata::MetadataCommand;
+
+/// Where the packages of one working tree are made.
+pub struct Place {
+    /// The working tree.
+    root: PathBuf,
+    /// Where the packages go.
+    out: PathBuf,
+    /// The time that all files in packages get: that of the last commit.
+    time: String,
+    version: String,
+}
+
+/// Makes all packages; with `--check` it tries them as well.
+///
+/// # Errors
+/// What is missing, what failed to build, or what a check found.
+pub fn run(options: &[String]) -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
+    let root = metadata.workspace_root.as_std_path().to_owned();
+    let program = metadata.packages.iter().find(|package| package.name.as_str() == "wattlock");
+    let version = program.context("there is no package wattlock")?.version.to_string();
+    let out = PathBuf::from(metadata.target_directory).join("packages");
+    let place = Place::new(root, out, version)?;
+    place.make()?;
+    match options {
+        [] => Ok(()),
+        [option] if option == "--check" => check::all(&place),
+        _ => bail!("usage: cargo xtask packages [--check]"),
+    }
+}
+
+impl Place {
+    fn new(root: PathBuf, out: PathBuf, version: String) -> anyhow::Result<Self> {
+        let mut git = Command::new("git");
+        let time = said(git.args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
+        Ok(Self { root, out, time: time.trim().to_owned(), version })
+    }
+
+    fn make(&self) -> anyhow::Result<()> {
+        fs::create_dir_all(&self.out)?;
+        for entry in fs::read_dir(&self.out)? {
+            let path = entry?.path();
+            if path.is_file() {
+                fs::remove_file(path)?;
+            }
+        }
+        let built = programs::build(self, None)?;
+        let share = self.out.join("share");
+        programs::documents(&built.join("wattlock"), &built.join("wattlock-lab"), &share)?;
+        debian::make(self, &built)?;
+        let statics = statics::make(self, &share)?;
+        image::make(self, &statics)?;
+        inside::list(self)?;
+        self.sums()?;
+        for file in self.files()? {
+            let len = fs::metadata(self.out.join(&file))?.len();
+            println!("packages: {:>7.2} MB  {file}", len as f64 / 1e6);
+        }
+        Ok(())
+    }
+
+    /// The names of all packages.
+    fn files(&self) -> anyhow::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.out)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Writes the checksums of all packages.
+    fn sums(&self) -> anyhow::Result<()> {
+        let sums = said(Command::new("sha256sum").args(self.files()?).current_dir(&self.out))?;
+        Ok(fs::write(self.out.join("SHA256SUMS"), sums)?)
+    }
+
+    /// A compressed archive of the folder `what` of `folder`; the same bytes for the same files.
+    fn archive(&self, folder: &Path, what: &str, to: &Path) -> anyhow::Result<()> {
+        let mut tar = Command::new("tar");
+        tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+        tar.arg(format!("--mtime=@{}", self.time));
+        tar.args(["--use-compress-program=gzip -9n", "-cf"])
+            .arg(to)
+            .arg("-C")
+            .arg(folder)
+            .arg(what);
+        ran(&mut tar)
+    }
+}
+
+/// The words by which Debian, Rust and container images know this machine's kind.
+fn debian_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Runs a command that says what it does.
+fn ran(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command, and returns what it says.
+fn said(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot run {command:?}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        let said = text(&output.stdout) + &text(&output.stderr);
+        bail!("{command:?} ended with {}:\n{}", output.status, said.trim_end());
+    }
+    Ok(text(&output.stdout))
+}

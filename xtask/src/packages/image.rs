@@ -1,0 +1,86 @@
+//! A container image with the static program and nothing else, in the layout of OCI, by umoci.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use super::{Place, debian_arch, ran};
+
+/// What the image is called in its layout.
+pub const TAG: &str = "wattlock";
+
+/// Makes the image of the program for x86-64 and an archive of it.
+///
+/// # Errors
+/// No umoci, or what it says.
+pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
+    let program = programs.first().context("no static program")?;
+    let work = place.out.join("image");
+    let _ = fs::remove_dir_all(&work);
+    let root = work.join("root");
+    fs::create_dir_all(root.join("usr/bin"))?;
+    fs::create_dir_all(root.join("data"))?;
+    fs::copy(program, root.join("usr/bin/wattlock"))?;
+    let licences = root.join("usr/share/doc/wattlock");
+    fs::create_dir_all(&licences)?;
+    for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(place.root.join(file), licences.join(file))?;
+    }
+    // The times of the files are part of the image.
+    let touch = format!("find {} -exec touch -h -d @{} {{}} +", root.display(), place.time);
+    ran(Command::new("sh").args(["-c", &touch]))?;
+    let layout = work.join("layout");
+    let tagged = format!("{}:{TAG}", layout.display());
+    ran(umoci(&["init", "--layout"]).arg(&layout))?;
+    ran(&mut umoci(&["new", "--image", &tagged]))?;
+    ran(umoci(&["insert", "--image", &tagged, "--history.created", &time(place)?])
+        .arg(&root)
+        .arg("/"))?;
+    ran(&mut umoci(&[
+        "config",
+        "--image",
+        &tagged,
+        "--created",
+        &time(place)?,
+        "--history.created",
+        &time(place)?,
+        "--architecture",
+        debian_arch(),
+        "--os",
+        "linux",
+        "--config.entrypoint",
+        "/usr/bin/wattlock",
+        "--config.workingdir",
+        "/data",
+        "--config.user",
+        "1000:1000",
+    ]))?;
+    ran(umoci(&["gc", "--layout"]).arg(&layout))?;
+    let name = format!("wattlock-{}-image.tar.gz", place.version);
+    place.archive(&layout, ".", &place.out.join(name))
+}
+
+fn umoci(words: &[&str]) -> Command {
+    let mut command = Command::new("umoci");
+    command.args(words);
+    command
+}
+
+/// The time of the last commit, as images have it.
+fn time(place: &Place) -> anyhow::Result<String> {
+    let mut date = Command::new("date");
+    let text =
+        super::said(date.args(["-u", "-d", &format!("@{}", place.time), "+%Y-%m-%dT%H:%M:%SZ"]))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Unpacks the image as a container that can be run; the folder with it.
+///
+/// # Errors
+/// What umoci says.
+pub fn unpack(place: &Place, bundle: &Path) -> anyhow::Result<()> {
+    let tagged = format!("{}:{TAG}", place.out.join("image/layout").display());
+    ran(umoci(&["unpack", "--image", &tagged]).arg(bundle))
+}
