@@ -6,6 +6,7 @@ mod clocks;
 mod closed_stdout;
 mod devices;
 mod documents;
+mod failing_disk;
 mod frozen;
 mod frozen_documents;
 mod frozen_streams;

@@ -111,8 +111,8 @@ const XFS: Kind = Kind {
     seeds: 8,
 };
 
-/// Disks, and their writes.
-const MODULES: [&str; 10] = [
+/// Disks, and what stands between them and a file system.
+pub const DISK_MODULES: [&str; 7] = [
     "drivers/virtio/virtio.ko",
     "drivers/virtio/virtio_ring.ko",
     "drivers/virtio/virtio_pci_legacy_dev.ko",
@@ -120,10 +120,11 @@ const MODULES: [&str; 10] = [
     "drivers/virtio/virtio_pci.ko",
     "drivers/block/virtio_blk.ko",
     "drivers/md/dm-mod.ko",
-    "drivers/md/dm-bufio.ko",
-    "drivers/md/dm-log-writes.ko",
-    "drivers/md/dm-snapshot.ko",
 ];
+
+/// The writes to disks.
+const MODULES: [&str; 3] =
+    ["drivers/md/dm-bufio.ko", "drivers/md/dm-log-writes.ko", "drivers/md/dm-snapshot.ko"];
 
 #[test]
 #[ignore = "boots a virtual machine: make test-all"]
@@ -164,7 +165,7 @@ fn lose_power(kind: &Kind) {
     machine.add_program(&examples.join("replay_writes"), "replay");
     machine.add_program(&path_of("dmsetup"), "dmsetup");
     machine.add_file(&place.path("key.txt"), "key.txt");
-    MODULES.iter().for_each(|module| machine.add_module(module));
+    DISK_MODULES.iter().chain(&MODULES).for_each(|module| machine.add_module(module));
     kind.modules.iter().for_each(|module| machine.add_module(module));
     let script = SCRIPT
         .replace("FILE_SYSTEM", kind.name)
@@ -179,7 +180,7 @@ fn lose_power(kind: &Kind) {
 }
 
 /// Where a program is, which not everybody has in PATH.
-fn path_of(name: &str) -> PathBuf {
+pub fn path_of(name: &str) -> PathBuf {
     let find = "PATH=$PATH:/usr/sbin:/sbin command -v \"$0\"";
     let found = Command::new("sh").args(["-c", find, name]).output().unwrap();
     PathBuf::from(stdout(&found).trim())
