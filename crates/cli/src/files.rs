@@ -207,9 +207,9 @@ pub fn verify(args: &args::Verify) -> Ended {
         Some(signers) => wattlock_file::check_signature(input, signers).map(Some),
         None => Ok(None),
     };
-    let say_signer = |input: &Input, signer: Option<String>| {
+    let say_signer = |input: &Input, signer: Option<&str>| {
         if let Some(signer) = signer.filter(|_| !args.run.quiet) {
-            tell!("{}: signed by {}", Shown(input.name()), Shown(Path::new(&signer)));
+            tell!("{}: signed by {}", Shown(input.name()), Shown(Path::new(signer)));
         }
     };
     let has_key = passphrase.is_some() || !keys::named(&args.identities.identities).is_empty();
@@ -218,13 +218,14 @@ pub fn verify(args: &args::Verify) -> Ended {
         return many(&invocation, "verify", plan.find()?, |task| {
             let input = Input::Path(task.input.clone());
             let signer = is_signed(&input)?;
-            say_signer(&input, signer);
+            say_signer(&input, signer.as_deref());
             let done = Done {
                 bytes_in: task.len,
                 bytes_out: 0,
                 output: None,
                 format: Format::WattlockV1.name(),
                 report: Report::default(),
+                signed_by: signer,
             };
             Ok(Step::Ended(Outcome::Made(done)))
         });
@@ -253,8 +254,8 @@ pub fn verify(args: &args::Verify) -> Ended {
         let input = Input::Path(task.input.clone());
         let signer = is_signed(&input)?;
         let done = wattlock_file::unprotect(&how, &input, Target::Nothing)?;
-        say_signer(&input, signer);
-        Ok(Step::Ended(Outcome::Made(done)))
+        say_signer(&input, signer.as_deref());
+        Ok(Step::Ended(Outcome::Made(Done { signed_by: signer, ..done })))
     })
 }
 

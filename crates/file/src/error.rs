@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use wattlock_engine as engine;
@@ -174,7 +175,8 @@ pub enum Error {
     },
     /// Only a part of a damaged container could be recovered.
     #[error(
-        "{lost_bytes} bytes are lost{}{}; {bytes} bytes are authentic and in {}",
+        "{} bytes are lost{}{}; {bytes} bytes are authentic and in {}",
+        lost.iter().map(|range| range.end - range.start).sum::<u64>(),
         if *end_may_be_missing { ", and the end may be missing" } else { "" },
         if *commitment_is_wrong { ", the key commitment is wrong" } else { "" },
         Shown(output)
@@ -184,8 +186,8 @@ pub enum Error {
         output: PathBuf,
         /// Bytes that were recovered.
         bytes: u64,
-        /// Bytes that were not, as far as the container's length says.
-        lost_bytes: u64,
+        /// The bytes of the plaintext that were not, as far as the container's length says.
+        lost: Vec<Range<u64>>,
         /// True if more may have followed.
         end_may_be_missing: bool,
         /// True if the payload was not made with this key, or its commitment is damaged.

@@ -132,4 +132,6 @@ pub struct Done {
     pub format: &'static str,
     /// What the engine did.
     pub report: wattlock_engine::Report,
+    /// Who signed the container, if its signature was checked.
+    pub signed_by: Option<String>,
 }

@@ -83,7 +83,7 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
         // It is that of the former payload.
         remove_signature(&output);
     }
-    Ok(Done { bytes_in, bytes_out, output: Some(output), format, report })
+    Ok(Done { bytes_in, bytes_out, output: Some(output), format, report, signed_by: None })
 }
 
 /// Writes the container anew, under a new data key.

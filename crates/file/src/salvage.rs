@@ -35,11 +35,11 @@ impl Salvaged {
         if self.lost.is_empty() && !self.end_may_be_missing && !self.commitment_is_wrong {
             return Ok(self.done);
         }
-        let lost_bytes = self.lost.iter().map(|range| range.end - range.start).sum();
+        let lost_bytes: u64 = self.lost.iter().map(|range| range.end - range.start).sum();
         Err(Error::Salvaged {
             output: self.done.output.unwrap_or_default(),
             bytes: self.done.bytes_out - lost_bytes,
-            lost_bytes,
+            lost: self.lost,
             end_may_be_missing: self.end_may_be_missing,
             commitment_is_wrong: self.commitment_is_wrong,
         })
@@ -114,6 +114,7 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
         output,
         format,
         report: Report::default(),
+        signed_by: None,
     };
     let commitment_is_wrong = !container.is_committed();
     Ok(Salvaged { done, lost, end_may_be_missing: !ended, commitment_is_wrong })

@@ -42,7 +42,12 @@ struct Line {
     in_bytes: u64,
     out_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The first byte of each part that could not be salvaged, and the first behind it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<[u64; 2]>,
     #[serde(skip)]
     exit_code: u8,
     #[serde(skip)]
@@ -113,7 +118,9 @@ impl Summary {
             format: None,
             in_bytes: 0,
             out_bytes: 0,
+            signed_by: None,
             error: None,
+            lost: Vec::new(),
             exit_code: 0,
             devices: Vec::new(),
             doubt: None,
@@ -125,6 +132,9 @@ impl Summary {
                 exit::say_file_error(input, &error);
                 line.exit_code = exit::code_of(&error);
                 line.error = Some(error.to_string());
+                if let Error::Salvaged { lost, .. } = &error {
+                    line.lost = lost.iter().map(|range| [range.start, range.end]).collect();
+                }
             }
         }
         if self.verbose && line.error.is_none() {
@@ -224,6 +234,7 @@ impl Line {
         if let Some(output) = &done.output {
             self.output = Some(output.display().to_string());
         }
+        self.signed_by.clone_from(&done.signed_by);
         self.doubt = done.report.chosen.doubt;
         self.devices = done
             .report

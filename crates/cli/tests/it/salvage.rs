@@ -74,6 +74,16 @@ fn twenty_flipped_bits_cost_the_chunks_that_they_are_in() {
         // An earlier result stays.
         assert_exit(&salvage(&place, &sealed), 1);
         fs::remove_file(place.path("f.salvaged")).unwrap();
+        // Programs get the same ranges.
+        let args = [OsStr::new("--salvage"), OsStr::new("--json"), sealed.as_os_str()];
+        let json = place.open("unprotect", &args);
+        assert_exit(&json, 3);
+        let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        let ranges = document["files"][0]["lost"].as_array().unwrap().iter();
+        let ranges = ranges.map(|pair| [&pair[0], &pair[1]].map(|n| n.as_u64().unwrap() as usize));
+        let ranges: Vec<_> = ranges.map(|[start, end]| start..end).collect();
+        assert_eq!(ranges, lost(&stderr(&salvaged)));
+        fs::remove_file(place.path("f.salvaged")).unwrap();
     }
 }
 

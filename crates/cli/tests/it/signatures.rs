@@ -45,7 +45,12 @@ fn a_signature_names_its_signer_with_and_without_a_key() {
         assert_exit(&verified, 0);
         let said = stderr(&verified);
         assert!(said.contains("d/f.wlk: signed by alice@example.com"), "{said}");
-        assert_exit(&run(&place, &[&VERIFY[..], &["-i", "key.txt"]].concat()), 0);
+        for key in [&[][..], &["-i", "key.txt"]] {
+            let verified = run(&place, &[&VERIFY[..], &["--json"], key].concat());
+            assert_exit(&verified, 0);
+            let json: serde_json::Value = serde_json::from_str(&stdout(&verified)).unwrap();
+            assert_eq!(json["files"][0]["signed_by"], "alice@example.com");
+        }
         // OpenSSH says the same of the bytes behind the header.
         let shown = stdout(&run(&place, &["inspect", "--json", "d/f.wlk"]));
         let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
