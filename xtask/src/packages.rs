@@ -9,6 +9,7 @@ mod inside;
 mod programs;
 mod statics;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,22 +33,34 @@ pub struct Place {
 /// # Errors
 /// What is missing, what failed to build, or what a check found.
 pub fn run(options: &[String]) -> anyhow::Result<()> {
+    let check = match options {
+        [] => false,
+        [option] if option == "--check" => true,
+        _ => bail!("usage: cargo xtask packages [--check]"),
+    };
+    if std::env::consts::ARCH != "x86_64" {
+        bail!("the packages are made on x86-64 only");
+    }
     let metadata = MetadataCommand::new().no_deps().exec().context("reading cargo metadata")?;
     let root = metadata.workspace_root.as_std_path().to_owned();
     let program = metadata.packages.iter().find(|package| package.name.as_str() == "wattlock");
     let version = program.context("there is no package wattlock")?.version.to_string();
-    let out = PathBuf::from(metadata.target_directory).join("packages");
-    let place = Place::new(root, out, version)?;
-    place.make()?;
-    match options {
-        [] => Ok(()),
-        [option] if option == "--check" => check::all(&place),
-        _ => bail!("usage: cargo xtask packages [--check]"),
+    let place = Place::new(root, version)?;
+    if check {
+        check::refuse_changes(&place)?;
     }
+    place.make()?;
+    if check { check::all(&place) } else { Ok(()) }
 }
 
 impl Place {
-    fn new(root: PathBuf, out: PathBuf, version: String) -> anyhow::Result<Self> {
+    fn new(root: PathBuf, version: String) -> anyhow::Result<Self> {
+        // Compilers take their flags apart at spaces.
+        if root.to_string_lossy().contains(|c: char| c.is_whitespace() || "'\"\\".contains(c)) {
+            bail!("{}: move the folder to a path without spaces and quotes", root.display());
+        }
+        // As the manifests have it, wherever cargo builds.
+        let out = root.join("target/packages");
         let mut git = Command::new("git");
         let time = said(git.args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
         Ok(Self { root, out, time: time.trim().to_owned(), version })
@@ -59,6 +72,8 @@ impl Place {
             let path = entry?.path();
             if path.is_file() {
                 fs::remove_file(path)?;
+            } else if path.file_name() != Some(OsStr::new("build")) {
+                fs::remove_dir_all(path)?;
             }
         }
         let built = programs::build(self, None)?;
@@ -99,6 +114,8 @@ impl Place {
     fn archive(&self, folder: &Path, what: &str, to: &Path) -> anyhow::Result<()> {
         let mut tar = Command::new("tar");
         tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+        // Whatever the umask was.
+        tar.arg("--mode=u=rwX,go=rX");
         tar.arg(format!("--mtime=@{}", self.time));
         tar.args(["--use-compress-program=gzip -9n", "-cf"])
             .arg(to)
@@ -106,15 +123,6 @@ impl Place {
             .arg(folder)
             .arg(what);
         ran(&mut tar)
-    }
-}
-
-/// The words by which Debian, Rust and container images know this machine's kind.
-fn debian_arch() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
     }
 }
 

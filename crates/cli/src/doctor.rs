@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
-use wattlock_energy::{External, Found, Root, Sources, Status};
+use wattlock_energy::{External, Found, Root, STATIC, Sources, Status};
 use wattlock_engine::crypto::{CpuFeature, cpu_features};
 use wattlock_file::Shown;
 use wattlock_host::energy::{other, root};
@@ -167,6 +167,10 @@ fn openssl(root: &Root) -> Vec<Found> {
 /// Where the provider is, and whether the program openssl loads it; else why not, and what to do.
 /// Below another root it is not asked, as it would be this machine's that answers.
 fn provider(root: &Root) -> (Option<PathBuf>, Result<(Status, String), (String, String)>) {
+    if STATIC {
+        let why = "this build of the program is static, and comes without the provider";
+        return (None, Err((why.to_owned(), "use the Debian package".to_owned())));
+    }
     let module = match wattlock_provider::configuration::find(None) {
         Ok(module) => module,
         // What to do is said with it.

@@ -103,7 +103,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// The text as an armored age file that a passphrase opens: age asks for it, too.
 fn encrypted(text: &str, passphrase: &Passphrase) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let recipient = Recipient::passphrase(passphrase, args::Recipients::WORK_FACTOR);
+    let recipient = Recipient::passphrase(passphrase, args::Recipients::WORK_FACTOR)?;
     let wrapping = Wrapping::new(Recipients::new(vec![recipient])?);
     let engine = Engine::new(1);
     let sealer = Sealer::new(&engine, &wrapping, Format::AgeV1).armored();

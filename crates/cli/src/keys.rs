@@ -273,7 +273,8 @@ impl Prompt for Terminal {
 
 /// The first line of the file that `option` names, without its newline.
 pub fn first_line(path: &Path, option: &str) -> anyhow::Result<Passphrase> {
-    let mut bytes = Zeroizing::new(Vec::new());
+    // Room for all, so that nothing is left where it was before it grew.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_PASSPHRASE_LEN as usize + 1024));
     let read =
         File::open(path).and_then(|file| file.take(MAX_PASSPHRASE_LEN + 1).read_to_end(&mut bytes));
     if read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {

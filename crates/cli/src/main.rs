@@ -29,6 +29,11 @@ use wattlock_host::{exit, guardian, program, report};
 
 use args::{Cli, Command};
 
+/// That of musl gives each large piece back to the system at once.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     program::set_name("wattlock");
     if let Some(ended) = guardian::run_if_asked() {

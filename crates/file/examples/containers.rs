@@ -29,15 +29,18 @@ impl ReadAt for Object {
 fn main() -> Result<(), Error> {
     let engine = Engine::new(2);
 
-    // Keys are text, as the program `wattlock keygen` and age write it.
+    // Keys are text, as `wattlock keygen` and age write them.
     let identity = NativeIdentity::generate();
     let list = format!("# recipients.txt\n{}\n", identity.recipient().text().unwrap_or_default());
-    let recipients = Recipient::parse_list(&list)?.recipients;
+    let list = Recipient::parse_list(&list)?;
+    for (line, kind) in &list.unsupported {
+        println!("line {line}: an SSH key of type {kind}, whose owner cannot open this");
+    }
     let file = IdentityFile::parse(identity.to_text().as_bytes(), "key", Arc::new(NoPrompt), 22)?;
     let identities = Identities::new(file.into_identities()?);
 
     // From a reader to a writer, in bounded memory, with a name for the one who opens it.
-    let wrapping = Wrapping::new(Recipients::new(recipients)?);
+    let wrapping = Wrapping::new(Recipients::new(list.recipients)?);
     let metadata = Metadata { name: Some("numbers".into()), ..Metadata::default() };
     let sealer = Sealer::new(&engine, &wrapping, Format::WattlockV1).with_metadata(metadata);
     let numbers: Vec<u8> = (0..200_000_u32).flat_map(u32::to_be_bytes).collect();
@@ -56,7 +59,7 @@ fn main() -> Result<(), Error> {
     view.plaintext.read_all(&mut all)?;
     assert!(all == numbers);
 
-    // The same format as age, sealed from an object that is read at any offset, as text.
+    // In age's format, as text (armored), sealed from an object that is read at any offset.
     let mut text = Vec::new();
     Sealer::new(&engine, &wrapping, Format::AgeV1).armored().seal_at(&numbers, &mut text)?;
     let mut opened = Vec::new();

@@ -186,7 +186,7 @@ impl Maker {
 }
 
 fn passphrase(text: &str) -> Recipient {
-    Recipient::passphrase(&Passphrase::from(text.to_owned()), 10)
+    Recipient::passphrase(&Passphrase::from(text), 10).expect("a work factor of 10")
 }
 
 fn pattern(len: usize) -> Vec<u8> {

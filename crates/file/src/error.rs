@@ -497,9 +497,6 @@ impl Error {
         if inner.is_some_and(|inner| inner.is::<NotEqual>()) {
             return Self::Mismatch(path.to_owned());
         }
-        if action == "read" && source.kind() == io::ErrorKind::InvalidData {
-            return Self::Damaged(Damage::Armor);
-        }
         if source.kind() == io::ErrorKind::UnexpectedEof {
             return Self::Changed(path.to_owned());
         }

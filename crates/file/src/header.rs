@@ -278,9 +278,9 @@ const NAMES: [&[u8]; 2] = [b"wattlock/", b"age-encryption.org/"];
 
 /// An input that ends in the middle of its armor, or cannot be read at all.
 fn unreadable(error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::InvalidData => Damage::Armor.into(),
-        _ => Error::io("read", Path::new("the header"))(error),
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Damage>()) {
+        Some(damage) => (*damage).into(),
+        None => Error::io("read", Path::new("the header"))(error),
     }
 }
 

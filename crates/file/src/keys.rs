@@ -23,6 +23,28 @@ pub use wrapping::Wrapping;
 
 use crate::shown::holds_key;
 
+/// `Debug` of types that hold secrets, or know who holds them: their names alone.
+macro_rules! opaque {
+    ($($type:ty),*) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(concat!(stringify!($type), "(…)"))
+            }
+        }
+    )*};
+}
+
+opaque!(
+    Identities,
+    Identity,
+    IdentityFile,
+    NativeIdentity,
+    Passphrase,
+    Recipient,
+    Recipients,
+    Wrapping
+);
+
 /// True for what looks like a private key, which must not be repeated on a screen.
 pub fn looks_private(text: &str) -> bool {
     // Identities of plugins are upper case, their programs' names are lower case.

@@ -1,13 +1,14 @@
-//! Containers for files, and the pipeline that moves their bytes through the engine.
+//! Encrypts and decrypts containers, of Wattlock and of age, on all cores.
 //!
 //! # Use
 //!
-//! Who opens: [`NativeIdentity`] and [`IdentityFile`] make [`Identities`]. For whom: texts are
-//! [`Recipient`]s, which make [`Recipients`] and, for all files of a run, a [`Wrapping`].
+//! To seal, parse public keys into [`Recipient`]s, collect them in [`Recipients`], and make a
+//! [`Wrapping`]. To open, collect private keys ([`NativeIdentity`], [`IdentityFile`]) or passphrases
+//! ([`Identity`]) in [`Identities`].
 //!
 //! | from and to | seal | open |
 //! |---|---|---|
-//! | files of this machine, whole or not there | [`protect()`] | [`unprotect()`] |
+//! | files; an output appears complete or not at all | [`protect()`] | [`unprotect()`] |
 //! | readers and writers | [`Sealer::seal`] | [`Opener::open`] |
 //! | memory | [`Sealer::seal_bytes`] | [`Opener::open_bytes`] |
 //! | anything that is read at any offset ([`ReadAt`]), such as an object in a store | [`Sealer::seal_at`] | [`Opener::view`], in ranges |
@@ -34,7 +35,9 @@
 //! ```
 //!
 //! The examples `containers` and `own_keys` show more. Outputs in memory are all zeros after an error;
-//! streams get authentic bytes only. Errors never hold a key or a passphrase.
+//! streams get authentic bytes only. Errors never hold a key or a passphrase; their
+//! [kind](Error::kind) says what they mean to a caller, and their text may name options of the program
+//! `wattlock`. An `Engine`, a [`Wrapping`] and [`Identities`] may be shared by threads.
 //!
 //! # Inside
 //!

@@ -2,9 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::Damage;
+use crate::error::{Damage, Error};
+use crate::shown::Shown;
 
 /// The sealed metadata of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +22,17 @@ pub struct Metadata {
 }
 
 impl Metadata {
+    /// Fails for a name that [`Metadata::encode`] would leave out.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.name.as_deref() {
+            Some(name) if !is_file_name(name) => Err(Error::usage(format!(
+                "the name {} is not that of a file in its folder",
+                Shown(Path::new(name))
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The encoding of `docs/spec/wattlock-v1.md`, padded to a multiple of 64 bytes so that the
     /// length of a name shows only roughly.
     pub fn encode(&self) -> Vec<u8> {

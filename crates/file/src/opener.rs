@@ -41,12 +41,14 @@ impl<'a> Opener<'a> {
         Self { engine, identities }
     }
 
-    /// Opens the container that `from` yields, armored or not, and writes its plaintext to `to`, each
-    /// chunk once it is authentic. What is sealed beside the plaintext is returned.
+    /// Opens the container that `from` yields until its end, armored or not, and writes its plaintext to
+    /// `to`, each chunk once it is authentic. Returns the name, mode and time that are sealed in it.
     ///
     /// # Errors
-    /// Those of wrong keys and of damage; [`Error::Incomplete`] if something was written before;
-    /// [`Error::Io`].
+    /// [`Error::NotAContainer`], [`Error::Header`] and others of a header; [`Error::WrongKey`],
+    /// [`Error::NeedsPassphrase`], [`Error::WrongPassphrase`], [`Error::TooMuchWork`],
+    /// [`Error::TooManyRecipients`] and [`Error::Unwrap`] of the keys; [`Error::Damaged`];
+    /// [`Error::Incomplete`] if plaintext was written before; [`Error::Io`] and [`Error::Engine`].
     pub fn open(
         &self,
         from: &mut (dyn Read + Send),
@@ -63,7 +65,8 @@ impl<'a> Opener<'a> {
         Ok(metadata)
     }
 
-    /// Opens `container` into `plaintext`, which is as long as its plaintext.
+    /// Opens `container` into `plaintext`, whose length has to be that of the plaintext; the length is
+    /// `view(container)?.plaintext.len()`.
     ///
     /// # Errors
     /// Those of [`Opener::view`]; [`Error::Damaged`]; [`Error::Usage`] for another length. `plaintext`
@@ -82,8 +85,9 @@ impl<'a> Opener<'a> {
     /// A view of the container in `sealed`, of which the header is read.
     ///
     /// # Errors
-    /// Those of wrong keys, of a damaged header and of a length that no payload has; [`Error::Usage`]
-    /// for an armored container, which can only be read in order; [`Error::Io`].
+    /// Those of the header and the keys, as [`Opener::open`] has them; [`Error::Damaged`] for a length that
+    /// no payload has; [`Error::Usage`] for an armored container, which can only be read in order;
+    /// [`Error::Io`].
     pub fn view<R: ReadAt>(&self, sealed: R) -> Result<ContainerView<'a, R>, Error> {
         let input = Path::new(INPUT);
         let end = sealed.len().map_err(Error::io("read", input))?;

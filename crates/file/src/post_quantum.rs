@@ -7,9 +7,11 @@ use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 
-use age::secrecy::{ExposeSecret, SecretString};
+use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey, Stanza};
-use age_core::primitives::{bech32_decode, bech32_encode, hpke_open, hpke_seal};
+use age_core::primitives::{
+    bech32_decode, bech32_encode, bech32_encode_to_fmt, hpke_open, hpke_seal,
+};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use bech32::Hrp;
@@ -27,7 +29,10 @@ pub(crate) const POST_QUANTUM: &str = "mlkem768x25519";
 const LABEL: &str = "postquantum";
 const INFO: &[u8] = b"age-encryption.org/mlkem768x25519";
 const PUBLIC: Hrp = Hrp::parse_unchecked("age1pq");
-const PRIVATE: Hrp = Hrp::parse_unchecked("AGE-SECRET-KEY-PQ-");
+const PRIVATE_PREFIX: &str = "AGE-SECRET-KEY-PQ-";
+const PRIVATE: Hrp = Hrp::parse_unchecked(PRIVATE_PREFIX);
+/// Characters of an identity: what it starts with, `1`, a character for 5 bits, 6 of a checksum.
+const PRIVATE_LEN: usize = PRIVATE_PREFIX.len() + 1 + (32 * 8_usize).div_ceil(5) + 6;
 /// Bytes of a sealed file key: the key and its tag.
 const BODY_LEN: usize = FILE_KEY_BYTES + 16;
 
@@ -55,10 +60,13 @@ impl PostQuantumIdentity {
     }
 
     /// Its text, as age writes it.
-    pub fn to_text(&self) -> SecretString {
+    pub fn to_text(&self) -> Zeroizing<String> {
         let seed = Zeroizing::new(<[u8; 32]>::from(self.0.to_bytes()));
-        let lower = Zeroizing::new(bech32_encode(PRIVATE, &seed[..]));
-        SecretString::from(lower.to_ascii_uppercase())
+        // Exactly as long as it gets, so that nothing of it is left where it was before it grew.
+        let mut text = Zeroizing::new(String::with_capacity(PRIVATE_LEN));
+        bech32_encode_to_fmt(&mut *text, PRIVATE, &seed[..]).expect("a string takes all");
+        text.make_ascii_uppercase();
+        text
     }
 }
 

@@ -152,7 +152,11 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
     pub fn read_all(&self, buffer: &mut [u8]) -> Result<(), Error> {
         if buffer.len() as u64 != self.len {
             buffer.zeroize();
-            return Err(Error::usage(format!("the plaintext has {} bytes", self.len)));
+            return Err(Error::usage(format!(
+                "the buffer has {} bytes, and the plaintext {}",
+                buffer.len(),
+                self.len
+            )));
         }
         self.read(0, buffer)
     }
@@ -167,7 +171,7 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
         if range.end > self.len {
             buffer.zeroize();
             return Err(Error::usage(format!(
-                "bytes {}..{} are beyond the end, {}",
+                "bytes {}..{} were asked for, and the plaintext has {}",
                 range.start, range.end, self.len
             )));
         }

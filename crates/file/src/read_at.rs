@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A source of bytes that can be read at any offset, by several threads at once.
+/// A source of bytes that can be read at any offset, by several threads at once. Neither bytes nor length
+/// may change meanwhile.
 pub trait ReadAt: Sync {
     /// Its length in bytes.
     ///

@@ -45,11 +45,13 @@ impl<'a> Sealer<'a> {
         Self { metadata: Some(metadata), ..self }
     }
 
-    /// Seals all that `from` yields, and writes the container to `to`.
+    /// Seals all that `from` yields until its end, and writes the container to `to`.
     ///
     /// # Errors
-    /// [`Error::Io`] of either; [`Error::Usage`] and [`Error::Wrap`] of the recipients. What was
-    /// written is no container then.
+    /// [`Error::Io`] of either; [`Error::Usage`] for recipients that may not stand together, and for
+    /// armor or metadata that the format does not have; [`Error::Wrap`] of a recipient;
+    /// [`Error::Crypto`] if there are no random bytes; [`Error::Engine`]. What was written is no
+    /// container then.
     pub fn seal(
         &self,
         from: &mut (dyn Read + Send),
@@ -79,10 +81,19 @@ impl<'a> Sealer<'a> {
 
     fn write(&self, from: Source<'_>, to: &mut (dyn Write + Send)) -> Result<(), Error> {
         let output = Path::new(OUTPUT);
+        // Before a plugin asks its user for anything.
+        if self.armor {
+            self.format.check_armor()?;
+        }
+        if let Some(metadata) = &self.metadata {
+            if self.format == Format::AgeV1 {
+                return Err(Error::usage("age's format holds no metadata"));
+            }
+            metadata.check()?;
+        }
         let (header, payload) = new_payload(self.wrapping, self.format, self.metadata.as_ref())?;
         let front = [&header[..], &payload.prefix].concat();
         if self.armor {
-            self.format.check_armor()?;
             armor::write(to, output, |to| self.write_plain(&front, &payload, from, to))?;
         } else {
             self.write_plain(&front, &payload, from, to)?;

@@ -17,7 +17,8 @@ pub fn runtimes(root: &Root) -> Vec<Found> {
         let fix = Some(runtime.fix.to_owned());
         let (status, why, fix) = if STATIC {
             let why = format!("this build of the program is static, and cannot load {library}");
-            let fix = "for GPUs, use a build for glibc, as the Debian package has it";
+            let fix =
+                "for GPUs, use a program that is not static, such as that of the Debian package";
             (Status::Unavailable, why, Some(fix.to_owned()))
         } else if path.is_none() {
             (Status::Unavailable, format!("{library} is not here"), fix)

@@ -2,6 +2,7 @@
 //! another kind of CPU and in a container; and made twice.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,10 +29,11 @@ pub fn all(place: &Place) -> anyhow::Result<()> {
 /// A check, with a folder for its files.
 type Check = fn(&Place, &Path) -> anyhow::Result<()>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("lintian has nothing to say", lint),
     ("the unit of systemd is valid and hardened", unit),
-    ("the Debian packages are installed, used and purged in a clean Debian", debian),
+    ("the Debian packages are installed, used and purged in clean Debians", debian),
+    ("the service seals under systemd, and again after a stop and after kill -9", service),
     ("the static programs run without any other file", statics),
     ("the container image runs", container),
     ("a second build in another folder gives the same bytes", again),
@@ -50,48 +52,140 @@ fn unit(place: &Place, work: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(place.root.join("packaging/wattlock-stream@.service"))?;
     // It is not installed here.
     fs::write(&unit, text.replace("/usr/bin/wattlock", "/bin/true"))?;
-    ran(Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&unit))?;
+    ran(Command::new("systemd-analyze")
+        .args(["verify", "--man=no", "--recursive-errors=no"])
+        .arg(&unit))?;
     // In tenths.
     let limits = ["security", "--offline=yes", "--threshold=15", "--no-pager"];
     said(Command::new("systemd-analyze").args(limits).arg(&unit)).map(drop)
 }
 
+/// The Debians that the packages are for.
+const SUITES: [&str; 2] = ["bookworm", "trixie"];
+
 fn debian(place: &Place, work: &Path) -> anyhow::Result<()> {
-    let packages = packages(place, ".deb")?;
-    let release = fs::read_to_string("/etc/os-release")?;
-    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite = suite.context("this is no Debian")?;
-    let base = cache(&place.root.join("target")).join(format!("debian-{suite}-clean"));
-    if !base.join("complete").exists() {
-        let _ = fs::remove_dir_all(&base);
-        let mut debootstrap = Command::new("debootstrap");
-        debootstrap.args(["--variant=minbase", "--include=openssl", suite]);
-        said(debootstrap.arg(&base))?;
-        fs::write(base.join("complete"), "")?;
-    }
-    // What is done to it lies in a layer above, which goes away.
-    let layer = ["upper", "work", "root"].map(|name| work.join(name));
-    layer.iter().try_for_each(fs::create_dir)?;
-    let [upper, scratch, root] = layer;
-    fs::create_dir(upper.join("packages"))?;
-    for package in &packages {
-        let name = package.file_name().context("a package has a name")?;
-        fs::copy(package, upper.join("packages").join(name))?;
-    }
-    fs::write(upper.join("try.sh"), INSTALLED)?;
-    let mut shell = Command::new("unshare");
-    shell.args(["--mount", "--propagation", "private", "sh", "-ec", LAYERED, "sh"]);
-    let said = said(shell.args([&base, &upper, &scratch, &root]).env("LC_ALL", "C"))?;
+    SUITES.iter().try_for_each(|suite| {
+        let work = work.join(suite);
+        fs::create_dir(&work)?;
+        debian_of(place, suite, &work).context(*suite)
+    })
+}
+
+fn debian_of(place: &Place, suite: &str, work: &Path) -> anyhow::Result<()> {
+    let layer = Layer::new(place, suite, "openssl", work)?;
+    fs::write(layer.upper.join("try.sh"), INSTALLED)?;
+    let said = layer.run(IN_CHROOT)?;
     ensure!(said.ends_with("purged\n"), "{said}");
     Ok(())
 }
 
-/// Mounts a Debian and a layer above it, and runs `/try.sh` in there.
-const LAYERED: &str = r#"
-mount -t overlay overlay -o "lowerdir=$1,upperdir=$2,workdir=$3" "$4"
-mount -t proc proc "$4/proc"
-mount --rbind /dev "$4/dev"
-exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C chroot "$4" sh -eu /try.sh 2>&1
+fn service(place: &Place, work: &Path) -> anyhow::Result<()> {
+    let work = work.join("service");
+    fs::create_dir(&work)?;
+    let layer = Layer::new(place, SUITES[0], "systemd,systemd-sysv,netcat-openbsd", &work)?;
+    let units = layer.upper.join("etc/systemd/system");
+    fs::create_dir_all(units.join("graphical.target.wants"))?;
+    fs::write(
+        units.join("try.service"),
+        "[Service]\nType=oneshot\nExecStart=/bin/sh -eu /try.sh\n",
+    )?;
+    symlink("../try.service", units.join("graphical.target.wants/try.service"))?;
+    fs::write(layer.upper.join("try.sh"), SERVED)?;
+    layer.run(BOOTED)?;
+    let said = fs::read_to_string(layer.upper.join("said"))?;
+    ensure!(said.contains("\nMESSAGES: one two three four\n"), "{said}");
+    Ok(())
+}
+
+/// A clean Debian, and a layer above it for what is done to it, with the packages in a folder.
+struct Layer {
+    base: PathBuf,
+    upper: PathBuf,
+    scratch: PathBuf,
+    root: PathBuf,
+}
+
+impl Layer {
+    /// A layer in `work` above the Debian `suite` with the programs `more`, which is unpacked once.
+    fn new(place: &Place, suite: &str, more: &str, work: &Path) -> anyhow::Result<Self> {
+        let name = format!("debian-{suite}-with-{more}");
+        let base = cache(&place.root.join("target")).join(name);
+        if !base.join("complete").exists() {
+            let _ = fs::remove_dir_all(&base);
+            let mut debootstrap = Command::new("debootstrap");
+            debootstrap.args(["--variant=minbase", &format!("--include={more}"), suite]);
+            said(debootstrap.arg(&base))?;
+            fs::write(base.join("complete"), "")?;
+        }
+        let layer = ["upper", "scratch", "root"].map(|name| work.join(name));
+        layer.iter().try_for_each(fs::create_dir)?;
+        let [upper, scratch, root] = layer;
+        fs::create_dir(upper.join("packages"))?;
+        for package in packages(place, ".deb")? {
+            let name = package.file_name().context("a package has a name")?;
+            fs::copy(&package, upper.join("packages").join(name))?;
+        }
+        Ok(Self { base, upper, scratch, root })
+    }
+
+    /// Mounts it for a shell script, which has its place in `$root`; what that says.
+    fn run(&self, script: &str) -> anyhow::Result<String> {
+        let script = MOUNTED.to_owned() + script;
+        let mut shell = Command::new("unshare");
+        shell.args(["--mount", "--propagation", "private", "sh", "-ec", &script, "sh"]);
+        said(shell.args([&self.base, &self.upper, &self.scratch, &self.root]).env("LC_ALL", "C"))
+    }
+}
+
+const MOUNTED: &str = r#"
+root=$4
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2,workdir=$3" "$root"
+"#;
+
+/// Runs `/try.sh` in there.
+const IN_CHROOT: &str = r#"
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C chroot "$root" sh -eu /try.sh 2>&1
+"#;
+
+/// Boots it. The unit `try.service` powers it off.
+const BOOTED: &str = r#"
+exec timeout 300 systemd-nspawn --quiet --register=no --keep-unit --boot --directory "$root" 2>&1
+"#;
+
+/// Has the service seal messages, stops it, kills it, and opens what it wrote.
+const SERVED: &str = r#"
+exec > /said 2>&1
+trap 'systemctl --no-block poweroff' EXIT
+until_it() { tries=0; until "$@"; do tries=$((tries + 1)); [ $tries -lt 300 ] || { echo "never: $*"; exit 1; }; sleep 0.1; done; }
+send() { echo "$1" | nc -q 1 127.0.0.1 7000; }
+runs_again() { [ "$(systemctl show -p NRestarts --value wattlock-stream@app)" = 1 ]; }
+dpkg --install /packages/wattlock_*.deb
+mkdir -p /etc/wattlock
+wattlock keygen -o /root/key
+echo "OPTIONS=--listen tcp:127.0.0.1:7000 --framing ndjson --rotate-size 1G -r $(wattlock keygen -y /root/key)" \
+	> /etc/wattlock/app.stream
+systemctl start wattlock-stream@app
+until_it send one
+send two
+systemctl restart wattlock-stream@app
+until_it send three
+systemctl stop wattlock-stream@app
+systemctl start wattlock-stream@app
+until_it nc -z 127.0.0.1 7000
+systemctl kill --signal=KILL wattlock-stream@app
+until_it runs_again
+until_it send four
+systemctl stop wattlock-stream@app
+systemctl status --no-pager wattlock-stream@app || true
+journalctl --no-pager --unit wattlock-stream@app
+ls -l /var/log/private/wattlock/app
+for file in /var/log/private/wattlock/app/*; do
+	# One that was killed before its first message is empty.
+	[ ! -s "$file" ] || wattlock stream --open -i /root/key < "$file" >> /root/messages
+done
+echo MESSAGES: $(cat /root/messages)
 "#;
 
 /// Installs, uses and purges the packages.
@@ -101,7 +195,7 @@ all_files() { find / -xdev \( -path /proc -o -path /dev -o -path /tmp -o -path /
 mkdir -p /tmp/work; cd /tmp/work
 all_files > before
 dpkg --install /packages/*.deb
-dpkg --verify wattlock wattlock-lab
+test -z "$(dpkg --verify wattlock wattlock-lab)"
 wattlock --version
 wattlock keygen -o key.txt
 head -c 3000000 /dev/urandom > file
@@ -119,7 +213,7 @@ grep -q wattlock providers.txt
 wattlock provider config > wattlock.cnf
 grep -q "^module = /usr/lib/.*/ossl-modules/wattlock.so$" wattlock.cnf
 OPENSSL_CONF=$PWD/wattlock.cnf openssl list -providers | grep -q -i wattlock
-echo text | OPENSSL_CONF=$PWD/wattlock.cnf openssl enc -aes-256-ctr -K 00 -iv 00 2> /dev/null | \
+echo text | OPENSSL_CONF=$PWD/wattlock.cnf openssl enc -propquery x.wattlock=yes -aes-256-ctr -K 00 -iv 00 2> /dev/null | \
 	openssl enc -d -aes-256-ctr -K 00 -iv 00 2> /dev/null | grep -q text
 for page in wattlock wattlock-protect wattlock-stream wattlock-lab wattlock-lab-bench-files; do
 	gzip -dc /usr/share/man/man1/$page.1.gz | grep -q "^.TH"
@@ -173,43 +267,46 @@ fn statics(place: &Place, work: &Path) -> anyhow::Result<()> {
 
 fn container(place: &Place, work: &Path) -> anyhow::Result<()> {
     let bundle = work.join("bundle");
-    image::unpack(place, &bundle)?;
-    let data = work.join("data");
-    fs::create_dir(&data)?;
-    fs::write(data.join("file"), "text")?;
-    ran(Command::new("chown").args(["-R", "1000:1000"]).arg(&data))?;
+    image::unpack(place, work, &bundle)?;
     let file = bundle.join("config.json");
     let made: Value = serde_json::from_slice(&fs::read(&file)?)?;
+    let archive = format!("oci-archive:{}", image::archive(place).display());
+    let shown = said(Command::new("skopeo").args(["inspect", &archive]))?;
+    ensure!(shown.contains("\"Os\": \"linux\""), "{shown}");
     let run = |words: &[&str]| {
         let mut config = made.clone();
         config["process"]["terminal"] = json!(false);
         let args = config["process"]["args"].as_array_mut().context("the image runs nothing")?;
         args.extend(words.iter().map(|&word| json!(word)));
-        let mounts = config["mounts"].as_array_mut().context("there are no mounts")?;
-        mounts.push(json!({
-            "destination": "/data", "type": "bind", "source": data, "options": ["rbind", "rw"]
-        }));
         fs::write(&file, serde_json::to_vec(&config)?)?;
         let name = format!("wattlock-check-{}", std::process::id());
         said(Command::new("runc").args(["run", "--bundle"]).arg(&bundle).arg(name))
     };
     ensure!(run(&["--version"])?.contains(&place.version), "it has another version");
     run(&["keygen", "-o", "key"])?;
-    run(&["protect", "-i", "key", "file"])?;
-    ensure!(run(&["unprotect", "-i", "key", "-o-", "file.wlk"])? == "text", "it came back changed");
+    run(&["protect", "-i", "key", "-o", "key.wlk", "key"])?;
+    let key = fs::read_to_string(bundle.join("rootfs/data/key"))?;
+    ensure!(run(&["unprotect", "-i", "key", "-o-", "key.wlk"])? == key, "it came back changed");
     Ok(())
 }
 
-/// Only what is committed is built again.
-fn again(place: &Place, work: &Path) -> anyhow::Result<()> {
-    let changed =
-        said(Command::new("git").args(["status", "--porcelain"]).current_dir(&place.root))?;
+/// Only what is committed is built again: fails if there are changes.
+///
+/// # Errors
+/// Which.
+pub fn refuse_changes(place: &Place) -> anyhow::Result<()> {
+    let mut git = Command::new("git");
+    let changed = said(git.args(["status", "--porcelain"]).current_dir(&place.root))?;
     if !changed.is_empty() {
         bail!("commit what is changed before:\n{changed}");
     }
+    Ok(())
+}
+
+fn again(place: &Place, work: &Path) -> anyhow::Result<()> {
     let root = work.join("another-folder");
     said(Command::new("git").args(["clone", "-q"]).arg(&place.root).arg(&root))?;
-    let other = Place::new(root.clone(), root.join("target/packages"), place.version.clone())?;
+    let other = Place::new(root, place.version.clone())?;
     other.make()?;
     for name in place.files()? {
         let [one, two] = [&place.out, &other.out].map(|out| fs::read(out.join(&name)));

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::bail;
-
-use super::{Place, debian_arch, ran, said};
+use super::{Place, ran, said};
 
 /// The crates that are packaged.
 const CRATES: [&str; 2] = ["wattlock", "wattlock-lab"];
@@ -20,9 +18,6 @@ const AUTHORS: &str = "The Wattlock authors <wattlock@users.noreply.invalid>";
 /// # Errors
 /// No cargo-deb, or what it says.
 pub fn make(place: &Place, built: &Path) -> anyhow::Result<()> {
-    if debian_arch() != "amd64" {
-        bail!("the Debian packages are made on x86-64 only");
-    }
     let mut date = Command::new("date");
     let date = said(date.args(["-R", "-u", "-d", &format!("@{}", place.time)]))?;
     for name in CRATES {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Place, debian_arch, ran};
+use super::{Place, ran};
 
 /// What the image is called in its layout.
 pub const TAG: &str = "wattlock";
@@ -18,7 +18,6 @@ pub const TAG: &str = "wattlock";
 pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
     let program = programs.first().context("no static program")?;
     let work = place.out.join("image");
-    let _ = fs::remove_dir_all(&work);
     let root = work.join("root");
     fs::create_dir_all(root.join("usr/bin"))?;
     fs::create_dir_all(root.join("data"))?;
@@ -28,9 +27,13 @@ pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
     for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(place.root.join(file), licences.join(file))?;
     }
+    ran(Command::new("chmod").arg("-R").arg("u=rwX,go=rX").arg(&root))?;
+    // Whoever runs it writes there.
+    ran(Command::new("chmod").arg("1777").arg(root.join("data")))?;
     // The times of the files are part of the image.
-    let touch = format!("find {} -exec touch -h -d @{} {{}} +", root.display(), place.time);
-    ran(Command::new("sh").args(["-c", &touch]))?;
+    let mut touch = Command::new("find");
+    let seconds = format!("@{}", place.time);
+    ran(touch.arg(&root).args(["-exec", "touch", "-h", "-d", &seconds, "{}", "+"]))?;
     let layout = work.join("layout");
     let tagged = format!("{}:{TAG}", layout.display());
     ran(umoci(&["init", "--layout"]).arg(&layout))?;
@@ -47,7 +50,7 @@ pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
         "--history.created",
         &time(place)?,
         "--architecture",
-        debian_arch(),
+        "amd64",
         "--os",
         "linux",
         "--config.entrypoint",
@@ -58,8 +61,7 @@ pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
         "1000:1000",
     ]))?;
     ran(umoci(&["gc", "--layout"]).arg(&layout))?;
-    let name = format!("wattlock-{}-image.tar.gz", place.version);
-    place.archive(&layout, ".", &place.out.join(name))
+    place.archive(&layout, ".", &archive(place))
 }
 
 fn umoci(words: &[&str]) -> Command {
@@ -76,11 +78,19 @@ fn time(place: &Place) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Unpacks the image as a container that can be run; the folder with it.
+/// Where the archive of the image is.
+pub fn archive(place: &Place) -> PathBuf {
+    place.out.join(format!("wattlock-{}-image.tar.gz", place.version))
+}
+
+/// Unpacks the archive of the image in `work`, and makes `bundle` of it, a container that can be run.
 ///
 /// # Errors
-/// What umoci says.
-pub fn unpack(place: &Place, bundle: &Path) -> anyhow::Result<()> {
-    let tagged = format!("{}:{TAG}", place.out.join("image/layout").display());
+/// What tar or umoci says.
+pub fn unpack(place: &Place, work: &Path, bundle: &Path) -> anyhow::Result<()> {
+    let layout = work.join("layout");
+    fs::create_dir(&layout)?;
+    ran(Command::new("tar").arg("-xzf").arg(archive(place)).arg("-C").arg(&layout))?;
+    let tagged = format!("{}:{TAG}", layout.display());
     ran(umoci(&["unpack", "--image", &tagged]).arg(bundle))
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::{Place, ran, said};
 
@@ -33,6 +33,7 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
         flags.push(format!("--remap-path-prefix={}={to}", from.display()));
         c_flags.push(format!("-ffile-prefix-map={}={to}", from.display()));
     }
+    let mut c_variable = "CFLAGS".to_owned();
     let built = match other {
         None => {
             cargo.args(["-p", "wattlock-provider", "-p", "wattlock-lab"]);
@@ -40,18 +41,28 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
         }
         Some(Other { triple, c_flags: more, variables }) => {
             cargo.args(["--target", triple]).envs(variables);
+            c_variable = format!("CFLAGS_{}", triple.replace('-', "_"));
             c_flags.extend(more);
             folder.join(triple).join("release")
         }
     };
     cargo.env("CARGO_TARGET_DIR", &folder).env("SOURCE_DATE_EPOCH", &place.time);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env("CFLAGS", c_flags.join(" "));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env(c_variable, c_flags.join(" "));
     // Results of this program say which commit it is of.
     let mut describe = Command::new("git");
     describe.args(["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]);
     let commit = said(describe.current_dir(&place.root))?;
     cargo.env("WATTLOCK_COMMIT", commit.trim());
     ran(&mut cargo)?;
+    let leaked = places(place)?.into_iter().map(|(path, _)| path);
+    for path in leaked {
+        // Debug information goes elsewhere, and holds no path either.
+        let mut grep = Command::new("grep");
+        grep.args(["--quiet", "--text", "--fixed-strings"]).arg(&path).arg(built.join("wattlock"));
+        if grep.status()?.success() {
+            bail!("the program holds the path {}", path.display());
+        }
+    }
     Ok(built)
 }
 
@@ -62,8 +73,8 @@ fn places(place: &Place) -> anyhow::Result<Vec<(PathBuf, &'static str)>> {
     let sources = home.context("HOME is not set")?.join("registry/src");
     let mut places = vec![(place.root.clone(), "/wattlock")];
     // One for each registry, which has its address in its name.
-    for registry in fs::read_dir(&sources).into_iter().flatten().flatten() {
-        places.push((registry.path(), "/crates"));
+    for registry in fs::read_dir(&sources).context("reading the folder of cargo's sources")? {
+        places.push((registry?.path(), "/crates"));
     }
     places.push((place.out.join("build"), "/build"));
     Ok(places)
@@ -74,15 +85,15 @@ fn places(place: &Place) -> anyhow::Result<Vec<(PathBuf, &'static str)>> {
 /// # Errors
 /// A program that fails.
 pub fn documents(wattlock: &Path, lab: &Path, share: &Path) -> anyhow::Result<()> {
-    let _ = fs::remove_dir_all(share);
     for (name, program) in [("wattlock", wattlock), ("wattlock-lab", lab)] {
         let folder = share.join(name);
         let pages = folder.join("man/man1");
         fs::create_dir_all(&pages)?;
         ran(Command::new(program).arg("man").arg(&pages))?;
-        for entry in fs::read_dir(&pages)? {
-            ran(Command::new("gzip").args(["-9n"]).arg(entry?.path()))?;
-        }
+        // All of them before the first is another.
+        let made = fs::read_dir(&pages)?.map(|entry| Ok(entry?.path()));
+        let made: Vec<PathBuf> = made.collect::<std::io::Result<_>>()?;
+        ran(Command::new("gzip").arg("-9n").args(made))?;
         for (shell, file) in [
             ("bash", format!("bash-completion/completions/{name}")),
             ("zsh", format!("zsh/vendor-completions/_{name}")),

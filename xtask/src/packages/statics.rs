@@ -55,7 +55,6 @@ pub fn make(place: &Place, share: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let built = programs::build(place, Some(target.settings(place)?))?.join("wattlock");
         let name = format!("wattlock-{}-{}", place.version, target.triple);
         let folder = place.out.join("static").join(&name);
-        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let program = folder.join("wattlock");
         let objcopy = target.compiler.replace("gcc", "objcopy");

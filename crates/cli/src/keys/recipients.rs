@@ -50,14 +50,14 @@ pub fn recipients(
         list.extend(new);
     }
     if let Some(passphrase) = passphrase {
-        list.push(Recipient::passphrase(&passphrase, given.work_factor));
+        list.push(Recipient::passphrase(&passphrase, given.work_factor)?);
     }
     if list.is_empty() {
         return Err(usage(
             "no recipient: use -r, -R, -i or -p, or make a default identity with `wattlock keygen`",
         ));
     }
-    Ok(Recipients::with_prompt(list, &(Arc::new(Terminal) as _))?)
+    Ok(Recipients::with_prompt(list, Arc::new(Terminal))?)
 }
 
 /// The file with the recipients of that name.
@@ -65,7 +65,8 @@ fn named_file(name: &str) -> anyhow::Result<String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+@".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_name) {
         return Err(usage(format!(
-            "@{name:?} is no name of recipients: it has letters, digits and ._-+@ only"
+            "@{name:?} names no recipients: a name has letters, digits and . _ - + @ only, and does not \
+             start with a dot"
         )));
     }
     let folder = config_folder().ok_or_else(|| {

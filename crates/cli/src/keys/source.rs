@@ -141,7 +141,7 @@ fn output_of(command: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start /bin/sh")?;
-    let mut stdout = child.stdout.take().context("it has no output")?;
+    let mut stdout = child.stdout.take().context("cannot read the output of the command")?;
     let output = bounded(&mut stdout);
     // A command that writes on does not wait for a reader.
     drop(stdout);
@@ -161,14 +161,30 @@ pub fn read_bounded(path: &str) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     }
 }
 
-/// All that `reader` yields, up to the longest identity file.
-pub fn bounded(reader: impl Read) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::new());
-    reader.take(MAX_LEN + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_LEN {
-        return Err(usage("it is longer than 16 MiB"));
+/// All that `reader` yields, up to the longest identity file. What is read lies nowhere else: when its
+/// buffer becomes too small, the old one is wiped.
+pub fn bounded(mut reader: impl Read) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(vec![0; FIRST_LEN]);
+    let mut filled = 0;
+    loop {
+        match reader.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+        if filled > MAX_LEN {
+            return Err(usage("it is longer than 16 MiB"));
+        }
+        if filled == bytes.len() {
+            let mut larger = Zeroizing::new(vec![0; 2 * filled]);
+            larger[..filled].copy_from_slice(&bytes);
+            bytes = larger;
+        }
     }
+    bytes.truncate(filled);
     Ok(bytes)
 }
 
-const MAX_LEN: u64 = 1 << 24;
+const FIRST_LEN: usize = 1 << 14;
+const MAX_LEN: usize = 1 << 24;

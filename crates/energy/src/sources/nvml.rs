@@ -252,7 +252,7 @@ fn nothing(root: &Root, why: &Why) -> Candidate {
     let here = !asleep || is_here(root);
     let obstacle = match why {
         Why::Static => Obstacle::unavailable(Error::Static.to_string())
-            .fix("for GPUs, use a build for glibc, as the Debian package has it"),
+            .fix("for GPUs, use a program that is not static, such as that of the Debian package"),
         _ if !here => Obstacle::unavailable("no NVIDIA GPU found"),
         Why::NoLibrary => Obstacle::unavailable(Error::NoNvml.to_string()).fix(
             "install the NVIDIA driver; in a container, let the host's runtime bring its library: \

@@ -7,7 +7,7 @@ use age::secrecy::ExposeSecret;
 use age_core::format::{FILE_KEY_BYTES, FileKey};
 use wattlock_engine::crypto::Secret;
 
-use super::{Identity, Wrapping};
+use super::{Identity, Wrapping, plain};
 use crate::error::Error;
 use crate::format::Format;
 use crate::header::{Header, SCRYPT, Stanza};
@@ -16,6 +16,9 @@ use crate::lock::lock;
 use crate::post_quantum::POST_QUANTUM;
 
 /// The private keys and passphrases that may open a container.
+///
+/// The wrapped keys that it opened are remembered, 256 of them at most, so that containers with the same
+/// stanzas open at once and a plugin is asked once. They are wiped when it is dropped.
 pub struct Identities {
     list: Vec<Identity>,
     /// Stanzas that they try at most.
@@ -45,9 +48,13 @@ impl Known {
 
     fn remember(&mut self, stanzas: &[Stanza], file_key: &Arc<Secret<FILE_KEY_BYTES>>) {
         let is_quick = stanzas.iter().all(|stanza| QUICK.contains(&stanza.tag.as_str()));
-        if !is_quick || self.keys.len() < REMEMBERED {
-            self.keys.push((stanzas.to_vec(), Arc::clone(file_key)));
+        if is_quick && self.keys.len() >= REMEMBERED {
+            return;
         }
+        if self.keys.len() >= MOST_REMEMBERED {
+            self.keys.remove(0);
+        }
+        self.keys.push((stanzas.to_vec(), Arc::clone(file_key)));
     }
 }
 
@@ -232,6 +239,9 @@ impl Default for Identities {
 /// File keys kept for stanzas that cost little to unwrap again.
 const REMEMBERED: usize = 16;
 
+/// File keys kept at most; the oldest goes.
+const MOST_REMEMBERED: usize = 256;
+
 /// Types of stanzas that are opened in microseconds, without asking anybody.
 const QUICK: [&str; 4] = ["X25519", POST_QUANTUM, "ssh-ed25519", "ssh-rsa"];
 
@@ -253,6 +263,6 @@ fn unwrap_error(error: age::DecryptError, passphrase: bool) -> Error {
         | age::DecryptError::NoMatchingKeys
         | age::DecryptError::InvalidHeader
         | age::DecryptError::InvalidMac => Error::HeaderAuthentication,
-        error => Error::Unwrap(error.to_string()),
+        error => Error::Unwrap(plain(&error)),
     }
 }

@@ -1,10 +1,9 @@
 //! One identity: a private key, or a passphrase.
 
-use std::io::BufReader;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use age::secrecy::{ExposeSecret, SecretString};
+use age::secrecy::ExposeSecret;
 use age::{plugin, scrypt, ssh, x25519};
 use zeroize::Zeroizing;
 
@@ -89,11 +88,12 @@ impl NativeIdentity {
 
     /// Its text, as identity files hold it. This is the secret itself.
     pub fn to_text(&self) -> Zeroizing<String> {
-        let text: SecretString = match &self.0 {
-            Native::X25519(identity) => identity.to_string(),
+        match &self.0 {
+            Native::X25519(identity) => {
+                Zeroizing::new(identity.to_string().expose_secret().to_owned())
+            }
             Native::PostQuantum(identity) => identity.to_text(),
-        };
-        Zeroizing::new(text.expose_secret().to_owned())
+        }
     }
 
     /// True for a post-quantum one.
@@ -105,7 +105,9 @@ impl NativeIdentity {
 impl FromStr for NativeIdentity {
     type Err = Error;
 
+    /// Reads `AGE-SECRET-KEY-1…` or `AGE-SECRET-KEY-PQ-1…`; white space around it is no error.
     fn from_str(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
         if Self::is_text_of_post_quantum(text) {
             let identity = text.parse().map_err(|why: &str| Error::usage(why))?;
             return Ok(Self(Native::PostQuantum(Box::new(identity))));
@@ -120,5 +122,7 @@ const POST_QUANTUM: &str = "AGE-SECRET-KEY-PQ-1";
 
 /// A private key of SSH, if `bytes` is one, of whatever type.
 pub(super) fn ssh_identity(bytes: &[u8], name: &str) -> Option<ssh::Identity> {
-    ssh::Identity::from_buffer(BufReader::new(bytes), Some(name.to_owned())).ok()
+    // What is none is not copied: it may be another kind of private key.
+    let is_one = bytes.trim_ascii_start().starts_with(b"-----BEGIN");
+    is_one.then(|| ssh::Identity::from_buffer(bytes, Some(name.to_owned())).ok())?
 }

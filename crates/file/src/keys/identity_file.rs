@@ -1,7 +1,6 @@
 //! An identity file: age's and plugins' identities line by line, an SSH key, or such a file protected
 //! by a passphrase.
 
-use std::io::BufReader;
 use std::sync::Arc;
 
 use age::{plugin, ssh};
@@ -32,7 +31,10 @@ enum Line {
 }
 
 impl IdentityFile {
-    /// Reads the identity file `bytes`, which is called `name` where `prompt` asks for its passphrase.
+    /// Reads the identity file `bytes`, which is called `name` where `prompt` asks for its passphrase: at
+    /// once if the file is protected, and when an SSH key is used if that is. An error says what *it* is,
+    /// the file, for a caller who knows its name.
+    ///
     /// `max_work_factor` is as in [`Identity::passphrase`].
     ///
     /// # Errors
@@ -44,7 +46,7 @@ impl IdentityFile {
         prompt: Arc<dyn Prompt>,
         max_work_factor: u8,
     ) -> Result<Self, Error> {
-        let header = armor::reader(BufReader::new(bytes))
+        let header = armor::reader(bytes)
             .ok()
             .and_then(|mut container| Header::read(&mut container.reader).ok());
         let content = if let Some(header) = header {
@@ -171,7 +173,7 @@ fn unsupported(kind: &ssh::UnsupportedKey) -> Error {
             format!("SSH keys encrypted with {cipher} are not supported")
         }
         ssh::UnsupportedKey::EncryptedPem => {
-            "encrypted SSH keys in the old PEM form are not supported; convert it with \
+            "encrypted SSH keys in the old PEM form are not supported; convert the key with \
              `ssh-keygen -p`"
                 .to_owned()
         }

@@ -1,10 +1,9 @@
 //! A passphrase.
 
-use std::fmt;
-
 use age::cli_common;
 use age::secrecy::{ExposeSecret, SecretString};
 use rand_core::OsRng;
+use zeroize::Zeroizing;
 
 /// A passphrase. It is wiped from memory when it is dropped, and `Debug` does not show it.
 #[derive(Clone)]
@@ -36,12 +35,15 @@ impl Passphrase {
 
 impl From<String> for Passphrase {
     fn from(text: String) -> Self {
-        Self(SecretString::from(text))
+        Self::from(Zeroizing::new(text).as_str())
     }
 }
 
-impl fmt::Debug for Passphrase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Passphrase(…)")
+impl From<&str> for Passphrase {
+    fn from(text: &str) -> Self {
+        // Exactly as long, so that it is not moved, which would leave a copy.
+        let mut own = String::with_capacity(text.len());
+        own.push_str(text);
+        Self(SecretString::from(own))
     }
 }

@@ -1,4 +1,4 @@
-//! Questions to the user that come up while keys are used.
+//! Questions to the user that come up while keys are read and used.
 
 use std::sync::Arc;
 
@@ -8,14 +8,15 @@ use age::secrecy::SecretString;
 use super::Passphrase;
 
 /// Asks the user what a key needs to be used: the passphrase of a protected key, or what a plugin wants
-/// to know. Whatever a program cannot ask stays at its default, which declines.
+/// to know. A question that a program does not implement is declined.
 pub trait Prompt: Send + Sync {
     /// Shows a message, such as "touch your token".
     fn message(&self, message: &str) {
         let _ = message;
     }
 
-    /// Asks for a decision between `yes` and `no`; `None` if there is no answer.
+    /// Asks for a decision: `Some(true)` is `yes`; without `no` there is one answer only. `None` if it
+    /// cannot be asked.
     fn confirm(&self, question: &str, yes: &str, no: Option<&str>) -> Option<bool> {
         let _ = (question, yes, no);
         None

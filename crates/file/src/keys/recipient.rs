@@ -25,11 +25,20 @@ pub(super) enum Kind {
 }
 
 impl Recipient {
-    /// A passphrase. Each use takes `2^work_factor` KiB of memory, and time in proportion.
-    pub fn passphrase(passphrase: &Passphrase, work_factor: u8) -> Self {
+    /// A passphrase. Each use takes `2^work_factor` KiB of memory, and time in proportion; 18 is what
+    /// `wattlock` and age use, and readers refuse more than 22 unless they are told otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a work factor below 1 or above 30.
+    pub fn passphrase(passphrase: &Passphrase, work_factor: u8) -> Result<Self, Error> {
+        if !(1..=30).contains(&work_factor) {
+            return Err(Error::usage(format!(
+                "the work factor is {work_factor}, and must be from 1 to 30"
+            )));
+        }
         let mut recipient = scrypt::Recipient::new(passphrase.for_age());
         recipient.set_work_factor(work_factor);
-        Self { kind: Kind::Own(Box::new(recipient)), text: None }
+        Ok(Self { kind: Kind::Own(Box::new(recipient)), text: None })
     }
 
     /// Its text, as it was read or would be; none of a passphrase and of a plugin's identity.
@@ -85,18 +94,20 @@ impl Recipient {
 }
 
 /// What a list of recipients holds.
+#[derive(Debug)]
 pub struct RecipientList {
     /// The recipients.
     pub recipients: Vec<Recipient>,
     /// The numbers of lines with SSH keys of types that cannot be encrypted to, and the types. Lists of
-    /// people's keys may hold them; their owners cannot open what is sealed for the list.
+    /// people's keys may hold them. Their owners are not recipients: tell whoever seals.
     pub unsupported: Vec<(usize, String)>,
 }
 
 impl FromStr for Recipient {
     type Err = Error;
 
-    /// Reads `age1…`, `ssh-ed25519 …`, `ssh-rsa …`, or a plugin's `age1NAME1…`.
+    /// Reads `age1…`, `ssh-ed25519 …`, `ssh-rsa …`, or a plugin's `age1NAME1…`. An error says what *it*
+    /// is, the text, for a caller who knows its name.
     fn from_str(text: &str) -> Result<Self, Error> {
         match parse(text) {
             Ok(kind) => Ok(Self { kind, text: Some(text.to_owned()) }),

@@ -27,19 +27,16 @@ impl Recipients {
     ///
     /// # Errors
     /// [`Error::Usage`] if there are none, or more than [`MAX_RECIPIENTS`], or if one needs a plugin
-    /// whose program is not installed.
+    /// whose program is not installed. Sealing fails for more than 673 post-quantum ones, too.
     pub fn new(list: Vec<Recipient>) -> Result<Self, Error> {
-        Self::with_prompt(list, &(Arc::new(NoPrompt) as Arc<dyn Prompt>))
+        Self::with_prompt(list, Arc::new(NoPrompt))
     }
 
     /// The same; `prompt` asks what plugins want to know.
     ///
     /// # Errors
     /// As [`Recipients::new`].
-    pub fn with_prompt(
-        recipients: Vec<Recipient>,
-        prompt: &Arc<dyn Prompt>,
-    ) -> Result<Self, Error> {
+    pub fn with_prompt(recipients: Vec<Recipient>, prompt: Arc<dyn Prompt>) -> Result<Self, Error> {
         if recipients.is_empty() {
             return Err(Error::usage("there is no recipient"));
         }
@@ -55,10 +52,11 @@ impl Recipients {
         }
         let plugins = of_plugins.iter().map(|recipient| recipient.plugin());
         let plugins = plugins.chain(of_identities.iter().map(|identity| identity.plugin()));
+        let asking = Asking(prompt);
         // Each is asked once for all of its recipients.
         for plugin in plugins.collect::<BTreeSet<_>>() {
-            let asking = Asking(Arc::clone(prompt));
-            let plugin = RecipientPluginV1::new(plugin, &of_plugins, &of_identities, asking);
+            let plugin =
+                RecipientPluginV1::new(plugin, &of_plugins, &of_identities, asking.clone());
             list.push(Box::new(plugin.map_err(|error| Error::usage(plain(&error)))?));
         }
         Ok(Self { list: Mutex::new(list) })
@@ -72,8 +70,9 @@ impl Recipients {
     /// Wraps `file_key` for each recipient.
     ///
     /// # Errors
-    /// [`Error::Wrap`] if a recipient fails, or if two may not stand in one header: age's label
-    /// rule, which allows a passphrase only alone, and a post-quantum recipient only with its kind.
+    /// [`Error::Wrap`] if a recipient fails; [`Error::Usage`] if two may not stand in one header: age's
+    /// label rule, which allows a passphrase only alone, and a post-quantum recipient only with its
+    /// kind.
     pub(super) fn wrap(&self, file_key: &Secret<FILE_KEY_BYTES>) -> Result<Vec<Stanza>, Error> {
         let file_key = FileKey::init_with_mut(|bytes| bytes.copy_from_slice(file_key.expose()));
         let list = lock(&self.list);
@@ -81,18 +80,18 @@ impl Recipients {
         let mut common: Option<HashSet<String>> = None;
         for recipient in list.iter() {
             let (wrapped, labels) =
-                recipient.wrap_file_key(&file_key).map_err(|e| Error::Wrap(e.to_string()))?;
+                recipient.wrap_file_key(&file_key).map_err(|error| Error::Wrap(plain(&error)))?;
             if common.as_ref().is_some_and(|common| *common != labels) {
                 let wrapped = wrapped.iter().map(|stanza| &stanza.tag);
-                let mut tags = stanzas.iter().map(|stanza: &Stanza| &stanza.tag).chain(wrapped);
-                let what = if tags.any(|tag| tag == SCRYPT) {
-                    "a passphrase"
+                let tags = stanzas.iter().map(|stanza: &Stanza| &stanza.tag).chain(wrapped);
+                let is_there = |of: &dyn Fn(&str) -> bool| tags.clone().any(|tag| of(tag));
+                return Err(Error::usage(if is_there(&|tag| tag == SCRYPT) {
+                    "a passphrase cannot be combined with other recipients"
+                } else if is_there(&|tag| tag.starts_with("mlkem768")) {
+                    "post-quantum recipients cannot be combined with other recipients"
                 } else {
-                    "post-quantum recipients"
-                };
-                return Err(Error::usage(format!(
-                    "{what} cannot be combined with other recipients"
-                )));
+                    "these recipients cannot be combined in one container"
+                }));
             }
             common = Some(labels);
             stanzas.extend(wrapped.into_iter().map(Stanza::from));

@@ -11,10 +11,12 @@ use crate::format::Format;
 use crate::header::Stanza;
 use crate::lock::lock;
 
-/// The file key of a run and its stanzas.
+/// Wraps the keys of containers for recipients.
 ///
-/// wattlock v1 gives every file a random data key, so one file key, and with it one key
-/// derivation, serves a whole run. age v1 forbids that: there each file gets a file key of its own.
+/// wattlock v1 gives every container a random data key, so one file key that wraps it, and with it one
+/// key derivation, serves all containers: a passphrase is stretched once, a plugin asked once, and
+/// anyone can see that they were made together. Make a new one for each container that must not be linked
+/// to others. age v1 forbids this: there each container gets a file key of its own.
 pub struct Wrapping {
     recipients: Recipients,
     shared: Mutex<Option<Arc<(Secret<FILE_KEY_BYTES>, Vec<Stanza>)>>>,

@@ -195,12 +195,19 @@ fn metadata_armor_and_passphrases() {
     assert!(matches!(keys.opener().view(&armored[..]), Err(Error::Usage { .. })));
     let refused = keys.sealer(Format::WattlockV1).armored().seal_bytes(b"text");
     assert!(matches!(refused, Err(Error::Usage { .. })));
+    // What a format does not hold is not left out in silence.
+    let refused = keys.sealer(Format::AgeV1).with_metadata(metadata).seal_bytes(b"text");
+    assert!(matches!(refused, Err(Error::Usage { .. })));
+    let elsewhere = Metadata { name: Some("../report.pdf".into()), ..Metadata::default() };
+    let refused = keys.sealer(Format::WattlockV1).with_metadata(elsewhere).seal_bytes(b"text");
+    assert!(matches!(refused, Err(Error::Usage { .. })));
 
     let passphrase = Passphrase::generate();
     assert_eq!(passphrase.expose().split('-').count(), 10);
     assert!(!format!("{passphrase:?}").contains(passphrase.expose()));
-    let wrapping =
-        Wrapping::new(Recipients::new(vec![Recipient::passphrase(&passphrase, 8)]).unwrap());
+    let recipient = |factor: u8| Recipient::passphrase(&passphrase, factor);
+    assert!(recipient(0).is_err() && recipient(64).is_err());
+    let wrapping = Wrapping::new(Recipients::new(vec![recipient(8).unwrap()]).unwrap());
     let sealed =
         Sealer::new(&keys.engine, &wrapping, Format::WattlockV1).seal_bytes(b"text").unwrap();
     let open = |limit: u8| {
@@ -236,6 +243,66 @@ fn lists_of_recipients_and_texts_of_keys() {
     // What may not stand together is found out before anything is sealed.
     let both = Wrapping::new(Recipients::new(vec![one, two]).unwrap());
     assert!(matches!(both.check(Format::WattlockV1), Err(Error::Usage { .. })));
+}
+
+/// A pipe that gives a byte at a time, and then may fail.
+struct Slow<'a>(&'a [u8], Option<io::ErrorKind>);
+
+impl io::Read for Slow<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match (self.0.split_first(), self.1) {
+            (Some((&byte, rest)), _) if !buffer.is_empty() => {
+                (buffer[0], self.0) = (byte, rest);
+                Ok(1)
+            }
+            (None, Some(kind)) => Err(io::Error::new(kind, "it is broken")),
+            _ => Ok(0),
+        }
+    }
+}
+
+#[test]
+fn slow_and_broken_pipes() {
+    let keys = Keys::new();
+    for container in [
+        keys.sealer(Format::AgeV1).armored().seal_bytes(b"text").unwrap(),
+        keys.sealer(Format::AgeV1).seal_bytes(b"text").unwrap(),
+        keys.sealer(Format::WattlockV1).seal_bytes(b"text").unwrap(),
+    ] {
+        let spaced = [b" \r\n\n", &container[..]].concat();
+        let is_armored = container.starts_with(b"-----");
+        for bytes in [&container, &spaced][..1 + usize::from(is_armored)].iter() {
+            let mut opened = Vec::new();
+            keys.opener().open(&mut Slow(bytes, None), &mut opened).unwrap();
+            assert_eq!(opened, b"text");
+        }
+        // The reader's own error is told as it is, whatever its kind.
+        for len in [0, 10, 100, container.len() - 1] {
+            for kind in [io::ErrorKind::InvalidData, io::ErrorKind::ConnectionReset] {
+                let mut broken = Slow(&container[..len], Some(kind));
+                let error = keys.opener().open(&mut broken, &mut Vec::new()).unwrap_err();
+                // What the age crate reads within an armor, it may call malformed.
+                let told = error.to_string().contains("it is broken");
+                assert!(told || is_armored && kind == io::ErrorKind::InvalidData, "{error}");
+            }
+        }
+    }
+    let mut broken = Slow(b"text", Some(io::ErrorKind::InvalidData));
+    let error = keys.sealer(Format::AgeV1).seal(&mut broken, &mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("it is broken"), "{error}");
+}
+
+#[test]
+fn what_threads_may_have() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<Wrapping>();
+    shared::<Identities>();
+    shared::<Identity>();
+    shared::<NativeIdentity>();
+    shared::<Passphrase>();
+    sent::<Recipient>();
+    sent::<Recipients>();
 }
 
 /// Reads of a view come from several threads at once.

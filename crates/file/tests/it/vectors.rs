@@ -19,7 +19,7 @@ fn identities(vector: &Vector) -> Identities {
         list.push(identity.parse::<NativeIdentity>().unwrap().into());
     }
     for passphrase in vector.all("passphrase") {
-        list.push(Identity::passphrase(&Passphrase::from(passphrase.to_owned()), 22));
+        list.push(Identity::passphrase(&Passphrase::from(passphrase), 22));
     }
     Identities::new(list)
 }
