@@ -27,16 +27,14 @@ pub struct Stanza {
 }
 
 impl Stanza {
+    pub(crate) fn from_age(stanza: age_core::format::Stanza) -> Self {
+        let age_core::format::Stanza { tag, args, body } = stanza;
+        Self { tag, args, body }
+    }
+
     pub(crate) fn to_age(&self) -> age_core::format::Stanza {
         let Self { tag, args, body } = self.clone();
         age_core::format::Stanza { tag, args, body }
-    }
-}
-
-impl From<age_core::format::Stanza> for Stanza {
-    fn from(stanza: age_core::format::Stanza) -> Self {
-        let age_core::format::Stanza { tag, args, body } = stanza;
-        Self { tag, args, body }
     }
 }
 

@@ -94,7 +94,7 @@ impl Recipients {
                 }));
             }
             common = Some(labels);
-            stanzas.extend(wrapped.into_iter().map(Stanza::from));
+            stanzas.extend(wrapped.into_iter().map(Stanza::from_age));
         }
         // A plugin may give several.
         at_most_the_limit(stanzas.len())?;
