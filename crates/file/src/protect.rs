@@ -10,13 +10,12 @@ use wattlock_engine::Engine;
 
 use crate::armor;
 use crate::error::Error;
-use crate::folders::umask;
 use crate::format::Format;
 use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
-use crate::signature::{SignError, Signer, signature_path};
+use crate::signature::{SignError, Signer, stage_signature};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
 use crate::unprotect::Target;
@@ -127,11 +126,7 @@ fn sign(
         SignError::Read(error) => Error::io("read", target)(error),
         SignError::Key => Error::usage("the key cannot sign"),
     })?;
-    let path = signature_path(target);
-    let signature = Staged::create(&path, how.overwrite)?;
-    signature.file().write_all_at(text.as_bytes(), 0).map_err(Error::io("write", &path))?;
-    signature.settle(&Attributes { mode: Some(0o666 & !umask()), ..Attributes::default() })?;
-    Ok(signature)
+    stage_signature(target, text.as_bytes(), how.overwrite)
 }
 
 fn to_file<'a>(

@@ -16,7 +16,7 @@ use crate::header::{Header, Stanza};
 use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
 use crate::protect::new_payload;
-use crate::signature::remove_signature;
+use crate::signature::{remove_signature, signature_of, stage_signature};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::Progress;
 use crate::{age_v1, wattlock_v1};
@@ -72,6 +72,13 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
         copied.map_err(failed())?;
         (staged, sealed.opened, Report::default())
     };
+    // The payload is the same, and so is who made it.
+    let signature = match in_place || how.reseal {
+        true => None,
+        false => signature_of(&opened_input.name)
+            .map(|text| stage_signature(target, &text, how.overwrite))
+            .transpose()?,
+    };
     let mut attributes = Attributes::of(&opened_input.file, &opened_input.status);
     if in_place {
         attributes.extended = Some(opened_input.extended()?);
@@ -79,6 +86,9 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     staged.settle(&attributes)?;
     let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
     let output = if in_place { staged.publish_over(&opened)? } else { staged.publish()? };
+    if let Some(signature) = signature {
+        signature.publish()?;
+    }
     if how.reseal && in_place {
         // It is that of the former payload.
         remove_signature(&output);

@@ -22,9 +22,11 @@ use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
 
 use crate::container::Sealed;
 use crate::error::Error;
+use crate::folders::umask;
 use crate::format::Format;
 use crate::input::Input;
 use crate::keys::Passphrase;
+use crate::staging::{Attributes, Staged};
 
 /// The namespace of signatures of payloads, for `ssh-keygen -n`.
 pub const NAMESPACE: &str = "wattlock-payload-v1";
@@ -203,14 +205,32 @@ pub(crate) fn is_signature(path: &Path) -> bool {
     read(path).is_ok_and(|bytes| bytes.starts_with(b"-----BEGIN SSH SIGNATURE-----"))
 }
 
+/// The text of the signature of a payload that `container` has, if it has one.
+pub(crate) fn signature_of(container: &Path) -> Option<Vec<u8>> {
+    let pem = read(&signature_path(container)).ok()?;
+    let signature = SshSig::from_pem(&pem).ok()?;
+    (signature.namespace() == NAMESPACE).then_some(pem)
+}
+
 /// Removes the signature of the payload that `container` had, and nothing else that has its name.
 pub(crate) fn remove_signature(container: &Path) {
-    let path = signature_path(container);
-    let signature = read(&path).ok().and_then(|pem| SshSig::from_pem(&pem).ok());
-    if signature.is_some_and(|signature| signature.namespace() == NAMESPACE) {
+    if signature_of(container).is_some() {
         // One that stays matches nothing.
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(signature_path(container));
     }
+}
+
+/// Writes `text` as the signature that `container` will have, durable and without a name.
+pub(crate) fn stage_signature(
+    container: &Path,
+    text: &[u8],
+    overwrite: bool,
+) -> Result<Staged, Error> {
+    let path = signature_path(container);
+    let signature = Staged::create(&path, overwrite)?;
+    signature.file().write_all_at(text, 0).map_err(Error::io("write", &path))?;
+    signature.settle(&Attributes { mode: Some(0o666 & !umask()), ..Attributes::default() })?;
+    Ok(signature)
 }
 
 fn digest<H: Digest>(file: &File, range: Range<u64>) -> io::Result<Vec<u8>> {

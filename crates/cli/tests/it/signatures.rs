@@ -112,6 +112,14 @@ fn rekey_keeps_a_signature_and_reseal_drops_it() {
     let rekey = ["rekey", "-i", "key.txt", "-r", &recipient, "d/f.wlk"];
     assert_exit(&run(&place, &rekey), 0);
     assert_exit(&run(&place, &VERIFY), 0);
+    // Another output has it, too; one that was there stays.
+    let copied = run(&place, &[&rekey[..], &["-o", "other.wlk"]].concat());
+    assert_exit(&copied, 0);
+    assert_exit(&run(&place, &["verify", "--signer", "signers", "other.wlk"]), 0);
+    place.write("third.wlk.sig", b"my notes");
+    assert_exit(&run(&place, &[&rekey[..], &["-o", "third.wlk"]].concat()), 1);
+    assert_eq!(fs::read(place.path("third.wlk.sig")).unwrap(), b"my notes");
+    assert!(!place.path("third.wlk").exists());
     let resealed = run(&place, &[&rekey[..], &["--reseal"]].concat());
     assert_exit(&resealed, 0);
     assert!(stderr(&resealed).contains("d/f.wlk.sig: removed"), "{}", stderr(&resealed));

@@ -149,7 +149,10 @@ fn parse(text: &str) -> Result<Kind, Why> {
     }
     match text.parse::<ssh::Recipient>() {
         Ok(recipient) => return Ok(Kind::Own(Box::new(recipient))),
-        Err(ssh::ParseRecipientKeyError::Unsupported(kind)) => return Err(Why::Unsupported(kind)),
+        // Of these two, the rest is malformed.
+        Err(ssh::ParseRecipientKeyError::Unsupported(kind)) if !SUPPORTED.contains(&&*kind) => {
+            return Err(Why::Unsupported(kind));
+        }
         Err(ssh::ParseRecipientKeyError::RsaModulusTooLarge) => {
             return Err(Why::Other("its RSA modulus has more than 4096 bits"));
         }
@@ -163,6 +166,9 @@ fn parse(text: &str) -> Result<Kind, Why> {
         Err(_) => Err(Why::Other(why_not(text))),
     }
 }
+
+/// SSH keys that can be recipients.
+const SUPPORTED: [&str; 2] = ["ssh-ed25519", "ssh-rsa"];
 
 /// What native post-quantum recipients start with.
 const POST_QUANTUM: &str = "age1pq1";

@@ -236,6 +236,8 @@ fn lists_of_recipients_and_texts_of_keys() {
     let list = Recipient::parse_list(&text).unwrap();
     assert_eq!(list.recipients.len(), 1);
     assert_eq!(list.unsupported, [(4, "ecdsa-sha2-nistp256".to_owned())]);
+    let cut = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQ==".parse::<Recipient>().unwrap_err();
+    assert!(cut.to_string().contains("a part is missing or mistyped"), "{cut}");
     let wrong = format!("{}\nnonsense\n", one.text().unwrap());
     let said = Recipient::parse_list(&wrong).err().unwrap().to_string();
     assert_eq!(said, "line 2: it is no public key");
