@@ -21,13 +21,12 @@ packages:
 	cargo xtask packages
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
-# tests, and a program outside of the workspace that uses the libraries.
+# tests.
 test: check openssl
 	./.ci/prepare emulate
 	cargo xtask emulate --kernels
 	$(signals) cargo xtask test
 	cargo test --workspace --locked --doc --quiet
-	cargo run --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 
 # The tests that take least, in less than three minutes once they are built.
 test-fast: prepare
@@ -42,6 +41,7 @@ test-all: test sanitize constant-time dist openssl-all
 	./.ci/prepare packages
 	cargo xtask packages --check
 	cargo publish --workspace --dry-run --locked
+	cargo run --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 	./.ci/prepare vm
 	-cargo xtask kernel
 	$(signals) cargo xtask test --profile soak --run-ignored all
@@ -56,7 +56,7 @@ emulate: prepare
 	cargo xtask emulate
 
 # What needs no running: form, lints (of all, and of the primitives alone, without features), structure, links and code blocks of the documentation, that the
-# fuzz targets build.
+# fuzz targets build, and a program outside of the workspace that uses the libraries.
 check: prepare
 	cargo fmt --all --check
 	cargo fmt --manifest-path testing/outside/Cargo.toml --check
@@ -66,6 +66,7 @@ check: prepare
 	cargo xtask docs
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --features wattlock-crypto/traits --no-deps --locked --quiet
 	cargo check --manifest-path fuzz/Cargo.toml --no-default-features --target-dir target --locked --quiet
+	cargo check --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 
 # OpenSSL 3.5 and an nginx with it, built once into the user's cache: a minute or two. Tests that need them are
 # skipped and listed where they cannot be built.

@@ -19,7 +19,7 @@ fn help_names_the_exit_codes() {
 fn completions_and_manual_pages() {
     let made = lab().args(["completions", "bash"]).output().unwrap();
     assert_exit(&made, 0);
-    assert!(stdout(&made).contains("_wattlock-lab()"));
+    assert!(stdout(&made).contains("complete -F _wattlock__lab"));
     let place = Place::new();
     assert_exit(&lab().arg("man").arg(place.path("man")).output().unwrap(), 0);
     assert!(place.path("man/wattlock-lab-bench-files.1").is_file());
