@@ -1,6 +1,7 @@
 //! The programs and the provider as they are packaged, and what they say of themselves.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,10 +28,10 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
     let folder = place.out.join("build");
     let mut cargo = Command::new("cargo");
     cargo.current_dir(&place.root).args(["build", "--release", "--locked", "-p", "wattlock"]);
-    let mut flags = Vec::new();
+    let mut flags = String::new();
     let mut c_flags = Vec::new();
     for (from, to) in places(place)? {
-        flags.push(format!("--remap-path-prefix={}={to}", from.display()));
+        flags += &format!(" '--remap-path-prefix={}={to}'", from.display());
         c_flags.push(format!("-ffile-prefix-map={}={to}", from.display()));
     }
     let mut c_variable = "CFLAGS".to_owned();
@@ -46,8 +47,14 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
             folder.join(triple).join("release")
         }
     };
-    cargo.env("CARGO_TARGET_DIR", &folder).env("SOURCE_DATE_EPOCH", &place.time);
-    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")).env(c_variable, c_flags.join(" "));
+    // By a program around the compiler: cargo makes names of RUSTFLAGS, which end up in symbols.
+    fs::create_dir_all(&folder)?;
+    let wrapper = folder.join("rustc");
+    fs::write(&wrapper, format!("#!/bin/sh\nexec \"$@\"{flags}\n"))?;
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    // A crate embeds this, and is not built again when it changes: so it never does.
+    cargo.env("CARGO_TARGET_DIR", &folder).env("SOURCE_DATE_EPOCH", "0");
+    cargo.env("RUSTC_WRAPPER", &wrapper).env("RUSTFLAGS", "").env(c_variable, c_flags.join(" "));
     // Results of this program say which commit it is of.
     let mut describe = Command::new("git");
     describe.args(["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]);
