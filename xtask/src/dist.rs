@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
+
+use crate::command::ran;
 
 /// Files that are shipped, and the most bytes that each may have.
 const SHIPPED: [(&str, u64); 2] =
@@ -17,7 +19,7 @@ const SHIPPED: [(&str, u64); 2] =
 /// A build that fails; no objcopy; a file that is larger than it may be.
 pub fn dist() -> anyhow::Result<()> {
     let build = ["build", "--release", "--locked", "-p", "wattlock", "-p", "wattlock-provider"];
-    run(Command::new("cargo").args(build))?;
+    ran(Command::new("cargo").args(build))?;
     let target = PathBuf::from("target");
     let dist = target.join("dist");
     fs::create_dir_all(&dist)?;
@@ -39,16 +41,8 @@ fn split(built: &Path, dist: &Path, name: &str, debug: &str) -> anyhow::Result<(
         command
     };
     let built = built.canonicalize()?;
-    run(objcopy().arg("--only-keep-debug").arg(&built).arg(debug))?;
+    ran(objcopy().arg("--only-keep-debug").arg(&built).arg(debug))?;
     let link = format!("--add-gnu-debuglink={debug}");
     // The names of functions are debug information too, and a tenth of the file.
-    run(objcopy().args(["--strip-unneeded", &link]).arg(&built).arg(name))
-}
-
-fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
+    ran(objcopy().args(["--strip-unneeded", &link]).arg(&built).arg(name))
 }

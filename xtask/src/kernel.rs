@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use cargo_metadata::MetadataCommand;
 
+use crate::command::said;
 use crate::openssl::{cache, link};
 
 /// The package that depends on the newest kernel of its kind.
@@ -51,14 +52,4 @@ fn download(package: &str, folder: &Path) -> anyhow::Result<()> {
     fs::rename(&unpacked, folder)
         .or_else(|error| if folder.join("boot").is_dir() { Ok(()) } else { Err(error) })?;
     Ok(())
-}
-
-fn said(command: &mut Command) -> anyhow::Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let ran =
-        command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
-    if !ran.status.success() {
-        bail!("{name} failed: {}", String::from_utf8_lossy(&ran.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
 }

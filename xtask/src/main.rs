@@ -2,6 +2,7 @@
 //! `emulate`, `debian`, `test`, `dist` and `packages`.
 #![forbid(unsafe_code)]
 
+mod command;
 mod debian;
 mod dist;
 mod docs;

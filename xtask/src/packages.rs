@@ -12,10 +12,12 @@ mod statics;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use cargo_metadata::MetadataCommand;
+
+use crate::command::{ran, said};
 
 /// Where the packages of one working tree are made.
 pub struct Place {
@@ -124,26 +126,4 @@ impl Place {
             .arg(what);
         ran(&mut tar)
     }
-}
-
-/// Runs a command that says what it does.
-fn ran(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("cannot run {command:?}"))?;
-    if !status.success() {
-        bail!("{command:?} ended with {status}");
-    }
-    Ok(())
-}
-
-/// Runs a command, and returns what it says.
-fn said(command: &mut Command) -> anyhow::Result<String> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot run {command:?}"))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if !output.status.success() {
-        let said = text(&output.stdout) + &text(&output.stderr);
-        bail!("{command:?} ended with {}:\n{}", output.status, said.trim_end());
-    }
-    Ok(text(&output.stdout))
 }

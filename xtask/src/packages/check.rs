@@ -10,7 +10,8 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
 use super::statics::TARGETS;
-use super::{Place, image, ran, said};
+use super::{Place, image};
+use crate::command::{ran, said};
 use crate::openssl::cache;
 
 /// Tries all of them.

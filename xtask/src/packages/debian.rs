@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Place, ran, said};
+use super::Place;
+use crate::command::{ran, said};
 
 /// The crates that are packaged.
 const CRATES: [&str; 2] = ["wattlock", "wattlock-lab"];

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Place, ran};
+use super::Place;
+use crate::command::{ran, said};
 
 /// What the image is called in its layout.
 pub const TAG: &str = "wattlock";
@@ -28,27 +29,26 @@ pub fn make(place: &Place, programs: &[PathBuf]) -> anyhow::Result<()> {
         fs::copy(place.root.join(file), licences.join(file))?;
     }
     ran(Command::new("chmod").arg("-R").arg("u=rwX,go=rX").arg(&root))?;
-    // Whoever runs it writes there.
+    // Any user of it writes there.
     ran(Command::new("chmod").arg("1777").arg(root.join("data")))?;
     // The times of the files are part of the image.
     let mut touch = Command::new("find");
     let seconds = format!("@{}", place.time);
     ran(touch.arg(&root).args(["-exec", "touch", "-h", "-d", &seconds, "{}", "+"]))?;
+    let created = time(place)?;
     let layout = work.join("layout");
     let tagged = format!("{}:{TAG}", layout.display());
     ran(umoci(&["init", "--layout"]).arg(&layout))?;
     ran(&mut umoci(&["new", "--image", &tagged]))?;
-    ran(umoci(&["insert", "--image", &tagged, "--history.created", &time(place)?])
-        .arg(&root)
-        .arg("/"))?;
+    ran(umoci(&["insert", "--image", &tagged, "--history.created", &created]).arg(&root).arg("/"))?;
     ran(&mut umoci(&[
         "config",
         "--image",
         &tagged,
         "--created",
-        &time(place)?,
+        &created,
         "--history.created",
-        &time(place)?,
+        &created,
         "--architecture",
         "amd64",
         "--os",
@@ -73,8 +73,7 @@ fn umoci(words: &[&str]) -> Command {
 /// The time of the last commit, as images have it.
 fn time(place: &Place) -> anyhow::Result<String> {
     let mut date = Command::new("date");
-    let text =
-        super::said(date.args(["-u", "-d", &format!("@{}", place.time), "+%Y-%m-%dT%H:%M:%SZ"]))?;
+    let text = said(date.args(["-u", "-d", &format!("@{}", place.time), "+%Y-%m-%dT%H:%M:%SZ"]))?;
     Ok(text.trim().to_owned())
 }
 

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use walkdir::WalkDir;
 
-use super::{Place, ran};
+use super::Place;
+use crate::command::ran;
 
 /// Writes one for each.
 ///
@@ -33,7 +34,7 @@ pub fn list(place: &Place) -> anyhow::Result<()> {
 fn take(place: &Place) -> anyhow::Result<()> {
     for (name, folder) in SHIPPED {
         let file = place.root.join(folder).join(format!("{NAME}.json"));
-        // Where it was made is nobody's business.
+        // Without the folder in which it was made.
         let here = format!("file://{}", place.root.display());
         let text = fs::read_to_string(file)?.replace(&here, "file:///wattlock");
         fs::write(place.out.join(format!("{name}-{}.cdx.json", place.version)), text)?;

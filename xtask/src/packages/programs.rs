@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::{Place, ran, said};
+use super::Place;
+use crate::command::{ran, said};
 
 /// Another kind of machine, for which the program alone is built.
 pub struct Other<'a> {
@@ -30,7 +31,8 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
     cargo.current_dir(&place.root).args(["build", "--release", "--locked", "-p", "wattlock"]);
     let mut flags = String::new();
     let mut c_flags = Vec::new();
-    for (from, to) in places(place)? {
+    let places = places(place)?;
+    for (from, to) in &places {
         flags += &format!(" '--remap-path-prefix={}={to}'", from.display());
         c_flags.push(format!("-ffile-prefix-map={}={to}", from.display()));
     }
@@ -61,11 +63,10 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
     let commit = said(describe.current_dir(&place.root))?;
     cargo.env("WATTLOCK_COMMIT", commit.trim());
     ran(&mut cargo)?;
-    let leaked = places(place)?.into_iter().map(|(path, _)| path);
-    for path in leaked {
+    for (path, _) in &places {
         // Debug information goes elsewhere, and holds no path either.
         let mut grep = Command::new("grep");
-        grep.args(["--quiet", "--text", "--fixed-strings"]).arg(&path).arg(built.join("wattlock"));
+        grep.args(["--quiet", "--text", "--fixed-strings"]).arg(path).arg(built.join("wattlock"));
         if grep.status()?.success() {
             bail!("the program holds the path {}", path.display());
         }

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::{Place, programs, ran, said};
+use super::{Place, programs};
+use crate::command::{ran, said};
 use crate::openssl::cache;
 
 /// A target of Rust with musl.

@@ -99,7 +99,7 @@ pub struct RecipientList {
     /// The recipients.
     pub recipients: Vec<Recipient>,
     /// The numbers of lines with SSH keys of types that cannot be encrypted to, and the types. Lists of
-    /// people's keys may hold them. Their owners are not recipients: tell whoever seals.
+    /// people's keys may hold them. Their owners are not recipients.
     pub unsupported: Vec<(usize, String)>,
 }
 
