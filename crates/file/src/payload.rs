@@ -48,6 +48,11 @@ pub(crate) fn ends<'source, 'sink>(
 }
 
 impl Payload {
+    /// All that stands before the first chunk of a container with this header.
+    pub(crate) fn front(&self, header: &[u8]) -> Vec<u8> {
+        [header, &self.prefix].concat()
+    }
+
     /// Seals all of the source.
     pub(crate) fn seal(
         &self,

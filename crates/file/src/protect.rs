@@ -107,7 +107,7 @@ pub(crate) fn stage<'a>(
 ) -> Result<Unpublished<'a>, Error> {
     let (opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
-    let front = [&header[..], &payload.prefix].concat();
+    let front = payload.front(&header);
     to_file(how, opened, attributes, path, (header.len(), front), payload)
 }
 
@@ -189,7 +189,7 @@ fn to_stream(
     }
     let (mut opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
-    let front = [&header[..], &payload.prefix].concat();
+    let front = payload.front(&header);
     let output = Path::new("standard output");
     let moved = if how.armor {
         armored(how, &mut opened, writer, output, &front, &payload)?

@@ -107,7 +107,7 @@ fn reseal(
     let has_metadata = wattlock_v1::has_metadata(&container.header);
     let metadata = has_metadata.then(|| container.metadata.clone());
     let (header, payload) = new_payload(how.wrapping, format, metadata.as_ref())?;
-    let front = [&header[..], &payload.prefix].concat();
+    let front = payload.front(&header);
     let staged = Staged::create(target, how.overwrite || in_place)?;
     let file = (staged.file(), target);
     let moved = container.reseal_by_cpu(how.engine, file, (&front, &payload), how.progress)?;

@@ -92,7 +92,7 @@ impl<'a> Sealer<'a> {
             metadata.check()?;
         }
         let (header, payload) = new_payload(self.wrapping, self.format, self.metadata.as_ref())?;
-        let front = [&header[..], &payload.prefix].concat();
+        let front = payload.front(&header);
         if self.armor {
             armor::write(to, output, |to| self.write_plain(&front, &payload, from, to))?;
         } else {
