@@ -29,7 +29,9 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
     let folder = place.out.join("build");
     let mut cargo = Command::new("cargo");
     cargo.current_dir(&place.root).args(["build", "--release", "--locked", "-p", "wattlock"]);
-    let mut flags = String::new();
+    // Functions that become public when units are optimised together get the unit's name added, and
+    // not a number that depends on addresses in the compiler (rust-lang/rust, issue 126976).
+    let mut flags = " -Cllvm-args=-use-source-filename-for-promoted-locals".to_owned();
     let mut c_flags = Vec::new();
     let places = places(place)?;
     for (from, to) in &places {
