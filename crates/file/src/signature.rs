@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use globset::GlobBuilder;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -127,7 +128,7 @@ impl AllowedSigners {
             let namespaces = line.namespaces.as_ref();
             line.key == *key
                 && line.valid.contains(&now)
-                && namespaces.is_none_or(|names| names.iter().any(|name| name == NAMESPACE))
+                && namespaces.is_none_or(|patterns| allow_the_namespace(patterns))
         });
         found.map(|line| line.principals.as_str())
     }
@@ -303,6 +304,22 @@ fn allowed(line: &str) -> Result<Allowed, Line> {
     })
 }
 
+/// True if [`NAMESPACE`] matches one of `patterns`, and none behind a `!`.
+fn allow_the_namespace(patterns: &[String]) -> bool {
+    let matches = |pattern: &str| {
+        // `*` and `?` alone are special for OpenSSH.
+        let class = |c: char| if "[]{}".contains(c) { format!("[{c}]") } else { c.to_string() };
+        let glob: String = pattern.chars().map(class).collect();
+        GlobBuilder::new(&glob)
+            .backslash_escape(false)
+            .build()
+            .is_ok_and(|glob| glob.compile_matcher().is_match(NAMESPACE))
+    };
+    let (refused, allowed): (Vec<_>, Vec<_>) =
+        patterns.iter().map(String::as_str).partition(|pattern| pattern.starts_with('!'));
+    allowed.into_iter().any(matches) && !refused.iter().any(|pattern| matches(&pattern[1..]))
+}
+
 fn is_key_type(text: &str) -> bool {
     ["ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"].iter().any(|start| text.starts_with(start))
 }
@@ -377,6 +394,12 @@ mod tests {
             ("", true),
             ("namespaces=\"git,wattlock-payload-v1\" ", true),
             ("namespaces=\"git\" ", false),
+            ("namespaces=\"git,wattlock-*-v?\" ", true),
+            ("namespaces=\"*\" ", true),
+            ("namespaces=\"wattlock-payload-v[1]\" ", false),
+            ("namespaces=\"{wattlock-payload-v1}\" ", false),
+            ("namespaces=\"*,!wattlock-payload-v1\" ", false),
+            ("namespaces=\"!git\" ", false),
             ("valid-after=\"20260101Z\",valid-before=\"202604011200Z\" ", true),
             ("valid-after=\"20260302Z\" ", false),
             ("valid-before=\"20260228235959Z\" ", false),
