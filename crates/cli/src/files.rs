@@ -226,6 +226,7 @@ pub fn verify(args: &args::Verify) -> Ended {
                 format: Format::WattlockV1.name(),
                 report: Report::default(),
                 signed_by: signer,
+                removed_signature: None,
             };
             Ok(Step::Ended(Outcome::Made(done)))
         });

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wattlock_engine::Engine;
 use wattlock_file::{
     Direction, Error, Found, Input, Outcome, Plan, Rekey, Shown, Task, Wrapping, expect_all, rekey,
-    signature_path,
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{Invocation, is_stream};
@@ -69,12 +68,7 @@ pub fn run(args: &args::Rekey) -> Ended {
         // Through a link, so that it is the container that changes, and not the link.
         let container = file.canonicalize().unwrap_or_else(|_| file.clone());
         let target = args.output.as_deref().unwrap_or(&container);
-        let signature = signature_path(target);
-        let was_signed = args.reseal && signature.exists();
         let ended = rekey(&how, &Input::Path(container.clone()), target);
-        if was_signed && !signature.exists() && !args.quiet {
-            tell!("{}: removed: it was made for the former payload", Shown(&signature));
-        }
         let ended = ended.map_err(|error| by_given_names(error.renamed(&container, file), file));
         changed.fetch_or(ended.is_ok(), Ordering::Relaxed);
         invocation.summary.add(file, args.output.as_deref(), ended.map(Outcome::Made));

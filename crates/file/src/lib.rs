@@ -114,7 +114,7 @@ pub use rekey::{Rekey, rekey};
 pub use salvage::{Salvaged, salvage, salvaged_path};
 pub use sealer::Sealer;
 pub use shown::{Shown, holds_key, without_error_numbers};
-pub use signature::{AllowedSigners, Signer, check_signature, signature_path};
+pub use signature::{AllowedSigners, Signer, check_signature};
 pub use staging::{Attributes, Staged};
 pub use temporary::abandon_all;
 pub use transfer::Progress;
@@ -137,4 +137,6 @@ pub struct Done {
     pub report: wattlock_engine::Report,
     /// Who signed the container, if its signature was checked.
     pub signed_by: Option<String>,
+    /// The signature that was removed with the container that the output replaced.
+    pub removed_signature: Option<std::path::PathBuf>,
 }

@@ -164,10 +164,14 @@ fn to_file<'a>(
         format: how.format.name(),
         report,
         signed_by: None,
+        removed_signature: None,
     };
     let signature =
         how.signer.map(|signer| sign(how, signer, &staged, header_len as u64..bytes_out));
-    let unpublished = Unpublished::new(staged, done).with_companion(signature.transpose()?);
+    let ends_signature = how.signer.is_none() && staged.target_existed();
+    let unpublished = Unpublished::new(staged, done)
+        .with_companion(signature.transpose()?)
+        .ending_signature(ends_signature);
     if !how.replace {
         return Ok(unpublished);
     }
@@ -208,6 +212,7 @@ fn to_stream(
         format: how.format.name(),
         report,
         signed_by: None,
+        removed_signature: None,
     })
 }
 

@@ -85,15 +85,23 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     }
     staged.settle(&attributes)?;
     let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
+    let target_existed = staged.target_existed();
     let output = if in_place { staged.publish_over(&opened)? } else { staged.publish()? };
     if let Some(signature) = signature {
         signature.publish()?;
     }
-    if how.reseal && in_place {
-        // It is that of the former payload.
-        remove_signature(&output);
-    }
-    Ok(Done { bytes_in, bytes_out, output: Some(output), format, report, signed_by: None })
+    // It is that of the former payload.
+    let removed_signature =
+        if how.reseal && target_existed { remove_signature(&output) } else { None };
+    Ok(Done {
+        bytes_in,
+        bytes_out,
+        output: Some(output),
+        format,
+        report,
+        signed_by: None,
+        removed_signature,
+    })
 }
 
 /// Writes the container anew, under a new data key.

@@ -180,7 +180,7 @@ pub fn check_signature(input: &Input, signers: &AllowedSigners) -> Result<String
 }
 
 /// Where the signature of a container is.
-pub fn signature_path(container: &Path) -> PathBuf {
+fn signature_path(container: &Path) -> PathBuf {
     let mut path = container.as_os_str().to_owned();
     path.push(".");
     path.push(SIGNATURE_SUFFIX);
@@ -214,11 +214,11 @@ pub(crate) fn signature_of(container: &Path) -> Option<Vec<u8>> {
 }
 
 /// Removes the signature of the payload that `container` had, and nothing else that has its name.
-pub(crate) fn remove_signature(container: &Path) {
-    if signature_of(container).is_some() {
-        // One that stays matches nothing.
-        let _ = std::fs::remove_file(signature_path(container));
-    }
+/// Returns its path.
+pub(crate) fn remove_signature(container: &Path) -> Option<PathBuf> {
+    let path = signature_of(container).map(|_| signature_path(container))?;
+    // One that stays matches nothing.
+    std::fs::remove_file(&path).ok().map(|()| path)
 }
 
 /// Writes `text` as the signature that `container` will have, durable and without a name.

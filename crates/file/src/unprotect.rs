@@ -298,5 +298,6 @@ fn done(container: &Container, window: Option<&Range<u64>>, moved: Moved) -> Res
         format: format.name(),
         report: moved.report,
         signed_by: None,
+        removed_signature: None,
     })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::Done;
 use crate::error::Error;
 use crate::input::Opened;
+use crate::signature::remove_signature;
 use crate::staging::{Staged, directory_of, sync_directory};
 
 /// An output whose bytes and attributes are written, and which is neither durable nor named yet.
@@ -15,6 +16,8 @@ pub struct Unpublished<'a> {
     replaced: Option<ReadBack<'a>>,
     /// A durable file that gets its name just before.
     companion: Option<Staged>,
+    /// Whether a signature of what it replaces is removed just after.
+    ends_signature: bool,
 }
 
 /// Reads an output back and compares it with its original, which it returns: it may go then.
@@ -23,12 +26,17 @@ type ReadBack<'a> = Box<dyn FnOnce(&Staged) -> Result<Opened, Error> + Send + 'a
 impl<'a> Unpublished<'a> {
     /// An output that `done` is said of.
     pub(crate) fn new(staged: Staged, done: Done) -> Self {
-        Self { staged, done, replaced: None, companion: None }
+        Self { staged, done, replaced: None, companion: None, ends_signature: false }
     }
 
     /// The same with a durable file that gets its name just before.
     pub(crate) fn with_companion(self, companion: Option<Staged>) -> Self {
         Self { companion, ..self }
+    }
+
+    /// The same; if `ends`, a signature of what it replaces is removed just after it has its name.
+    pub(crate) fn ending_signature(self, ends: bool) -> Self {
+        Self { ends_signature: ends, ..self }
     }
 
     /// The same in place of its original, once `read_back` returns that.
@@ -80,7 +88,9 @@ impl<'a> Unpublished<'a> {
                 let _ = std::fs::remove_file(companion);
             }
         })?;
-        Ok(Named { done: Done { output: Some(output), ..self.done }, original })
+        let removed_signature = if self.ends_signature { remove_signature(&output) } else { None };
+        let done = Done { output: Some(output), removed_signature, ..self.done };
+        Ok(Named { done, original })
     }
 }
 

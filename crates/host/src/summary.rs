@@ -125,8 +125,12 @@ impl Summary {
             devices: Vec::new(),
             doubt: None,
         };
+        let mut removed_signature = None;
         match ended {
-            Ok(Outcome::Made(done)) => line.fill("done", &done),
+            Ok(Outcome::Made(done)) => {
+                line.fill("done", &done);
+                removed_signature = done.removed_signature;
+            }
             Ok(Outcome::Kept(done)) => line.fill("kept", &done),
             Err(error) => {
                 exit::say_file_error(input, &error);
@@ -136,6 +140,9 @@ impl Summary {
                     line.lost = lost.iter().map(|range| [range.start, range.end]).collect();
                 }
             }
+        }
+        if let Some(signature) = removed_signature.filter(|_| !self.quiet) {
+            tell!("{}: removed: it was made for the former payload", Shown(&signature));
         }
         if self.verbose && line.error.is_none() {
             tell!("{}: {}", line.status, line.way());

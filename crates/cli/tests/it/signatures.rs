@@ -127,6 +127,40 @@ fn rekey_keeps_a_signature_and_reseal_drops_it() {
     assert_exit(&run(&place, &VERIFY), 3);
 }
 
+/// One that stayed would match nothing.
+#[test]
+fn a_new_payload_ends_the_former_signature() {
+    let Some(place) = place() else { return };
+    assert_exit(&sign(&place, "alice", 100_000), 0);
+    // A run that fails, and one that replaces nothing.
+    let protect = ["protect", "-i", "key.txt"];
+    assert_exit(&run(&place, &[&protect[..], &["-f", "d/none", "-o", "d/f.wlk"]].concat()), 1);
+    assert_exit(&run(&place, &[&protect[..], &["d/f"]].concat()), 1);
+    assert_exit(&run(&place, &VERIFY), 0);
+    place.write("d/g", b"another");
+    // One file, and one of several, which are committed together.
+    for more in [&[][..], &["d/g"]] {
+        assert_exit(&sign(&place, "alice", 100_000), 0);
+        let replaced = run(&place, &[&protect[..], &["-f", "d/f"], more].concat());
+        assert_exit(&replaced, 0);
+        assert!(stderr(&replaced).contains("d/f.wlk.sig: removed"), "{}", stderr(&replaced));
+        assert!(!place.path("d/f.wlk.sig").exists());
+        assert_exit(&run(&place, &VERIFY), 3);
+    }
+    assert_exit(&sign(&place, "alice", 100_000), 0);
+    let reseal = ["rekey", "-i", "key.txt", "-r", &place.recipient, "--reseal", "-f"];
+    assert_exit(&run(&place, &[&reseal[..], &["d/g.wlk", "-o", "d/f.wlk"]].concat()), 0);
+    assert!(!place.path("d/f.wlk.sig").exists());
+    // What is no signature stays, and so does one without a container.
+    place.write("d/f.wlk.sig", b"my notes");
+    assert_exit(&run(&place, &[&protect[..], &["-f", "d/f"]].concat()), 0);
+    assert_eq!(fs::read(place.path("d/f.wlk.sig")).unwrap(), b"my notes");
+    assert_exit(&sign(&place, "alice", 100_000), 0);
+    fs::remove_file(place.path("d/f.wlk")).unwrap();
+    assert_exit(&run(&place, &[&protect[..], &["-f", "d/f"]].concat()), 0);
+    assert!(place.path("d/f.wlk.sig").exists());
+}
+
 /// Files that only have the name of a signature are files like others.
 #[test]
 fn what_is_no_signature_is_protected_and_kept() {

@@ -203,6 +203,7 @@ fn made(read: u64, written: u64, report: Report, times: Times) -> Made {
         format: NAME,
         report,
         signed_by: None,
+        removed_signature: None,
     };
     Made { done, times }
 }
