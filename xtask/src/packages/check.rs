@@ -310,11 +310,21 @@ fn again(place: &Place, work: &Path) -> anyhow::Result<()> {
     said(Command::new("git").args(["clone", "-q"]).arg(&place.root).arg(&root))?;
     let other = Place::new(root, place.version.clone())?;
     other.make()?;
+    let differ = |name: &String| -> anyhow::Result<bool> {
+        Ok(fs::read(place.out.join(name))? != fs::read(other.out.join(name))?)
+    };
+    let mut names = Vec::new();
     for name in place.files()? {
-        let [one, two] = [&place.out, &other.out].map(|out| fs::read(out.join(&name)));
-        ensure!(one? == two?, "{name} differs");
+        if differ(&name)? {
+            names.push(name);
+        }
     }
-    Ok(())
+    if names.is_empty() {
+        return Ok(());
+    }
+    let kept = place.out.join("again");
+    fs::rename(&other.out, &kept)?;
+    bail!("{} differ; {} has those of the second build", names.join(", "), kept.display())
 }
 
 /// The packages whose names end like this.

@@ -52,9 +52,14 @@ pub fn build(place: &Place, other: Option<Other<'_>>) -> anyhow::Result<PathBuf>
         }
     };
     // By a program around the compiler: cargo makes names of RUSTFLAGS, which end up in symbols.
-    fs::create_dir_all(&folder)?;
     let wrapper = folder.join("rustc");
-    fs::write(&wrapper, format!("#!/bin/sh\nexec \"$@\"{flags}\n"))?;
+    let script = format!("#!/bin/sh\nexec \"$@\"{flags}\n");
+    if folder.exists() && fs::read_to_string(&wrapper).ok().as_deref() != Some(&script) {
+        // Nor does it build anew for other ones.
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    fs::write(&wrapper, script)?;
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
     // A crate embeds this, and is not built again when it changes: so it never does.
     cargo.env("CARGO_TARGET_DIR", &folder).env("SOURCE_DATE_EPOCH", "0");
