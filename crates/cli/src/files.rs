@@ -222,11 +222,10 @@ pub fn verify(args: &args::Verify) -> Ended {
             let done = Done {
                 bytes_in: task.len,
                 bytes_out: 0,
-                output: None,
                 format: Format::WattlockV1.name(),
                 report: Report::default(),
                 signed_by: signer,
-                removed_signature: None,
+                ..Done::default()
             };
             Ok(Step::Ended(Outcome::Made(done)))
         });

@@ -123,7 +123,7 @@ pub use unpublished::Unpublished;
 pub use wattlock_v1::PAYLOAD_CONTEXT;
 
 /// What became of one file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Done {
     /// Bytes read from the input, header included.
     pub bytes_in: u64,

@@ -157,15 +157,7 @@ fn to_file<'a>(
         true => staged.file().metadata().map_err(Error::io("read", path))?.len(),
         false => front.len() as u64 + payload.layout.sealed_len(bytes_in),
     };
-    let done = Done {
-        bytes_in,
-        bytes_out,
-        output: None,
-        format: how.format.name(),
-        report,
-        signed_by: None,
-        removed_signature: None,
-    };
+    let done = Done { bytes_in, bytes_out, format: how.format.name(), report, ..Done::default() };
     let signature =
         how.signer.map(|signer| sign(how, signer, &staged, header_len as u64..bytes_out));
     let ends_signature = how.signer.is_none() && staged.target_existed();
@@ -205,15 +197,7 @@ fn to_stream(
     opened.check_unchanged()?;
     let Moved { report, plain_bytes: bytes_in } = moved;
     let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
-    Ok(Done {
-        bytes_in,
-        bytes_out,
-        output: None,
-        format: how.format.name(),
-        report,
-        signed_by: None,
-        removed_signature: None,
-    })
+    Ok(Done { bytes_in, bytes_out, format: how.format.name(), report, ..Done::default() })
 }
 
 /// Writes all of the container to `writer` in age's ASCII armor.

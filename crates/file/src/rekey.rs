@@ -99,8 +99,8 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
         output: Some(output),
         format,
         report,
-        signed_by: None,
         removed_signature,
+        ..Done::default()
     })
 }
 

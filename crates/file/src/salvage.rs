@@ -114,8 +114,7 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
         output,
         format,
         report: Report::default(),
-        signed_by: None,
-        removed_signature: None,
+        ..Done::default()
     };
     let commitment_is_wrong = !container.is_committed();
     Ok(Salvaged { done, lost, end_may_be_missing: !ended, commitment_is_wrong })

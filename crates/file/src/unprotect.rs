@@ -291,13 +291,5 @@ fn done(container: &Container, window: Option<&Range<u64>>, moved: Moved) -> Res
             container.header.len() + format.prefix_len() as u64 + payload
         }),
     };
-    Ok(Done {
-        bytes_in,
-        bytes_out,
-        output: None,
-        format: format.name(),
-        report: moved.report,
-        signed_by: None,
-        removed_signature: None,
-    })
+    Ok(Done { bytes_in, bytes_out, format: format.name(), report: moved.report, ..Done::default() })
 }

@@ -310,12 +310,10 @@ fn again(place: &Place, work: &Path) -> anyhow::Result<()> {
     said(Command::new("git").args(["clone", "-q"]).arg(&place.root).arg(&root))?;
     let other = Place::new(root, place.version.clone())?;
     other.make()?;
-    let differ = |name: &String| -> anyhow::Result<bool> {
-        Ok(fs::read(place.out.join(name))? != fs::read(other.out.join(name))?)
-    };
     let mut names = Vec::new();
     for name in place.files()? {
-        if differ(&name)? {
+        let [one, two] = [&place.out, &other.out].map(|out| fs::read(out.join(&name)));
+        if one? != two? {
             names.push(name);
         }
     }

@@ -196,14 +196,6 @@ fn publish(opened: &Opened, staged: Staged) -> Result<PathBuf, Error> {
 }
 
 fn made(read: u64, written: u64, report: Report, times: Times) -> Made {
-    let done = Done {
-        bytes_in: read,
-        bytes_out: written,
-        output: None,
-        format: NAME,
-        report,
-        signed_by: None,
-        removed_signature: None,
-    };
+    let done = Done { bytes_in: read, bytes_out: written, format: NAME, report, ..Done::default() };
     Made { done, times }
 }
