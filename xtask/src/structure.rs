@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-tls", &["wattlock-crypto", "wattlock-engine"]),
     ("wattlock-gpu", &["wattlock-engine"]),
     ("wattlock-file", &["wattlock-engine"]),
+    ("wattlock-object", &["wattlock-file"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
@@ -38,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-engine",
             "wattlock-gpu",
             "wattlock-file",
+            "wattlock-object",
             "wattlock-stream",
             "wattlock-provider",
             "wattlock-host",
@@ -52,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-engine",
             "wattlock-gpu",
             "wattlock-file",
+            "wattlock-object",
             "wattlock-stream",
             "wattlock-provider",
             "wattlock-host",
@@ -64,12 +67,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-af-alg", &["wattlock-engine"]),
     // It reads the frozen corpus.
     ("wattlock-testing", &["wattlock-vectors"]),
+    ("wattlock-testing-store", &[]),
     ("wattlock-vectors", &[]),
     ("xtask", &[]),
 ];
 
 /// For tests only, from every crate.
-const TESTS_ONLY: [&str; 2] = ["wattlock-testing", "wattlock-vectors"];
+const TESTS_ONLY: [&str; 3] = ["wattlock-testing", "wattlock-testing-store", "wattlock-vectors"];
 
 /// For benches and tests only: what measures the joules of a device is no part of it.
 const ENERGY_OF_BENCHES: (&str, &str) = ("wattlock-gpu", "wattlock-energy");

@@ -1,6 +1,7 @@
 //! `--dry-run`: what a run would do.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -42,13 +43,22 @@ pub struct Existing {
     pub resumes: bool,
     /// Inputs are removed.
     pub removes: bool,
+    /// The addresses of objects that exist where outputs go.
+    pub objects: HashSet<PathBuf>,
+}
+
+impl Existing {
+    /// True if there is something at `output`.
+    fn has(&self, output: &Path) -> bool {
+        self.objects.contains(output) || output.symlink_metadata().is_ok()
+    }
 }
 
 /// Shows what `command` would do for what was found.
 pub fn show(command: &str, found: &Found, existing: &Existing, json: bool) -> Ended {
     let obstacle = |task: &Task| {
         let keeps = existing.overwrites || existing.resumes;
-        let exists = !keeps && task.output.symlink_metadata().is_ok();
+        let exists = !keeps && existing.has(&task.output);
         let error = exists.then(|| wattlock_file::Error::Exists(task.output.clone()))?;
         say_file_error(&task.input, &error);
         Some(error.to_string())
@@ -80,7 +90,7 @@ pub fn show(command: &str, found: &Found, existing: &Existing, json: bool) -> En
         let mut text = String::new();
         for file in files.iter().filter(|file| file.error.is_none()) {
             let (input, output) = (Shown(Path::new(&file.input)), Shown(Path::new(&file.output)));
-            let exists = Path::new(&file.output).symlink_metadata().is_ok();
+            let exists = existing.has(Path::new(&file.output));
             let what = match (exists, existing.resumes) {
                 (false, _) => "",
                 (true, true) => " (exists: verified)",

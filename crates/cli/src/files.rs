@@ -1,10 +1,11 @@
 //! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
 
+mod remote;
+
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use wattlock_engine::Report;
 use wattlock_file::{
     Batch, Direction, Done, Exclude, Format, Found, Identities, Input, Outcome, Plan, Shown, Skip,
     Step, Target, Task, UsedNames, Wrapping, expect_all,
@@ -12,24 +13,26 @@ use wattlock_file::{
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
 use wattlock_host::{progress, signals};
+use wattlock_object::is_address;
 
 use crate::args;
 use crate::dry_run;
 use crate::keys::{self, Source};
+use crate::stores::{self, Stores};
+
+/// Hears how each task of a run ended.
+pub(crate) type Report<'a> = dyn Fn(&Task, Result<Outcome, wattlock_file::Error>) + Sync + 'a;
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
-    signals::clean_up_when_ended()?;
-    let road = road(&args.places, &args.batch)?;
+    signals::clean_up_with(wattlock_object::abort_all)?;
+    let (places, stores) = (&stores::plain(&args.places), &Stores::default());
+    let road = road(places, &args.batch)?;
     if args.batch.dry_run {
         let direction = Direction::Protect(args.format);
-        let found = would_find(&road, &args.places, &args.batch, direction)?;
-        return dry_run::show(
-            "protect",
-            &found,
-            &existing(&args.places, &args.batch),
-            args.run.json,
-        );
+        let found = would_find(&road, places, &args.batch, direction, stores)?;
+        let existing = existing(places, &args.batch, stores)?;
+        return dry_run::show("protect", &found, &existing, args.run.json);
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
     let stdin_is_data = matches!(road, Road::One(Input::Stdin, _));
@@ -38,6 +41,10 @@ pub fn protect(args: &args::Protect) -> Ended {
     }
     if args.sign.is_some() && args.format != Format::WattlockV1 {
         return Err(usage("only wattlock v1 containers can be signed; leave out --format"));
+    }
+    if args.sign.is_some() {
+        let outputs = places.output.iter().chain(&places.out_dir);
+        stores::refuse_addresses("--sign", outputs.chain(&places.files))?;
     }
     let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let signer = args.sign.as_deref().map(keys::signer).transpose()?;
@@ -58,12 +65,24 @@ pub fn protect(args: &args::Protect) -> Ended {
         armor: args.armor,
         signer: signer.as_ref(),
         metadata: !args.no_metadata,
-        overwrite: args.places.force,
+        overwrite: places.force,
         replace: args.batch.replace,
         progress: &invocation.progress,
     };
     match road {
         Road::One(input, output) => {
+            let input = stores.resolve(input)?;
+            stores.check_removal(args.batch.replace, [input.name()])?;
+            if let Some(address) = output.as_deref().filter(|output| is_address(output)) {
+                let way = (&input, address);
+                return remote::one(
+                    &invocation,
+                    "protect",
+                    (stores, places.force),
+                    way,
+                    |target| wattlock_file::protect(&how, &input, target),
+                );
+            }
             invocation.one("protect", &input, output.as_deref(), |target| {
                 if !args.armor {
                     not_to_a_terminal(output.as_deref())?;
@@ -72,15 +91,23 @@ pub fn protect(args: &args::Protect) -> Ended {
             })
         }
         Road::Many => {
-            let found = find(&args.places, &args.batch, Direction::Protect(how.format))?;
+            let direction = Direction::Protect(how.format);
+            let found = find(places, &args.batch, direction, stores)?;
             if args.batch.replace {
                 keep_identities(&own, &found)?;
+                let inputs = found.tasks.iter().map(|task| &*task.input);
+                stores.check_removal(true, inputs)?;
             }
-            if args.places.force {
+            if places.force {
                 keep_inputs(&found)?;
             }
             let resume = args.batch.resume.then_some(&identities);
-            many(&invocation, "protect", found, |task| task.protect(&how, resume))
+            if remote::are_outputs(&found)? {
+                return remote::protect(&invocation, stores, places, found, &how, resume);
+            }
+            many(&invocation, "protect", found, |task| {
+                task.protect(&how, &stores.input(&task.input, Some(task.len))?, resume)
+            })
         }
     }
 }
@@ -114,16 +141,17 @@ fn keep_identities(identities: &[Source], found: &Found) -> anyhow::Result<()> {
 
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
-    signals::clean_up_when_ended()?;
-    let road = road(&args.places, &args.batch)?;
+    signals::clean_up_with(wattlock_object::abort_all)?;
+    let (places, stores) = (&stores::plain(&args.places), &Stores::default());
+    let road = road(places, &args.batch)?;
     if args.batch.dry_run {
-        let mut found = would_find(&road, &args.places, &args.batch, Direction::Open)?;
+        let mut found = would_find(&road, places, &args.batch, Direction::Open, stores)?;
         if args.salvage {
             for task in &mut found.tasks {
                 task.output = wattlock_file::salvaged_path(&task.output);
             }
         }
-        let existing = existing(&args.places, &args.batch);
+        let existing = existing(places, &args.batch, stores)?;
         return dry_run::show("unprotect", &found, &existing, args.run.json);
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
@@ -145,8 +173,8 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         identities: &identities,
         range: args.range.map(|(start, end)| start..end),
         sealed_name: args.sealed_name(),
-        used_names: &UsedNames::taken(args.places.files.iter().cloned()),
-        overwrite: args.places.force,
+        used_names: &UsedNames::taken(places.files.iter().cloned()),
+        overwrite: places.force,
         replace: args.batch.replace,
         progress: &invocation.progress,
     };
@@ -157,20 +185,46 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
                 return Err(usage("--salvage needs a file, and writes to a file"));
             };
             let tasks = vec![Task { input, output, len: 0 }];
-            salvage_all(&invocation, &how, Found { tasks, ..Found::default() })
+            salvage_all(&invocation, stores, &how, Found { tasks, ..Found::default() })
         }
         Road::One(input, output) => {
+            let input = stores.resolve(input)?;
+            stores.check_removal(args.batch.replace, [input.name()])?;
+            if let Some(address) = output.as_deref().filter(|output| is_address(output)) {
+                let way = (&input, address);
+                return remote::one(
+                    &invocation,
+                    "unprotect",
+                    (stores, places.force),
+                    way,
+                    |target| wattlock_file::unprotect(&how, &input, target),
+                );
+            }
             invocation.one("unprotect", &input, output.as_deref(), |target| {
                 wattlock_file::unprotect(&how, &input, target)
             })
         }
         Road::Many => {
-            let found = find(&args.places, &args.batch, Direction::Open)?;
+            remote::need_output(places)?;
+            let found = find(places, &args.batch, Direction::Open, stores)?;
+            let inputs = found.tasks.iter().map(|task| &*task.input);
+            stores.check_removal(args.batch.replace, inputs)?;
+            let to_stores = remote::are_outputs(&found)?;
+            if to_stores && (args.salvage || args.restore_name || args.batch.resume) {
+                return Err(usage(
+                    "--salvage, --restore-name and --resume need an --out-dir on this machine",
+                ));
+            }
             if args.salvage {
-                return salvage_all(&invocation, &how, found);
+                return salvage_all(&invocation, stores, &how, found);
+            }
+            if to_stores {
+                return remote::unprotect(&invocation, stores, places, found, &how);
             }
             let resume = args.batch.resume;
-            many(&invocation, "unprotect", found, |task| task.unprotect(&how, resume))
+            many(&invocation, "unprotect", found, |task| {
+                task.unprotect(&how, &stores.input(&task.input, Some(task.len))?, resume)
+            })
         }
     }
 }
@@ -178,6 +232,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
 /// Salvages each container, and lists what is lost.
 fn salvage_all(
     invocation: &Invocation,
+    stores: &Stores,
     how: &wattlock_file::Unprotect<'_>,
     mut found: Found,
 ) -> Ended {
@@ -185,7 +240,7 @@ fn salvage_all(
         task.output = wattlock_file::salvaged_path(&task.output);
     }
     many(invocation, "unprotect", found, |task| {
-        let input = Input::Path(task.input.clone());
+        let input = stores.input(&task.input, Some(task.len))?;
         let salvaged = wattlock_file::salvage(how, &input, &task.output)?;
         for range in &salvaged.lost {
             tell!("{}: lost: bytes {}..{}", Shown(&task.input), range.start, range.end);
@@ -197,11 +252,25 @@ fn salvage_all(
 /// `wattlock verify`.
 pub fn verify(args: &args::Verify) -> Ended {
     let invocation = Invocation::new(&args.run)?;
-    let stdin_is_data = args.files.is_empty() || args.files == [Path::new("-")];
+    let stores = &Stores::default();
+    let files: Vec<PathBuf> = args.files.iter().map(|file| stores::local(file)).collect();
+    let stdin_is_data = files.is_empty() || files == [Path::new("-")];
     let signers = args.signer.as_deref().map(keys::allowed_signers).transpose()?;
     if signers.is_some() && stdin_is_data {
         return Err(usage("--signer needs a named container: standard input has no .sig file"));
     }
+    if signers.is_some() {
+        stores::refuse_addresses("--signer", &files)?;
+    }
+    let listing = |path: &Path| stores.listing(path, args.recursive);
+    let plan = Plan {
+        inputs: &files,
+        recursive: args.recursive,
+        out_dir: None,
+        direction: Direction::Verify,
+        exclude: None,
+        listing: &listing,
+    };
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let is_signed = |input: &Input| match &signers {
         Some(signers) => wattlock_file::check_signature(input, signers).map(Some),
@@ -214,7 +283,6 @@ pub fn verify(args: &args::Verify) -> Ended {
     };
     let has_key = passphrase.is_some() || !keys::named(&args.identities.identities).is_empty();
     if signers.is_some() && !has_key {
-        let plan = plan(args);
         return many(&invocation, "verify", plan.find()?, |task| {
             let input = Input::Path(task.input.clone());
             let signer = is_signed(&input)?;
@@ -223,7 +291,6 @@ pub fn verify(args: &args::Verify) -> Ended {
                 bytes_in: task.len,
                 bytes_out: 0,
                 format: Format::WattlockV1.name(),
-                report: Report::default(),
                 signed_by: signer,
                 ..Done::default()
             };
@@ -250,24 +317,13 @@ pub fn verify(args: &args::Verify) -> Ended {
         let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
         return invocation.finish_one("verify", &Input::Stdin, done, false);
     }
-    many(&invocation, "verify", plan(args).find()?, |task| {
-        let input = Input::Path(task.input.clone());
+    many(&invocation, "verify", plan.find()?, |task| {
+        let input = stores.input(&task.input, Some(task.len))?;
         let signer = is_signed(&input)?;
         let done = wattlock_file::unprotect(&how, &input, Target::Nothing)?;
         say_signer(&input, signer.as_deref());
         Ok(Step::Ended(Outcome::Made(Done { signed_by: signer, ..done })))
     })
-}
-
-/// The containers that are verified.
-fn plan(args: &args::Verify) -> Plan<'_> {
-    Plan {
-        inputs: &args.files,
-        recursive: args.recursive,
-        out_dir: None,
-        direction: Direction::Verify,
-        exclude: None,
-    }
 }
 
 /// What is said where the inputs hold nothing for this command.
@@ -294,7 +350,7 @@ fn none_found(command: &str, skipped: &[(PathBuf, Skip)]) -> String {
 fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let road = invocation::road(places)?;
     let Road::One(input, output) = &road else { return Ok(road) };
-    let is_stdin = *input == Input::Stdin;
+    let is_stdin = matches!(input, Input::Stdin);
     let refused = [
         ("--recursive", batch.recursive),
         ("--resume", batch.resume),
@@ -313,7 +369,12 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     }
 }
 
-fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> anyhow::Result<Found> {
+fn find(
+    places: &args::Places,
+    batch: &args::Batch,
+    direction: Direction,
+    stores: &Stores,
+) -> anyhow::Result<Found> {
     if !batch.exclude.is_empty() && !batch.recursive {
         return Err(usage("--exclude is for directories; add --recursive"));
     }
@@ -323,6 +384,7 @@ fn find(places: &args::Places, batch: &args::Batch, direction: Direction) -> any
         out_dir: places.out_dir.as_deref(),
         direction,
         exclude: Some(&Exclude::new(&batch.exclude)?),
+        listing: &|path| stores.listing(path, batch.recursive),
     };
     Ok(plan.find()?)
 }
@@ -333,40 +395,62 @@ fn would_find(
     places: &args::Places,
     batch: &args::Batch,
     direction: Direction,
+    stores: &Stores,
 ) -> anyhow::Result<Found> {
-    let Road::One(input, output) = road else { return find(places, batch, direction) };
+    let Road::One(input, output) = road else { return find(places, batch, direction, stores) };
     let Some((Input::Path(input), output)) = Some(input).zip(output.clone()) else {
         return Err(usage("--dry-run needs files: a pipe goes to standard output, or to -o"));
     };
-    let len = input.metadata().map_or(0, |status| status.len());
     let mut found = Found::default();
-    match Input::Path(input.clone()).open() {
-        Ok(_) => found.tasks.push(Task { input: input.clone(), output, len }),
+    match stores.len(&input) {
+        Ok(len) => found.tasks.push(Task { input: input.clone(), output, len }),
         Err(error) => found.failed.push((input.clone(), error)),
     }
     Ok(found)
 }
 
 /// What the run would do to files that exist.
-fn existing(places: &args::Places, batch: &args::Batch) -> dry_run::Existing {
-    dry_run::Existing { overwrites: places.force, resumes: batch.resume, removes: batch.replace }
+fn existing(
+    places: &args::Places,
+    batch: &args::Batch,
+    stores: &Stores,
+) -> anyhow::Result<dry_run::Existing> {
+    Ok(dry_run::Existing {
+        overwrites: places.force,
+        resumes: batch.resume,
+        removes: batch.replace,
+        objects: stores.existing(places)?,
+    })
 }
 
 /// Processes many files, and reports the result.
-fn many<'a>(
+pub(crate) fn many<'a>(
     invocation: &Invocation,
     command: &'static str,
     found: Found,
     work: impl Fn(&Task) -> Result<Step<'a>, wattlock_file::Error> + Sync,
+) -> Ended {
+    run(invocation, command, found, |batch, report| batch.run(work, report))
+}
+
+/// Runs the tasks that were found by `work`, and reports the result.
+pub(crate) fn run(
+    invocation: &Invocation,
+    command: &'static str,
+    found: Found,
+    work: impl FnOnce(&Batch<'_>, &Report<'_>) -> Result<(), wattlock_file::Error>,
 ) -> Ended {
     for (path, error) in found.failed {
         invocation.summary.add(&path, None, Err(error));
     }
     expect_all(&invocation.progress, &found.tasks);
     let shown = progress::show(&invocation.progress, invocation.quiet);
-    let batch = Batch { engine: &invocation.engine, tasks: &found.tasks, folders: &found.folders };
+    let tasks = &*found.tasks;
+    let waits = tasks.iter().any(|task| is_address(&task.input) || is_address(&task.output));
+    let at_once = waits.then_some(stores::AT_ONCE);
+    let batch = Batch { engine: &invocation.engine, tasks, folders: &found.folders, at_once };
     let writes = command != "verify";
-    let ran = batch.run(work, |task, ended| {
+    let ran = work(&batch, &|task, ended| {
         let output = writes.then_some(&*task.output);
         invocation.summary.add(&task.input, output, ended);
     });

@@ -15,6 +15,7 @@ use wattlock_report::date::rfc3339;
 use crate::args;
 use crate::keys;
 use crate::rekey::no_directory;
+use crate::stores::{self, Stores};
 
 /// One container in JSON.
 #[derive(Serialize)]
@@ -58,12 +59,20 @@ pub fn run(args: &args::Inspect) -> Ended {
     let stdin_is_data = files.iter().any(|file| file.as_os_str().as_bytes() == b"-");
     let identities: Identities =
         keys::identities(&keys::named(&args.identities), passphrase, stdin_is_data, args.limits)?;
+    let stores = Stores::default();
     let mut exit_code = 0;
     let mut documents = Vec::new();
     for file in files {
         let input = match file.as_os_str().as_bytes() {
             b"-" => Input::Stdin,
-            _ => Input::Path(file),
+            _ => match stores.input(&stores::local(&file), None) {
+                Ok(input) => input,
+                Err(error) => {
+                    say_file_error(&file, &error);
+                    exit_code = exit_code.max(code_of(&error));
+                    continue;
+                }
+            },
         };
         match inspect(&input, &identities) {
             Ok(inspection) if args.json => documents.push(Document::new(&input, inspection)),

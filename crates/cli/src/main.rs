@@ -18,6 +18,7 @@ mod measure;
 mod provider;
 mod rekey;
 mod restore;
+mod stores;
 mod stream;
 mod velocity;
 mod wrong_command;

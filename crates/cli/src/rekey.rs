@@ -13,6 +13,7 @@ use wattlock_host::{progress, signals};
 
 use crate::args;
 use crate::keys;
+use crate::stores;
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {
@@ -30,6 +31,7 @@ pub fn run(args: &args::Rekey) -> Ended {
         return Err(usage("rekey writes to a file, not to a stream or a device"));
     }
     signals::clean_up_when_ended()?;
+    stores::refuse_addresses("rekey", args.files.iter().chain(&args.output))?;
     let old = keys::passphrase(&args.passphrase, false)?;
     let args::Identities { identities, limits } = &args.identities;
     let identities = keys::some_identities(identities, old, false, *limits)?;
@@ -102,7 +104,14 @@ fn find(args: &args::Rekey) -> anyhow::Result<Found> {
             return Err(usage("-o names one output; it cannot be used with --recursive"));
         }
         let (inputs, direction) = (&*args.files, Direction::Verify);
-        let plan = Plan { inputs, recursive: true, out_dir: None, direction, exclude: None };
+        let plan = Plan {
+            inputs,
+            recursive: true,
+            out_dir: None,
+            direction,
+            exclude: None,
+            listing: &|_| None,
+        };
         return Ok(plan.find()?);
     }
     let task = |file: &PathBuf| {

@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use walkdir::WalkDir;
 use wattlock_engine::Engine;
@@ -25,7 +27,6 @@ use crate::transfer::Progress;
 use crate::unpublished::Unpublished;
 
 /// What a run was asked to do, before anything is looked at.
-#[derive(Debug)]
 pub struct Plan<'a> {
     /// Files and, with `recursive`, directories.
     pub inputs: &'a [PathBuf],
@@ -37,6 +38,16 @@ pub struct Plan<'a> {
     pub direction: Direction,
     /// What of directories is left out.
     pub exclude: Option<&'a Exclude>,
+    /// Says what an input stands for that is not on this machine; `None` for files and directories.
+    pub listing: &'a dyn Fn(&Path) -> Option<Result<Listing, Error>>,
+}
+
+/// What an input stands for that is not on this machine.
+pub enum Listing {
+    /// One object, of that length if it is known.
+    Object(u64),
+    /// A tree of objects, by their addresses and lengths.
+    Tree(Vec<(PathBuf, u64)>),
 }
 
 /// What is done to the files of a run.
@@ -119,6 +130,21 @@ impl Plan<'_> {
     pub fn find(&self) -> Result<Found, Error> {
         let mut found = Found::default();
         for input in self.inputs {
+            match (self.listing)(input) {
+                Some(Ok(Listing::Object(len))) => {
+                    self.add(&mut found, input, input.file_name(), len)?;
+                    continue;
+                }
+                Some(Ok(Listing::Tree(objects))) => {
+                    self.add_tree(&mut found, input, objects)?;
+                    continue;
+                }
+                Some(Err(error)) => {
+                    found.failed.push((input.clone(), error));
+                    continue;
+                }
+                None => {}
+            }
             match fs::metadata(input) {
                 Err(error) => found.fail(input, error),
                 Ok(status) if !status.is_dir() => {
@@ -184,6 +210,38 @@ impl Plan<'_> {
             self.add(found, entry.path(), Some(relative.as_os_str()), len)?;
         }
         found.skipped.append(&mut excluded);
+        Ok(())
+    }
+
+    /// Decides about the objects below the address `top`. Only their names say which are containers.
+    fn add_tree(
+        &self,
+        found: &mut Found,
+        top: &Path,
+        objects: Vec<(PathBuf, u64)>,
+    ) -> Result<(), Error> {
+        let base = top.parent().unwrap_or(Path::new(""));
+        for (object, len) in objects {
+            let below = object.strip_prefix(top).unwrap_or(&object);
+            let relative = object.strip_prefix(base).unwrap_or(&object);
+            // A pattern leaves out what is below the folder that it matches, too.
+            let is_excluded = self.exclude.is_some_and(|exclude| {
+                let with_top = relative.ancestors();
+                below.ancestors().zip(with_top).any(|(below, top)| exclude.matches(below, top))
+            });
+            let is_container = has_suffix(&object);
+            let skip = match self.direction {
+                _ if is_excluded => Some(Skip::Excluded),
+                Direction::Protect(_) => is_container.then_some(Skip::Container),
+                Direction::Open | Direction::Verify => {
+                    (!is_container).then_some(Skip::NotAContainer)
+                }
+            };
+            match skip {
+                Some(skip) => found.skipped.push((object, skip)),
+                None => self.add(found, &object, Some(relative.as_os_str()), len)?,
+            }
+        }
         Ok(())
     }
 
@@ -285,6 +343,8 @@ pub struct Batch<'a> {
     pub tasks: &'a [Task],
     /// What their folders are like, where those are missing.
     pub folders: &'a Folders,
+    /// How many tasks are worked on at a time, if they wait for a network and not for this machine.
+    pub at_once: Option<usize>,
 }
 
 impl Batch<'_> {
@@ -325,6 +385,10 @@ impl Batch<'_> {
                 Ok(Step::Ended(outcome)) => report(task, Ok(outcome)),
                 Err(error) => report(task, Err(error)),
             };
+            if let Some(threads) = self.at_once {
+                for_each_waiting(self.tasks, threads, run);
+                return Ok(());
+            }
             let done = self.engine.for_each(&small, |task| run(*task)).map_err(Error::Engine);
             if done.is_ok() {
                 large.into_iter().for_each(run);
@@ -334,6 +398,34 @@ impl Batch<'_> {
         made.finish();
         done
     }
+
+    /// As [`Batch::run`], of tasks whose outputs are in a store: `work` makes each durable and names it.
+    pub fn run_remote(
+        &self,
+        work: impl Fn(&Task) -> Result<Outcome, Error> + Sync,
+        report: impl Fn(&Task, Result<Outcome, Error>) + Sync,
+    ) {
+        let threads = self.at_once.unwrap_or(1);
+        for_each_waiting(self.tasks, threads, |task| report(task, work(task)));
+    }
+}
+
+/// Calls `work` for every task, in their order, `threads` at a time.
+fn for_each_waiting<'a>(tasks: &'a [Task], threads: usize, work: impl Fn(&'a Task) + Sync) {
+    let next = AtomicUsize::new(0);
+    let pull = || {
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            work(task);
+        }
+    };
+    thread::scope(|scope| {
+        for number in 1..threads.min(tasks.len()) {
+            let name = format!("task {number}");
+            // With fewer threads it takes longer.
+            let _ = thread::Builder::new().name(name).spawn_scoped(scope, pull);
+        }
+        pull();
+    });
 }
 
 /// Files below this length run on one thread each, in parallel.

@@ -1,7 +1,7 @@
 //! An existing container: found out what it is, its header read, its keys derived.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use crate::keys::Identities;
 use crate::layout::{Ending, Layout};
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
+use crate::read_at::ReadAt;
 use crate::transfer::{Progress, Reseal, Sink, Source};
 use crate::{age_v1, cobblestone, wattlock_v1};
 
@@ -43,7 +44,7 @@ pub(crate) struct Container {
 /// The payload's chunks.
 enum Body {
     /// `len` bytes from `offset` on.
-    File { offset: u64, len: u64 },
+    At { offset: u64, len: u64 },
     /// A stream, read to its end.
     Stream(Box<dyn BufRead + Send>),
 }
@@ -62,10 +63,7 @@ impl Sealed {
     /// Reads the header of `input`.
     pub fn read(input: &Input) -> Result<Self, Error> {
         let opened = input.open()?;
-        let failed = Error::io("read", &opened.name);
-        let file = opened.file.try_clone().map_err(failed)?;
-        let reader = BufReader::new(file);
-        let reader = armor::reader(reader).map_err(Error::io("read", &opened.name))?;
+        let reader = armor::reader(opened.reader()?).map_err(Error::io("read", opened.name()))?;
         let MaybeArmored { armored, mut reader } = reader;
         let header = Header::read(&mut reader)?;
         Ok(Self { opened, header, armored, reader })
@@ -73,12 +71,8 @@ impl Sealed {
 
     /// Where the payload is, prefix included, if it can be read at any offset.
     pub fn payload_range(&self) -> Option<Range<u64>> {
-        match self.opened.start {
-            Some(start) if !self.armored => {
-                Some(start + self.header.len()..self.opened.status.len())
-            }
-            _ => None,
-        }
+        let range = self.opened.range().filter(|_| !self.armored)?;
+        Some(range.start + self.header.len()..range.end)
     }
 
     /// Unwraps the file key, authenticates the header and derives the payload's keys.
@@ -97,13 +91,13 @@ impl Sealed {
         payload: impl FnOnce(&Keys, &[u8]) -> Result<Payload, Error>,
     ) -> Result<Container, Error> {
         let range = self.payload_range();
-        let (reader, name) = (&mut self.reader, &self.opened.name);
+        let (reader, name) = (&mut self.reader, self.opened.name());
         let (payload, metadata) = unlock_with(&self.header, reader, name, identities, payload)?;
         let prefix_len = self.header.format().prefix_len() as u64;
         let body = match range {
             Some(range) => {
                 let offset = range.start + prefix_len;
-                Body::File { offset, len: range.end.saturating_sub(offset) }
+                Body::At { offset, len: range.end.saturating_sub(offset) }
             }
             None => Body::Stream(self.reader),
         };
@@ -117,10 +111,10 @@ impl Container {
         Sealed::read(input)?.unlock(identities)
     }
 
-    /// The file and the range of its chunks, if they can be read at any offset.
-    pub fn file_payload(&self) -> Option<(&File, Range<u64>)> {
+    /// What its chunks are read from and their range, if they can be read at any offset.
+    pub fn chunks_at(&self) -> Option<(&dyn ReadAt, Range<u64>)> {
         match self.body {
-            Body::File { offset, len } => Some((&self.opened.file, offset..offset + len)),
+            Body::At { offset, len } => Some((self.opened.read_at(), offset..offset + len)),
             Body::Stream(_) => None,
         }
     }
@@ -156,7 +150,7 @@ impl Container {
     /// the last chunk is.
     pub fn plain_len(&self) -> Result<Option<u64>, Error> {
         match self.body {
-            Body::File { len, .. } => Ok(Some(self.payload.layout.plain_len(len)?)),
+            Body::At { len, .. } => Ok(Some(self.payload.layout.plain_len(len)?)),
             Body::Stream(_) => Ok(None),
         }
     }
@@ -190,7 +184,7 @@ impl Container {
         progress: &Progress,
     ) -> Result<Moved, Error> {
         let source = self.body.source(&self.opened);
-        let ends = Ends { source, sink, input: &self.opened.name, output };
+        let ends = Ends { source, sink, input: self.opened.name(), output };
         self.payload.open(engine, window, ends, progress)
     }
 
@@ -213,7 +207,7 @@ impl Container {
         let (slot_len, chunks) = (layout.slot_len(), layout.chunks(plain_len));
         let source = self.body.source(&self.opened);
         let sink = Sink::Resealed(Reseal { file, front, key, nonces: *nonces, slot_len, chunks });
-        let ends = Ends { source, sink, input: &self.opened.name, output: path };
+        let ends = Ends { source, sink, input: self.opened.name(), output: path };
         self.payload.open_by_cpu(engine, ends, progress)
     }
 
@@ -222,13 +216,16 @@ impl Container {
     pub fn compare_by_cpu(
         &mut self,
         engine: &Engine,
-        plaintext: &File,
+        plaintext: &dyn ReadAt,
         path: &Path,
         progress: &Progress,
     ) -> Result<Moved, Error> {
+        if let Ok(len) = plaintext.len() {
+            plaintext.read_ahead(0..len);
+        }
         let source = self.body.source(&self.opened);
         let sink = Sink::Equals(plaintext);
-        let ends = Ends { source, sink, input: &self.opened.name, output: path };
+        let ends = Ends { source, sink, input: self.opened.name(), output: path };
         self.payload.open_by_cpu(engine, ends, progress)
     }
 }
@@ -236,9 +233,7 @@ impl Container {
 impl Body {
     fn source<'a>(&'a mut self, opened: &'a Opened) -> Source<'a> {
         match self {
-            Self::File { offset, len } => {
-                Source::File { file: &opened.file, offset: *offset, len: *len }
-            }
+            Self::At { offset, len } => opened.source_at(*offset, *len),
             Self::Stream(reader) => Source::stream(reader),
         }
     }

@@ -1,29 +1,43 @@
 //! What a container or a file is read from.
 
 use std::fs::{self, File};
-use std::io::{self, Seek};
+use std::io::{self, BufRead, BufReader, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::SeekFrom;
 
 use crate::error::Error;
 use crate::extended::ExtendedAttributes;
 use crate::file_state::State;
-use crate::staging::{Staged, directory_of, sync_directory};
+use crate::read_at::{InOrder, ReadAt};
+use crate::remote::Remote;
+use crate::staging::{Attributes, Staged, directory_of, sync_directory};
+use crate::transfer::Source;
 
 /// The input of an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// A file, a device or a FIFO by its path.
     Path(PathBuf),
     /// Standard input.
     Stdin,
+    /// An object that is not a file of this machine.
+    Remote(Arc<dyn Remote>),
 }
 
 /// An input that has been opened.
-pub struct Opened {
+pub(crate) enum Opened {
+    /// A file, a pipe or a device.
+    File(OpenFile),
+    /// A remote object of that length.
+    Remote(Arc<dyn Remote>, u64),
+}
+
+/// A file, a pipe or a device that has been opened.
+pub struct OpenFile {
     /// The name in messages.
     pub name: PathBuf,
     /// What is read.
@@ -40,13 +54,15 @@ impl Input {
         match self {
             Self::Path(path) => path,
             Self::Stdin => Path::new("standard input"),
+            Self::Remote(remote) => remote.name(),
         }
     }
 
     /// Fails for what `--replace` may not remove: only a file itself is an original.
     pub(crate) fn check_removable(&self) -> Result<(), Error> {
-        match fs::symlink_metadata(self.name()) {
-            Ok(status) if status.is_file() => Ok(()),
+        match (self, fs::symlink_metadata(self.name())) {
+            (Self::Remote(_), _) => Ok(()),
+            (_, Ok(status)) if status.is_file() => Ok(()),
             _ => Err(Error::usage("--replace needs a regular file, not a link or a pipe")),
         }
     }
@@ -55,12 +71,23 @@ impl Input {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Directory`].
-    pub fn open(&self) -> Result<Opened, Error> {
+    pub(crate) fn open(&self) -> Result<Opened, Error> {
+        let Self::Remote(remote) = self else { return self.open_file().map(Opened::File) };
+        let len = remote.len().map_err(Error::io("read", remote.name()))?;
+        Ok(Opened::Remote(Arc::clone(remote), len))
+    }
+
+    /// Opens it, if it is not remote.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Directory`]; [`Error::Usage`].
+    pub fn open_file(&self) -> Result<OpenFile, Error> {
         let name = self.name().to_owned();
         let failed = |error| Error::io("read", &name)(error);
         let mut file = match self {
             Self::Path(path) => File::open(path).map_err(failed)?,
             Self::Stdin => File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?),
+            Self::Remote(_) => return Err(not_a_file()),
         };
         let status = file.metadata().map_err(failed)?;
         if status.is_dir() {
@@ -70,13 +97,148 @@ impl Input {
         let start = match self {
             _ if !status.is_file() || status.len() == 0 => None,
             Self::Path(_) => Some(0),
-            Self::Stdin => Some(file.stream_position().map_err(failed)?),
+            _ => Some(file.stream_position().map_err(failed)?),
         };
-        Ok(Opened { name, file, status, start })
+        Ok(OpenFile { name, file, status, start })
     }
 }
 
+fn not_a_file() -> Error {
+    Error::usage("this works on files of this machine only; download the object first")
+}
+
 impl Opened {
+    /// The name in messages.
+    pub fn name(&self) -> &Path {
+        match self {
+            Self::File(file) => &file.name,
+            Self::Remote(remote, _) => remote.name(),
+        }
+    }
+
+    /// The file, if it is not remote.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn file(&self) -> Result<&OpenFile, Error> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Remote(..) => Err(not_a_file()),
+        }
+    }
+
+    /// Bytes from the start to the end, if they can be read at any offset.
+    pub fn known_len(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => file.known_len(),
+            Self::Remote(_, len) => Some(*len),
+        }
+    }
+
+    /// Where its bytes start, and the end of them, if they can be read at any offset.
+    pub fn range(&self) -> Option<std::ops::Range<u64>> {
+        match self {
+            Self::File(file) => file.start.map(|start| start..file.status.len()),
+            Self::Remote(_, len) => Some(0..*len),
+        }
+    }
+
+    /// Bytes of it as a whole.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::File(file) => file.status.len(),
+            Self::Remote(_, len) => *len,
+        }
+    }
+
+    /// What is read at any offset.
+    pub fn read_at(&self) -> &dyn ReadAt {
+        match self {
+            Self::File(file) => &file.file,
+            Self::Remote(remote, _) => &**remote,
+        }
+    }
+
+    /// `len` bytes from `offset` on, as the source of a transfer.
+    pub fn source_at(&self, offset: u64, len: u64) -> Source<'_> {
+        match self {
+            Self::File(file) => Source::File { file: &file.file, offset, len },
+            Self::Remote(remote, _) => Source::At { source: &**remote, offset, len },
+        }
+    }
+
+    /// All of it, as the source of a transfer.
+    pub fn source(&mut self) -> Source<'_> {
+        match self.range() {
+            Some(range) => self.source_at(range.start, range.end.saturating_sub(range.start)),
+            None => match self {
+                Self::File(file) => Source::stream(&mut file.file),
+                Self::Remote(remote, len) => Source::At { source: &**remote, offset: 0, len: *len },
+            },
+        }
+    }
+
+    /// Reads it in order.
+    pub fn reader(&self) -> Result<Box<dyn BufRead + Send>, Error> {
+        Ok(match self {
+            Self::File(file) => {
+                let copy = file.file.try_clone().map_err(Error::io("read", &file.name))?;
+                Box::new(BufReader::new(copy))
+            }
+            Self::Remote(remote, len) => Box::new(BufReader::new(InOrder::new(
+                Arc::clone(remote) as Arc<dyn ReadAt + Send + Sync>,
+                *len,
+            ))),
+        })
+    }
+
+    /// What an output gets of its attributes. One that is not a file has none.
+    pub fn attributes(&self) -> Attributes {
+        match self {
+            Self::File(OpenFile { file, status, .. }) if status.is_file() => {
+                Attributes::of(file, status)
+            }
+            Self::File(_) => Attributes::default(),
+            Self::Remote(remote, _) => {
+                Attributes { modified: remote.modified(), ..Attributes::default() }
+            }
+        }
+    }
+
+    /// The ACL and the extended attributes of a file.
+    pub fn extended(&self) -> Result<Option<ExtendedAttributes>, Error> {
+        match self {
+            Self::File(file) => file.extended().map(Some),
+            Self::Remote(..) => Ok(None),
+        }
+    }
+
+    /// Fails if it has changed since it was opened. A remote object says so when it is read.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::Io`].
+    pub fn check_unchanged(&self) -> Result<(), Error> {
+        match self {
+            Self::File(file) => file.check_unchanged(),
+            Self::Remote(..) => Ok(()),
+        }
+    }
+
+    /// Removes it, unless it was replaced or changed after it was opened.
+    ///
+    /// # Errors
+    /// [`Error::Changed`]; [`Error::NotRemoved`].
+    pub fn remove(&self) -> Result<(), Error> {
+        match self {
+            Self::File(file) => file.remove(),
+            Self::Remote(remote, _) => remote
+                .remove()
+                .map_err(|source| Error::NotRemoved { path: remote.name().to_owned(), source }),
+        }
+    }
+}
+
+impl OpenFile {
     /// Bytes from the start to the end, if they can be read at any offset.
     pub fn known_len(&self) -> Option<u64> {
         self.start.map(|start| self.status.len().saturating_sub(start))
@@ -124,6 +286,18 @@ impl Opened {
             0 => Ok(()),
             _ => Err(Error::SpecialMode { path: self.name.clone(), mode }),
         }
+    }
+
+    /// Fails if the file has attributes, which the object `name` that replaces it would not have.
+    pub(crate) fn check_has_no_attributes(&self, name: &Path) -> Result<(), Error> {
+        let none = ExtendedAttributes::default();
+        self.extended()?.missing_in(&none).map_or(Ok(()), |attribute| {
+            Err(Error::AttributeNotCopied {
+                path: name.to_owned(),
+                name: attribute.to_string_lossy().into_owned(),
+                source: io::Error::other("objects have no such attributes"),
+            })
+        })
     }
 
     /// Fails if the file has attributes that `other`, which replaces it, does not have.

@@ -15,7 +15,7 @@ use crate::keys::Identities;
 use crate::metadata::Metadata;
 use crate::payload::{INPUT, OUTPUT, ends};
 use crate::raw::PlaintextView;
-use crate::read_at::ReadAt;
+use crate::read_at::{InOrder, ReadAt};
 use crate::transfer::{Progress, Sink, Source};
 
 /// Opens containers with the keys in [`Identities`], from and to anything. For files of this machine
@@ -91,7 +91,7 @@ impl<'a> Opener<'a> {
     pub fn view<R: ReadAt>(&self, sealed: R) -> Result<ContainerView<'a, R>, Error> {
         let input = Path::new(INPUT);
         let end = sealed.len().map_err(Error::io("read", input))?;
-        let mut reader = BufReader::new(InOrder { sealed: &sealed, at: 0, end });
+        let mut reader = BufReader::new(InOrder::new(&sealed, end));
         let start = io::BufRead::fill_buf(&mut reader).map_err(Error::io("read", input))?;
         if armor::is_armored(start) {
             return Err(Error::usage("an armored container can only be read in order"));
@@ -102,21 +102,5 @@ impl<'a> Opener<'a> {
         let chunks = header.len() + format.prefix_len() as u64..end;
         let plaintext = PlaintextView::new(self.engine, sealed, payload, chunks)?;
         Ok(ContainerView { format, metadata, plaintext })
-    }
-}
-
-/// Reads a [`ReadAt`] from its start.
-struct InOrder<'a, R> {
-    sealed: &'a R,
-    at: u64,
-    end: u64,
-}
-
-impl<R: ReadAt> Read for InOrder<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = (self.end - self.at).min(buffer.len() as u64) as usize;
-        self.sealed.read_exact_at(&mut buffer[..len], self.at)?;
-        self.at += len as u64;
-        Ok(len)
     }
 }

@@ -1,20 +1,21 @@
 //! From a file to a container.
 
 use std::ffi::OsString;
-use std::io::{BufReader, Read, Seek, Write};
+use std::io::{BufReader, Read, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use wattlock_engine::Engine;
 
 use crate::armor;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::format::Format;
 use crate::input::{Input, Opened};
 use crate::keys::Wrapping;
 use crate::metadata::Metadata;
 use crate::payload::{Ends, Moved, Payload};
+use crate::read_at::{InOrder, ReadAt};
+use crate::remote::{RemoteOutput, Sent, complete};
 use crate::signature::{SignError, Signer, stage_signature};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink, Source};
@@ -52,7 +53,11 @@ pub struct Protect<'a> {
 pub fn protect(how: &Protect<'_>, input: &Input, target: Target<'_>) -> Result<Done, Error> {
     match target {
         Target::File(path) => stage(how, input, &path)?.publish(),
-        Target::Stream(writer) => to_stream(how, input, writer),
+        Target::Stream(writer) => {
+            let output = Path::new("standard output");
+            to_stream(how, input, writer, output).map(|written| written.done)
+        }
+        Target::Remote(output) => to_remote(how, input, output),
         Target::Nothing => Err(Error::usage("protecting needs an output")),
     }
 }
@@ -63,13 +68,12 @@ fn open(how: &Protect<'_>, input: &Input) -> Result<(Opened, Attributes), Error>
     let opened = input.open()?;
     if how.replace {
         input.check_removable()?;
-        opened.check_is_only_name()?;
-        opened.check_mode_is_plain()?;
+        if let Opened::File(file) = &opened {
+            file.check_is_only_name()?;
+            file.check_mode_is_plain()?;
+        }
     }
-    let attributes = match opened.status.is_file() {
-        true => Attributes::of(&opened.file, &opened.status),
-        false => Attributes::default(),
-    };
+    let attributes = opened.attributes();
     Ok((opened, attributes))
 }
 
@@ -137,7 +141,10 @@ fn to_file<'a>(
     (header_len, front): (usize, Vec<u8>),
     payload: Payload,
 ) -> Result<Unpublished<'a>, Error> {
-    let staged = opened.stage(path, how.overwrite)?;
+    let staged = match &opened {
+        Opened::File(file) => file.stage(path, how.overwrite)?,
+        Opened::Remote(..) => Staged::create(path, how.overwrite)?,
+    };
     let moved = if how.armor {
         armored(how, &mut opened, &mut staged.file(), path, &front, &payload)?
     } else {
@@ -150,7 +157,7 @@ fn to_file<'a>(
         attributes.modified = None;
     }
     if how.replace {
-        attributes.extended = Some(opened.extended()?);
+        attributes.extended = opened.extended()?;
     }
     staged.give(&attributes)?;
     let bytes_out = match how.armor {
@@ -169,24 +176,34 @@ fn to_file<'a>(
     }
     let (engine, armor) = (how.engine, how.armor);
     Ok(unpublished.replacing(move |staged| {
-        read_back(engine, &opened, staged, &front, &payload, armor)?;
+        let written = (staged.file(), staged.target());
+        read_back(engine, &opened, written, &front, &payload, armor)?;
         opened.check_unchanged()?;
         Ok(opened)
     }))
+}
+
+/// A container that was written in order.
+struct Written {
+    done: Done,
+    /// What it was made of.
+    opened: Opened,
+    front: Vec<u8>,
+    payload: Payload,
 }
 
 fn to_stream(
     how: &Protect<'_>,
     input: &Input,
     writer: &mut (dyn Write + Send),
-) -> Result<Done, Error> {
+    output: &Path,
+) -> Result<Written, Error> {
     if how.signer.is_some() {
         return Err(Error::usage("--sign needs an output that is a file"));
     }
     let (mut opened, attributes) = open(how, input)?;
     let (header, payload) = payload(how, input, &opened, &attributes)?;
     let front = payload.front(&header);
-    let output = Path::new("standard output");
     let moved = if how.armor {
         armored(how, &mut opened, writer, output, &front, &payload)?
     } else {
@@ -197,7 +214,36 @@ fn to_stream(
     opened.check_unchanged()?;
     let Moved { report, plain_bytes: bytes_in } = moved;
     let bytes_out = front.len() as u64 + payload.layout.sealed_len(bytes_in);
-    Ok(Done { bytes_in, bytes_out, format: how.format.name(), report, ..Done::default() })
+    let done = Done { bytes_in, bytes_out, format: how.format.name(), report, ..Done::default() };
+    Ok(Written { done, opened, front, payload })
+}
+
+/// Sends the container to a store, where it appears when it is complete. With `how.replace`, it is read
+/// back from there before the original goes.
+fn to_remote(
+    how: &Protect<'_>,
+    input: &Input,
+    output: &mut dyn RemoteOutput,
+) -> Result<Done, Error> {
+    let name = output.name().to_owned();
+    let written = to_stream(how, input, &mut Sent(output), &name)?;
+    let Written { done, opened, front, payload } = written;
+    if let (true, Opened::File(file)) = (how.replace, &opened) {
+        file.check_has_no_attributes(&name)?;
+    }
+    let remote = complete(output)?;
+    if how.replace {
+        let read_back =
+            read_back(how.engine, &opened, (&remote, &name), &front, &payload, how.armor);
+        read_back.inspect_err(|error| {
+            if error.kind() == Kind::Authentication {
+                let _ = remote.remove();
+            }
+        })?;
+        opened.check_unchanged()?;
+        opened.remove()?;
+    }
+    Ok(Done { output: Some(name), ..done })
 }
 
 /// Writes all of the container to `writer` in age's ASCII armor.
@@ -223,43 +269,42 @@ fn run(
     output: &Path,
     payload: &Payload,
 ) -> Result<Moved, Error> {
-    let name = opened.name.clone();
-    let source = match (opened.start, opened.known_len()) {
-        (Some(offset), Some(len)) => Source::File { file: &opened.file, offset, len },
-        _ => Source::stream(&mut opened.file),
-    };
+    let name = opened.name().to_owned();
+    let source = opened.source();
     payload.seal(how.engine, Ends { source, sink, input: &name, output }, how.progress)
 }
 
-/// Opens what was just written, from the file, and compares it with the original.
+/// Opens what was just written, from where it is, and compares it with the original.
 fn read_back(
     engine: &Engine,
     opened: &Opened,
-    staged: &Staged,
+    (written, path): (&(impl ReadAt + Send), &Path),
     front: &[u8],
     payload: &Payload,
     armor: bool,
 ) -> Result<(), Error> {
-    let path = staged.target();
     let failed = || Error::io("read", path);
-    let mut written = vec![0; front.len()];
+    let mut start = vec![0; front.len()];
     let mut reader;
+    let written_len = written.len().map_err(failed())?;
     let source = if armor {
-        let mut file = staged.file();
-        file.rewind().map_err(failed())?;
-        reader = armor::reader(BufReader::new(file)).map_err(failed())?.reader;
-        reader.read_exact(&mut written).map_err(failed())?;
+        let in_order = BufReader::new(InOrder::new(written, written_len));
+        reader = armor::reader(in_order).map_err(failed())?.reader;
+        reader.read_exact(&mut start).map_err(failed())?;
         Source::stream(&mut reader)
     } else {
-        staged.file().read_exact_at(&mut written, 0).map_err(failed())?;
         let offset = front.len() as u64;
-        let len = staged.file().metadata().map_err(failed())?.len() - offset;
-        Source::File { file: staged.file(), offset, len }
+        let len = written_len.checked_sub(offset);
+        let len = len.ok_or_else(|| Error::Mismatch(path.to_owned()))?;
+        written.read_exact_at(&mut start, 0).map_err(failed())?;
+        Source::At { source: written, offset, len }
     };
-    if written != front {
+    if start != front {
         return Err(Error::Mismatch(path.to_owned()));
     }
-    let ends = Ends { source, sink: Sink::Equals(&opened.file), input: path, output: path };
+    let original = opened.read_at();
+    original.read_ahead(opened.range().unwrap_or_default());
+    let ends = Ends { source, sink: Sink::Equals(original), input: path, output: path };
     let moved = payload.open_by_cpu(engine, ends, &Progress::default())?;
     // What is read in order may end too soon.
     if opened.known_len().is_some_and(|len| len != moved.plain_bytes) {
@@ -269,11 +314,15 @@ fn read_back(
 }
 
 fn metadata(input: &Input, opened: &Opened, attributes: &Attributes) -> Metadata {
-    if *input == Input::Stdin {
-        return Metadata::default();
-    }
     let Attributes { mode, modified, .. } = *attributes;
-    // What is not a file has a name that says nothing.
-    let name = mode.and_then(|_| input.name().file_name().map(OsString::from));
-    Metadata { name, mode, modified, sparse: opened.has_holes() }
+    let file_name = || input.name().file_name().map(OsString::from);
+    match (input, opened) {
+        (Input::Path(_), Opened::File(file)) => {
+            // What is not a file has a name that says nothing.
+            let name = mode.and_then(|_| file_name());
+            Metadata { name, mode, modified, sparse: file.has_holes() }
+        }
+        (Input::Remote(_), _) => Metadata { name: file_name(), modified, ..Metadata::default() },
+        _ => Metadata::default(),
+    }
 }

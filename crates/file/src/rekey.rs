@@ -17,7 +17,7 @@ use crate::input::{Input, Opened};
 use crate::keys::{Identities, Wrapping};
 use crate::protect::new_payload;
 use crate::signature::{remove_signature, signature_of, stage_signature};
-use crate::staging::{Attributes, Staged};
+use crate::staging::Staged;
 use crate::transfer::Progress;
 use crate::{age_v1, wattlock_v1};
 
@@ -50,11 +50,11 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     let payload = sealed
         .payload_range()
         .ok_or_else(|| Error::usage("rekey needs a container in a file, and not an armored one"))?;
-    let opened = State::of(&sealed.opened.status);
+    let opened = State::of(&sealed.opened.file()?.status);
     let is_opened = |status| State::of(&status).is_same_file(&opened);
     let in_place = input.name() == target || std::fs::symlink_metadata(target).is_ok_and(is_opened);
     let format = sealed.header.format().name();
-    let bytes_in = sealed.opened.status.len();
+    let bytes_in = sealed.opened.len();
     let (staged, opened_input, report) = if how.reseal {
         let container = sealed.unlock(how.identities)?;
         reseal(how, container, target, in_place)?
@@ -66,7 +66,7 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
         let failed = || Error::io("write", target);
         staged.file().write_all(&header).map_err(failed())?;
         let len = payload.end - payload.start;
-        let copied = copy(&sealed.opened.file, payload.start, len, staged.file());
+        let copied = copy(&sealed.opened.file()?.file, payload.start, len, staged.file());
         // Says more than that the file ended too soon.
         sealed.opened.check_unchanged()?;
         copied.map_err(failed())?;
@@ -75,13 +75,13 @@ pub fn rekey(how: &Rekey<'_>, input: &Input, target: &Path) -> Result<Done, Erro
     // The payload is the same, and so is who made it.
     let signature = match in_place || how.reseal {
         true => None,
-        false => signature_of(&opened_input.name)
+        false => signature_of(opened_input.name())
             .map(|text| stage_signature(target, &text, how.overwrite))
             .transpose()?,
     };
-    let mut attributes = Attributes::of(&opened_input.file, &opened_input.status);
+    let mut attributes = opened_input.attributes();
     if in_place {
-        attributes.extended = Some(opened_input.extended()?);
+        attributes.extended = opened_input.extended()?;
     }
     staged.settle(&attributes)?;
     let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::batch::{Outcome, Step, Task};
 use crate::container::{Container, Sealed};
@@ -9,11 +10,12 @@ use crate::error::{Error, Kind};
 use crate::input::Input;
 use crate::keys::Identities;
 use crate::protect::Protect;
+use crate::remote::Remote;
 use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, output_path};
-use crate::{protect, unprotect, wattlock_v1};
+use crate::{Done, protect, unprotect, wattlock_v1};
 
 impl Task {
-    /// Protects this task's file. With `resume`, an existing output is checked first with its
+    /// Protects `input`, which is this task's file or object. With `resume`, an existing output is checked first with its
     /// identities, and kept if it is right; a container with a damaged payload is made again. With
     /// `how.replace`, the original of a kept output is removed, too.
     ///
@@ -23,12 +25,13 @@ impl Task {
     pub fn protect<'a>(
         &self,
         how: &Protect<'a>,
+        input: &Input,
         resume: Option<&Identities>,
     ) -> Result<Step<'a>, Error> {
-        let input = Input::Path(self.input.clone());
         let mut overwrite = how.overwrite;
         if let Some(identities) = resume.filter(|_| is_file(&self.output)) {
-            match self.check_output(how, identities)? {
+            let output = Input::Path(self.output.clone());
+            match check_output(how, identities, &output, &self.input)? {
                 ExistingOutput::Right(pair) => {
                     if how.replace {
                         input.check_removable()?;
@@ -42,27 +45,31 @@ impl Task {
             }
         }
         let how = Protect { overwrite, ..*how };
-        protect::stage(&how, &input, &self.output).map(Step::Written)
+        protect::stage(&how, input, &self.output).map(Step::Written)
     }
 
-    /// Opens this task's container. With `resume`, an existing output is compared with the
+    /// Opens `input`, which is this task's container. With `resume`, an existing output is compared with the
     /// container first, and kept if it is the same; with `how.replace`, the container is then
     /// removed.
     ///
     /// # Errors
     /// As [`unprotect()`](crate::unprotect()); [`Error::NoName`] if the output would be the input; [`Error::Differs`] if
     /// the output holds something else: outputs appear whole, so it is not half of this one.
-    pub fn unprotect<'a>(&self, how: &Unprotect<'a>, resume: bool) -> Result<Step<'a>, Error> {
-        let input = Input::Path(self.input.clone());
+    pub fn unprotect<'a>(
+        &self,
+        how: &Unprotect<'a>,
+        input: &Input,
+        resume: bool,
+    ) -> Result<Step<'a>, Error> {
         if self.output == self.input && how.sealed_name.is_none() {
             // What is no container needs no name.
-            return Err(Sealed::read(&input).err().unwrap_or(Error::NoName(self.input.clone())));
+            return Err(Sealed::read(input).err().unwrap_or(Error::NoName(self.input.clone())));
         }
         if resume {
-            let container = Container::open(&input, how.identities)?;
+            let container = Container::open(input, how.identities)?;
             let output = output_path(how, &container, &self.output)?;
             if is_file(&output) {
-                match compare(how, container, &output) {
+                match compare(how, container, &output, false) {
                     Ok(pair) => {
                         if how.replace {
                             input.check_removable()?;
@@ -76,50 +83,79 @@ impl Task {
                 }
             }
         }
-        unprotect::stage(how, &input, &self.output).map(Step::Written)
+        unprotect::stage(how, input, &self.output).map(Step::Written)
     }
+}
 
-    /// Compares the file at the output with what this task would make.
-    fn check_output(
-        &self,
-        how: &Protect<'_>,
-        identities: &Identities,
-    ) -> Result<ExistingOutput, Error> {
-        let other = |error: fn(_) -> _| Ok(ExistingOutput::Other(error(self.output.clone())));
-        let sealed = match Sealed::read(&Input::Path(self.output.clone())) {
-            Ok(sealed) if sealed.header.format() == how.format => sealed,
-            Err(error @ Error::Io { .. }) => return Err(error),
-            _ => return other(Error::Stale),
-        };
-        // What is to be sealed without its name must not be kept with it.
-        if wattlock_v1::has_metadata(&sealed.header) && !how.metadata {
-            return other(Error::Stale);
+/// Keeps the container `output` in a store if it is what `how` makes of the file `original`, whose removal
+/// with `how.replace` follows; `None` if its payload is damaged. Without `how.replace`, the content is only
+/// compared where no time is sealed in the container: a file of the same length and time has not changed.
+///
+/// # Errors
+/// As [`Task::protect`].
+pub fn keep_remote(
+    how: &Protect<'_>,
+    identities: &Identities,
+    output: &Arc<dyn Remote>,
+    original: &Path,
+) -> Result<Option<Done>, Error> {
+    let output = Input::Remote(Arc::clone(output));
+    match check_output(how, identities, &output, original)? {
+        ExistingOutput::Right(pair) => {
+            if how.replace {
+                Input::Path(original.to_owned()).check_removable()?;
+                pair.keep_container()?;
+            }
+            Ok(Some(pair.done))
         }
-        if !identities.prove_recipients(&sealed.header, how.wrapping)? {
-            return other(Error::Unproven);
-        }
-        let container = match sealed.unlock(identities) {
-            Ok(container) => container,
-            Err(Error::HeaderAuthentication) => return other(Error::Unproven),
-            Err(Error::Damaged(_)) => return Ok(ExistingOutput::Damaged),
-            Err(error) => return Err(error),
-        };
-        let check = Unprotect {
-            engine: how.engine,
-            identities,
-            range: None,
-            sealed_name: None,
-            used_names: &UsedNames::default(),
-            overwrite: false,
-            replace: how.replace,
-            progress: how.progress,
-        };
-        match compare(&check, container, &self.input) {
-            Ok(pair) => Ok(ExistingOutput::Right(Box::new(pair))),
-            Err(Error::Mismatch(_)) => other(Error::Stale),
-            Err(error) if error.kind() == Kind::Authentication => Ok(ExistingOutput::Damaged),
-            Err(error) => Err(error),
-        }
+        ExistingOutput::Damaged => Ok(None),
+        ExistingOutput::Other(_) if how.overwrite => Ok(None),
+        ExistingOutput::Other(error) => Err(error),
+    }
+}
+
+/// Compares the container `output` with what would be made of the file `original`.
+fn check_output(
+    how: &Protect<'_>,
+    identities: &Identities,
+    output: &Input,
+    original: &Path,
+) -> Result<ExistingOutput, Error> {
+    let other = |error: fn(_) -> _| Ok(ExistingOutput::Other(error(output.name().to_owned())));
+    let sealed = match Sealed::read(output) {
+        Ok(sealed) if sealed.header.format() == how.format => sealed,
+        Err(error @ Error::Io { .. }) => return Err(error),
+        _ => return other(Error::Stale),
+    };
+    // What is to be sealed without its name must not be kept with it.
+    if wattlock_v1::has_metadata(&sealed.header) && !how.metadata {
+        return other(Error::Stale);
+    }
+    if !identities.prove_recipients(&sealed.header, how.wrapping)? {
+        return other(Error::Unproven);
+    }
+    let container = match sealed.unlock(identities) {
+        Ok(container) => container,
+        Err(Error::HeaderAuthentication) => return other(Error::Unproven),
+        Err(Error::Damaged(_)) => return Ok(ExistingOutput::Damaged),
+        Err(error) => return Err(error),
+    };
+    let by_time = matches!(output, Input::Remote(_)) && !how.replace;
+    let check = Unprotect {
+        engine: how.engine,
+        identities,
+        range: None,
+        sealed_name: None,
+        used_names: &UsedNames::default(),
+        overwrite: false,
+        replace: how.replace,
+        progress: how.progress,
+    };
+    match compare(&check, container, original, by_time) {
+        Ok(pair) => Ok(ExistingOutput::Right(Box::new(pair))),
+        Err(Error::Mismatch(_)) => other(Error::Stale),
+        Err(error) if error.kind() == Kind::Authentication => Ok(ExistingOutput::Damaged),
+        Err(error) => Err(error),
     }
 }
 

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::Done;
 use crate::container::Sealed;
 use crate::error::Error;
-use crate::input::Input;
+use crate::input::{Input, Opened};
 use crate::staging::Staged;
 use crate::unprotect::{Unprotect, attributes};
 
@@ -61,24 +61,28 @@ pub fn salvaged_path(target: &Path) -> PathBuf {
 /// no chunk is authentic.
 pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salvaged, Error> {
     let container = Sealed::read(input)?.unlock_damaged(how.identities)?;
-    let (file, range) = container.file_payload().ok_or_else(|| {
+    let (chunks, range) = container.chunks_at().ok_or_else(|| {
         Error::usage("--salvage needs a container in a file, and not an armored one")
     })?;
     let layout = container.layout();
     let (slot_len, chunk_len) = (layout.slot_len() as u64, layout.chunk_len as u64);
     let output = target.to_owned();
-    container.opened.check_is_not(&output)?;
+    if let Opened::File(file) = &container.opened {
+        file.check_is_not(&output)?;
+    }
     let staged = Staged::create(&output, how.overwrite)?;
 
     let len = range.end - range.start;
+    chunks.read_ahead(range.clone());
     let mut slot = Zeroizing::new(vec![0; layout.slot_len()]);
     let (mut lost, mut plain_len, mut found) = (Vec::<Range<u64>>::new(), 0, 0_u64);
     let mut ended = false;
     for index in 0..len.div_ceil(slot_len) {
         let in_slot = (len - index * slot_len).min(slot_len);
         let slot = &mut slot[..in_slot as usize];
-        file.read_exact_at(slot, range.start + index * slot_len)
-            .map_err(Error::io("read", &container.opened.name))?;
+        chunks
+            .read_exact_at(slot, range.start + index * slot_len)
+            .map_err(Error::io("read", container.opened.name()))?;
         let is_final = (index + 1) * slot_len >= len;
         let at = index * chunk_len;
         let body_len = in_slot.saturating_sub(TAG_LEN as u64);
@@ -109,7 +113,7 @@ pub fn salvage(how: &Unprotect<'_>, input: &Input, target: &Path) -> Result<Salv
     let output = Some(staged.publish()?);
     let format = container.header.format().name();
     let done = Done {
-        bytes_in: container.opened.status.len(),
+        bytes_in: container.opened.len(),
         bytes_out: plain_len,
         output,
         format,

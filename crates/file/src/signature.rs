@@ -167,7 +167,7 @@ pub fn check_signature(input: &Input, signers: &AllowedSigners) -> Result<String
             .fingerprint(HashAlg::Sha256)
             .to_string(),
     })?;
-    let file = &sealed.opened.file;
+    let file = &sealed.opened.file()?.file;
     let data = match signature.hash_alg() {
         HashAlg::Sha256 => digest::<Sha256>(file, range).map(|hash| signed_data("sha256", &hash)),
         HashAlg::Sha512 => digest::<Sha512>(file, range).map(|hash| signed_data("sha512", &hash)),

@@ -92,6 +92,10 @@ impl<'source, 'sink, 'run> FileTransfer<'source, 'sink, 'run> {
         let window = window.unwrap_or(0..u64::MAX);
         let sealed_len = plain_len.map(|plain_len| layout.sealed_len(plain_len));
         let shape = Shape { operation, layout };
+        if let (Source::At { source, offset, len }, Some(chunks)) = (&source, &chunks) {
+            let at = |chunk: u64| offset + (chunk * shape.unit_len() as u64).min(*len);
+            source.read_ahead(at(chunks.start)..at(chunks.end));
+        }
         let passed = AtomicU64::new(0);
         Ok(Self { shape, source, sink, chunks, sealed_len, window, passed, progress })
     }

@@ -15,10 +15,11 @@ use crate::container::{Container, Sealed};
 use crate::error::Error;
 use crate::folders::umask;
 use crate::format::Format;
-use crate::input::{Input, Opened};
+use crate::input::{Input, OpenFile, Opened};
 use crate::keys::Identities;
 use crate::lock::lock;
 use crate::payload::Moved;
+use crate::remote::{RemoteOutput, Sent, complete};
 use crate::staging::{Attributes, Staged};
 use crate::transfer::{Progress, Sink};
 use crate::unpublished::Unpublished;
@@ -30,6 +31,8 @@ pub enum Target<'a> {
     File(PathBuf),
     /// A stream, which gets bytes as soon as they are authentic.
     Stream(&'a mut (dyn Write + Send)),
+    /// A remote object, whole or not at all.
+    Remote(&'a mut dyn RemoteOutput),
     /// Nowhere.
     Nothing,
 }
@@ -100,6 +103,7 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
     let (output, sink) = match target {
         Target::File(path) => return stage(how, input, &path)?.publish(),
         Target::Stream(writer) => (Path::new("standard output"), Some(writer)),
+        Target::Remote(output) => return to_remote(how, input, output),
         Target::Nothing => (input.name(), None),
     };
     let (mut container, window) = open(how, input)?;
@@ -115,6 +119,32 @@ pub fn unprotect(how: &Unprotect<'_>, input: &Input, target: Target<'_>) -> Resu
     done(&container, window.as_ref(), moved)
 }
 
+/// Sends the plaintext of `input` to a store, where it appears when all of it is authentic.
+fn to_remote(
+    how: &Unprotect<'_>,
+    input: &Input,
+    output: &mut dyn RemoteOutput,
+) -> Result<Done, Error> {
+    let name = output.name().to_owned();
+    let (mut container, window) = open(how, input)?;
+    let mut sent = Sent(output);
+    let sink = Sink::stream(&mut sent);
+    let moved = container.run(how.engine, window.clone(), sink, &name, how.progress);
+    // What did not appear was not released.
+    let moved = moved.map_err(|error| match error {
+        Error::Incomplete { source, .. } => *source,
+        error => error,
+    })?;
+    let remote = complete(output)?;
+    let done = Done { output: Some(name.clone()), ..done(&container, window.as_ref(), moved)? };
+    if how.replace {
+        container.compare_by_cpu(how.engine, &remote, &name, &Progress::default())?;
+        container.opened.check_unchanged()?;
+        container.opened.remove()?;
+    }
+    Ok(done)
+}
+
 /// Writes the plaintext of `input` that will be `path`, or stand in its folder under the sealed name.
 ///
 /// # Errors
@@ -126,7 +156,9 @@ pub(crate) fn stage<'a>(
 ) -> Result<Unpublished<'a>, Error> {
     let (mut container, window) = open(how, input)?;
     let path = output_path(how, &container, path)?;
-    container.opened.check_is_not(&path)?;
+    if let Opened::File(file) = &container.opened {
+        file.check_is_not(&path)?;
+    }
     if how.sealed_name.is_some() {
         how.used_names.take(&path)?;
     }
@@ -143,7 +175,7 @@ pub(crate) fn stage<'a>(
     }
     let mut attributes = attributes(&container);
     if how.replace {
-        attributes.extended = Some(container.opened.extended()?);
+        attributes.extended = container.opened.extended()?;
     }
     staged.give(&attributes)?;
     let unpublished = Unpublished::new(staged, done(&container, window.as_ref(), moved)?);
@@ -166,8 +198,8 @@ fn open(how: &Unprotect<'_>, input: &Input) -> Result<(Container, Option<Range<u
         input.check_removable()?;
     }
     let mut container = Container::open(input, how.identities)?;
-    if how.replace {
-        container.opened.check_mode_is_plain()?;
+    if let (true, Opened::File(file)) = (how.replace, &container.opened) {
+        file.check_mode_is_plain()?;
     }
     let window = container.window(how.range.clone())?;
     if let (Some(range), Some(window)) = (&how.range, &window)
@@ -188,27 +220,32 @@ fn open(how: &Unprotect<'_>, input: &Input) -> Result<(Container, Option<Range<u
 pub(crate) struct MatchedPair {
     pub done: Done,
     container: Opened,
-    plaintext: Opened,
+    plaintext: OpenFile,
 }
 
 impl MatchedPair {
     /// Makes the container durable and removes the plaintext.
     pub fn keep_container(&self) -> Result<(), Error> {
         self.plaintext.check_is_only_name()?;
-        self.plaintext.check_leaves_nothing_behind(&self.container)?;
-        self.container.settle()?;
+        if let Opened::File(container) = &self.container {
+            self.plaintext.check_leaves_nothing_behind(container)?;
+            container.settle()?;
+        }
         self.plaintext.remove()
     }
 
     /// Makes the plaintext durable and removes the container.
     pub fn keep_plaintext(&self) -> Result<(), Error> {
-        self.container.check_leaves_nothing_behind(&self.plaintext)?;
+        if let Opened::File(container) = &self.container {
+            container.check_leaves_nothing_behind(&self.plaintext)?;
+        }
         self.plaintext.settle()?;
         self.container.remove()
     }
 }
 
-/// Authenticates `container` and compares it with the file `plaintext`, byte for byte.
+/// Authenticates `container` and compares it with the file `plaintext`, byte for byte; with `by_time`, only
+/// its length and the time that is sealed in it, if there is one.
 ///
 /// # Errors
 /// [`Error::Mismatch`] if they differ, [`Error::Changed`] if one of them is written to meanwhile,
@@ -217,13 +254,27 @@ pub(crate) fn compare(
     how: &Unprotect<'_>,
     mut container: Container,
     plaintext: &Path,
+    by_time: bool,
 ) -> Result<MatchedPair, Error> {
-    let opened = Input::Path(plaintext.to_owned()).open()?;
+    let opened = Input::Path(plaintext.to_owned()).open_file()?;
     let len = opened.status.len();
     if container.plain_len()?.is_some_and(|plain_len| plain_len != len) {
         return Err(Error::Mismatch(plaintext.to_owned()));
     }
     let file = &opened.file;
+    let sealed_time = container.metadata.modified.filter(|_| by_time);
+    if let Some(time) = sealed_time {
+        if opened.status.modified().ok() != Some(time) {
+            return Err(Error::Mismatch(plaintext.to_owned()));
+        }
+        // The last chunk proves the length.
+        let end = Some(len.saturating_sub(1)..len);
+        let (window, sink) = (container.window(end)?, Sink::Nothing);
+        let moved = container.run(how.engine, window, sink, plaintext, &Progress::default())?;
+        how.progress.advance(len);
+        let done = done(&container, None, Moved { plain_bytes: len, ..moved })?;
+        return Ok(MatchedPair { done, container: container.opened, plaintext: opened });
+    }
     let moved = container.compare_by_cpu(how.engine, file, plaintext, how.progress)?;
     if moved.plain_bytes != len {
         return Err(Error::Mismatch(plaintext.to_owned()));
@@ -271,8 +322,7 @@ pub(crate) fn output_path(
 /// What is sealed in the container, and else what the container itself has. The mode gets no bit
 /// that the user's mask takes from new files.
 pub(crate) fn attributes(container: &Container) -> Attributes {
-    let Opened { file, status, .. } = &container.opened;
-    let own = if status.is_file() { Attributes::of(file, status) } else { Attributes::default() };
+    let own = container.opened.attributes();
     Attributes {
         mode: container.metadata.mode.or(own.mode).map(|mode| mode & !umask()),
         modified: container.metadata.modified.or(own.modified),

@@ -113,6 +113,6 @@ impl Named {
     pub fn remove_original(self) -> Result<(Done, Option<std::path::PathBuf>), Error> {
         let Some(original) = self.original else { return Ok((self.done, None)) };
         original.remove()?;
-        Ok((self.done, Some(original.name)))
+        Ok((self.done, Some(original.name().to_owned())))
     }
 }

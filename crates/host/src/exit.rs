@@ -265,7 +265,8 @@ pub fn say_file_error(name: &Path, error: &file::Error) {
         file::Error::Io { action: "read", path, source }
             if path == name && source.kind() == std::io::ErrorKind::NotFound =>
         {
-            say!("{shown}: no such file");
+            let what = if shown.contains("://") { "object" } else { "file" };
+            say!("{shown}: no such {what}");
         }
         // The message names the file itself.
         file::Error::Io { path, .. } if path == name => say!("{text}"),

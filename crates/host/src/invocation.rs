@@ -137,6 +137,20 @@ impl Invocation {
         self.finish_one(command, input, done, output.is_none())
     }
 
+    /// Processes one input of `len` bytes, and reports the result. Nothing goes to standard output.
+    pub fn one_here(
+        &self,
+        command: &'static str,
+        (input, len): (&Input, u64),
+        work: impl FnOnce() -> Result<wattlock_file::Done, wattlock_file::Error>,
+    ) -> Ended {
+        self.progress.expect(len);
+        let shown = progress::show(&self.progress, self.quiet);
+        let done = work();
+        drop(shown);
+        self.finish_one(command, input, done, false)
+    }
+
     /// Says how one input ended.
     pub fn finish_one(
         &self,

@@ -20,6 +20,11 @@ pub fn clean_up_when_ended() -> anyhow::Result<()> {
     when_ended(|| {})
 }
 
+/// As [`clean_up_when_ended`], and `clean_up` is called before.
+pub fn clean_up_with(clean_up: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+    when_ended(clean_up)
+}
+
 /// As [`clean_up_when_ended`], and `directory` is removed with all that is in it.
 pub fn clean_up_and_remove(directory: PathBuf) -> anyhow::Result<()> {
     when_ended(move || {

@@ -39,6 +39,7 @@ mod round_trip;
 mod salvage;
 mod signals;
 mod signatures;
+mod stores;
 mod stream;
 mod stream_device;
 mod stream_endings;

@@ -12,6 +12,7 @@ use zeroize::Zeroizing;
 use super::reseal::Reseal;
 use crate::error::NotEqual;
 use crate::lock::lock;
+use crate::read_at;
 
 /// The output of a transfer.
 pub(crate) enum Sink<'a> {
@@ -23,8 +24,8 @@ pub(crate) enum Sink<'a> {
     Memory(Mutex<&'a mut [u8]>),
     /// A stream, written in order.
     Stream(Ordered<'a>),
-    /// A file that must hold the same bytes already.
-    Equals(&'a File),
+    /// Something that must hold the same bytes already.
+    Equals(&'a dyn read_at::ReadAt),
     /// A new container, for which all of it is sealed again.
     Resealed(Reseal<'a>),
     /// Nowhere: only the tags are of interest.
@@ -102,7 +103,7 @@ impl<'a> Sink<'a> {
                 }
                 Ok(())
             }
-            Self::Equals(file) => compare(file, at, parts),
+            Self::Equals(other) => compare(*other, at, parts),
             Self::Nothing => Ok(()),
             Self::Resealed(_) => Err(io::Error::other("chunks are sealed again as a whole")),
         }
@@ -155,11 +156,11 @@ impl Sparse<'_> {
 /// File systems allocate space in such blocks, or larger ones.
 const BLOCK_LEN: usize = 4096;
 
-fn compare(file: &File, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
+fn compare(other: &dyn read_at::ReadAt, mut at: u64, parts: &[&[u8]]) -> io::Result<()> {
     let mut buffer = Zeroizing::new(Vec::new());
     for part in parts {
         buffer.resize(part.len(), 0);
-        let same = match file.read_exact_at(&mut buffer, at) {
+        let same = match other.read_exact_at(&mut buffer, at) {
             Ok(()) => buffer[..] == **part,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => return Err(error),

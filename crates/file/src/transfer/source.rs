@@ -42,7 +42,7 @@ pub(crate) struct Stream<'a> {
 
 impl Shape {
     /// Bytes that the input has for a full slot.
-    fn unit_len(self) -> usize {
+    pub(super) fn unit_len(self) -> usize {
         match self.operation {
             Operation::Seal => self.layout.chunk_len,
             Operation::Open => self.layout.slot_len(),

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::{Direction, Engine, Report};
-use wattlock_file::{Attributes, Done, Error, Input, Opened, Progress, Staged, Target};
+use wattlock_file::{Attributes, Done, Error, Input, OpenFile, Progress, Staged, Target};
 
 use crate::study::aes;
 
@@ -104,7 +104,7 @@ impl Sefps<'_> {
         if self.variant.needs_accelerator() && !self.engine.has_accelerator() {
             return Err(Error::NoDevice);
         }
-        let mut opened = input.open()?;
+        let mut opened = input.open_file()?;
         match target {
             Target::File(path) => self.to_file(direction, &mut opened, &path),
             Target::Stream(writer) => self.to_stream(direction, &mut opened, writer),
@@ -114,6 +114,7 @@ impl Sefps<'_> {
                 opened.check_unchanged()?;
                 Ok(made)
             }
+            Target::Remote(_) => Err(Error::usage("this format goes to files and streams")),
             Target::Nothing => Err(Error::usage("protecting needs an output")),
         }
     }
@@ -121,7 +122,7 @@ impl Sefps<'_> {
     fn to_file(
         &self,
         direction: Direction,
-        opened: &mut Opened,
+        opened: &mut OpenFile,
         path: &Path,
     ) -> Result<Made, Error> {
         opened.check_is_not(path)?;
@@ -134,7 +135,7 @@ impl Sefps<'_> {
     fn to_stream(
         &self,
         direction: Direction,
-        opened: &mut Opened,
+        opened: &mut OpenFile,
         writer: &mut (dyn Write + Send),
     ) -> Result<Made, Error> {
         let output = Path::new("standard output");
@@ -156,13 +157,13 @@ impl Sefps<'_> {
 
 /// A copy of the container that no other process can write to.
 struct OwnCopy {
-    opened: Opened,
+    opened: OpenFile,
     /// Removes it when it is dropped, where it has a name at all.
     _staged: Staged,
 }
 
 impl OwnCopy {
-    fn of(original: &mut Opened) -> Result<Self, Error> {
+    fn of(original: &mut OpenFile) -> Result<Self, Error> {
         let path = std::env::temp_dir().join(format!("wattlock-sefps-{}", std::process::id()));
         let staged = Staged::create(&path, true)?;
         let failed = |action| Error::io(action, &path);
@@ -178,13 +179,13 @@ impl OwnCopy {
         }
         file.rewind().map_err(failed("read"))?;
         let status = file.metadata().map_err(failed("read"))?;
-        let opened = Opened { name: original.name.clone(), file, status, start: Some(0) };
+        let opened = OpenFile { name: original.name.clone(), file, status, start: Some(0) };
         Ok(Self { opened, _staged: staged })
     }
 }
 
 /// Gives a complete output the input's mode and owner, and its name.
-fn publish(opened: &Opened, staged: Staged) -> Result<PathBuf, Error> {
+fn publish(opened: &OpenFile, staged: Staged) -> Result<PathBuf, Error> {
     opened.check_unchanged()?;
     let own = if opened.status.is_file() {
         Attributes { modified: None, ..Attributes::of(&opened.file, &opened.status) }

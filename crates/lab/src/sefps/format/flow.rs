@@ -10,7 +10,7 @@ use wattlock_engine::Direction;
 use wattlock_engine::crypto::AesKey;
 use wattlock_engine::crypto::sha3::Sha3_256;
 use wattlock_file::Error;
-use wattlock_file::Opened;
+use wattlock_file::OpenFile;
 use wattlock_file::Progress;
 
 use super::part::FilePart;
@@ -22,7 +22,7 @@ impl Sefps<'_> {
     pub(super) fn flow(
         &self,
         direction: Direction,
-        opened: &Opened,
+        opened: &OpenFile,
         output: &Path,
         sink: &mut (dyn Write + Send),
         progress: &Progress,

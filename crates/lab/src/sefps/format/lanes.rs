@@ -12,7 +12,7 @@ use wattlock_file::Error;
 use wattlock_file::Staged;
 use wattlock_file::Target;
 use wattlock_file::Task;
-use wattlock_file::{Input, Opened};
+use wattlock_file::{Input, OpenFile};
 
 use super::part::FilePart;
 use super::stages::{Back, Crypt, Front};
@@ -114,7 +114,7 @@ fn make_directories(tasks: &[Task]) -> Result<Vec<&Path>, Error> {
 /// One file on its way.
 struct Lane<'a> {
     task: &'a Task,
-    opened: Opened,
+    opened: OpenFile,
     staged: Staged,
     front: Front<'a>,
     hash: Sha3_256Lane,
@@ -127,7 +127,7 @@ struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     fn open(how: &Sefps<'a>, crypt: Crypt<'a>, task: &'a Task) -> Result<Self, Error> {
-        let opened = Input::Path(task.input.clone()).open()?;
+        let opened = Input::Path(task.input.clone()).open_file()?;
         opened.check_is_not(&task.output)?;
         Ok(Self {
             task,

@@ -1,0 +1,205 @@
+//! Addresses of objects, `s3://bucket/key` and the like, among the inputs and outputs of a command.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use wattlock_file::{Error, Input, Listing, Remote};
+use wattlock_host::exit::usage;
+use wattlock_object::{Address, Client, Upload, is_address};
+
+use crate::args;
+
+/// The stores of a run, which are opened when the first address is used.
+#[derive(Default)]
+pub struct Stores {
+    client: OnceLock<Client>,
+}
+
+/// Objects that are worked on at a time: most of it is waiting.
+pub const AT_ONCE: usize = 16;
+
+impl Stores {
+    fn client(&self) -> Result<&Client, wattlock_object::Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = Client::new()?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// The input at a path or an address, of that length if it is known.
+    ///
+    /// # Errors
+    /// Those of an address that is none, and of a configuration.
+    pub fn input(&self, path: &Path, len: Option<u64>) -> Result<Input, Error> {
+        if !is_address(path) {
+            return Ok(Input::Path(path.to_owned()));
+        }
+        self.object(path, len).map(Input::Remote)
+    }
+
+    /// The object at an address.
+    ///
+    /// # Errors
+    /// As [`Stores::input`].
+    pub fn object(&self, path: &Path, len: Option<u64>) -> Result<Arc<dyn Remote>, Error> {
+        let open = || self.client()?.object(&Address::parse(path)?, len);
+        Ok(Arc::new(open().map_err(|error| unusable(path, error))?))
+    }
+
+    /// A new object at an address.
+    ///
+    /// # Errors
+    /// As [`Stores::input`].
+    pub fn upload(&self, path: &Path, overwrite: bool, len: Option<u64>) -> Result<Upload, Error> {
+        let open = || self.client()?.upload(&Address::parse(path)?, overwrite, len);
+        open().map_err(|error| unusable(path, error))
+    }
+
+    /// What an input stands for, if it is an address.
+    pub fn listing(&self, path: &Path, recursive: bool) -> Option<Result<Listing, Error>> {
+        is_address(path).then(|| self.list(path, recursive))
+    }
+
+    fn list(&self, path: &Path, recursive: bool) -> Result<Listing, Error> {
+        let list = || {
+            let address = Address::parse(path)?;
+            // Without a key, it can only be a tree.
+            match recursive {
+                true => self.client()?.list(&address),
+                false => Ok(Vec::new()),
+            }
+        };
+        let objects = list().map_err(|error| unusable(path, error))?;
+        if objects.is_empty() {
+            return Ok(Listing::Object(0));
+        }
+        let object = |listed: wattlock_object::Listed| (listed.address.to_path(), listed.len);
+        Ok(Listing::Tree(objects.into_iter().map(object).collect()))
+    }
+
+    /// The input that the flags name, with its address opened if it is one.
+    ///
+    /// # Errors
+    /// As [`Stores::input`].
+    pub fn resolve(&self, input: Input) -> Result<Input, Error> {
+        match input {
+            Input::Path(path) => self.input(&path, None),
+            input => Ok(input),
+        }
+    }
+
+    /// Bytes of the file or object at a path or an address.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub fn len(&self, path: &Path) -> Result<u64, Error> {
+        match self.input(path, None)? {
+            Input::Remote(object) => object.len().map_err(Error::io("read", path)),
+            input => Ok(input.open_file()?.status.len()),
+        }
+    }
+
+    /// Fails if there is an object at an address.
+    ///
+    /// # Errors
+    /// [`Error::Exists`]; those of the request.
+    pub fn check_is_new(&self, path: &Path) -> Result<(), Error> {
+        let exists = || self.client()?.exists(&Address::parse(path)?);
+        match exists().map_err(|error| unusable(path, error))? {
+            true => Err(Error::Exists(path.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// The objects that exist where the outputs go, if that is in a store.
+    ///
+    /// # Errors
+    /// Those of the listing.
+    pub fn existing(&self, places: &args::Places) -> Result<HashSet<PathBuf>, Error> {
+        let mut found = HashSet::new();
+        if let Some(output) = places.output.as_deref().filter(|output| is_address(output)) {
+            let exists = || self.client()?.exists(&Address::parse(output)?);
+            if exists().map_err(|error| unusable(output, error))? {
+                found.insert(output.to_owned());
+            }
+        }
+        let tops = match &places.out_dir {
+            Some(dir) => vec![dir.clone()],
+            // Beside their inputs.
+            None => {
+                places.files.iter().filter_map(|file| file.parent().map(Path::to_owned)).collect()
+            }
+        };
+        for top in tops.iter().filter(|top| is_address(top)) {
+            let list = || self.client()?.list(&Address::parse(top)?);
+            let objects = list().map_err(|error| unusable(top, error))?;
+            found.extend(objects.into_iter().map(|object| object.address.to_path()));
+        }
+        Ok(found)
+    }
+
+    /// Refuses `--replace` of objects in a store that removes them whatever their version is. Asked with
+    /// an object of its own in each bucket.
+    ///
+    /// # Errors
+    /// [`usage`]; those of the requests.
+    pub fn check_removal<'a>(
+        &self,
+        replaces: bool,
+        inputs: impl IntoIterator<Item = &'a Path>,
+    ) -> anyhow::Result<()> {
+        let mut asked = HashSet::new();
+        for input in inputs.into_iter().filter(|input| replaces && is_address(input)) {
+            let address = Address::parse(input)?;
+            if asked.insert(address.bucket_name())
+                && !self.client()?.removes_by_version(&address)?
+            {
+                return Err(usage(format!(
+                    "--replace: {} does not support removing an object only if it is unchanged (DELETE \
+                     with If-Match); remove the originals yourself",
+                    address.bucket_name()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A store's error, as one of the file at its address.
+fn unusable(path: &Path, error: wattlock_object::Error) -> Error {
+    Error::io("use", path)(std::io::Error::other(error))
+}
+
+/// The places with `file://` addresses as the paths that they are.
+pub fn plain(places: &args::Places) -> args::Places {
+    args::Places {
+        files: places.files.iter().map(|path| local(path)).collect(),
+        output: places.output.as_deref().map(local),
+        out_dir: places.out_dir.as_deref().map(local),
+        force: places.force,
+    }
+}
+
+/// The path that an address of a file stands for; others as they are.
+pub fn local(path: &Path) -> PathBuf {
+    wattlock_object::local_path(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// Refuses an address for a command that works on files only.
+///
+/// # Errors
+/// [`usage`].
+pub fn refuse_addresses<'a>(
+    command: &str,
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
+    match paths.into_iter().find(|path| is_address(path)) {
+        Some(path) => Err(usage(format!(
+            "{}: {command} works on files of this machine; download the object first",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
