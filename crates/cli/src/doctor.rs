@@ -1,5 +1,7 @@
 //! `wattlock doctor`: what can be used on this machine, why the rest cannot, and what would help.
 
+mod store;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -53,6 +55,9 @@ struct Feature {
 
 /// `wattlock doctor`.
 pub fn run(args: &args::Doctor) -> Ended {
+    if let Some(address) = &args.address {
+        return store::run(args, address);
+    }
     let root = root();
     let external = args.meter.as_deref().map(str::parse::<External>).map(|Ok(external)| external);
     let document = Document {

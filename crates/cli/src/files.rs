@@ -1,5 +1,6 @@
 //! `protect`, `unprotect` and `verify`: one file, many files, or a stream.
 
+mod names;
 mod remote;
 
 use std::collections::HashSet;
@@ -13,12 +14,14 @@ use wattlock_file::{
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{self, Invocation, Road, is_stream, not_to_a_terminal};
 use wattlock_host::{progress, signals};
-use wattlock_object::is_address;
+use wattlock_object::{Spool, is_address};
 
 use crate::args;
 use crate::dry_run;
 use crate::keys::{self, Source};
 use crate::stores::{self, Stores};
+use names::Names;
+use remote::ToStore;
 
 /// Hears how each task of a run ended.
 pub(crate) type Report<'a> = dyn Fn(&Task, Result<Outcome, wattlock_file::Error>) + Sync + 'a;
@@ -46,10 +49,14 @@ pub fn protect(args: &args::Protect) -> Ended {
         let outputs = places.output.iter().chain(&places.out_dir);
         stores::refuse_addresses("--sign", outputs.chain(&places.files))?;
     }
+    let outputs = places.output.iter().chain(&places.out_dir);
+    if args.spool.is_some() && !outputs.into_iter().any(|output| is_address(output)) {
+        return Err(usage("--spool needs an --out-dir in a store"));
+    }
     let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let signer = args.sign.as_deref().map(keys::signer).transpose()?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
-    let identities = if args.batch.resume {
+    let identities = if args.batch.resume || args.hide_names {
         let limits = args::Limits::default();
         keys::identities(&own, passphrase.clone(), stdin_is_data, limits)?
     } else {
@@ -92,7 +99,7 @@ pub fn protect(args: &args::Protect) -> Ended {
         }
         Road::Many => {
             let direction = Direction::Protect(how.format);
-            let found = find(places, &args.batch, direction, stores)?;
+            let mut found = find(places, &args.batch, direction, stores)?;
             if args.batch.replace {
                 keep_identities(&own, &found)?;
                 let inputs = found.tasks.iter().map(|task| &*task.input);
@@ -102,8 +109,19 @@ pub fn protect(args: &args::Protect) -> Ended {
                 keep_inputs(&found)?;
             }
             let resume = args.batch.resume.then_some(&identities);
+            let existing = stores.existing(places)?;
+            if args.hide_names {
+                let top = places.out_dir.as_deref().filter(|dir| is_address(dir));
+                let top = top.ok_or_else(|| usage("--hide-names needs an --out-dir in a store"))?;
+                let names = Names { stores, engine: &invocation.engine, identities: &identities };
+                names.hide(&mut found, top, &existing, &wrapping)?;
+            }
             if remote::are_outputs(&found)? {
-                return remote::protect(&invocation, stores, places, found, &how, resume);
+                remote::check_names(args.hide_names, places, &existing)?;
+                let spool = args.spool.as_deref().map(Spool::new).transpose()?;
+                let (spool, existing, how) = (spool.as_ref(), &existing, &how);
+                return ToStore { stores, how, resume, spool, existing }
+                    .protect(&invocation, found);
             }
             many(&invocation, "protect", found, |task| {
                 task.protect(&how, &stores.input(&task.input, Some(task.len))?, resume)
@@ -206,7 +224,13 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
         }
         Road::Many => {
             remote::need_output(places)?;
-            let found = find(places, &args.batch, Direction::Open, stores)?;
+            let mut found = find(places, &args.batch, Direction::Open, stores)?;
+            let names = Names { stores, engine: &invocation.engine, identities: &identities };
+            let (exclude, out_dir) =
+                (Exclude::new(&args.batch.exclude)?, places.out_dir.as_deref());
+            for top in places.files.iter().filter(|file| is_address(file)) {
+                names.reveal(&mut found, top, &exclude, out_dir.unwrap_or(Path::new("")))?;
+            }
             let inputs = found.tasks.iter().map(|task| &*task.input);
             stores.check_removal(args.batch.replace, inputs)?;
             let to_stores = remote::are_outputs(&found)?;
@@ -255,12 +279,12 @@ pub fn verify(args: &args::Verify) -> Ended {
     let stores = &Stores::default();
     let files: Vec<PathBuf> = args.files.iter().map(|file| stores::local(file)).collect();
     let stdin_is_data = files.is_empty() || files == [Path::new("-")];
+    if args.signer.is_some() {
+        stores::refuse_addresses("--signer", &files)?;
+    }
     let signers = args.signer.as_deref().map(keys::allowed_signers).transpose()?;
     if signers.is_some() && stdin_is_data {
         return Err(usage("--signer needs a named container: standard input has no .sig file"));
-    }
-    if signers.is_some() {
-        stores::refuse_addresses("--signer", &files)?;
     }
     let listing = |path: &Path| stores.listing(path, args.recursive);
     let plan = Plan {
@@ -402,7 +426,7 @@ fn would_find(
         return Err(usage("--dry-run needs files: a pipe goes to standard output, or to -o"));
     };
     let mut found = Found::default();
-    match stores.len(&input) {
+    match stores.len(input) {
         Ok(len) => found.tasks.push(Task { input: input.clone(), output, len }),
         Err(error) => found.failed.push((input.clone(), error)),
     }

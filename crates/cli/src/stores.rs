@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use wattlock_file::{Error, Input, Listing, Remote};
 use wattlock_host::exit::usage;
-use wattlock_object::{Address, Client, Upload, is_address};
+use wattlock_object::{Address, Client, Spool, Spooled, Upload, is_address};
 
 use crate::args;
 
@@ -55,6 +55,43 @@ impl Stores {
     pub fn upload(&self, path: &Path, overwrite: bool, len: Option<u64>) -> Result<Upload, Error> {
         let open = || self.client()?.upload(&Address::parse(path)?, overwrite, len);
         open().map_err(|error| unusable(path, error))
+    }
+
+    /// A new object at an address, which is sealed to `spool` first.
+    ///
+    /// # Errors
+    /// As [`Stores::input`]; those of the spool.
+    pub fn spooled(
+        &self,
+        spool: &Spool,
+        path: &Path,
+        overwrite: bool,
+        len: Option<u64>,
+    ) -> Result<Spooled, Error> {
+        let open = || spool.upload(self.client()?, &Address::parse(path)?, overwrite, len);
+        open().map_err(|error| unusable(path, error))
+    }
+
+    /// Goes on with the upload of the copy that a former run left in `spool`, if `is_right` says that it is
+    /// what would be sent; another is discarded. Returns the object if it was sent.
+    ///
+    /// # Errors
+    /// Those of `is_right` and of the store.
+    pub fn send_copy(
+        &self,
+        spool: &Spool,
+        path: &Path,
+        overwrite: bool,
+        is_right: impl FnOnce(&Input) -> Result<bool, Error>,
+    ) -> Result<Option<Arc<dyn Remote>>, Error> {
+        let client = || self.client().map_err(|error| unusable(path, error));
+        let address = Address::parse(path).map_err(|error| unusable(path, error))?;
+        let Some(copy) = spool.find(&address) else { return Ok(None) };
+        if !is_right(&Input::Path(copy.container.clone()))? {
+            copy.discard(client()?, &address);
+            return Ok(None);
+        }
+        copy.send(client()?, &address, overwrite).map(Some).map_err(Error::io("write", path))
     }
 
     /// What an input stands for, if it is an address.

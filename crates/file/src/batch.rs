@@ -224,11 +224,8 @@ impl Plan<'_> {
         for (object, len) in objects {
             let below = object.strip_prefix(top).unwrap_or(&object);
             let relative = object.strip_prefix(base).unwrap_or(&object);
-            // A pattern leaves out what is below the folder that it matches, too.
-            let is_excluded = self.exclude.is_some_and(|exclude| {
-                let with_top = relative.ancestors();
-                below.ancestors().zip(with_top).any(|(below, top)| exclude.matches(below, top))
-            });
+            let is_excluded =
+                self.exclude.is_some_and(|exclude| exclude.covers(below, top.file_name()));
             let is_container = has_suffix(&object);
             let skip = match self.direction {
                 _ if is_excluded => Some(Skip::Excluded),

@@ -1,5 +1,6 @@
 //! Patterns of files and directories that a run leaves out.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -37,6 +38,13 @@ impl Exclude {
         }
         let build = |set: &GlobSetBuilder| set.build().map_err(|why| Error::usage(why.to_string()));
         Ok(Self { names: build(&names)?, paths: build(&paths)? })
+    }
+
+    /// True if the file at `path` below a directory of that name, or a directory that it is in, is left
+    /// out.
+    pub fn covers(&self, path: &Path, top: Option<&OsStr>) -> bool {
+        let top = Path::new(top.unwrap_or_default());
+        path.ancestors().any(|below| self.matches(below, &top.join(below)))
     }
 
     /// True if a file or directory is left out. `below` is its path below the directory that was

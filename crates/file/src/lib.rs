@@ -113,7 +113,7 @@ pub use raw::{Cobblestone256, PlaintextView};
 pub use read_at::ReadAt;
 pub use rekey::{Rekey, rekey};
 pub use remote::{Remote, RemoteOutput};
-pub use resume::keep_remote;
+pub use resume::keep;
 pub use salvage::{Salvaged, salvage, salvaged_path};
 pub use sealer::Sealer;
 pub use shown::{Shown, holds_key, without_error_numbers};

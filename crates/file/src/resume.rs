@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::batch::{Outcome, Step, Task};
 use crate::container::{Container, Sealed};
@@ -10,7 +9,6 @@ use crate::error::{Error, Kind};
 use crate::input::Input;
 use crate::keys::Identities;
 use crate::protect::Protect;
-use crate::remote::Remote;
 use crate::unprotect::{MatchedPair, Unprotect, UsedNames, compare, output_path};
 use crate::{Done, protect, unprotect, wattlock_v1};
 
@@ -87,20 +85,19 @@ impl Task {
     }
 }
 
-/// Keeps the container `output` in a store if it is what `how` makes of the file `original`, whose removal
+/// Keeps the container `output`, which is no task's output on this machine, if it is what `how` makes of the file `original`, whose removal
 /// with `how.replace` follows; `None` if its payload is damaged. Without `how.replace`, the content is only
 /// compared where no time is sealed in the container: a file of the same length and time has not changed.
 ///
 /// # Errors
 /// As [`Task::protect`].
-pub fn keep_remote(
+pub fn keep(
     how: &Protect<'_>,
     identities: &Identities,
-    output: &Arc<dyn Remote>,
+    output: &Input,
     original: &Path,
 ) -> Result<Option<Done>, Error> {
-    let output = Input::Remote(Arc::clone(output));
-    match check_output(how, identities, &output, original)? {
+    match check_output(how, identities, output, original)? {
         ExistingOutput::Right(pair) => {
             if how.replace {
                 Input::Path(original.to_owned()).check_removable()?;

@@ -145,7 +145,8 @@ fn when_ended(clean_up: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 wattlock_file::abandon_all();
-                clean_up();
+                // The program ends, whatever becomes of it.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(clean_up));
                 if let Some((terminal, state)) = terminal {
                     // A passphrase prompt may have turned the echo off.
                     let _ = tcsetattr(&terminal, OptionalActions::Now, &state);

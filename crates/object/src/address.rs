@@ -1,6 +1,7 @@
 //! Addresses of objects: `s3://bucket/key` and the like.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use object_store::path::Path as Key;
@@ -51,8 +52,28 @@ pub fn is_address(path: &Path) -> bool {
 /// The path that an address of the scheme `file` stands for.
 pub fn local_path(address: &Path) -> Option<PathBuf> {
     let rest = address.to_str()?.strip_prefix("file://")?;
-    let path = rest.strip_prefix("localhost").unwrap_or(rest).strip_prefix('/')?;
-    Key::from_url_path(path).ok().map(|key| Path::new("/").join(key.as_ref()))
+    let path = rest.strip_prefix("localhost").unwrap_or(rest);
+    path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(decoded(path))))
+}
+
+/// `text` with the bytes that its percent signs stand for.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let number = after.first_chunk::<2>().and_then(|hex| str::from_utf8(hex).ok());
+        match number.and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|_| byte == b'%') {
+            Some(encoded) => {
+                bytes.push(encoded);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    bytes
 }
 
 impl Address {

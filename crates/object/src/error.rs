@@ -63,8 +63,8 @@ pub(crate) fn plain(error: &StoreError) -> io::Error {
         None => what.to_owned(),
     };
     match error {
-        StoreError::NotFound { .. } if said.as_deref().is_some_and(|s| s.contains("Bucket")) => {
-            io::Error::other(with("there is no such bucket"))
+        _ if said.as_deref().is_some_and(|said| said.starts_with("NoSuchBucket")) => {
+            io::Error::other("there is no such bucket")
         }
         StoreError::NotFound { .. } => io::ErrorKind::NotFound.into(),
         StoreError::AlreadyExists { .. } => io::ErrorKind::AlreadyExists.into(),
@@ -88,7 +88,8 @@ pub(crate) fn is_precondition(error: &StoreError) -> bool {
 
 /// True if `error` is that the server gives no ranges.
 pub(crate) fn has_no_ranges(error: &StoreError) -> bool {
-    chain(error).any(|error| error.to_string().contains("non-partial response"))
+    let texts = ["non-partial response", "Range request not supported"];
+    chain(error).any(|error| texts.iter().any(|text| error.to_string().contains(text)))
 }
 
 /// True if a status of the server, in `error`, is `number`.

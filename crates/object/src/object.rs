@@ -7,15 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use futures_util::TryStreamExt;
-use object_store::{GetOptions, GetResult, ObjectMeta, ObjectStoreExt};
 use wattlock_file::{ReadAt, Remote};
 
 use crate::address::Address;
-use crate::error::{self, Changed, NoRanges, Removed, plain};
 use crate::lock::lock;
 use crate::network::Network;
+use crate::origin::{Origin, Version};
 use crate::read_ahead::ReadAhead;
 use crate::store::Store;
 
@@ -31,31 +28,12 @@ pub struct Object {
     ahead: ReadAhead,
 }
 
-/// Where the bytes of an object come from.
-pub(crate) struct Origin {
-    pub network: Arc<Network>,
-    pub store: Arc<Store>,
-    pub address: Address,
-}
-
-/// One version of an object.
-pub(crate) struct Version {
-    pub len: u64,
-    tag: Option<String>,
-    modified: SystemTime,
-    /// Its first bytes; all of it if it is short, or if its server serves no ranges.
-    start: Bytes,
-}
-
 /// Bytes of the first read of an object of unknown length: enough for most headers, and little where
 /// only a range follows.
 const FIRST: u64 = 4096;
 
 /// Objects known to be shorter are read at once.
 const SHORT: u64 = 1 << 20;
-
-/// The longest object that is read as a whole from a server that serves no ranges.
-const MOST_WITHOUT_RANGES: u64 = 64 << 20;
 
 /// Bytes that are read at least by a read that nobody announced, such as of a long header.
 const UNANNOUNCED: u64 = 1 << 16;
@@ -165,78 +143,5 @@ impl Remote for Object {
         let tag = version.tag.as_deref();
         let tag = tag.ok_or_else(|| io::Error::other("the store gives its objects no ETag"))?;
         self.origin.remove_if(tag)
-    }
-}
-
-impl Origin {
-    /// Reads the first `len` bytes, and with them what the object is.
-    async fn first(&self, len: u64) -> io::Result<Version> {
-        let objects = &self.store.objects;
-        let options = GetOptions::new().with_range(Some(0..len));
-        match objects.get_opts(&self.address.key, options).await {
-            Ok(answer) => {
-                let meta = answer.meta.clone();
-                let start = collect(answer).await?;
-                Ok(Version::new(&meta, start.concat().into()))
-            }
-            Err(error) if error::has_no_ranges(&error) => self.whole().await,
-            // An empty object has no first byte.
-            Err(error) if error::has_status(&error, "416") => {
-                let meta = objects.head(&self.address.key).await.map_err(|e| plain(&e))?;
-                Ok(Version::new(&meta, Bytes::new()))
-            }
-            Err(error) => Err(plain(&error)),
-        }
-    }
-
-    async fn whole(&self) -> io::Result<Version> {
-        let answer = self.store.objects.get(&self.address.key).await.map_err(|e| plain(&e))?;
-        let meta = answer.meta.clone();
-        if meta.size > MOST_WITHOUT_RANGES {
-            return Err(io::Error::other(NoRanges));
-        }
-        let bytes: Bytes = collect(answer).await?.concat().into();
-        Ok(Version::new(&ObjectMeta { size: bytes.len() as u64, ..meta }, bytes))
-    }
-
-    /// Reads a range of `version`.
-    pub async fn range(&self, version: &Version, range: Range<u64>) -> io::Result<Vec<Bytes>> {
-        let wanted = range.end - range.start;
-        let options = GetOptions::new().with_range(Some(range)).with_if_match(version.tag.clone());
-        let answer = self.store.objects.get_opts(&self.address.key, options).await;
-        let answer = answer.map_err(|error| match &error {
-            object_store::Error::NotFound { .. } => io::Error::other(Removed),
-            _ if error::is_precondition(&error) => io::Error::other(Changed),
-            // It is shorter now.
-            _ if error::has_status(&error, "416") => io::Error::other(Changed),
-            _ => plain(&error),
-        })?;
-        // A store that knows no conditions says which version it sends.
-        if version.tag.is_some() && answer.meta.e_tag != version.tag
-            || answer.meta.size != version.len
-        {
-            return Err(io::Error::other(Changed));
-        }
-        let frames = collect(answer).await?;
-        let len: usize = frames.iter().map(Bytes::len).sum();
-        if len as u64 != wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(frames)
-    }
-}
-
-/// All of an answer's body.
-async fn collect(answer: GetResult) -> io::Result<Vec<Bytes>> {
-    answer.into_stream().try_collect().await.map_err(|error| match error {
-        _ if error::is_precondition(&error) => io::Error::other(Changed),
-        error => plain(&error),
-    })
-}
-
-impl Version {
-    fn new(meta: &ObjectMeta, start: Bytes) -> Self {
-        let (tag, modified) = (meta.e_tag.clone(), meta.last_modified.into());
-        Self { len: meta.size, tag, modified, start }
     }
 }

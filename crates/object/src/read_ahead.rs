@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::lock::lock;
-use crate::object::{Origin, Version};
+use crate::origin::{Origin, Version};
 
 /// Fetches a range that was announced.
 pub(crate) struct ReadAhead {

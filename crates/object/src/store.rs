@@ -1,17 +1,19 @@
 //! One bucket, opened: what may be asked of it.
 
-use std::env;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fs};
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::azure::MicrosoftAzureBuilder;
-use object_store::client::{ClientOptions, HttpClient, HttpConnector, ReqwestConnector};
+use object_store::client::{HttpClient, HttpConnector, ReqwestConnector};
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::multipart::MultipartStore;
 use object_store::signer::{HeaderMap, HeaderValue, Signer};
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
+use object_store::{Certificate, client::ClientOptions};
 
 use crate::address::{Address, Scheme};
 use crate::error::Error;
@@ -57,7 +59,7 @@ impl Store {
             }),
             Scheme::Google => {
                 let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
-                let options = options().with_allow_http(allows_http());
+                let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
                 let store = Arc::new(store.map_err(failed)?);
                 let parts = Parts { replacing: store.clone(), creating: store.clone() };
@@ -65,14 +67,14 @@ impl Store {
             }
             Scheme::Azure => {
                 let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
-                let options = options().with_allow_http(allows_http());
+                let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
                 let store = Arc::new(store.map_err(failed)?);
                 let parts = Parts { replacing: store.clone(), creating: store.clone() };
                 Ok(Self { objects: store, parts: Some(parts), requests: None })
             }
             Scheme::Http => {
-                let options = options().with_allow_http(true);
+                let options = options()?.with_allow_http(true);
                 let builder = HttpBuilder::new().with_url(bucket).with_client_options(options);
                 let store = builder.with_retry(retries()).build().map_err(failed)?;
                 Ok(Self { objects: Arc::new(store), parts: None, requests: None })
@@ -113,7 +115,7 @@ fn s3(bucket: &str) -> Result<Store, Either> {
         .into_iter()
         .find_map(|key| builder.get_config_value(&key).filter(|value| !value.is_empty()));
     let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
-    let mut options = options();
+    let mut options = options().map_err(Either::Ours)?;
     let mut is_encrypted = true;
     if let Some(endpoint) = endpoint {
         is_encrypted = !endpoint.to_ascii_lowercase().starts_with("http://");
@@ -164,13 +166,21 @@ fn is_this_machine(endpoint: &str) -> bool {
 
 /// A request has no limit as a whole, as it may carry hundreds of megabytes; an answer that does not go on
 /// is one that is lost.
-fn options() -> ClientOptions {
-    ClientOptions::new()
+fn options() -> Result<ClientOptions, Error> {
+    let options = ClientOptions::new()
         .with_user_agent(HeaderValue::from_static(concat!("wattlock/", env!("CARGO_PKG_VERSION"))))
         .with_timeout_disabled()
         .with_connect_timeout(Duration::from_secs(10))
         .with_read_timeout(Duration::from_secs(300))
-        .with_default_content_type("application/octet-stream")
+        .with_default_content_type("application/octet-stream");
+    let certificates = env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
+    let Some(path) = certificates else { return Ok(options) };
+    let place = format!("AWS_CA_BUNDLE: {}", Path::new(&path).display());
+    let wrong = |why: String| Error::Configuration { place: place.clone(), why };
+    let bundle = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+    let certificates = Certificate::from_pem_bundle(&bundle);
+    let certificates = certificates.map_err(|_| wrong("it holds no certificates".into()))?;
+    Ok(certificates.into_iter().fold(options, ClientOptions::with_root_certificate))
 }
 
 /// Half a minute in all, each wait a random time up to three times the former.

@@ -13,7 +13,7 @@ use object_store::{ObjectStoreExt, PutPayload};
 use crate::address::Address;
 use crate::client::{Client, request};
 use crate::error::{Error, element};
-use crate::object::Origin;
+use crate::origin::Origin;
 use crate::store::Requests;
 
 /// An upload that is not finished.
@@ -21,8 +21,8 @@ use crate::store::Requests;
 pub struct Unfinished {
     /// The object that it would become.
     pub address: Address,
-    /// When it began, as the store writes it.
-    pub begun: String,
+    /// When it began, in seconds since 1970, if the store says so.
+    pub begun: Option<i64>,
     id: String,
 }
 
@@ -65,7 +65,9 @@ impl Client {
             for upload in text.split("<Upload>").skip(1) {
                 let part = |name| element(upload, name).map(unescaped).unwrap_or_default();
                 let Ok(key) = Key::parse(part("Key")) else { continue };
-                let (id, begun) = (part("UploadId"), part("Initiated"));
+                let id = part("UploadId");
+                let begun = part("Initiated").parse::<jiff::Timestamp>().ok();
+                let begun = begun.map(jiff::Timestamp::as_second);
                 if key.prefix_matches(&address.key) {
                     found.push(Unfinished { address: address.with_key(key), begun, id });
                 }
@@ -86,14 +88,20 @@ impl Client {
     /// # Errors
     /// [`Error::Request`].
     pub fn abort(&self, upload: &Unfinished) -> Result<(), Error> {
-        let store = self.store(&upload.address)?;
+        let Unfinished { address, id, .. } = upload;
+        let store = self.store(address)?;
         let Some(parts) = &store.parts else { return Ok(()) };
-        let abort = parts.replacing.abort_multipart(&upload.address.key, &upload.id);
-        match self.network().wait(abort) {
+        match self.network().wait(parts.replacing.abort_multipart(&address.key, id)) {
             // It was completed or aborted meanwhile.
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(request("abort the upload of", &upload.address, &error)),
+            Err(error) => Err(request("abort the upload of", address, &error)),
         }
+    }
+
+    /// Aborts an upload by its number, if that can be done.
+    pub(crate) fn abort_upload(&self, address: &Address, id: &str) {
+        let upload = Unfinished { address: address.clone(), begun: None, id: id.to_owned() };
+        let _ = self.abort(&upload);
     }
 }
 

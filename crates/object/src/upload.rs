@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem::take;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use wattlock_file::{ReadAt, Remote, RemoteOutput};
 
 use crate::address::Address;
 use crate::error::{self, plain};
+use crate::journal::Journal;
 use crate::lock::lock;
 use crate::network::Network;
 use crate::object::Object;
@@ -32,6 +33,8 @@ pub struct Upload {
     address: Address,
     name: PathBuf,
     overwrite: bool,
+    /// True for a container, whose first bytes no other object has.
+    is_sealed: bool,
     part_len: PartLen,
     /// The part that is being filled.
     buffer: BytesMut,
@@ -49,6 +52,8 @@ pub struct Upload {
     under_way: VecDeque<JoinHandle<Result<PartId, object_store::Error>>>,
     /// Memory of parts that were sent.
     sent: Arc<Mutex<Vec<BytesMut>>>,
+    /// Where it is noted what was acknowledged, if the upload is to go on after a crash.
+    journal: Option<Journal>,
 }
 
 /// An upload in parts that the store knows.
@@ -91,21 +96,26 @@ const SHORTEST: u64 = 8 * MIB;
 const MOST_PARTS: usize = 8;
 
 /// As many first bytes tell one object from all others: a container starts with a random header.
-const START: usize = 4096;
+pub(crate) const START: usize = 4096;
 
 /// Uploads that a signal has to abort.
 static BEGUN: Mutex<Vec<Weak<Begun>>> = Mutex::new(Vec::new());
 
+/// True once all uploads are aborted, because the program ends.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
 /// Aborts the uploads in parts that are under way, so that nothing of them stays in their stores. Gives up
-/// after five seconds. For a program that ends.
+/// after five seconds. For a program that ends: threads that write to an upload do not go on.
 pub fn abort_all() {
+    IS_ENDING.store(true, Ordering::SeqCst);
     let begun: Vec<_> = take(&mut *lock(&BEGUN)).iter().filter_map(Weak::upgrade).collect();
     let Some(network) = begun.iter().find_map(|upload| upload.network.upgrade()) else { return };
     let aborts: Vec<_> = begun
         .into_iter()
         .map(|upload| network.start(async move { upload.abort().await }))
         .collect();
-    let _ = network.wait(tokio::time::timeout(PATIENCE, futures_util::future::join_all(aborts)));
+    let aborts = futures_util::future::join_all(aborts);
+    let _ = network.wait(async { tokio::time::timeout(PATIENCE, aborts).await });
 }
 
 /// How long an upload that is given up is waited for.
@@ -154,6 +164,7 @@ impl Upload {
             store,
             address,
             overwrite,
+            is_sealed: false,
             part_len: PartLen::new(len),
             buffer: BytesMut::new(),
             room: None,
@@ -165,7 +176,15 @@ impl Upload {
             parts: Vec::new(),
             under_way: VecDeque::new(),
             sent: Arc::default(),
+            journal: None,
         }
+    }
+
+    /// The same of a container, which is known again after the answer of the store was lost.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        self.is_sealed = true;
+        self
     }
 
     /// The number of the part that is being filled.
@@ -204,7 +223,11 @@ impl Upload {
     fn await_part(&mut self) -> io::Result<()> {
         let Some(part) = self.under_way.pop_front() else { return Ok(()) };
         let part = self.network.wait(part).map_err(io::Error::other)?;
-        self.parts.push(part.map_err(|error| plain(&error))?);
+        let part = part.map_err(|error| plain(&error))?;
+        if let Some(journal) = &mut self.journal {
+            journal.add(self.parts.len(), &part)?;
+        }
+        self.parts.push(part);
         Ok(())
     }
 
@@ -220,18 +243,46 @@ impl Upload {
         let parts = self.store.parts.as_ref();
         let parts = parts.expect("an upload is made for a store that takes parts");
         let created = self.network.wait(parts.replacing.create_multipart(key));
+        let id = created.map_err(|error| plain(&error))?;
+        if let Some(journal) = &mut self.journal {
+            journal.begin(&id, self.part_len.first)?;
+        }
+        Ok(self.begun_as(id))
+    }
+
+    fn begun_as(&mut self, id: String) -> Arc<Begun> {
         let begun = Arc::new(Begun {
             store: Arc::clone(&self.store),
             network: Arc::downgrade(&self.network),
             address: self.address.clone(),
-            id: created.map_err(|error| plain(&error))?,
+            id,
             state: AtomicU8::new(OPEN),
         });
+        self.begun = Some(Arc::clone(&begun));
+        // One with a journal goes on when the program runs again.
+        if self.journal.is_some() {
+            return begun;
+        }
         let mut all = lock(&BEGUN);
         all.retain(|upload| upload.upgrade().is_some_and(|upload| upload.is_open()));
         all.push(Arc::downgrade(&begun));
-        self.begun = Some(Arc::clone(&begun));
-        Ok(begun)
+        begun
+    }
+
+    /// Goes on with the upload that `journal` tells of, of an object of `len` bytes that starts with `start`.
+    /// Returns how many of its bytes need not be written.
+    pub(crate) fn resume(&mut self, journal: Journal, len: u64, start: Vec<u8>) -> u64 {
+        let begun = journal.begun.as_ref().map(|begun| (begun.id.clone(), begun.part_len.max(1)));
+        let acknowledged = journal.parts.clone();
+        self.journal = Some(journal);
+        let Some((id, part_len)) = begun else { return 0 };
+        self.part_len = PartLen { first: part_len, is_fixed: true };
+        // The last part may be short, and is sent again.
+        self.parts = acknowledged.into_iter().take((len / part_len) as usize).collect();
+        self.begun_as(id);
+        self.len = self.parts.len() as u64 * part_len;
+        self.start = start;
+        self.len
     }
 
     /// Fails early if there is an object already.
@@ -262,11 +313,7 @@ impl Upload {
             match self.network.wait(put) {
                 Ok(_) => return Ok(()),
                 // The answer to an attempt may have been lost.
-                Err(object_store::Error::AlreadyExists { .. })
-                    if attempt > 0 && self.is_there() =>
-                {
-                    return Ok(());
-                }
+                Err(object_store::Error::AlreadyExists { .. }) if self.is_there() => return Ok(()),
                 Err(error) if attempt < MOST_ATTEMPTS && error::is_transport(&error) => {
                     if self.is_there() {
                         return Ok(());
@@ -304,8 +351,11 @@ impl Upload {
         })
     }
 
-    /// True if the store has this very object.
+    /// True if the store has this very object. That can only be told of a container.
     fn is_there(&self) -> bool {
+        if !self.is_sealed {
+            return false;
+        }
         let there = self.object();
         let mut start = vec![0; self.start.len()];
         there.len().is_ok_and(|len| len == self.len)
@@ -325,6 +375,26 @@ const MOST_ATTEMPTS: usize = 5;
 
 impl Write for Upload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_ending(self.add(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What came of an upload. One that failed because the program ends has nobody to say so to: the thread waits
+/// for the end.
+fn unless_ending<T>(result: io::Result<T>) -> io::Result<T> {
+    while result.is_err() && IS_ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+    result
+}
+
+impl Upload {
+    /// Takes bytes, as far as they fit into the part.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() as u64 >= self.part_len.of(self.part()) {
             self.send_part()?;
         }
@@ -345,8 +415,16 @@ impl Write for Upload {
         Ok(len)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    /// Sends the rest, and lets the object appear.
+    fn finish(&mut self) -> io::Result<()> {
+        if self.begun.is_none() {
+            return self.put_whole();
+        }
+        if !self.buffer.is_empty() {
+            self.send_part()?;
+        }
+        let begun = self.begin()?;
+        self.complete_parts(&begun)
     }
 }
 
@@ -356,15 +434,7 @@ impl RemoteOutput for Upload {
     }
 
     fn complete(&mut self) -> io::Result<Arc<dyn Remote>> {
-        if self.begun.is_none() {
-            self.put_whole()?;
-        } else {
-            if !self.buffer.is_empty() {
-                self.send_part()?;
-            }
-            let begun = self.begin()?;
-            self.complete_parts(&begun)?;
-        }
+        unless_ending(self.finish())?;
         Ok(Arc::new(self.object()))
     }
 }
@@ -372,9 +442,9 @@ impl RemoteOutput for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         self.under_way.iter().for_each(JoinHandle::abort);
-        if let Some(begun) = &self.begun {
-            let _ =
-                self.network.wait(async { tokio::time::timeout(PATIENCE, begun.abort()).await });
+        if let Some(begun) = self.begun.as_ref().filter(|_| self.journal.is_none()) {
+            let abort = async { tokio::time::timeout(PATIENCE, begun.abort()).await };
+            let _ = self.network.wait(abort);
         }
     }
 }

@@ -48,6 +48,7 @@ impl S3 for Conditional {
         &self,
         request: S3Request<UploadPartInput>,
     ) -> S3Result<S3Response<UploadPartOutput>> {
+        self.check_upload(&request.input.upload_id)?;
         self.files.upload_part(request).await
     }
 
@@ -114,6 +115,7 @@ impl S3 for Conditional {
         mut request: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
         let id = request.input.upload_id.clone();
+        self.check_upload(&id)?;
         if self.ignores_conditions() {
             request.input.if_none_match = None;
         }
@@ -127,6 +129,7 @@ impl S3 for Conditional {
         request: S3Request<AbortMultipartUploadInput>,
     ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
         let id = request.input.upload_id.clone();
+        self.check_upload(&id)?;
         let answer = self.files.abort_multipart_upload(request).await?;
         self.unfinished(|unfinished| unfinished.remove(&id));
         Ok(answer)
@@ -177,6 +180,13 @@ impl Conditional {
             _ => true,
         };
         if holds || self.ignores_conditions() { Ok(()) } else { Err(s3_error!(PreconditionFailed)) }
+    }
+
+    fn check_upload(&self, id: &str) -> S3Result<()> {
+        match self.unfinished(|unfinished| unfinished.contains_key(id)) {
+            true => Ok(()),
+            false => Err(s3_error!(NoSuchUpload)),
+        }
     }
 
     fn unfinished<R>(&self, with: impl FnOnce(&mut BTreeMap<String, String>) -> R) -> R {

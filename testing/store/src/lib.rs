@@ -244,8 +244,9 @@ async fn answer(
         state.seen.lock().unwrap().push(seen);
         return Err(IsCut);
     }
-    let answer = service.call(request.map(s3s::Body::from)).await;
-    let answer = answer.map_err(|_| IsCut)?;
+    // A client that goes away does not stop what it has asked for.
+    let call = async move { service.call(request.map(s3s::Body::from)).await };
+    let answer = tokio::spawn(call).await.map_err(|_| IsCut)?.map_err(|_| IsCut)?;
     if let Some(Fault::CutAfter) = fault {
         state.seen.lock().unwrap().push(seen);
         return Err(IsCut);

@@ -1,6 +1,7 @@
 //! Arguments of what measures joules, devices and clocks.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use wattlock_host::flags::Meters;
@@ -94,6 +95,15 @@ pub struct Calibrate {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Doctor {
+    /// Instead list unfinished uploads of containers in a store, below an address such as s3://bucket/key
+    #[arg(value_name = "ADDRESS", conflicts_with = "meter")]
+    pub address: Option<PathBuf>,
+    /// Abort these uploads, whose parts take up space
+    #[arg(long, requires = "address")]
+    pub clean_uploads: bool,
+    /// With --clean-uploads, keep uploads younger than N hours: another program may still be sending them
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "clean_uploads")]
+    pub older_than: u64,
     /// Also check an external meter: a shell command or a URL (http only) that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL")]
     pub meter: Option<String>,

@@ -41,6 +41,18 @@ pub struct Protect {
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
+    /// Encrypt the paths of files in the names of objects; only with an --out-dir in a store
+    ///
+    /// The key of the names is itself encrypted and kept in the tree. Adding files to the tree needs an
+    /// identity that opens it (-i), or its passphrase. `unprotect --recursive` restores the paths.
+    #[arg(long, requires = "out_dir")]
+    pub hide_names: bool,
+    /// Encrypt to a copy in DIR first, and keep it until its upload is complete
+    ///
+    /// After a crash, --resume sends the rest of the copy. Without a copy, an upload starts anew with a
+    /// new key. DIR needs room for the containers that are under way.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub spool: Option<PathBuf>,
     #[command(flatten)]
     pub run: Run,
 }

@@ -8,7 +8,7 @@ use wattlock_file::{
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::Invocation;
-use wattlock_object::is_address;
+use wattlock_object::{NAMES_FILE, Spool, is_address};
 
 use super::run;
 use crate::args;
@@ -38,6 +38,24 @@ pub fn need_output(places: &args::Places) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses to add plain names to a tree whose names are hidden.
+///
+/// # Errors
+/// [`usage`].
+pub fn check_names(
+    hides: bool,
+    places: &args::Places,
+    existing: &HashSet<PathBuf>,
+) -> anyhow::Result<()> {
+    match &places.out_dir {
+        Some(dir) if !hides && existing.contains(&dir.join(NAMES_FILE)) => Err(usage(format!(
+            "the names in {} are hidden; add --hide-names, or choose another --out-dir",
+            dir.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// One input to one object.
 pub fn one(
     invocation: &Invocation,
@@ -52,57 +70,83 @@ pub fn one(
         Input::Stdin => None,
     };
     invocation.one_here(command, (input, len.unwrap_or(0)), || {
+        let upload = stores.upload(address, overwrite, len)?;
+        let mut upload = if command == "protect" { upload.sealed() } else { upload };
         if !overwrite {
             // A store may take no notice of the condition that the object is new.
             stores.check_is_new(address)?;
         }
-        work(Target::Remote(&mut stores.upload(address, overwrite, len)?))
+        work(Target::Remote(&mut upload))
     })
 }
 
 /// Many inputs to objects.
-pub fn protect(
-    invocation: &Invocation,
-    stores: &Stores,
-    places: &args::Places,
-    found: Found,
-    how: &Protect<'_>,
-    resume: Option<&Identities>,
-) -> Ended {
-    let existing = stores.existing(places)?;
-    run(invocation, "protect", found, |batch, report| {
-        batch.run_remote(|task| protect_one(stores, task, how, resume, &existing), report);
-        Ok(())
-    })
+pub struct ToStore<'a> {
+    pub stores: &'a Stores,
+    pub how: &'a Protect<'a>,
+    /// What opens the objects that exist, if those that are right are kept.
+    pub resume: Option<&'a Identities>,
+    pub spool: Option<&'a Spool>,
+    /// The objects where outputs go.
+    pub existing: &'a HashSet<PathBuf>,
 }
 
-fn protect_one(
-    stores: &Stores,
-    task: &Task,
-    how: &Protect<'_>,
-    resume: Option<&Identities>,
-    existing: &HashSet<PathBuf>,
-) -> Result<Outcome, Error> {
-    let input = stores.input(&task.input, Some(task.len))?;
-    let mut overwrite = how.overwrite;
-    if existing.contains(&task.output) {
-        if let Some(identities) = resume {
-            let Input::Path(original) = &input else {
+impl ToStore<'_> {
+    /// Protects what was found.
+    pub fn protect(&self, invocation: &Invocation, found: Found) -> Ended {
+        run(invocation, "protect", found, |batch, report| {
+            batch.run_remote(|task| self.one(task), report);
+            Ok(())
+        })
+    }
+
+    fn one(&self, task: &Task) -> Result<Outcome, Error> {
+        let Self { stores, how, resume, spool, existing } = *self;
+        let input = stores.input(&task.input, Some(task.len))?;
+        let output = || stores.object(&task.output, None).map(Input::Remote);
+        let mut overwrite = how.overwrite;
+        let original = match (&input, resume) {
+            (Input::Path(original), Some(identities)) => Some((original, identities)),
+            (_, Some(_)) => {
                 return Err(Error::usage(
                     "--resume compares objects with files of this machine only",
                 ));
-            };
-            let object = stores.object(&task.output, None)?;
-            if let Some(done) = wattlock_file::keep_remote(how, identities, &object, original)? {
-                return Ok(Outcome::Kept(done));
             }
-            overwrite = true;
-        } else if !overwrite {
-            return Err(Error::Exists(task.output.clone()));
+            _ => None,
+        };
+        if existing.contains(&task.output) {
+            if let Some((original, identities)) = original {
+                if let Some(done) = wattlock_file::keep(how, identities, &output()?, original)? {
+                    return Ok(Outcome::Kept(done));
+                }
+                overwrite = true;
+            } else if !overwrite {
+                return Err(Error::Exists(task.output.clone()));
+            }
         }
+        let Some(spool) = spool else {
+            let mut upload = stores.upload(&task.output, overwrite, Some(task.len))?.sealed();
+            return wattlock_file::protect(how, &input, Target::Remote(&mut upload))
+                .map(Outcome::Made);
+        };
+        if let Some((original, identities)) = original {
+            // The original stays until the object is read back.
+            let check = Protect { replace: false, overwrite: true, ..*how };
+            let mut done = None;
+            let sent = stores.send_copy(spool, &task.output, overwrite, |copy| {
+                done = wattlock_file::keep(&check, identities, copy, original)?;
+                Ok(done.is_some())
+            })?;
+            if let (Some(object), Some(done)) = (sent, done) {
+                if how.replace {
+                    wattlock_file::keep(how, identities, &Input::Remote(object), original)?;
+                }
+                return Ok(Outcome::Made(Done { output: Some(task.output.clone()), ..done }));
+            }
+        }
+        let mut spooled = stores.spooled(spool, &task.output, overwrite, Some(task.len))?;
+        wattlock_file::protect(how, &input, Target::Remote(&mut spooled)).map(Outcome::Made)
     }
-    let mut upload = stores.upload(&task.output, overwrite, Some(task.len))?;
-    wattlock_file::protect(how, &input, Target::Remote(&mut upload)).map(Outcome::Made)
 }
 
 /// Many containers to objects.

@@ -39,6 +39,7 @@ mod round_trip;
 mod salvage;
 mod signals;
 mod signatures;
+mod store_faults;
 mod stores;
 mod stream;
 mod stream_device;

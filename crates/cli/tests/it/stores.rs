@@ -1,51 +1,24 @@
 //! Objects in stores as inputs and outputs: `s3://…`, against a server in this process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
-use std::process::Command;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use wattlock_testing_store::{Fault, SECRET, StoreServer};
+use wattlock_testing_store::{KEY, SECRET};
 
-use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock};
-
-/// A place with a key pair, and a store.
-struct Stored {
-    place: Place,
-    server: StoreServer,
-}
-
-impl Stored {
-    fn new() -> Self {
-        Self { place: Place::new(), server: StoreServer::new() }
-    }
-
-    fn wattlock(&self, args: &[&str]) -> Command {
-        let mut command = wattlock();
-        self.server.configure(&mut command).args(args).current_dir(self.place.path(""));
-        command
-    }
-
-    /// Runs `wattlock protect -r RECIPIENT ARGS…`, which has to end with `code`.
-    fn protect(&self, code: i32, args: &[&str]) -> String {
-        let mut command = self.wattlock(&["protect", "-r", &self.place.recipient]);
-        let ended = command.args(args).output().unwrap();
-        assert_exit(&ended, code);
-        stderr(&ended)
-    }
-
-    /// Runs `wattlock COMMAND -i key.txt ARGS…`, which has to end with `code`.
-    fn open(&self, code: i32, command: &str, args: &[&str]) -> String {
-        let ended = self.wattlock(&[command, "-i", "key.txt"]).args(args).output().unwrap();
-        assert_exit(&ended, code);
-        stdout(&ended) + &stderr(&ended)
-    }
-}
+use crate::support::stores::{LONG, Stored};
+use crate::support::{assert_exit, pattern, stderr, with_input};
 
 #[test]
 fn a_file_goes_to_a_store_and_back() {
     let s = Stored::new();
-    for (len, parts) in [(0, 0), (20_000, 0), (40 << 20, 6)] {
+    for (len, parts) in [(0, 0), (20_000, 0), (LONG, 3)] {
         let bytes = pattern(len);
         fs::write(s.place.path("a.bin"), &bytes).unwrap();
+        fs::set_permissions(s.place.path("a.bin"), fs::Permissions::from_mode(0o640)).unwrap();
         s.protect(0, &["-f", "a.bin", "-o", "s3://bucket/x/a.wlk"]);
         let sent = s.server.take_requests();
         let sent = sent.iter().filter(|seen| seen.target.contains("partNumber")).count();
@@ -54,8 +27,203 @@ fn a_file_goes_to_a_store_and_back() {
 
         s.open(0, "unprotect", &["-f", "s3://bucket/x/a.wlk", "-o", "b.bin"]);
         assert!(fs::read(s.place.path("b.bin")).unwrap() == bytes, "{len}");
+        let mode = fs::metadata(s.place.path("b.bin")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
         s.open(0, "verify", &["s3://bucket/x/a.wlk"]);
         let shown = s.open(0, "inspect", &["s3://bucket/x/a.wlk"]);
         assert!(shown.contains(&format!("{len} bytes")) && shown.contains("a.bin"), "{shown}");
     }
+    // What is in the store is a container like any other.
+    fs::write(s.place.path("copy.wlk"), s.server.get("x/a.wlk").unwrap()).unwrap();
+    s.open(0, "verify", &["copy.wlk"]);
+}
+
+#[test]
+fn formats_pipes_and_objects_go_either_way() {
+    let s = Stored::new();
+    let bytes = pattern(LONG);
+    for (options, name) in [(&["--format", "age"][..], "a.age"), (&["--format=age", "-a"], "b.age")]
+    {
+        let address = format!("s3://bucket/{name}");
+        let mut command = s.protecting(options);
+        let made = with_input(command.args(["-", "-o", &address]), &bytes);
+        assert_exit(&made, 0);
+        let opened =
+            s.wattlock(&["unprotect", "-i", "key.txt", &address, "-o", "-"]).output().unwrap();
+        assert!(opened.stdout == bytes, "{name}");
+    }
+    // From a store to a store.
+    s.server.put("plain.bin", &bytes);
+    s.protect(0, &["s3://bucket/plain.bin"]);
+    s.open(2, "unprotect", &["s3://bucket/plain.bin.wlk"]);
+    s.open(0, "unprotect", &["s3://bucket/plain.bin.wlk", "-o", "s3://bucket/again.bin"]);
+    assert!(s.server.get("again.bin").unwrap() == bytes);
+    s.open(0, "unprotect", &["s3://bucket/plain.bin.wlk", "--out-dir", "s3://bucket/out"]);
+    assert!(s.server.get("out/plain.bin").unwrap() == bytes);
+    // An address of a file is a path.
+    let file = format!("file://{}/c.bin", s.place.path("").display());
+    s.open(0, "unprotect", &["s3://bucket/plain.bin.wlk", "-o", &file]);
+    assert!(fs::read(s.place.path("c.bin")).unwrap() == bytes);
+}
+
+#[test]
+fn a_tree_goes_to_a_store_and_back() {
+    let s = Stored::new();
+    let mut files = s.tree();
+    let args = ["--recursive", "tree", "--out-dir", "s3://bucket/backup"];
+    let excluding = [&args[..], &["--exclude", "*.tmp"]].concat();
+    s.protect(0, &[&excluding[..], &["--dry-run"]].concat());
+    assert!(s.server.keys().is_empty());
+    s.protect(0, &excluding);
+    files.remove("tree/in/x.tmp");
+    let keys: Vec<_> = files.keys().map(|path| format!("backup/{path}.wlk")).collect();
+    assert_eq!(s.server.keys(), keys);
+    s.open(0, "unprotect", &["--recursive", "s3://bucket/backup", "--out-dir", "out"]);
+    s.assert_tree("out/backup", &files);
+    s.open(0, "verify", &["--recursive", "s3://bucket/backup"]);
+
+    // Nothing is overwritten, and what is right is kept.
+    let former = s.server.get("backup/tree/a.txt.wlk").unwrap();
+    let said = s.protect(1, &args);
+    assert!(said.contains("backup/tree/a.txt.wlk exists already"), "{said}");
+    assert_eq!(s.server.get("backup/tree/a.txt.wlk").unwrap(), former);
+    s.server.take_requests();
+    s.protect(0, &[&args[..], &["--resume", "-i", "key.txt"]].concat());
+    let requests = s.server.take_requests();
+    let put: Vec<_> = requests.iter().filter(|seen| seen.method == "PUT").collect();
+    assert!(put.is_empty() || put.len() == 1 && put[0].target.contains("x.tmp"), "{put:?}");
+    fs::write(s.place.path("tree/a.txt"), b"b").unwrap();
+    s.protect(1, &[&args[..], &["--resume", "-i", "key.txt"]].concat());
+    s.protect(0, &[&args[..], &["--resume", "-i", "key.txt", "-f"]].concat());
+    s.open(0, "unprotect", &["s3://bucket/backup/tree/a.txt.wlk", "-o", "a.txt"]);
+    assert_eq!(fs::read(s.place.path("a.txt")).unwrap(), b"b");
+}
+
+#[test]
+fn a_range_takes_two_requests_and_little_more_than_its_bytes() {
+    let s = Stored::new();
+    let bytes = pattern(LONG);
+    fs::write(s.place.path("a.bin"), &bytes).unwrap();
+    s.protect(0, &["a.bin", "-o", "s3://bucket/a.wlk"]);
+    s.server.take_requests();
+    let range = ["--range", "10000000..10100000", "s3://bucket/a.wlk", "-o", "part"];
+    s.open(0, "unprotect", &range);
+    assert!(fs::read(s.place.path("part")).unwrap() == bytes[10_000_000..10_100_000]);
+    let requests = s.server.take_requests();
+    let fetched: u64 = requests.iter().map(|seen| seen.answered).sum();
+    assert!(requests.len() <= 3 && fetched <= 160_000, "{fetched} in {requests:?}");
+    assert_eq!(requests[0].range.as_deref(), Some("bytes=0-4095"));
+}
+
+#[test]
+fn hidden_names_show_nothing_and_come_back() {
+    let s = Stored::new();
+    let files = s.tree();
+    let out = ["--hide-names", "--recursive", "tree", "--out-dir", "s3://bucket/h"];
+    s.protect(0, &out);
+    let keys = s.server.keys();
+    assert_eq!(keys.len(), files.len() + 1);
+    for key in &keys {
+        let plain = ["tree", "txt", "empty", "tmp"].iter().any(|part| key.contains(part));
+        assert!(!plain && key.ends_with(".wlk"), "{key}");
+    }
+    s.open(
+        0,
+        "unprotect",
+        &["--recursive", "s3://bucket/h", "--out-dir", "out", "--exclude=*.tmp"],
+    );
+    let mut wanted = files.clone();
+    wanted.remove("tree/in/x.tmp");
+    s.assert_tree("out/h", &wanted);
+    assert!(!s.place.path("out/h/tree/in/x.tmp").exists());
+
+    // To extend it, its key is needed; names that are not hidden do not go together with it.
+    s.write("tree/new", b"new");
+    let said = s.protect(2, &out);
+    assert!(said.contains("identity"), "{said}");
+    s.protect(2, &["--recursive", "tree", "--out-dir", "s3://bucket/h"]);
+    let added = s.wattlock(&["protect", "-i", "key.txt", "--resume"]).args(out).output().unwrap();
+    assert_exit(&added, 0);
+    assert_eq!(s.server.keys().len(), keys.len() + 1);
+    s.place.keygen("other.txt");
+    let other = ["unprotect", "-i", "other.txt", "--recursive", "s3://bucket/h", "--out-dir", "no"];
+    assert_exit(&s.wattlock(&other).output().unwrap(), 3);
+    s.protect(0, &["tree/a.txt", "--out-dir", "s3://bucket/plain"]);
+    s.protect(2, &["--hide-names", "tree/new", "--out-dir", "s3://bucket/plain"]);
+    s.protect(2, &["--hide-names", "tree/new", "--out-dir", "here"]);
+}
+
+#[test]
+fn credentials_come_from_the_files_of_aws() {
+    let s = Stored::new();
+    s.place.write(
+        Path::new("credentials"),
+        format!("[work]\naws_access_key_id = {}\naws_secret_access_key = {SECRET}\n", KEY)
+            .as_bytes(),
+    );
+    let config =
+        format!("[profile work]\nregion = us-east-1\nendpoint_url = {}\n", s.server.endpoint());
+    s.place.write(Path::new("config"), config.as_bytes());
+    fs::write(s.place.path("a"), b"a").unwrap();
+    let run = |profile: &str| {
+        let mut command = s.protecting(&["-f", "a", "-o", "s3://bucket/a.wlk"]);
+        for variable in
+            ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL"]
+        {
+            command.env_remove(variable);
+        }
+        command.env("AWS_PROFILE", profile).env("AWS_CONFIG_FILE", "config");
+        command.env("AWS_SHARED_CREDENTIALS_FILE", "credentials").output().unwrap()
+    };
+    assert_exit(&run("work"), 0);
+    let missing = run("play");
+    assert_exit(&missing, 1);
+    assert!(stderr(&missing).contains("AWS profile play"), "{}", stderr(&missing));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let s = Stored::new();
+    fs::write(s.place.path("a"), b"a").unwrap();
+    for (args, said) in [
+        (&["a", "-o", "ftp://host/a"][..], "none of s3"),
+        (&["a", "-o", "s3://bucket/../a"], "not an address"),
+        (&["a", "-o", "https://127.0.0.1:1/a"], "reading only"),
+        (&["a", "--out-dir", "s3://bucket", "--sign", "key"], "--sign works on files"),
+        (&["a", "--out-dir", "x", "--spool", "sp"], "--spool needs"),
+    ] {
+        let ended = s.protecting(args).output().unwrap();
+        assert!(!ended.status.success() && stderr(&ended).contains(said), "{}", stderr(&ended));
+    }
+    s.server.put("a.wlk", b"no container");
+    s.open(3, "unprotect", &["s3://bucket/a.wlk", "-o", "x"]);
+    s.open(2, "verify", &["--signer", "signers", "s3://bucket/a.wlk"]);
+    let rekey =
+        s.wattlock(&["rekey", "-i", "key.txt", "-r", &s.place.recipient, "s3://bucket/a.wlk"]);
+    let mut rekey = rekey;
+    assert_exit(&rekey.output().unwrap(), 2);
+}
+
+#[test]
+fn a_server_without_ranges_is_read_as_a_whole() {
+    let Some(()) = crate::support::installed("python3").then_some(()) else { return };
+    let s = Stored::new();
+    fs::write(s.place.path("a"), pattern(100_000)).unwrap();
+    s.protect(0, &["a"]);
+    let mut python = Command::new("python3")
+        .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1"])
+        .current_dir(s.place.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut started = [0; 64];
+    let len = python.stdout.as_mut().unwrap().read(&mut started).unwrap();
+    let line = String::from_utf8_lossy(&started[..len]).into_owned();
+    let port = line.split("port ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    let address = format!("http://127.0.0.1:{port}/a.wlk");
+    s.open(0, "unprotect", &[&address, "-o", "b"]);
+    assert!(fs::read(s.place.path("b")).unwrap() == pattern(100_000));
+    let _ = python.kill();
+    let _ = python.wait();
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 pub mod fuse;
+pub mod stores;
 pub mod stream;
 
 use std::ffi::{OsStr, OsString};
