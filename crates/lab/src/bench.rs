@@ -3,6 +3,7 @@
 pub mod ciphers;
 pub mod files;
 pub mod https;
+pub mod objects;
 pub mod stream;
 
 mod child;

@@ -98,12 +98,12 @@ pub struct Doctor {
     /// Instead list unfinished uploads of containers in a store, below an address such as s3://bucket/key
     #[arg(value_name = "ADDRESS", conflicts_with = "meter")]
     pub address: Option<PathBuf>,
-    /// Abort these uploads, whose parts take up space
-    #[arg(long, requires = "address")]
-    pub clean_uploads: bool,
-    /// With --clean-uploads, keep uploads younger than N hours: another program may still be sending them
-    #[arg(long, value_name = "N", default_value_t = 24, requires = "clean_uploads")]
-    pub older_than: u64,
+    /// Abort those begun more than HOURS ago (default: 24), whose parts take up space
+    ///
+    /// A younger one may still be under way: aborting it makes its program fail.
+    #[arg(long, value_name = "HOURS", requires = "address", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "24")]
+    pub clean_uploads: Option<u64>,
     /// Also check an external meter: a shell command or a URL (http only) that gives watts or joules
     #[arg(long, value_name = "COMMAND|URL")]
     pub meter: Option<String>,

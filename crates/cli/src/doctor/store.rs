@@ -36,7 +36,7 @@ pub fn run(args: &args::Doctor, address: &Path) -> Ended {
     let mut uploads = Vec::new();
     let mut ended = 0;
     for upload in client.unfinished(&address)?.iter().filter(|upload| is_container(upload)) {
-        let mut aborted = args.clean_uploads && is_old(upload, args.older_than);
+        let mut aborted = args.clean_uploads.is_some_and(|hours| is_old(upload, hours));
         if aborted && let Err(error) = client.abort(upload) {
             say!("{error}");
             (aborted, ended) = (false, FAILURE);
@@ -80,7 +80,7 @@ impl Document {
             text += &format!("  {}{begun}{what}\n", Shown(Path::new(object)));
         }
         if uploads.iter().any(|upload| !upload.aborted) {
-            text += "  --clean-uploads aborts those older than --older-than hours (24)\n";
+            text += "  --clean-uploads aborts those begun more than 24 hours ago, --clean-uploads=HOURS others\n";
         }
         text
     }

@@ -252,7 +252,7 @@ fn after_a_kill_there_is_no_object_or_all_of_it() {
     let kept = ["doctor", "s3://bucket", "--clean-uploads"];
     assert_exit(&s.wattlock(&kept).output().unwrap(), 0);
     assert!(s.server.unfinished() > 0, "younger than a day");
-    let cleaned = s.wattlock(&kept).args(["--older-than", "0"]).output().unwrap();
+    let cleaned = s.wattlock(&["doctor", "s3://bucket", "--clean-uploads=0"]).output().unwrap();
     assert_exit(&cleaned, 0);
     assert!(stdout(&cleaned).contains("aborted"), "{}", stdout(&cleaned));
     assert_eq!(s.server.unfinished(), 0);
@@ -293,12 +293,7 @@ fn a_spooled_upload_goes_on_with_the_same_bytes() {
     // The store has forgotten the upload.
     fs::remove_file(s.server.path("a.bin.wlk")).unwrap();
     let copy = interrupted(&s);
-    assert_exit(
-        &s.wattlock(&["doctor", "s3://bucket", "--clean-uploads", "--older-than=0"])
-            .output()
-            .unwrap(),
-        0,
-    );
+    assert_exit(&s.wattlock(&["doctor", "s3://bucket", "--clean-uploads=0"]).output().unwrap(), 0);
     assert_exit(&s.wattlock(&args).output().unwrap(), 0);
     assert!(s.server.get("a.bin.wlk").unwrap() == copy);
 

@@ -15,6 +15,7 @@ use super::Spread;
 pub enum Bench {
     Ciphers(BenchCiphers),
     Files(BenchFiles),
+    Objects(BenchObjects),
     Stream(BenchStream),
     Https(BenchHttps),
     Provider(BenchProvider),
@@ -99,6 +100,46 @@ pub struct BenchFiles {
     /// Write the results as JSON to FILE, or to standard output without FILE
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Benchmark objects in a store on this machine against rclone crypt.
+///
+/// Starts versitygw, an S3 server, on this machine, where it shares the CPUs: the CPU time of the client is the
+/// figure to compare.
+#[derive(Debug, Args)]
+pub struct BenchObjects {
+    /// Size of the large object in bytes (suffix K, M or G)
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_size_above_zero)]
+    pub size: u64,
+    /// Number of small objects
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub files: usize,
+    /// Measure N times and report the median
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    #[arg(value_parser = from_to(1_usize, 65_535))]
+    pub rounds: usize,
+    /// Put files and the store below DIR
+    #[arg(long, default_value = "/dev/shm", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// The S3 server
+    #[arg(long, value_name = "PROGRAM", default_value = "versitygw", value_hint = ValueHint::ExecutablePath)]
+    pub server: PathBuf,
+    /// Use this rclone
+    #[arg(long, value_name = "PROGRAM", default_value = "rclone", value_hint = ValueHint::ExecutablePath)]
+    pub rclone: PathBuf,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    /// Take a quick look: 32M, 2 rounds, 50 files
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, or to standard output without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+    /// Send FILE to ADDRESS without encryption, for this bench
+    #[arg(long, hide = true, num_args = 2, value_names = ["FILE", "ADDRESS"])]
+    pub put: Vec<PathBuf>,
 }
 
 /// Benchmark streams: many users, one bounded window.

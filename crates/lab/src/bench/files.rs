@@ -380,7 +380,7 @@ impl<'a> Bench<'a> {
 }
 
 /// The table for people. Medians, and in brackets the median distance from them.
-fn text(results: &Results) -> String {
+pub fn text(results: &Results) -> String {
     let seconds = |sample: &Sample| {
         let digits = if sample.median < 100_000_000 { 4 } else { 2 };
         let (median, mad) = (sample.median as f64 / 1e9, sample.mad as f64 / 1e9);
