@@ -206,7 +206,15 @@ impl Stores {
 
 /// A store's error, as one of the file at its address.
 fn unusable(path: &Path, error: wattlock_object::Error) -> Error {
-    Error::io("use", path)(std::io::Error::other(error))
+    use wattlock_object::Error as StoreError;
+    match error {
+        StoreError::Address { .. } => Error::usage(error.to_string()),
+        StoreError::Request { action, source, .. } => Error::io(action, path)(source),
+        StoreError::Configuration { place, why } if Path::new(&place) == path => {
+            Error::io("use", path)(std::io::Error::other(why))
+        }
+        error => Error::io("use", path)(std::io::Error::other(error)),
+    }
 }
 
 /// The places with `file://` addresses as the paths that they are.

@@ -10,12 +10,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Runs requests, and bounds the bytes that are on their way.
 pub(crate) struct Network {
     runtime: Runtime,
-    budget: Arc<Semaphore>,
+    /// Room for blocks that were fetched and not read yet.
+    fetched: Arc<Semaphore>,
+    /// Room for parts that are not acknowledged yet. What is fetched may wait for it, so it is apart.
+    sent: Arc<Semaphore>,
 }
 
-/// Bytes of parts and blocks that are on their way at a time, all objects together; each may have one
-/// more.
-const BUDGET: usize = 96 << 20;
+/// Bytes of parts that are on their way at a time, all objects together, and of blocks; each object may
+/// have one more.
+const BUDGET: usize = 72 << 20;
 
 /// The budget is counted in these.
 const UNIT: usize = 1 << 16;
@@ -29,7 +32,8 @@ impl Network {
             .thread_name("requests")
             .enable_all()
             .build()?;
-        Ok(Self { runtime, budget: Arc::new(Semaphore::new(BUDGET / UNIT)) })
+        let room = || Arc::new(Semaphore::new(BUDGET / UNIT));
+        Ok(Self { runtime, fetched: room(), sent: room() })
     }
 
     /// Does a request, and waits for its answer.
@@ -45,14 +49,14 @@ impl Network {
         self.runtime.spawn(request)
     }
 
-    /// Room for `len` bytes, if there is any now.
-    pub fn try_room(&self, len: u64) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.budget).try_acquire_many_owned(units(len)).ok()
+    /// Room for a block of `len` bytes, if there is any now.
+    pub fn try_room_for_block(&self, len: u64) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.fetched).try_acquire_many_owned(units(len)).ok()
     }
 
-    /// Waits for room for `len` bytes. The caller holds no room that it is not about to give back.
-    pub fn room(&self, len: u64) -> Option<OwnedSemaphorePermit> {
-        self.wait(Arc::clone(&self.budget).acquire_many_owned(units(len))).ok()
+    /// Waits for room for a part of `len` bytes.
+    pub fn room_for_part(&self, len: u64) -> Option<OwnedSemaphorePermit> {
+        self.wait(Arc::clone(&self.sent).acquire_many_owned(units(len))).ok()
     }
 }
 

@@ -127,7 +127,7 @@ impl ReadAhead {
     /// Asks for blocks while there is room; one is always on its way.
     fn fill(&self, state: &mut State, version: &Arc<Version>) {
         while !state.left.is_empty() && state.blocks.len() < MOST_BLOCKS {
-            let room = self.origin.network.try_room(BLOCK);
+            let room = self.origin.network.try_room_for_block(BLOCK);
             if room.is_none() && !state.blocks.is_empty() {
                 return;
             }

@@ -401,7 +401,7 @@ impl Upload {
         let part_len = self.part_len.of(self.part());
         if self.buffer.is_empty() {
             if self.begun.is_some() {
-                self.room = self.network.room(part_len);
+                self.room = self.network.room_for_part(part_len);
             }
             self.buffer.reserve(part_len.min(self.expected - self.len.min(self.expected)) as usize);
         }

@@ -11,6 +11,11 @@ fn the_program_holds_nothing_of_the_laboratory() {
     // Texts, as `strings` finds them: three letters alone may be a number.
     let texts = program.split(|byte| !matches!(byte, b' '..=b'~')).filter(|text| text.len() >= 8);
     let texts: Vec<_> = texts.map(String::from_utf8_lossy).collect();
+    // AWS-LC's names of object identifiers, which come with the certificates of TLS; the ciphers do not.
+    let is_identifier = |text: &str| {
+        ["PBE-SHA1-", "pbeWithSHA1", "RC4-HMAC-MD5"].iter().any(|i| text.starts_with(i))
+    };
+    let texts: Vec<_> = texts.into_iter().filter(|text| !is_identifier(text)).collect();
     let holds = |word: &str| texts.iter().any(|text| text.contains(word));
     assert!(holds("authenticated encryption"), "texts are found");
     for word in [

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use wattlock_testing_store::{KEY, SECRET};
 
 use crate::support::stores::{LONG, Stored};
-use crate::support::{assert_exit, pattern, stderr, with_input};
+use crate::support::{assert_exit, pattern, stderr, stdout, with_input};
 
 #[test]
 fn a_file_goes_to_a_store_and_back() {
@@ -226,4 +226,42 @@ fn a_server_without_ranges_is_read_as_a_whole() {
     assert!(fs::read(s.place.path("b")).unwrap() == pattern(100_000));
     let _ = python.kill();
     let _ = python.wait();
+}
+
+/// Another server than that of the other tests, by other people.
+#[test]
+#[ignore = "needs versitygw: make test-all"]
+fn soak_of_another_store() {
+    if !crate::support::installed("versitygw") {
+        wattlock_testing::skip("versitygw", "not installed");
+        return;
+    }
+    let mut s = Stored::new();
+    let _server = s.use_versitygw();
+    let files = s.tree();
+    s.write("tree/long", &pattern(LONG));
+    let out = ["--recursive", "tree", "--out-dir", "s3://bucket/t"];
+    s.protect(0, &out);
+    s.protect(1, &out);
+    s.open(0, "verify", &["--recursive", "s3://bucket/t"]);
+    let resumed = s.wattlock(&["protect", "-i", "key.txt", "--resume"]).args(out).output().unwrap();
+    assert_exit(&resumed, 0);
+    s.protect(1, &["tree/long", "-o", "s3://bucket/t/tree/long.wlk"]);
+    s.protect(0, &["-f", "tree/long", "-o", "s3://bucket/t/tree/long.wlk"]);
+    s.open(0, "unprotect", &["--recursive", "s3://bucket/t", "--out-dir", "out"]);
+    s.assert_tree("out/t", &files);
+    assert!(fs::read(s.place.path("out/t/tree/long")).unwrap() == pattern(LONG));
+    s.open(0, "unprotect", &["--range=5M..6M", "s3://bucket/t/tree/long.wlk", "-o", "part"]);
+    assert!(fs::read(s.place.path("part")).unwrap() == pattern(LONG)[5 << 20..6 << 20]);
+    s.protect(0, &["--hide-names", "--recursive", "tree", "--out-dir", "s3://bucket/h"]);
+    s.open(0, "unprotect", &["--recursive", "s3://bucket/h", "--out-dir", "out"]);
+    s.assert_tree("out/h", &files);
+    let listed = s.wattlock(&["doctor", "s3://bucket"]).output().unwrap();
+    assert!(stdout(&listed).contains("no unfinished uploads"), "{}", stderr(&listed));
+    s.protect(0, &["--replace", "tree/long", "--out-dir", "s3://bucket/r"]);
+    assert!(!s.place.path("tree/long").exists());
+    let back = ["--replace", "s3://bucket/r/long.wlk", "--out-dir", "back"];
+    let ended = s.wattlock(&["unprotect", "-i", "key.txt"]).args(back).output().unwrap();
+    // Whether it removes by version is its own affair.
+    assert!([Some(0), Some(2)].contains(&ended.status.code()), "{}", stderr(&ended));
 }

@@ -2,27 +2,59 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Command;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
 
-use wattlock_testing_store::{SECRET, StoreServer};
+use wattlock_testing::{free_port, wait_until};
+use wattlock_testing_store::{KEY, SECRET, StoreServer};
 
 use super::{Place, assert_exit, pattern, stderr, stdout, wattlock};
+
+/// A server that runs until this is dropped.
+pub struct Versitygw(Child);
+
+impl Drop for Versitygw {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// A place with a key pair, and a store.
 pub struct Stored {
     pub place: Place,
     pub server: StoreServer,
+    /// Another server that is used instead.
+    other: Option<String>,
 }
 
 impl Stored {
     pub fn new() -> Self {
-        Self { place: Place::new(), server: StoreServer::new() }
+        Self { place: Place::new(), server: StoreServer::new(), other: None }
     }
 
     pub fn wattlock(&self, args: &[&str]) -> Command {
         let mut command = wattlock();
         self.server.configure(&mut command).args(args).current_dir(self.place.path(""));
+        if let Some(endpoint) = &self.other {
+            command.env("AWS_ENDPOINT_URL", endpoint);
+        }
         command
+    }
+
+    /// Uses versitygw from now on, as long as the program that is returned runs.
+    pub fn use_versitygw(&mut self) -> Versitygw {
+        let data = self.place.path("data");
+        fs::create_dir(&data).unwrap();
+        let port = free_port();
+        let mut command = Command::new("versitygw");
+        command.args([&format!("--port=127.0.0.1:{port}"), "--quiet", "posix"]).arg(&data);
+        command.env("ROOT_ACCESS_KEY", KEY).env("ROOT_SECRET_KEY", SECRET);
+        let server = Versitygw(command.stdout(Stdio::null()).spawn().unwrap());
+        wait_until("versitygw", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        fs::create_dir(data.join("bucket")).unwrap();
+        self.other = Some(format!("http://127.0.0.1:{port}"));
+        server
     }
 
     /// `wattlock protect -r RECIPIENT ARGS…`
