@@ -1,7 +1,7 @@
 //! One bucket, opened: what may be asked of it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use std::{env, fs};
 
@@ -31,14 +31,18 @@ pub(crate) struct Store {
 /// Uploads in parts.
 pub(crate) struct Parts {
     pub replacing: Arc<dyn MultipartStore>,
-    /// The same, and completes none over an object that exists, where the store can tell.
-    pub creating: Arc<dyn MultipartStore>,
+    /// The same, and completes none over an object that exists, where the store can tell. Made when it is
+    /// first used: a client of its own takes some milliseconds.
+    pub creating: Lazy<Arc<dyn MultipartStore>>,
 }
+
+/// Made when it is first used.
+type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// Signed requests.
 pub(crate) struct Requests {
     pub signer: Arc<dyn Signer>,
-    pub client: HttpClient,
+    pub client: Lazy<Result<HttpClient, object_store::Error>>,
 }
 
 impl Store {
@@ -62,7 +66,7 @@ impl Store {
                 let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
                 let store = Arc::new(store.map_err(failed)?);
-                let parts = Parts { replacing: store.clone(), creating: store.clone() };
+                let parts = Parts::same(store.clone());
                 Ok(Self { objects: store, parts: Some(parts), requests: None })
             }
             Scheme::Azure => {
@@ -70,7 +74,7 @@ impl Store {
                 let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
                 let store = Arc::new(store.map_err(failed)?);
-                let parts = Parts { replacing: store.clone(), creating: store.clone() };
+                let parts = Parts::same(store.clone());
                 Ok(Self { objects: store, parts: Some(parts), requests: None })
             }
             Scheme::Http => {
@@ -115,10 +119,10 @@ fn s3(bucket: &str) -> Result<Store, Either> {
         .into_iter()
         .find_map(|key| builder.get_config_value(&key).filter(|value| !value.is_empty()));
     let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
-    let mut options = options().map_err(Either::Ours)?;
-    let mut is_encrypted = true;
+    let is_encrypted =
+        endpoint.as_ref().is_none_or(|url| !url.to_ascii_lowercase().starts_with("http://"));
+    let mut options = if is_encrypted { options().map_err(Either::Ours)? } else { without_tls() };
     if let Some(endpoint) = endpoint {
-        is_encrypted = !endpoint.to_ascii_lowercase().starts_with("http://");
         options = options.with_allow_http(allows_http() || is_this_machine(&endpoint));
         if !is_encrypted && !allows_http() && !is_this_machine(&endpoint) {
             return Err(Either::Ours(Error::Configuration {
@@ -138,17 +142,31 @@ fn s3(bucket: &str) -> Result<Store, Either> {
         object_store::signer::HeaderName::from_static("if-none-match"),
         HeaderValue::from_static("*"),
     )]);
-    let build = |options: ClientOptions| {
-        builder.clone().with_client_options(options).build().map_err(Either::Library)
-    };
-    let store = Arc::new(build(options.clone())?);
-    let creating = Arc::new(build(options.clone().with_default_headers(only_new))?);
-    let client = ReqwestConnector::default().connect(&options).map_err(Either::Library)?;
+    let store = builder.clone().with_client_options(options.clone()).build();
+    let store = Arc::new(store.map_err(Either::Library)?);
+    let (replacing, creating) = (store.clone(), options.clone().with_default_headers(only_new));
+    let creating: Lazy<Arc<dyn MultipartStore>> = LazyLock::new(Box::new(move || {
+        match builder.with_client_options(creating).build() {
+            Ok(creating) => Arc::new(creating),
+            // The object's absence is checked before, too.
+            Err(_) => replacing,
+        }
+    }));
+    let client =
+        LazyLock::new(Box::new(move || ReqwestConnector::default().connect(&options)) as _);
     Ok(Store {
         objects: store.clone(),
         parts: Some(Parts { replacing: store.clone(), creating }),
         requests: Some(Requests { signer: store, client }),
     })
+}
+
+impl Parts {
+    /// Of a store that takes no conditions with the end of an upload.
+    fn same(store: Arc<dyn MultipartStore>) -> Self {
+        let creating = store.clone();
+        Self { replacing: store, creating: LazyLock::new(Box::new(|| creating)) }
+    }
 }
 
 /// True if the user allows requests without TLS to other machines.
@@ -164,15 +182,10 @@ fn is_this_machine(endpoint: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.starts_with("127.")
 }
 
-/// A request has no limit as a whole, as it may carry hundreds of megabytes; an answer that does not go on
-/// is one that is lost.
+/// How requests are sent, with the certificates of `AWS_CA_BUNDLE` or of the system. A request has no limit as
+/// a whole, as it may carry hundreds of megabytes; an answer that does not go on is one that is lost.
 fn options() -> Result<ClientOptions, Error> {
-    let options = ClientOptions::new()
-        .with_user_agent(HeaderValue::from_static(concat!("wattlock/", env!("CARGO_PKG_VERSION"))))
-        .with_timeout_disabled()
-        .with_connect_timeout(Duration::from_secs(10))
-        .with_read_timeout(Duration::from_secs(300))
-        .with_default_content_type("application/octet-stream");
+    let options = common();
     let certificates = env::var_os("AWS_CA_BUNDLE").filter(|path| !path.is_empty());
     let Some(path) = certificates else { return Ok(options) };
     let place = format!("AWS_CA_BUNDLE: {}", Path::new(&path).display());
@@ -180,7 +193,23 @@ fn options() -> Result<ClientOptions, Error> {
     let bundle = fs::read(&path).map_err(|error| wrong(error.to_string()))?;
     let certificates = Certificate::from_pem_bundle(&bundle);
     let certificates = certificates.map_err(|_| wrong("it holds no certificates".into()))?;
+    // They stand for those of the system.
+    let options = options.with_no_system_certificates(true);
     Ok(certificates.into_iter().fold(options, ClientOptions::with_root_certificate))
+}
+
+/// The same for a store that is reached without TLS, which needs no certificates.
+fn without_tls() -> ClientOptions {
+    common().with_no_system_certificates(true)
+}
+
+fn common() -> ClientOptions {
+    ClientOptions::new()
+        .with_user_agent(HeaderValue::from_static(concat!("wattlock/", env!("CARGO_PKG_VERSION"))))
+        .with_timeout_disabled()
+        .with_connect_timeout(Duration::from_secs(10))
+        .with_read_timeout(Duration::from_secs(300))
+        .with_default_content_type("application/octet-stream")
 }
 
 /// Half a minute in all, each wait a random time up to three times the former.

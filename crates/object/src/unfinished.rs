@@ -162,6 +162,7 @@ impl Requests {
         }
         let signed = self.signer.signed_url_opts(method.clone(), key, VALID, &options).await;
         let url = signed.map_err(|error| crate::error::plain(&error))?;
+        let client = self.client.as_ref().map_err(crate::error::plain)?;
         let mut wait = Duration::from_millis(100);
         for _ in 0..MOST_ATTEMPTS {
             let mut request = object_store::client::HttpRequest::new(HttpRequestBody::empty());
@@ -169,7 +170,7 @@ impl Requests {
             *request.uri_mut() = url.as_str().parse().map_err(io::Error::other)?;
             request.headers_mut().extend(options.signed_headers.clone());
             // The text of such an error may hold the signed address.
-            if let Ok(answer) = self.client.execute(request).await {
+            if let Ok(answer) = client.execute(request).await {
                 let status = answer.status().as_u16();
                 let body = answer.into_body().bytes().await.unwrap_or_default();
                 if status < 500 {

@@ -334,7 +334,7 @@ impl Upload {
             return Err(io::Error::other("the upload was aborted"));
         }
         let stores = begun.parts();
-        let store = if self.overwrite { &stores.replacing } else { &stores.creating };
+        let store = if self.overwrite { &stores.replacing } else { &*stores.creating };
         let parts = take(&mut self.parts);
         let completed =
             self.network.wait(store.complete_multipart(&self.address.key, &begun.id, parts));
