@@ -17,7 +17,7 @@ pub struct Stores {
 }
 
 /// Objects that are worked on at a time: most of it is waiting.
-pub const AT_ONCE: usize = 16;
+pub const AT_ONCE: usize = 32;
 
 impl Stores {
     fn client(&self) -> Result<&Client, wattlock_object::Error> {

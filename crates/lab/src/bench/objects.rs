@@ -83,7 +83,9 @@ impl Server {
     fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new(program);
-        command.args([&format!("--port=127.0.0.1:{port}"), "--quiet", "posix"]).arg(folder);
+        command
+            .args([&format!("--port=127.0.0.1:{port}"), "--quiet", "--keep-alive", "posix"])
+            .arg(folder);
         command.env("ROOT_ACCESS_KEY", KEY).env("ROOT_SECRET_KEY", SECRET);
         let child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -99,6 +101,16 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(server)
+    }
+}
+
+impl Server {
+    /// What the program says of itself, which takes more than a line.
+    fn version(&self) -> String {
+        let said = Command::new(&self.program).arg("--version").output();
+        let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
+        let words = said.unwrap_or_default();
+        format!("versitygw {}", words.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -131,13 +143,12 @@ impl<'a> Bench<'a> {
             said.ok().and_then(|said| Some(said.lines().next()?.trim().to_owned()))
         };
         let own = wattlock::program()?;
-        for (name, program, args) in [
-            ("wattlock", &*own, ["--version"]),
-            ("rclone crypt", &*self.rclone, ["version"]),
-            ("store", &*self.server.program, ["--version"]),
-        ] {
+        for (name, program, args) in
+            [("wattlock", &*own, ["--version"]), ("rclone crypt", &*self.rclone, ["version"])]
+        {
             results.tools.insert(name.into(), version(program, &args).unwrap_or_default());
         }
+        results.tools.insert("store".into(), self.server.version());
         results.settings = [
             ("size_bytes", json!(self.size)),
             ("files", json!(self.files)),
@@ -174,7 +185,11 @@ impl<'a> Bench<'a> {
                 ]),
             ),
             ("wattlock, not encrypted", "put", Case::Plain),
-            ("rclone crypt", "put", Case::Rclone(&["copyto", "big", "crypt:big"])),
+            (
+                "rclone crypt",
+                "put",
+                Case::Rclone(&["copyto", "--ignore-times", "big", "crypt:big"]),
+            ),
             (
                 "wattlock",
                 "get",
