@@ -87,6 +87,7 @@ bench: prepare openssl-all
 	cargo build --release --locked -p wattlock -p wattlock-provider -p wattlock-lab --features wattlock-lab/openssl-vendored
 	$(LAB) bench ciphers --rounds 45 --json $(RESULTS)/ciphers.json > $(RESULTS)/ciphers.txt
 	$(LAB) bench files --json $(RESULTS)/files.json > $(RESULTS)/files.txt
+	! command -v versitygw || $(LAB) bench objects --json $(RESULTS)/objects.json > $(RESULTS)/objects.txt
 	$(LAB) bench stream --json $(RESULTS)/stream.json > $(RESULTS)/stream.txt
 	$(LAB) bench https --seconds 1 --sizes 1K,8K,64K,512K \
 		--openssl target/openssl-3.5 --openssl target/openssl-4.0 --json $(RESULTS)/https.json > $(RESULTS)/https.txt

@@ -28,13 +28,13 @@ pub(crate) type Report<'a> = dyn Fn(&Task, Result<Outcome, wattlock_file::Error>
 
 /// `wattlock protect`.
 pub fn protect(args: &args::Protect) -> Ended {
-    signals::clean_up_with(wattlock_object::abort_all)?;
+    signals::clean_up_with(wattlock_object::abort_uploads)?;
     let (places, stores) = (&stores::plain(&args.places), &Stores::default());
     let road = road(places, &args.batch)?;
     if args.batch.dry_run {
         let direction = Direction::Protect(args.format);
         let found = would_find(&road, places, &args.batch, direction, stores)?;
-        let existing = existing(places, &args.batch, stores)?;
+        let existing = existing(places, &args.batch, stores, &found)?;
         return dry_run::show("protect", &found, &existing, args.run.json);
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
@@ -49,9 +49,8 @@ pub fn protect(args: &args::Protect) -> Ended {
         let outputs = places.output.iter().chain(&places.out_dir);
         stores::refuse_addresses("--sign", outputs.chain(&places.files))?;
     }
-    let outputs = places.output.iter().chain(&places.out_dir);
-    if args.spool.is_some() && !outputs.into_iter().any(|output| is_address(output)) {
-        return Err(usage("--spool needs an --out-dir in a store"));
+    if args.spool.is_some() && !places.out_dir.as_deref().is_some_and(is_address) {
+        return Err(usage("--spool requires an --out-dir in a store, such as s3://bucket/prefix"));
     }
     let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let signer = args.sign.as_deref().map(keys::signer).transpose()?;
@@ -109,15 +108,18 @@ pub fn protect(args: &args::Protect) -> Ended {
                 keep_inputs(&found)?;
             }
             let resume = args.batch.resume.then_some(&identities);
-            let existing = stores.existing(places)?;
             if args.hide_names {
                 let top = places.out_dir.as_deref().filter(|dir| is_address(dir));
-                let top = top.ok_or_else(|| usage("--hide-names needs an --out-dir in a store"))?;
+                let top =
+                    top.ok_or_else(|| usage("--hide-names requires an --out-dir in a store"))?;
                 let names = Names { stores, engine: &invocation.engine, identities: &identities };
-                names.hide(&mut found, top, &existing, &wrapping)?;
+                names.hide(&mut found, top, &wrapping)?;
             }
             if remote::are_outputs(&found)? {
-                remote::check_names(args.hide_names, places, &existing)?;
+                if !args.hide_names {
+                    remote::check_names(stores, places)?;
+                }
+                let existing = stores.existing(places, &found.tasks)?;
                 let spool = args.spool.as_deref().map(Spool::new).transpose()?;
                 let (spool, existing, how) = (spool.as_ref(), &existing, &how);
                 return ToStore { stores, how, resume, spool, existing }
@@ -159,7 +161,7 @@ fn keep_identities(identities: &[Source], found: &Found) -> anyhow::Result<()> {
 
 /// `wattlock unprotect`.
 pub fn unprotect(args: &args::Unprotect) -> Ended {
-    signals::clean_up_with(wattlock_object::abort_all)?;
+    signals::clean_up_with(wattlock_object::abort_uploads)?;
     let (places, stores) = (&stores::plain(&args.places), &Stores::default());
     let road = road(places, &args.batch)?;
     if args.batch.dry_run {
@@ -169,7 +171,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
                 task.output = wattlock_file::salvaged_path(&task.output);
             }
         }
-        let existing = existing(places, &args.batch, stores)?;
+        let existing = existing(places, &args.batch, stores, &found)?;
         return dry_run::show("unprotect", &found, &existing, args.run.json);
     }
     let invocation = Invocation::new(&args.run)?.verbose(args.batch.verbose);
@@ -438,12 +440,13 @@ fn existing(
     places: &args::Places,
     batch: &args::Batch,
     stores: &Stores,
+    found: &Found,
 ) -> anyhow::Result<dry_run::Existing> {
     Ok(dry_run::Existing {
         overwrites: places.force,
         resumes: batch.resume,
         removes: batch.replace,
-        objects: stores.existing(places)?,
+        objects: stores.existing(places, &found.tasks)?,
     })
 }
 

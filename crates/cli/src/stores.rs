@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use wattlock_file::{Error, Input, Listing, Remote};
+use wattlock_file::{Error, Input, Listing, RemoteObject, Task};
 use wattlock_host::exit::usage;
-use wattlock_object::{Address, Client, Spool, Spooled, Upload, is_address};
+use wattlock_object::{Address, Client, Spool, SpooledUpload, Upload, is_address};
 
 use crate::args;
 
@@ -43,7 +43,7 @@ impl Stores {
     ///
     /// # Errors
     /// As [`Stores::input`].
-    pub fn object(&self, path: &Path, len: Option<u64>) -> Result<Arc<dyn Remote>, Error> {
+    pub fn object(&self, path: &Path, len: Option<u64>) -> Result<Arc<dyn RemoteObject>, Error> {
         let open = || self.client()?.object(&Address::parse(path)?, len);
         Ok(Arc::new(open().map_err(|error| unusable(path, error))?))
     }
@@ -67,7 +67,7 @@ impl Stores {
         path: &Path,
         overwrite: bool,
         len: Option<u64>,
-    ) -> Result<Spooled, Error> {
+    ) -> Result<SpooledUpload, Error> {
         let open = || spool.upload(self.client()?, &Address::parse(path)?, overwrite, len);
         open().map_err(|error| unusable(path, error))
     }
@@ -83,7 +83,7 @@ impl Stores {
         path: &Path,
         overwrite: bool,
         is_right: impl FnOnce(&Input) -> Result<bool, Error>,
-    ) -> Result<Option<Arc<dyn Remote>>, Error> {
+    ) -> Result<Option<Arc<dyn RemoteObject>>, Error> {
         let client = || self.client().map_err(|error| unusable(path, error));
         let address = Address::parse(path).map_err(|error| unusable(path, error))?;
         let Some(copy) = spool.find(&address) else { return Ok(None) };
@@ -102,17 +102,19 @@ impl Stores {
     fn list(&self, path: &Path, recursive: bool) -> Result<Listing, Error> {
         let list = || {
             let address = Address::parse(path)?;
-            // Without a key, it can only be a tree.
             match recursive {
                 true => self.client()?.list(&address),
                 false => Ok(Vec::new()),
             }
         };
         let objects = list().map_err(|error| unusable(path, error))?;
+        if !recursive && is_bucket(path) {
+            return Err(Error::usage("this is a bucket: name an object, or add --recursive"));
+        }
         if objects.is_empty() {
             return Ok(Listing::Object(0));
         }
-        let object = |listed: wattlock_object::Listed| (listed.address.to_path(), listed.len);
+        let object = |listed: wattlock_object::ListEntry| (listed.address.to_path(), listed.len);
         Ok(Listing::Tree(objects.into_iter().map(object).collect()))
     }
 
@@ -150,31 +152,48 @@ impl Stores {
         }
     }
 
-    /// The objects that exist where the outputs go, if that is in a store.
+    /// Those of the outputs of `tasks` that exist in stores. Of a few, each is asked for; of many, where they
+    /// go is listed.
+    ///
+    /// # Errors
+    /// Those of the requests.
+    pub fn existing(
+        &self,
+        places: &args::Places,
+        tasks: &[Task],
+    ) -> Result<HashSet<PathBuf>, Error> {
+        let outputs: Vec<&Path> =
+            tasks.iter().map(|task| &*task.output).filter(|output| is_address(output)).collect();
+        if outputs.len() > FEW {
+            let tops = match &places.out_dir {
+                Some(dir) => vec![&**dir],
+                // Beside their inputs.
+                None => places.files.iter().filter_map(|file| file.parent()).collect(),
+            };
+            let listed: Result<Vec<_>, Error> = tops.into_iter().map(|top| self.all(top)).collect();
+            return Ok(listed?.into_iter().flatten().collect());
+        }
+        let ask = &|output: &Path| match self.check_is_new(output) {
+            Ok(()) => Ok(None),
+            Err(Error::Exists(output)) => Ok(Some(output)),
+            Err(error) => Err(error),
+        };
+        let asked: Vec<Result<Option<PathBuf>, Error>> = std::thread::scope(|scope| {
+            let asked: Vec<_> =
+                outputs.into_iter().map(|output| scope.spawn(move || ask(output))).collect();
+            asked.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        asked.into_iter().filter_map(Result::transpose).collect()
+    }
+
+    /// All objects below `top`, an address.
     ///
     /// # Errors
     /// Those of the listing.
-    pub fn existing(&self, places: &args::Places) -> Result<HashSet<PathBuf>, Error> {
-        let mut found = HashSet::new();
-        if let Some(output) = places.output.as_deref().filter(|output| is_address(output)) {
-            let exists = || self.client()?.exists(&Address::parse(output)?);
-            if exists().map_err(|error| unusable(output, error))? {
-                found.insert(output.to_owned());
-            }
-        }
-        let tops = match &places.out_dir {
-            Some(dir) => vec![dir.clone()],
-            // Beside their inputs.
-            None => {
-                places.files.iter().filter_map(|file| file.parent().map(Path::to_owned)).collect()
-            }
-        };
-        for top in tops.iter().filter(|top| is_address(top)) {
-            let list = || self.client()?.list(&Address::parse(top)?);
-            let objects = list().map_err(|error| unusable(top, error))?;
-            found.extend(objects.into_iter().map(|object| object.address.to_path()));
-        }
-        Ok(found)
+    pub fn all(&self, top: &Path) -> Result<HashSet<PathBuf>, Error> {
+        let list = || self.client()?.list(&Address::parse(top)?);
+        let objects = list().map_err(|error| unusable(top, error))?;
+        Ok(objects.into_iter().map(|object| object.address.to_path()).collect())
     }
 
     /// Refuses `--replace` of objects in a store that removes them whatever their version is. Asked with
@@ -191,17 +210,25 @@ impl Stores {
         for input in inputs.into_iter().filter(|input| replaces && is_address(input)) {
             let address = Address::parse(input)?;
             if asked.insert(address.bucket_name())
-                && !self.client()?.removes_by_version(&address)?
+                && !self.client()?.probe_conditional_delete(&address)?
             {
                 return Err(usage(format!(
-                    "--replace: {} does not support removing an object only if it is unchanged (DELETE \
-                     with If-Match); remove the originals yourself",
+                    "--replace: {} does not support conditional deletes (DELETE with If-Match); run without \
+                     --replace, and delete the originals yourself",
                     address.bucket_name()
                 )));
             }
         }
         Ok(())
     }
+}
+
+/// Outputs that are asked for one by one.
+const FEW: usize = 64;
+
+/// True for an address without a key.
+fn is_bucket(path: &Path) -> bool {
+    Address::parse(path).is_ok_and(|address| address.file_name().is_empty())
 }
 
 /// A store's error, as one of the file at its address.
@@ -242,7 +269,7 @@ pub fn refuse_addresses<'a>(
 ) -> anyhow::Result<()> {
     match paths.into_iter().find(|path| is_address(path)) {
         Some(path) => Err(usage(format!(
-            "{}: {command} works on files of this machine; download the object first",
+            "{}: {command} does not support object-store addresses",
             path.display()
         ))),
         None => Ok(()),

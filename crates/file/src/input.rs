@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::extended::ExtendedAttributes;
 use crate::file_state::State;
 use crate::read_at::{InOrder, ReadAt};
-use crate::remote::Remote;
+use crate::remote::RemoteObject;
 use crate::staging::{Attributes, Staged, directory_of, sync_directory};
 use crate::transfer::Source;
 
@@ -25,7 +25,7 @@ pub enum Input {
     /// Standard input.
     Stdin,
     /// An object that is not a file of this machine.
-    Remote(Arc<dyn Remote>),
+    Remote(Arc<dyn RemoteObject>),
 }
 
 /// An input that has been opened.
@@ -33,7 +33,7 @@ pub(crate) enum Opened {
     /// A file, a pipe or a device.
     File(OpenFile),
     /// A remote object of that length.
-    Remote(Arc<dyn Remote>, u64),
+    Remote(Arc<dyn RemoteObject>, u64),
 }
 
 /// A file, a pipe or a device that has been opened.
@@ -104,7 +104,7 @@ impl Input {
 }
 
 fn not_a_file() -> Error {
-    Error::usage("this works on files of this machine only; download the object first")
+    Error::usage("this command does not support object-store addresses")
 }
 
 impl Opened {
@@ -290,6 +290,7 @@ impl OpenFile {
 
     /// Fails if the file has attributes, which the object `name` that replaces it would not have.
     pub(crate) fn check_has_no_attributes(&self, name: &Path) -> Result<(), Error> {
+        self.check_mode_is_plain()?;
         let none = ExtendedAttributes::default();
         self.extended()?.missing_in(&none).map_or(Ok(()), |attribute| {
             Err(Error::AttributeNotCopied {

@@ -112,7 +112,7 @@ pub use protect::{Protect, protect};
 pub use raw::{Cobblestone256, PlaintextView};
 pub use read_at::ReadAt;
 pub use rekey::{Rekey, rekey};
-pub use remote::{Remote, RemoteOutput};
+pub use remote::{RemoteObject, RemoteOutput};
 pub use resume::keep;
 pub use salvage::{Salvaged, salvage, salvaged_path};
 pub use sealer::Sealer;

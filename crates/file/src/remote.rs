@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::read_at::ReadAt;
 
 /// An object that is not a file of this machine. Its reads fail once it has been changed.
-pub trait Remote: ReadAt + Send + Debug + 'static {
+pub trait RemoteObject: ReadAt + Send + Debug + 'static {
     /// Its address, as messages show it.
     fn name(&self) -> &Path;
 
@@ -33,7 +33,7 @@ pub trait RemoteOutput: Write + Send {
     ///
     /// # Errors
     /// [`io::ErrorKind::AlreadyExists`] if there is one that may not be replaced, and others of the store.
-    fn complete(&mut self) -> io::Result<Arc<dyn Remote>>;
+    fn complete(&mut self) -> io::Result<Arc<dyn RemoteObject>>;
 }
 
 /// What is written to an output, in order.
@@ -53,7 +53,7 @@ impl Write for Sent<'_> {
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Io`].
-pub(crate) fn complete(output: &mut dyn RemoteOutput) -> Result<Arc<dyn Remote>, Error> {
+pub(crate) fn complete(output: &mut dyn RemoteOutput) -> Result<Arc<dyn RemoteObject>, Error> {
     output.complete().map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Error::Exists(output.name().to_owned()),
         _ => Error::io("write", output.name())(error),

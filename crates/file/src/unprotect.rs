@@ -127,6 +127,9 @@ fn to_remote(
 ) -> Result<Done, Error> {
     let name = output.name().to_owned();
     let (mut container, window) = open(how, input)?;
+    if let (true, Opened::File(file)) = (how.replace, &container.opened) {
+        file.check_has_no_attributes(&name)?;
+    }
     let mut sent = Sent(output);
     let sink = Sink::stream(&mut sent);
     let moved = container.run(how.engine, window.clone(), sink, &name, how.progress);
@@ -227,9 +230,12 @@ impl MatchedPair {
     /// Makes the container durable and removes the plaintext.
     pub fn keep_container(&self) -> Result<(), Error> {
         self.plaintext.check_is_only_name()?;
-        if let Opened::File(container) = &self.container {
-            self.plaintext.check_leaves_nothing_behind(container)?;
-            container.settle()?;
+        match &self.container {
+            Opened::File(container) => {
+                self.plaintext.check_leaves_nothing_behind(container)?;
+                container.settle()?;
+            }
+            Opened::Remote(object, _) => self.plaintext.check_has_no_attributes(object.name())?,
         }
         self.plaintext.remove()
     }

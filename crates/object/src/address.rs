@@ -93,7 +93,7 @@ impl Address {
             "az" => (Scheme::Azure, bucket.to_owned()),
             web @ ("http" | "https") => (Scheme::Http, format!("{web}://{bucket}")),
             "file" => return Err(wrong("file:// needs an absolute path: file:///PATH")),
-            _ => return Err(wrong("the scheme is none of s3, gs, az, http and https")),
+            _ => return Err(wrong("unknown scheme; use s3, gs, az, http, https or file")),
         };
         if bucket.is_empty() || bucket.ends_with("://") {
             return Err(wrong("it names no bucket"));

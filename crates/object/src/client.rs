@@ -22,7 +22,7 @@ pub struct Client {
 
 /// An object of a listing.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListEntry {
     /// Where it is.
     pub address: Address,
     /// Its bytes.
@@ -65,7 +65,10 @@ impl Client {
         let (network, store) = (Arc::clone(&self.network), self.store(address)?);
         if store.parts.is_none() {
             let place = address.to_path().display().to_string();
-            return Err(Error::Configuration { place, why: "http(s) is for reading only".into() });
+            return Err(Error::Configuration {
+                place,
+                why: "http and https addresses are read-only".into(),
+            });
         }
         Ok(Upload::new(network, store, address.clone(), overwrite, len))
     }
@@ -79,7 +82,7 @@ impl Client {
         match self.network.wait(object_store::ObjectStoreExt::head(&store.objects, &address.key)) {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(request("look for", address, &error)),
+            Err(error) => Err(request("look up", address, &error)),
         }
     }
 
@@ -87,14 +90,14 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Configuration`].
-    pub fn list(&self, address: &Address) -> Result<Vec<Listed>, Error> {
+    pub fn list(&self, address: &Address) -> Result<Vec<ListEntry>, Error> {
         let store = self.store(address)?;
         let prefix = (!address.key.as_ref().is_empty()).then_some(&address.key);
         let listed = self.network.wait(store.objects.list(prefix).try_collect::<Vec<_>>());
         let mut listed: Vec<_> = listed
             .map_err(|error| request("list", address, &error))?
             .into_iter()
-            .map(|meta| Listed {
+            .map(|meta| ListEntry {
                 address: address.with_key(meta.location),
                 len: meta.size,
                 modified: meta.last_modified.into(),

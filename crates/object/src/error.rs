@@ -10,7 +10,7 @@ use object_store::Error as StoreError;
 #[non_exhaustive]
 pub enum Error {
     /// What should be an address is none.
-    #[error("{}: not an address of an object: {why}", address.display())]
+    #[error("{}: invalid address: {why}", address.display())]
     Address {
         /// As it was given.
         address: PathBuf,
@@ -42,7 +42,7 @@ pub enum Error {
 
 /// An object that is not the one that was opened.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the object was changed meanwhile")]
+#[error("the object changed meanwhile")]
 pub(crate) struct Changed;
 
 /// An object that was removed after it was opened.
@@ -52,7 +52,7 @@ pub(crate) struct Removed;
 
 /// A server that serves an object only as a whole.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the server does not serve ranges of objects, and this one is longer than 64 MiB")]
+#[error("the server does not support range requests, and the object is larger than 64 MiB")]
 pub(crate) struct NoRanges;
 
 /// What `error` means, without an address that may be signed, and without the headers of a request.

@@ -24,10 +24,10 @@ mod unfinished;
 mod upload;
 
 pub use address::{Address, is_address, local_path};
-pub use client::{Client, Listed};
+pub use client::{Client, ListEntry};
 pub use error::Error;
 pub use names::{HiddenNames, NAMES_FILE, NameError};
 pub use object::Object;
-pub use spool::{SealedCopy, Spool, Spooled};
-pub use unfinished::Unfinished;
-pub use upload::{Upload, abort_all};
+pub use spool::{Spool, SpooledCopy, SpooledUpload};
+pub use unfinished::UnfinishedUpload;
+pub use upload::{Upload, abort_uploads};

@@ -22,16 +22,16 @@ pub struct HiddenNames {
 #[non_exhaustive]
 pub enum NameError {
     /// The system has no random bytes.
-    #[error("no random bytes")]
+    #[error("cannot get random bytes from the system")]
     Random,
     /// The hidden name would be longer than stores take.
-    #[error("the path is too long to be hidden: {0} bytes, of which {MOST_PATH} fit")]
+    #[error("the path has {0} bytes; hidden names allow {MOST_PATH}")]
     TooLong(usize),
     /// The text is not that of a names file.
     #[error("the names file is malformed")]
     Malformed,
     /// The name was not made with this key.
-    #[error("the object's name is not one of this tree")]
+    #[error("it was not made with this tree's key")]
     Foreign,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use wattlock_file::{ReadAt, Remote};
+use wattlock_file::{ReadAt, RemoteObject};
 
 use crate::address::Address;
 use crate::lock::lock;
@@ -52,7 +52,7 @@ impl Object {
         len: Option<u64>,
     ) -> Self {
         let name = address.to_path();
-        let first_len = len.filter(|len| *len <= SHORT).unwrap_or(FIRST).max(1);
+        let first_len = len.filter(|len| *len <= SHORT).unwrap_or(0).max(FIRST);
         let origin = Arc::new(Origin { network, store, address });
         let (version, ahead) = (Mutex::default(), ReadAhead::new(Arc::clone(&origin)));
         Self { origin, name, first_len, version, ahead }
@@ -129,7 +129,7 @@ impl Object {
     }
 }
 
-impl Remote for Object {
+impl RemoteObject for Object {
     fn name(&self) -> &Path {
         &self.name
     }
@@ -141,7 +141,7 @@ impl Remote for Object {
     fn remove(&self) -> io::Result<()> {
         let version = self.version()?;
         let tag = version.tag.as_deref();
-        let tag = tag.ok_or_else(|| io::Error::other("the store gives its objects no ETag"))?;
+        let tag = tag.ok_or_else(|| io::Error::other("the store sent no ETag"))?;
         self.origin.remove_if(tag)
     }
 }

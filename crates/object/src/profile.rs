@@ -13,12 +13,13 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The profile that `AWS_PROFILE` names, or the one called default.
+    /// The profile that `AWS_PROFILE` names, or the one called default. If the environment `has_key`, the
+    /// credentials of the profile do not matter.
     ///
     /// # Errors
     /// [`Error::Configuration`] for a profile that was asked for and is nowhere, and for one whose
     /// credentials come from a program or a single sign-on.
-    pub fn of_user() -> Result<Self, Error> {
+    pub fn of_user(has_key: bool) -> Result<Self, Error> {
         let wanted = env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
         let name = wanted.clone().unwrap_or_else(|| "default".into());
         let mut profile = Self::default();
@@ -35,14 +36,14 @@ impl Profile {
             Err(Error::Configuration { place, why: why.to_owned() })
         };
         if wanted.is_some() && !is_there {
-            return problem("it is neither in ~/.aws/config nor in ~/.aws/credentials");
+            return problem("not found in the AWS config and credentials files");
         }
-        if profile.get("aws_access_key_id").is_none() {
+        if profile.get("aws_access_key_id").is_none() && !has_key {
             for way in ["credential_process", "sso_session", "sso_start_url", "role_arn"] {
-                if profile.get(way).is_some() && wanted.is_some() {
+                if profile.get(way).is_some() {
                     return problem(&format!(
-                        "{way} is not supported; set the variables that `aws configure \
-                         export-credentials --format env` prints"
+                        "{way} is not supported; run: eval \"$(aws configure export-credentials \
+                         --format env)\""
                     ));
                 }
             }

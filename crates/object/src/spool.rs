@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wattlock_file::{Remote, RemoteOutput};
+use wattlock_file::{RemoteObject, RemoteOutput};
 
 use crate::address::Address;
 use crate::client::Client;
@@ -24,17 +24,17 @@ pub struct Spool {
 }
 
 /// A sealed copy that is complete, and perhaps sent in part.
-pub struct SealedCopy {
+pub struct SpooledCopy {
     /// The container, as a file.
     pub container: PathBuf,
     journal: PathBuf,
 }
 
 /// An object that is sealed to a spool first.
-pub struct Spooled {
+pub struct SpooledUpload {
     upload: Option<Upload>,
     name: PathBuf,
-    copy: SealedCopy,
+    copy: SpooledCopy,
     /// The copy, under a name of its own until it is complete.
     file: File,
     unfinished: PathBuf,
@@ -54,7 +54,7 @@ impl Spool {
     }
 
     /// Where the copy of the object at `address` is.
-    fn place(&self, address: &Address) -> SealedCopy {
+    fn place(&self, address: &Address) -> SpooledCopy {
         // Names of files are short, and a key may not be.
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         hasher.write(address.to_path().as_os_str().as_encoded_bytes());
@@ -62,14 +62,14 @@ impl Spool {
         let end: String =
             name.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
         let stem = format!("{:016x}-{end}", hasher.finish());
-        SealedCopy {
+        SpooledCopy {
             container: self.folder.join(format!("{stem}.sealed")),
             journal: self.folder.join(format!("{stem}.parts")),
         }
     }
 
     /// The complete copy of the object at `address`, if a former run left one.
-    pub fn find(&self, address: &Address) -> Option<SealedCopy> {
+    pub fn find(&self, address: &Address) -> Option<SpooledCopy> {
         let copy = self.place(address);
         copy.container.is_file().then_some(copy)
     }
@@ -85,7 +85,7 @@ impl Spool {
         address: &Address,
         overwrite: bool,
         len: Option<u64>,
-    ) -> Result<Spooled, Error> {
+    ) -> Result<SpooledUpload, Error> {
         let copy = self.place(address);
         copy.discard(client, address);
         let failed = |error: io::Error| Error::Configuration {
@@ -95,11 +95,11 @@ impl Spool {
         let unfinished = copy.container.with_extension("unfinished");
         let file = File::create(&unfinished).map_err(failed)?;
         let upload = Some(client.upload(address, overwrite, len)?.sealed());
-        Ok(Spooled { upload, name: address.to_path(), copy, file, unfinished })
+        Ok(SpooledUpload { upload, name: address.to_path(), copy, file, unfinished })
     }
 }
 
-impl SealedCopy {
+impl SpooledCopy {
     /// Sends what of the copy was not acknowledged yet, and completes the object. If the store knows nothing of
     /// the upload any more, all of the copy is sent.
     ///
@@ -110,7 +110,7 @@ impl SealedCopy {
         client: &Client,
         address: &Address,
         overwrite: bool,
-    ) -> io::Result<Arc<dyn Remote>> {
+    ) -> io::Result<Arc<dyn RemoteObject>> {
         let len = fs::metadata(&self.container)?.len();
         let upload = || match client.upload(address, overwrite, Some(len)) {
             Ok(upload) => Ok(upload.sealed()),
@@ -125,7 +125,7 @@ impl SealedCopy {
         }
     }
 
-    fn send_by(&self, mut upload: Upload) -> io::Result<Arc<dyn Remote>> {
+    fn send_by(&self, mut upload: Upload) -> io::Result<Arc<dyn RemoteObject>> {
         let mut file = File::open(&self.container)?;
         let mut first = Vec::new();
         (&mut file).take(START as u64).read_to_end(&mut first)?;
@@ -158,7 +158,7 @@ impl SealedCopy {
     }
 }
 
-impl Write for Spooled {
+impl Write for SpooledUpload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.write(bytes)
     }
@@ -168,23 +168,24 @@ impl Write for Spooled {
     }
 }
 
-impl RemoteOutput for Spooled {
+impl RemoteOutput for SpooledUpload {
     fn name(&self) -> &Path {
         &self.name
     }
 
-    fn complete(&mut self) -> io::Result<Arc<dyn Remote>> {
+    fn complete(&mut self) -> io::Result<Arc<dyn RemoteObject>> {
         // What may be sent has to be here after a power loss, too.
         self.file.sync_all()?;
         fs::rename(&self.unfinished, &self.copy.container)?;
         let folder = self.copy.container.parent().unwrap_or(Path::new("."));
         File::open(folder)?.sync_all()?;
-        let upload = self.upload.take().ok_or_else(|| io::Error::other("it is complete"))?;
+        let upload =
+            self.upload.take().ok_or_else(|| io::Error::other("the upload is already complete"))?;
         self.copy.send_by(upload)
     }
 }
 
-impl Drop for Spooled {
+impl Drop for SpooledUpload {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.unfinished);
     }

@@ -94,12 +94,13 @@ enum Either {
 
 fn s3(bucket: &str) -> Result<Store, Either> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    let profile = Profile::of_user().map_err(Either::Ours)?;
     let is_given = |builder: &AmazonS3Builder, key| {
         builder.get_config_value(&key).is_some_and(|v| !v.is_empty())
     };
+    let has_key = is_given(&builder, AmazonS3ConfigKey::AccessKeyId);
+    let profile = Profile::of_user(has_key).map_err(Either::Ours)?;
     // Variables come before files, and a key is only taken together with its secret.
-    if !is_given(&builder, AmazonS3ConfigKey::AccessKeyId)
+    if !has_key
         && let Some(id) = profile.get("aws_access_key_id")
         && let Some(secret) = profile.get("aws_secret_access_key")
     {
@@ -127,8 +128,7 @@ fn s3(bucket: &str) -> Result<Store, Either> {
         if !is_encrypted && !allows_http() && !is_this_machine(&endpoint) {
             return Err(Either::Ours(Error::Configuration {
                 place: format!("s3://{bucket}"),
-                why: "its endpoint is reached without TLS; use https, or set AWS_ALLOW_HTTP=true"
-                    .into(),
+                why: "the endpoint does not use TLS; use https, or set AWS_ALLOW_HTTP=true".into(),
             }));
         }
         builder = builder.with_endpoint(endpoint);
@@ -212,12 +212,12 @@ fn common() -> ClientOptions {
         .with_default_content_type("application/octet-stream")
 }
 
-/// Half a minute in all, each wait a random time up to three times the former.
+/// Waits that grow at random, most of a minute in all at most.
 fn retries() -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),
-        max_backoff: Duration::from_secs(10),
-        base: 2.0,
+        max_backoff: Duration::from_secs(15),
+        base: 3.0,
     };
-    RetryConfig { backoff, max_retries: 8, retry_timeout: Duration::from_secs(60) }
+    RetryConfig { backoff, max_retries: 8, retry_timeout: Duration::from_secs(120) }
 }

@@ -18,7 +18,7 @@ use crate::store::Requests;
 
 /// An upload that is not finished.
 #[derive(Clone, Debug)]
-pub struct Unfinished {
+pub struct UnfinishedUpload {
     /// The object that it would become.
     pub address: Address,
     /// When it began, in seconds since 1970, if the store says so.
@@ -26,7 +26,7 @@ pub struct Unfinished {
     id: String,
 }
 
-impl Unfinished {
+impl UnfinishedUpload {
     /// The object that it would become, as messages show it.
     pub fn name(&self) -> PathBuf {
         self.address.to_path()
@@ -39,7 +39,7 @@ impl Client {
     /// # Errors
     /// [`Error::Configuration`] for a store other than S3, which does not list them;
     /// [`Error::Request`].
-    pub fn unfinished(&self, address: &Address) -> Result<Vec<Unfinished>, Error> {
+    pub fn unfinished(&self, address: &Address) -> Result<Vec<UnfinishedUpload>, Error> {
         let store = self.store(address)?;
         let place = || address.to_path().display().to_string();
         let Some(requests) = &store.requests else {
@@ -69,7 +69,7 @@ impl Client {
                 let begun = part("Initiated").parse::<jiff::Timestamp>().ok();
                 let begun = begun.map(jiff::Timestamp::as_second);
                 if key.prefix_matches(&address.key) {
-                    found.push(Unfinished { address: address.with_key(key), begun, id });
+                    found.push(UnfinishedUpload { address: address.with_key(key), begun, id });
                 }
             }
             if element(&text, "IsTruncated") != Some("true") {
@@ -87,8 +87,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Request`].
-    pub fn abort(&self, upload: &Unfinished) -> Result<(), Error> {
-        let Unfinished { address, id, .. } = upload;
+    pub fn abort(&self, upload: &UnfinishedUpload) -> Result<(), Error> {
+        let UnfinishedUpload { address, id, .. } = upload;
         let store = self.store(address)?;
         let Some(parts) = &store.parts else { return Ok(()) };
         match self.network().wait(parts.replacing.abort_multipart(&address.key, id)) {
@@ -100,7 +100,7 @@ impl Client {
 
     /// Aborts an upload by its number, if that can be done.
     pub(crate) fn abort_upload(&self, address: &Address, id: &str) {
-        let upload = Unfinished { address: address.clone(), begun: None, id: id.to_owned() };
+        let upload = UnfinishedUpload { address: address.clone(), begun: None, id: id.to_owned() };
         let _ = self.abort(&upload);
     }
 }
@@ -111,7 +111,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Request`], [`Error::Configuration`].
-    pub fn removes_by_version(&self, address: &Address) -> Result<bool, Error> {
+    pub fn probe_conditional_delete(&self, address: &Address) -> Result<bool, Error> {
         let store = self.store(address)?;
         let Some(requests) = &store.requests else { return Ok(false) };
         let folder = address.key.as_ref().rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -132,7 +132,7 @@ impl Origin {
     pub fn remove_if(&self, tag: &str) -> io::Result<()> {
         let Some(requests) = &self.store.requests else {
             return Err(io::Error::other(
-                "only objects in S3 are removed, as only there a removal depends on the version",
+                "only S3 supports removing an object on condition that it is unchanged",
             ));
         };
         let removed =
@@ -180,7 +180,7 @@ impl Requests {
             tokio::time::sleep(wait).await;
             wait *= 2;
         }
-        Err(io::Error::other("the store does not answer"))
+        Err(io::Error::other("no usable answer from the store after 6 attempts"))
     }
 }
 
@@ -191,7 +191,7 @@ const MOST_ATTEMPTS: usize = 6;
 
 fn refused(status: u16, text: &str) -> io::Error {
     let code = element(text, "Code").unwrap_or("no reason given");
-    io::Error::other(format!("the store refused it with status {status} ({code})"))
+    io::Error::other(format!("the store answered {status} ({code})"))
 }
 
 /// A text of XML.

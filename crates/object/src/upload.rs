@@ -16,7 +16,7 @@ use object_store::multipart::PartId;
 use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
-use wattlock_file::{ReadAt, Remote, RemoteOutput};
+use wattlock_file::{ReadAt, RemoteObject, RemoteOutput};
 
 use crate::address::Address;
 use crate::error::{self, plain};
@@ -106,7 +106,7 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Aborts the uploads in parts that are under way, so that nothing of them stays in their stores. Gives up
 /// after five seconds. For a program that ends: threads that write to an upload do not go on.
-pub fn abort_all() {
+pub fn abort_uploads() {
     IS_ENDING.store(true, Ordering::SeqCst);
     let begun: Vec<_> = take(&mut *lock(&BEGUN)).iter().filter_map(Weak::upgrade).collect();
     let Some(network) = begun.iter().find_map(|upload| upload.network.upgrade()) else { return };
@@ -433,7 +433,7 @@ impl RemoteOutput for Upload {
         &self.name
     }
 
-    fn complete(&mut self) -> io::Result<Arc<dyn Remote>> {
+    fn complete(&mut self) -> io::Result<Arc<dyn RemoteObject>> {
         unless_ending(self.finish())?;
         Ok(Arc::new(self.object()))
     }

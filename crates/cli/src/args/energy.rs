@@ -95,12 +95,12 @@ pub struct Calibrate {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Doctor {
-    /// Instead list unfinished uploads of containers in a store, below an address such as s3://bucket/key
+    /// List unfinished uploads of .wlk and .age objects below this address instead: s3://bucket/prefix
     #[arg(value_name = "ADDRESS", conflicts_with = "meter")]
     pub address: Option<PathBuf>,
-    /// Abort those begun more than HOURS ago (default: 24), whose parts take up space
+    /// Abort unfinished uploads older than HOURS (24 without a value), and free their parts
     ///
-    /// A younger one may still be under way: aborting it makes its program fail.
+    /// A younger upload may still be running; aborting it makes that program fail.
     #[arg(long, value_name = "HOURS", requires = "address", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "24")]
     pub clean_uploads: Option<u64>,

@@ -12,7 +12,8 @@ use super::{EXIT_CODES, KEYS};
 /// Protect files: authenticated encryption, on all cores.
 ///
 /// FILE becomes FILE.wlk in the same folder, or FILE.age with --format age. Without FILE, standard
-/// input is protected to standard output.
+/// input is protected to standard output. FILE and outputs can be object-store addresses such as
+/// s3://bucket/key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, visible_alias = "encrypt")]
 #[command(mut_arg("identities", |arg| arg.help(OWN_RECIPIENT)))]
@@ -41,16 +42,17 @@ pub struct Protect {
     /// Leave the file's name, mode and time out of the container
     #[arg(long)]
     pub no_metadata: bool,
-    /// Encrypt the paths of files in the names of objects; only with an --out-dir in a store
+    /// Encrypt file paths in object names; requires an --out-dir in a store
     ///
-    /// The key of the names is itself encrypted and kept in the tree. Adding files to the tree needs an
-    /// identity that opens it (-i), or its passphrase. `unprotect --recursive` restores the paths.
+    /// The key for the names is stored in the tree, encrypted to the recipients. Adding files to the tree
+    /// needs an identity (-i) or the passphrase (-p) that decrypts this key. `unprotect --recursive` restores
+    /// the paths.
     #[arg(long, requires = "out_dir")]
     pub hide_names: bool,
-    /// Encrypt to a copy in DIR first, and keep it until its upload is complete
+    /// Encrypt each file into DIR first, and delete that copy once it is uploaded
     ///
-    /// After a crash, --resume sends the rest of the copy. Without a copy, an upload starts anew with a
-    /// new key. DIR needs room for the containers that are under way.
+    /// After a crash, run again with --resume and the same DIR to upload only the missing parts. Without a
+    /// copy, an interrupted upload starts anew with a new key. DIR needs space for up to 32 containers.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub spool: Option<PathBuf>,
     #[command(flatten)]
@@ -61,7 +63,8 @@ pub struct Protect {
 ///
 /// FILE.wlk or FILE.age becomes FILE, with its original mode (minus the umask) and time. A
 /// container with another name needs -o, --out-dir or --restore-name. Without FILE, standard
-/// input is decrypted to standard output; only authentic bytes are written.
+/// input is decrypted to standard output; only authentic bytes are written. FILE and outputs can be
+/// object-store addresses such as s3://bucket/key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, visible_alias = "decrypt")]
 pub struct Unprotect {
@@ -334,7 +337,8 @@ pub struct Batch {
     ///
     /// `unprotect` compares each existing output with its container. `protect` needs the identity
     /// of each recipient (-i), or the passphrase, to prove that the container is encrypted to these
-    /// recipients and no others. An output that fails is an error; --force replaces it.
+    /// recipients and no others. An output that fails is an error; --force replaces it. In a store, an object
+    /// with the file's length and time is kept without reading all of it.
     #[arg(long)]
     pub resume: bool,
 }

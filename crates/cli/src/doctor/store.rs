@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use serde::Serialize;
 use wattlock_file::{Format, Shown};
 use wattlock_host::exit::{Ended, FAILURE, print};
-use wattlock_object::{Address, Client, Unfinished};
+use wattlock_object::{Address, Client, UnfinishedUpload};
 use wattlock_report::date::rfc3339;
 
 use crate::args;
@@ -54,13 +54,13 @@ pub fn run(args: &args::Doctor, address: &Path) -> Ended {
 }
 
 /// True for an upload of what this program makes.
-fn is_container(upload: &Unfinished) -> bool {
+fn is_container(upload: &UnfinishedUpload) -> bool {
     let name = upload.name();
     let end = name.extension().and_then(|end| end.to_str());
     end.is_some_and(|end| Format::ALL.iter().any(|format| format.suffix() == end))
 }
 
-fn is_old(upload: &Unfinished, hours: u64) -> bool {
+fn is_old(upload: &UnfinishedUpload, hours: u64) -> bool {
     let now = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64;
     // One whose age is not known is taken for a new one.
     let seconds = now - upload.begun.unwrap_or(now);
@@ -71,8 +71,8 @@ impl Document {
     fn text(&self) -> String {
         let Self { address, unfinished_uploads: uploads, .. } = self;
         let mut text = match uploads.len() {
-            0 => format!("{address}: no unfinished uploads of containers\n"),
-            count => format!("{address}: unfinished uploads of containers: {count}\n"),
+            0 => format!("{address}: no unfinished uploads of .wlk and .age objects\n"),
+            count => format!("{address}: unfinished uploads: {count}\n"),
         };
         for Upload { object, begun, aborted } in uploads {
             let begun = begun.as_ref().map(|begun| format!(", begun {begun}")).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Document {
             text += &format!("  {}{begun}{what}\n", Shown(Path::new(object)));
         }
         if uploads.iter().any(|upload| !upload.aborted) {
-            text += "  --clean-uploads aborts those begun more than 24 hours ago, --clean-uploads=HOURS others\n";
+            text += "  to abort uploads older than 24 hours: --clean-uploads; or --clean-uploads=HOURS\n";
         }
         text
     }

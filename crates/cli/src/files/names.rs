@@ -1,6 +1,5 @@
 //! `--hide-names`: trees in a store whose objects have encrypted names.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -27,19 +26,13 @@ impl Names<'_> {
     /// # Errors
     /// [`usage`] for a tree with names that are not hidden, and without an identity for its key; those
     /// of the store.
-    pub fn hide(
-        &self,
-        found: &mut Found,
-        top: &Path,
-        existing: &HashSet<PathBuf>,
-        wrapping: &Wrapping,
-    ) -> anyhow::Result<()> {
+    pub fn hide(&self, found: &mut Found, top: &Path, wrapping: &Wrapping) -> anyhow::Result<()> {
         let file = top.join(NAMES_FILE);
+        let existing = self.stores.all(top)?;
         let names = if existing.contains(&file) {
             if self.identities.is_empty() {
                 return Err(usage(format!(
-                    "the names in {} are hidden; adding to them needs an identity that opens {}: \
-                     use -i, or -p",
+                    "{} uses hidden names; give an identity (-i) or the passphrase (-p) that opens {}",
                     top.display(),
                     file.display()
                 )));
@@ -100,7 +93,10 @@ impl Names<'_> {
                 Ok(path) => found.tasks.push(Task { output: folder.join(path), ..task }),
                 Err(error) => {
                     let error = std::io::Error::other(error);
-                    found.failed.push((task.input.clone(), Error::io("name", &task.input)(error)));
+                    found.failed.push((
+                        task.input.clone(),
+                        Error::io("decrypt the name of", &task.input)(error),
+                    ));
                 }
             }
         }
@@ -130,7 +126,8 @@ fn hidden(names: &HiddenNames, top: &Path, task: &Task) -> Result<PathBuf, Error
     let below = task.output.strip_prefix(top).unwrap_or(&task.output);
     let suffix = below.extension().unwrap_or_default();
     let name = names.hide(&below.with_extension(""));
-    let name = name.map_err(|e| Error::io("name", &task.input)(std::io::Error::other(e)))?;
+    let name =
+        name.map_err(|e| Error::io("hide the name of", &task.input)(std::io::Error::other(e)))?;
     let mut name = OsString::from(name);
     name.push(".");
     name.push(suffix);

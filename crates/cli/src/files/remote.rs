@@ -21,7 +21,7 @@ use crate::stores::Stores;
 pub fn are_outputs(found: &Found) -> anyhow::Result<bool> {
     let remote = found.tasks.iter().filter(|task| is_address(&task.output)).count();
     if remote > 0 && remote < found.tasks.len() {
-        return Err(usage("files and addresses together need --out-dir"));
+        return Err(usage("use --out-dir to mix local files and addresses"));
     }
     Ok(remote > 0)
 }
@@ -42,17 +42,14 @@ pub fn need_output(places: &args::Places) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// [`usage`].
-pub fn check_names(
-    hides: bool,
-    places: &args::Places,
-    existing: &HashSet<PathBuf>,
-) -> anyhow::Result<()> {
-    match &places.out_dir {
-        Some(dir) if !hides && existing.contains(&dir.join(NAMES_FILE)) => Err(usage(format!(
-            "the names in {} are hidden; add --hide-names, or choose another --out-dir",
+pub fn check_names(stores: &Stores, places: &args::Places) -> anyhow::Result<()> {
+    let Some(dir) = &places.out_dir else { return Ok(()) };
+    match stores.check_is_new(&dir.join(NAMES_FILE)) {
+        Err(Error::Exists(_)) => Err(usage(format!(
+            "{} uses hidden names; add --hide-names, or choose another --out-dir",
             dir.display()
         ))),
-        _ => Ok(()),
+        checked => Ok(checked?),
     }
 }
 
@@ -103,14 +100,16 @@ impl ToStore<'_> {
     fn one(&self, task: &Task) -> Result<Outcome, Error> {
         let Self { stores, how, resume, spool, existing } = *self;
         let input = stores.input(&task.input, Some(task.len))?;
+        let len = match &input {
+            Input::Remote(object) => object.len().map_err(Error::io("read", &task.input))?,
+            _ => task.len,
+        };
         let output = || stores.object(&task.output, None).map(Input::Remote);
         let mut overwrite = how.overwrite;
         let original = match (&input, resume) {
             (Input::Path(original), Some(identities)) => Some((original, identities)),
             (_, Some(_)) => {
-                return Err(Error::usage(
-                    "--resume compares objects with files of this machine only",
-                ));
+                return Err(Error::usage("with a store as output, --resume requires local inputs"));
             }
             _ => None,
         };
@@ -125,7 +124,7 @@ impl ToStore<'_> {
             }
         }
         let Some(spool) = spool else {
-            let mut upload = stores.upload(&task.output, overwrite, Some(task.len))?.sealed();
+            let mut upload = stores.upload(&task.output, overwrite, Some(len))?.sealed();
             return wattlock_file::protect(how, &input, Target::Remote(&mut upload))
                 .map(Outcome::Made);
         };
@@ -144,7 +143,7 @@ impl ToStore<'_> {
                 return Ok(Outcome::Made(Done { output: Some(task.output.clone()), ..done }));
             }
         }
-        let mut spooled = stores.spooled(spool, &task.output, overwrite, Some(task.len))?;
+        let mut spooled = stores.spooled(spool, &task.output, overwrite, Some(len))?;
         wattlock_file::protect(how, &input, Target::Remote(&mut spooled)).map(Outcome::Made)
     }
 }
@@ -157,7 +156,7 @@ pub fn unprotect(
     found: Found,
     how: &Unprotect<'_>,
 ) -> Ended {
-    let existing = stores.existing(places)?;
+    let existing = stores.existing(places, &found.tasks)?;
     let one = |task: &Task| {
         if existing.contains(&task.output) && !how.overwrite {
             return Err(Error::Exists(task.output.clone()));

@@ -186,11 +186,11 @@ fn what_makes_no_sense_is_refused() {
     let s = Stored::new();
     fs::write(s.place.path("a"), b"a").unwrap();
     for (args, said) in [
-        (&["a", "-o", "ftp://host/a"][..], "none of s3"),
-        (&["a", "-o", "s3://bucket/../a"], "not an address"),
-        (&["a", "-o", "https://127.0.0.1:1/a"], "reading only"),
-        (&["a", "--out-dir", "s3://bucket", "--sign", "key"], "--sign works on files"),
-        (&["a", "--out-dir", "x", "--spool", "sp"], "--spool needs"),
+        (&["a", "-o", "ftp://host/a"][..], "unknown scheme"),
+        (&["a", "-o", "s3://bucket/../a"], "invalid address"),
+        (&["a", "-o", "https://127.0.0.1:1/a"], "read-only"),
+        (&["a", "--out-dir", "s3://bucket", "--sign", "key"], "--sign does not support"),
+        (&["a", "--out-dir", "x", "--spool", "sp"], "--spool requires"),
     ] {
         let ended = s.protecting(args).output().unwrap();
         assert!(!ended.status.success() && stderr(&ended).contains(said), "{}", stderr(&ended));
