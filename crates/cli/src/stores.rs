@@ -44,6 +44,7 @@ impl Stores {
     /// # Errors
     /// As [`Stores::input`].
     pub fn object(&self, path: &Path, len: Option<u64>) -> Result<Arc<dyn RemoteObject>, Error> {
+        check_is_object(path)?;
         let open = || self.client()?.object(&Address::parse(path)?, len);
         Ok(Arc::new(open().map_err(|error| unusable(path, error))?))
     }
@@ -53,6 +54,7 @@ impl Stores {
     /// # Errors
     /// As [`Stores::input`].
     pub fn upload(&self, path: &Path, overwrite: bool, len: Option<u64>) -> Result<Upload, Error> {
+        check_is_object(path)?;
         let open = || self.client()?.upload(&Address::parse(path)?, overwrite, len);
         open().map_err(|error| unusable(path, error))
     }
@@ -70,6 +72,13 @@ impl Stores {
     ) -> Result<SpooledUpload, Error> {
         let open = || spool.upload(self.client()?, &Address::parse(path)?, overwrite, len);
         open().map_err(|error| unusable(path, error))
+    }
+
+    /// Removes what a former run left in `spool` of the object at an address, which is complete.
+    pub fn discard_copy(&self, spool: &Spool, path: &Path) {
+        if let (Ok(client), Ok(address)) = (self.client(), Address::parse(path)) {
+            spool.discard(client, &address);
+        }
     }
 
     /// Goes on with the upload of the copy that a former run left in `spool`, if `is_right` says that it is
@@ -108,8 +117,8 @@ impl Stores {
             }
         };
         let objects = list().map_err(|error| unusable(path, error))?;
-        if !recursive && is_bucket(path) {
-            return Err(Error::usage("this is a bucket: name an object, or add --recursive"));
+        if !recursive {
+            check_is_object(path)?;
         }
         if objects.is_empty() {
             return Ok(Listing::Object(0));
@@ -226,9 +235,17 @@ impl Stores {
 /// Outputs that are asked for one by one.
 const FEW: usize = 64;
 
-/// True for an address without a key.
-fn is_bucket(path: &Path) -> bool {
-    Address::parse(path).is_ok_and(|address| address.file_name().is_empty())
+/// Refuses an address without a key.
+///
+/// # Errors
+/// [`Error::Usage`].
+fn check_is_object(path: &Path) -> Result<(), Error> {
+    match Address::parse(path) {
+        Ok(address) if address.file_name().is_empty() => Err(Error::usage(
+            "this is a bucket: name an object in it, or use --recursive, --out-dir",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A store's error, as one of the file at its address.

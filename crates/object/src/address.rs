@@ -92,7 +92,7 @@ impl Address {
             "gs" => (Scheme::Google, bucket.to_owned()),
             "az" => (Scheme::Azure, bucket.to_owned()),
             web @ ("http" | "https") => (Scheme::Http, format!("{web}://{bucket}")),
-            "file" => return Err(wrong("file:// needs an absolute path: file:///PATH")),
+            "file" => return Err(wrong("file:// is for files of this machine: file:///PATH")),
             _ => return Err(wrong("unknown scheme; use s3, gs, az, http, https or file")),
         };
         if bucket.is_empty() || bucket.ends_with("://") {

@@ -74,6 +74,11 @@ impl Spool {
         copy.container.is_file().then_some(copy)
     }
 
+    /// Removes what a former run left of the object at `address`, and aborts its upload.
+    pub fn discard(&self, client: &Client, address: &Address) {
+        self.place(address).discard(client, address);
+    }
+
     /// A new object at `address`, of `len` bytes as far as that is known, which is sealed to this spool
     /// first. A former copy is discarded.
     ///
@@ -146,7 +151,9 @@ impl SpooledCopy {
 
     /// Removes the copy, and aborts its upload.
     pub fn discard(&self, client: &Client, address: &Address) {
-        if let Ok(Journal { begun: Some(begun), .. }) = Journal::open(&self.journal) {
+        if self.journal.exists()
+            && let Ok(Journal { begun: Some(begun), .. }) = Journal::open(&self.journal)
+        {
             client.abort_upload(address, &begun.id);
         }
         self.remove();
@@ -155,6 +162,7 @@ impl SpooledCopy {
     fn remove(&self) {
         let _ = fs::remove_file(&self.journal);
         let _ = fs::remove_file(&self.container);
+        let _ = fs::remove_file(self.container.with_extension("unfinished"));
     }
 }
 

@@ -116,6 +116,10 @@ impl ToStore<'_> {
         if existing.contains(&task.output) {
             if let Some((original, identities)) = original {
                 if let Some(done) = wattlock_file::keep(how, identities, &output()?, original)? {
+                    // A run may have ended between the end of the upload and that of its copy.
+                    if let Some(spool) = spool {
+                        stores.discard_copy(spool, &task.output);
+                    }
                     return Ok(Outcome::Kept(done));
                 }
                 overwrite = true;

@@ -188,6 +188,8 @@ fn what_makes_no_sense_is_refused() {
     for (args, said) in [
         (&["a", "-o", "ftp://host/a"][..], "unknown scheme"),
         (&["a", "-o", "s3://bucket/../a"], "invalid address"),
+        (&["a", "-o", "s3://bucket"], "this is a bucket"),
+        (&["s3://bucket", "-o", "x"], "this is a bucket"),
         (&["a", "-o", "https://127.0.0.1:1/a"], "read-only"),
         (&["a", "--out-dir", "s3://bucket", "--sign", "key"], "--sign does not support"),
         (&["a", "--out-dir", "x", "--spool", "sp"], "--spool requires"),
