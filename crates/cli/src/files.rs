@@ -77,23 +77,12 @@ pub fn protect(args: &args::Protect) -> Ended {
     };
     match road {
         Road::One(input, output) => {
-            let input = stores.resolve(input)?;
-            stores.check_removal(args.batch.replace, [input.name()])?;
-            if let Some(address) = output.as_deref().filter(|output| is_address(output)) {
-                let way = (&input, address);
-                return remote::one(
-                    &invocation,
-                    "protect",
-                    (stores, places.force),
-                    way,
-                    |target| wattlock_file::protect(&how, &input, target),
-                );
-            }
-            invocation.one("protect", &input, output.as_deref(), |target| {
+            let (output, flags) = (output.as_deref(), (places.force, args.batch.replace));
+            remote::one(&invocation, "protect", stores, (input, output), flags, |input, target| {
                 if !args.armor {
-                    not_to_a_terminal(output.as_deref())?;
+                    not_to_a_terminal(output)?;
                 }
-                wattlock_file::protect(&how, &input, target)
+                wattlock_file::protect(&how, input, target)
             })
         }
         Road::Many => {
@@ -208,20 +197,9 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
             salvage_all(&invocation, stores, &how, Found { tasks, ..Found::default() })
         }
         Road::One(input, output) => {
-            let input = stores.resolve(input)?;
-            stores.check_removal(args.batch.replace, [input.name()])?;
-            if let Some(address) = output.as_deref().filter(|output| is_address(output)) {
-                let way = (&input, address);
-                return remote::one(
-                    &invocation,
-                    "unprotect",
-                    (stores, places.force),
-                    way,
-                    |target| wattlock_file::unprotect(&how, &input, target),
-                );
-            }
-            invocation.one("unprotect", &input, output.as_deref(), |target| {
-                wattlock_file::unprotect(&how, &input, target)
+            let (ends, flags) = ((input, output.as_deref()), (places.force, args.batch.replace));
+            remote::one(&invocation, "unprotect", stores, ends, flags, |input, target| {
+                wattlock_file::unprotect(&how, input, target)
             })
         }
         Road::Many => {

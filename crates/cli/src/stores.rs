@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use wattlock_file::{Error, Input, Listing, RemoteObject, Task};
 use wattlock_host::exit::usage;
-use wattlock_object::{Address, Client, Spool, SpooledUpload, Upload, is_address};
+use wattlock_object::{Address, Client, ListEntry, Spool, SpooledUpload, Upload, is_address};
 
 use crate::args;
 
@@ -44,8 +44,8 @@ impl Stores {
     /// # Errors
     /// As [`Stores::input`].
     pub fn object(&self, path: &Path, len: Option<u64>) -> Result<Arc<dyn RemoteObject>, Error> {
-        check_is_object(path)?;
-        let open = || self.client()?.object(&Address::parse(path)?, len);
+        let address = object_address(path)?;
+        let open = || self.client()?.object(&address, len);
         Ok(Arc::new(open().map_err(|error| unusable(path, error))?))
     }
 
@@ -54,8 +54,8 @@ impl Stores {
     /// # Errors
     /// As [`Stores::input`].
     pub fn upload(&self, path: &Path, overwrite: bool, len: Option<u64>) -> Result<Upload, Error> {
-        check_is_object(path)?;
-        let open = || self.client()?.upload(&Address::parse(path)?, overwrite, len);
+        let address = object_address(path)?;
+        let open = || self.client()?.upload(&address, overwrite, len);
         open().map_err(|error| unusable(path, error))
     }
 
@@ -109,22 +109,20 @@ impl Stores {
     }
 
     fn list(&self, path: &Path, recursive: bool) -> Result<Listing, Error> {
-        let list = || {
-            let address = Address::parse(path)?;
-            match recursive {
-                true => self.client()?.list(&address),
-                false => Ok(Vec::new()),
-            }
-        };
-        let objects = list().map_err(|error| unusable(path, error))?;
         if !recursive {
-            check_is_object(path)?;
+            return object_address(path).map(|_| Listing::Object(0));
         }
+        let objects = self.entries(path)?;
         if objects.is_empty() {
             return Ok(Listing::Object(0));
         }
-        let object = |listed: wattlock_object::ListEntry| (listed.address.to_path(), listed.len);
+        let object = |listed: ListEntry| (listed.address.to_path(), listed.len);
         Ok(Listing::Tree(objects.into_iter().map(object).collect()))
+    }
+
+    fn entries(&self, top: &Path) -> Result<Vec<ListEntry>, Error> {
+        let list = || self.client()?.list(&Address::parse(top)?);
+        list().map_err(|error| unusable(top, error))
     }
 
     /// The input that the flags name, with its address opened if it is one.
@@ -176,7 +174,7 @@ impl Stores {
         if outputs.len() > FEW {
             let tops = match &places.out_dir {
                 Some(dir) => vec![&**dir],
-                // Beside their inputs.
+                // In the folders of the inputs.
                 None => places.files.iter().filter_map(|file| file.parent()).collect(),
             };
             let listed: Result<Vec<_>, Error> = tops.into_iter().map(|top| self.all(top)).collect();
@@ -200,9 +198,7 @@ impl Stores {
     /// # Errors
     /// Those of the listing.
     pub fn all(&self, top: &Path) -> Result<HashSet<PathBuf>, Error> {
-        let list = || self.client()?.list(&Address::parse(top)?);
-        let objects = list().map_err(|error| unusable(top, error))?;
-        Ok(objects.into_iter().map(|object| object.address.to_path()).collect())
+        Ok(self.entries(top)?.into_iter().map(|object| object.address.to_path()).collect())
     }
 
     /// Refuses `--replace` of objects in a store that removes them whatever their version is. Asked with
@@ -235,16 +231,17 @@ impl Stores {
 /// Outputs that are asked for one by one.
 const FEW: usize = 64;
 
-/// Refuses an address without a key.
+/// The address of an object.
 ///
 /// # Errors
-/// [`Error::Usage`].
-fn check_is_object(path: &Path) -> Result<(), Error> {
-    match Address::parse(path) {
-        Ok(address) if address.file_name().is_empty() => Err(Error::usage(
+/// [`Error::Usage`] for what is no address, and for that of a bucket.
+fn object_address(path: &Path) -> Result<Address, Error> {
+    let address = Address::parse(path).map_err(|error| unusable(path, error))?;
+    match address.file_name() {
+        "" => Err(Error::usage(
             "this is a bucket: name an object in it, or use --recursive, --out-dir",
         )),
-        _ => Ok(()),
+        _ => Ok(address),
     }
 }
 

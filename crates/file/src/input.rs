@@ -129,10 +129,7 @@ impl Opened {
 
     /// Bytes from the start to the end, if they can be read at any offset.
     pub fn known_len(&self) -> Option<u64> {
-        match self {
-            Self::File(file) => file.known_len(),
-            Self::Remote(_, len) => Some(*len),
-        }
+        self.range().map(|range| range.end.saturating_sub(range.start))
     }
 
     /// Where its bytes start, and the end of them, if they can be read at any offset.
@@ -169,12 +166,12 @@ impl Opened {
 
     /// All of it, as the source of a transfer.
     pub fn source(&mut self) -> Source<'_> {
-        match self.range() {
-            Some(range) => self.source_at(range.start, range.end.saturating_sub(range.start)),
-            None => match self {
-                Self::File(file) => Source::stream(&mut file.file),
-                Self::Remote(remote, len) => Source::At { source: &**remote, offset: 0, len: *len },
-            },
+        match (self.range(), &mut *self) {
+            (None, Self::File(file)) => Source::stream(&mut file.file),
+            (range, opened) => {
+                let range = range.unwrap_or_default();
+                opened.source_at(range.start, range.end.saturating_sub(range.start))
+            }
         }
     }
 

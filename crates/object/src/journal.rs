@@ -13,7 +13,7 @@ pub(crate) struct Journal {
     pub parts: Vec<PartId>,
 }
 
-/// An upload that a journal tells of.
+/// The upload that a journal records.
 pub(crate) struct BegunUpload {
     pub id: String,
     pub part_len: u64,

@@ -112,7 +112,7 @@ impl HiddenNames {
         let mut path = opened.map_err(|_| NameError::Foreign)?;
         let len = path.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         path.truncate(len);
-        // Whoever has the key may have made it.
+        // Any holder of the key may have made it.
         let leads_out = |part: &[u8]| [&b""[..], b".", b".."].contains(&part);
         if path.split(|byte| *byte == b'/').any(leads_out) || path.contains(&0) {
             return Err(NameError::Foreign);

@@ -35,7 +35,7 @@ const FIRST: u64 = 4096;
 /// Objects known to be shorter are read at once.
 const SHORT: u64 = 1 << 20;
 
-/// Bytes that are read at least by a read that nobody announced, such as of a long header.
+/// Bytes that are read at least by a read that was not announced, such as of a long header.
 const UNANNOUNCED: u64 = 1 << 16;
 
 impl fmt::Debug for Object {

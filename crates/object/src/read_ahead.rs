@@ -154,7 +154,7 @@ impl ReadAhead {
                 Ok(frames) => Content::Here(frames.into()),
                 Err(error) => Content::Failed(error),
             };
-            // Nobody waits for it once the object is dropped.
+            // It is not awaited once the object is dropped.
             let Some(shared) = shared.upgrade() else { return };
             let mut state = lock(&shared.state);
             if state.plan == plan

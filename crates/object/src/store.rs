@@ -65,17 +65,13 @@ impl Store {
                 let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
                 let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
-                let store = Arc::new(store.map_err(failed)?);
-                let parts = Parts::same(store.clone());
-                Ok(Self { objects: store, parts: Some(parts), requests: None })
+                Ok(Self::without_conditions(store.map_err(failed)?))
             }
             Scheme::Azure => {
                 let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket);
                 let options = options()?.with_allow_http(allows_http());
                 let store = builder.with_client_options(options).with_retry(retries()).build();
-                let store = Arc::new(store.map_err(failed)?);
-                let parts = Parts::same(store.clone());
-                Ok(Self { objects: store, parts: Some(parts), requests: None })
+                Ok(Self::without_conditions(store.map_err(failed)?))
             }
             Scheme::Http => {
                 let options = options()?.with_allow_http(true);
@@ -84,6 +80,17 @@ impl Store {
                 Ok(Self { objects: Arc::new(store), parts: None, requests: None })
             }
         }
+    }
+}
+
+impl Store {
+    /// A store that takes no conditions with the end of an upload.
+    fn without_conditions(store: impl ObjectStore + MultipartStore) -> Self {
+        let store = Arc::new(store);
+        let replacing: Arc<dyn MultipartStore> = store.clone();
+        let same = Arc::clone(&replacing);
+        let creating: Lazy<Arc<dyn MultipartStore>> = LazyLock::new(Box::new(|| same));
+        Self { objects: store, parts: Some(Parts { replacing, creating }), requests: None }
     }
 }
 
@@ -159,14 +166,6 @@ fn s3(bucket: &str) -> Result<Store, Either> {
         parts: Some(Parts { replacing: store.clone(), creating }),
         requests: Some(Requests { signer: store, client }),
     })
-}
-
-impl Parts {
-    /// Of a store that takes no conditions with the end of an upload.
-    fn same(store: Arc<dyn MultipartStore>) -> Self {
-        let creating = store.clone();
-        Self { replacing: store, creating: LazyLock::new(Box::new(|| creating)) }
-    }
 }
 
 /// True if the user allows requests without TLS to other machines.

@@ -269,7 +269,7 @@ impl Upload {
         begun
     }
 
-    /// Goes on with the upload that `journal` tells of, of an object of `len` bytes that starts with `start`.
+    /// Goes on with the upload that `journal` records, of an object of `len` bytes that starts with `start`.
     /// Returns how many of its bytes need not be written.
     pub(crate) fn resume(&mut self, journal: Journal, len: u64, start: Vec<u8>) -> u64 {
         let begun = journal.begun.as_ref().map(|begun| (begun.id.clone(), begun.part_len.max(1)));
@@ -351,7 +351,7 @@ impl Upload {
         })
     }
 
-    /// True if the store has this very object. That can only be told of a container.
+    /// True if the store has this very object; false if that is unknown, as of anything but a container.
     fn is_there(&self) -> bool {
         if !self.is_sealed {
             return false;
@@ -383,8 +383,7 @@ impl Write for Upload {
     }
 }
 
-/// What came of an upload. One that failed because the program ends has nobody to say so to: the thread waits
-/// for the end.
+/// Returns `result`. If it failed because the program ends, the thread waits for the end.
 fn unless_ending<T>(result: io::Result<T>) -> io::Result<T> {
     while result.is_err() && IS_ENDING.load(Ordering::SeqCst) {
         std::thread::park();

@@ -26,7 +26,7 @@ pub fn are_outputs(found: &Found) -> anyhow::Result<bool> {
     Ok(remote > 0)
 }
 
-/// Refuses to decrypt into a store that nobody named as the output.
+/// Refuses to decrypt into a store that was not named as the output.
 ///
 /// # Errors
 /// [`usage`].
@@ -53,14 +53,20 @@ pub fn check_names(stores: &Stores, places: &args::Places) -> anyhow::Result<()>
     }
 }
 
-/// One input to one object.
+/// One input to one output, either of which may be an object.
 pub fn one(
     invocation: &Invocation,
     command: &'static str,
-    (stores, overwrite): (&Stores, bool),
-    (input, address): (&Input, &Path),
-    work: impl FnOnce(Target<'_>) -> Result<Done, Error>,
+    stores: &Stores,
+    (input, output): (Input, Option<&Path>),
+    (overwrite, replace): (bool, bool),
+    work: impl FnOnce(&Input, Target<'_>) -> Result<Done, Error>,
 ) -> Ended {
+    let input = &stores.resolve(input)?;
+    stores.check_removal(replace, [input.name()])?;
+    let Some(address) = output.filter(|output| is_address(output)) else {
+        return invocation.one(command, input, output, |target| work(input, target));
+    };
     let len = match input {
         Input::Path(path) => path.metadata().ok().filter(|s| s.is_file()).map(|s| s.len()),
         Input::Remote(object) => object.len().ok(),
@@ -73,7 +79,7 @@ pub fn one(
             // A store may take no notice of the condition that the object is new.
             stores.check_is_new(address)?;
         }
-        work(Target::Remote(&mut upload))
+        work(input, Target::Remote(&mut upload))
     })
 }
 
