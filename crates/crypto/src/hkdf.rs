@@ -12,6 +12,14 @@ pub fn sha256<const N: usize>(ikm: &[u8], salt: &[u8], info: &[u8]) -> Secret<N>
     fill(prk.expand(&info, Length(N)))
 }
 
+/// Expand only, with SHA-256, to `N` bytes, at most 8160: `prk` is already a uniform key, the parts of `info` are
+/// joined.
+pub fn expand_sha256<const N: usize>(prk: &Secret<32>, info: &[&[u8]]) -> Secret<N> {
+    const { assert!(N <= 255 * 32, "RFC 5869, section 2.3: at most 255 digests") };
+    let prk = Prk::new_less_safe(HKDF_SHA256, prk.expose());
+    fill(prk.expand(info, Length(N)))
+}
+
 /// Expand only, with SHA-512, to `N` bytes, at most 16,320: `prk` is already a uniform key, the parts of `info` are
 /// joined.
 pub fn expand_sha512<const N: usize>(prk: &Secret<32>, info: &[&[u8]]) -> Secret<N> {
@@ -47,6 +55,20 @@ mod tests {
         let expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf\
                         34007208d5b887185865";
         assert_eq!(hex(okm.expose()), expected);
+    }
+
+    /// RFC 5869, appendix A.1: its second step.
+    #[test]
+    fn expanding_alone_is_the_second_step() {
+        let prk = "077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5";
+        let prk = Secret::init_with(|bytes: &mut [u8; 32]| {
+            for (byte, digits) in bytes.iter_mut().zip(prk.as_bytes().chunks(2)) {
+                *byte = u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
+            }
+        });
+        let info: Vec<u8> = (0xf0..=0xf9).collect();
+        let okm = expand_sha256::<42>(&prk, &[&info[..3], &info[3..]]);
+        assert_eq!(&hex(okm.expose())[..20], "3cb25f25faacd57a9043");
     }
 
     #[test]

@@ -216,6 +216,9 @@ pub enum Error {
     /// The input changed while it was being read.
     #[error("{} changed meanwhile", Shown(.0))]
     Changed(PathBuf),
+    /// The caller stopped it.
+    #[error("stopped")]
+    Stopped,
     /// What was written does not read back as what was meant.
     #[error("{} does not match what it was made from", Shown(.0))]
     Mismatch(PathBuf),
@@ -340,6 +343,7 @@ impl Error {
             | Self::NameTooLong { .. }
             | Self::Exists(_)
             | Self::Changed(_)
+            | Self::Stopped
             | Self::Wrap(_)
             | Self::Unwrap(_)
             | Self::Crypto(_)
@@ -494,6 +498,9 @@ impl Error {
         if let Some(damage) = inner.and_then(|inner| inner.downcast_ref::<Damage>()) {
             return Self::Damaged(*damage);
         }
+        if inner.is_some_and(|inner| inner.is::<Stopped>()) {
+            return Self::Stopped;
+        }
         if inner.is_some_and(|inner| inner.is::<NotEqual>()) {
             return Self::Mismatch(path.to_owned());
         }
@@ -522,6 +529,11 @@ fn words(source: &io::Error) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("the contents differ")]
 pub(crate) struct NotEqual;
+
+/// Travels inside an [`io::Error`] from a transfer whose caller stopped it to [`Error::from_run`].
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+pub(crate) struct Stopped;
 
 impl From<Damage> for io::Error {
     fn from(damage: Damage) -> Self {

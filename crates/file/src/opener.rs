@@ -73,7 +73,7 @@ impl<'a> Opener<'a> {
     /// is all zeros then.
     pub fn open_bytes(&self, container: &[u8], plaintext: &mut [u8]) -> Result<Metadata, Error> {
         let opened = self.view(container).and_then(|view| {
-            view.plaintext.read_all(plaintext)?;
+            view.open_into(plaintext, &Progress::default())?;
             Ok(view.metadata)
         });
         if opened.is_err() {
@@ -102,5 +102,16 @@ impl<'a> Opener<'a> {
         let chunks = header.len() + format.prefix_len() as u64..end;
         let plaintext = PlaintextView::new(self.engine, sealed, payload, chunks)?;
         Ok(ContainerView { format, metadata, plaintext })
+    }
+}
+
+impl ContainerView<'_, &[u8]> {
+    /// Opens all of it into `plaintext`, which has the plaintext's length, on all cores.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another length; [`Error::Damaged`]; [`Error::Stopped`]; [`Error::Engine`]. `plaintext` is all
+    /// zeros then.
+    pub fn open_into(&self, plaintext: &mut [u8], progress: &Progress) -> Result<(), Error> {
+        self.plaintext.open_into(plaintext, progress)
     }
 }

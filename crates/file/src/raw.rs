@@ -11,6 +11,7 @@ use zeroize::Zeroize;
 use crate::cobblestone::{self, PREFIX_LEN};
 use crate::error::{Damage, Error};
 use crate::format::Format;
+use crate::memory::Chunks;
 use crate::payload::{INPUT, OUTPUT, Payload, ends};
 use crate::read_at::ReadAt;
 use crate::transfer::{Progress, Sink, Source};
@@ -85,7 +86,8 @@ impl<'a> Cobblestone256<'a> {
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Usage`] for another length. `plaintext` is all zeros then.
     pub fn open_bytes(&self, sealed: &[u8], plaintext: &mut [u8]) -> Result<(), Error> {
-        let opened = self.view(sealed).and_then(|view| view.read_all(plaintext));
+        let opened =
+            self.view(sealed).and_then(|view| view.open_into(plaintext, &Progress::default()));
         if opened.is_err() {
             plaintext.zeroize();
         }
@@ -144,21 +146,42 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
         self.len == 0
     }
 
+    /// Has `engine` do the work from now on, such as a new one after a fork.
+    pub fn set_engine(&mut self, engine: &'a Engine) {
+        self.engine = engine;
+    }
+
+    /// The bytes of the container, or of the message, that [`PlaintextView::read`] needs for a `range` of the
+    /// plaintext.
+    pub fn sealed_range(&self, range: &Range<u64>) -> Range<u64> {
+        let chunks = self.payload.layout.chunks_of(range, self.len);
+        let at = |chunk: u64| {
+            let from_start = chunk.saturating_mul(self.payload.layout.slot_len() as u64);
+            self.chunks.start.saturating_add(from_start).min(self.chunks.end)
+        };
+        at(chunks.start)..at(chunks.end)
+    }
+
     /// Fills `buffer`, which is as long as the plaintext, with all of it.
     ///
     /// # Errors
     /// [`Error::Usage`] for another length; [`Error::Damaged`]; [`Error::Io`]. The buffer is all zeros
     /// then.
     pub fn read_all(&self, buffer: &mut [u8]) -> Result<(), Error> {
-        if buffer.len() as u64 != self.len {
-            buffer.zeroize();
-            return Err(Error::usage(format!(
-                "the buffer has {} bytes, and the plaintext {}",
-                buffer.len(),
-                self.len
-            )));
-        }
+        self.check_room(buffer)?;
         self.read(0, buffer)
+    }
+
+    fn check_room(&self, buffer: &mut [u8]) -> Result<(), Error> {
+        if buffer.len() as u64 == self.len {
+            return Ok(());
+        }
+        buffer.zeroize();
+        Err(Error::usage(format!(
+            "the buffer has {} bytes, and the plaintext {}",
+            buffer.len(),
+            self.len
+        )))
     }
 
     /// Fills `buffer` with the plaintext from `offset` on, reading the chunks that hold it and no others.
@@ -184,5 +207,18 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
             buffer.zeroize();
         }
         opened.map(|_| ())
+    }
+}
+
+impl PlaintextView<'_, &[u8]> {
+    /// As [`PlaintextView::read_all`], without a copy between.
+    pub(crate) fn open_into(&self, buffer: &mut [u8], progress: &Progress) -> Result<(), Error> {
+        self.check_room(buffer)?;
+        if self.engine.has_accelerator() {
+            return self.read(0, buffer);
+        }
+        let from = &self.sealed[self.chunks.start as usize..self.chunks.end as usize];
+        let chunks = Chunks { first: 0, with_last: true, from, to: buffer };
+        self.payload.open_memory(self.engine, chunks, progress)
     }
 }

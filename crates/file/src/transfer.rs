@@ -6,12 +6,12 @@ mod source;
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use wattlock_engine::crypto::TAG_LEN;
 use wattlock_engine::{Loaded, Operation, Stores, Transfer};
 
-use crate::error::Damage;
+use crate::error::{Damage, Stopped};
 use crate::layout::Layout;
 use crate::lock::lock;
 
@@ -19,11 +19,12 @@ pub(crate) use reseal::Reseal;
 pub(crate) use sink::Sink;
 pub(crate) use source::Source;
 
-/// Bytes done and to do, for a progress display. Counts plaintext and never decreases.
+/// Bytes done and to do, for a progress display, and whether to go on. Counts plaintext and never decreases.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
     expected: AtomicU64,
+    stopped: AtomicBool,
 }
 
 impl Progress {
@@ -40,6 +41,16 @@ impl Progress {
     /// Adds to what is expected.
     pub fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Ends the runs that count here, soon, with [`Error::Stopped`](crate::Error::Stopped).
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Progress::stop`] was called.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Adds to what is done, for work that does not pass through a transfer.
@@ -145,6 +156,9 @@ impl Transfer for FileTransfer<'_, '_, '_> {
     }
 
     fn load(&self, wanted: Range<u64>, slots: &mut [u8]) -> io::Result<Loaded> {
+        if self.progress.is_stopped() {
+            return Err(io::Error::other(Stopped));
+        }
         match &self.source {
             Source::File { file, offset, len } => {
                 source::load_file(file, *offset, *len, self.shape, wanted, slots)

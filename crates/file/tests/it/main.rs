@@ -2,5 +2,6 @@
 
 mod cobblestone;
 mod containers;
+mod memory;
 mod properties;
 mod vectors;
