@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-gpu", &["wattlock-engine"]),
     ("wattlock-file", &["wattlock-engine"]),
     ("wattlock-object", &["wattlock-file"]),
+    ("wattlock-record", &["wattlock-crypto"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
