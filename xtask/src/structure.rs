@@ -28,6 +28,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
+    (
+        "wattlock-python",
+        &["wattlock-energy", "wattlock-engine", "wattlock-file", "wattlock-record"],
+    ),
     ("wattlock-report", &["wattlock-energy", "wattlock-engine", "wattlock-file"]),
     (
         "wattlock-host",
@@ -80,8 +84,14 @@ const TESTS_ONLY: [&str; 3] = ["wattlock-testing", "wattlock-testing-store", "wa
 const ENERGY_OF_BENCHES: (&str, &str) = ("wattlock-gpu", "wattlock-energy");
 
 /// Folders that may hold unsafe code; every other crate root forbids it.
-const UNSAFE_CRATES: &[&str] =
-    &["wattlock-gpu", "wattlock-energy", "wattlock-provider", "wattlock-peers", "wattlock-af-alg"];
+const UNSAFE_CRATES: &[&str] = &[
+    "wattlock-gpu",
+    "wattlock-energy",
+    "wattlock-provider",
+    "wattlock-python",
+    "wattlock-peers",
+    "wattlock-af-alg",
+];
 
 /// Names under which anything could be put.
 const NAMES_FOR_EVERYTHING: &[&str] =

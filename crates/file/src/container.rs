@@ -51,7 +51,7 @@ enum Body {
 
 impl Format {
     /// Bytes between the header and the first chunk.
-    pub(crate) fn prefix_len(self) -> usize {
+    pub fn prefix_len(self) -> usize {
         match self {
             Self::WattlockV1 => cobblestone::PREFIX_LEN,
             Self::AgeV1 => age_v1::NONCE_LEN,

@@ -20,9 +20,9 @@ use crate::transfer::{Progress, Sink, Source};
 
 /// Opens containers with the keys in [`Identities`], from and to anything. For files of this machine
 /// [`unprotect`](crate::unprotect()) does more.
-pub struct Opener<'a> {
-    engine: &'a Engine,
-    identities: &'a Identities,
+pub struct Opener<'engine, 'keys> {
+    engine: &'engine Engine,
+    identities: &'keys Identities,
 }
 
 /// A container whose plaintext is read in ranges.
@@ -35,9 +35,9 @@ pub struct ContainerView<'a, R> {
     pub plaintext: PlaintextView<'a, R>,
 }
 
-impl<'a> Opener<'a> {
+impl<'engine, 'keys> Opener<'engine, 'keys> {
     /// Opens with these identities.
-    pub fn new(engine: &'a Engine, identities: &'a Identities) -> Self {
+    pub fn new(engine: &'engine Engine, identities: &'keys Identities) -> Self {
         Self { engine, identities }
     }
 
@@ -88,7 +88,7 @@ impl<'a> Opener<'a> {
     /// Those of the header and the keys, as [`Opener::open`] has them; [`Error::Damaged`] for a length that
     /// no payload has; [`Error::Usage`] for an armored container, which can only be read in order;
     /// [`Error::Io`].
-    pub fn view<R: ReadAt>(&self, sealed: R) -> Result<ContainerView<'a, R>, Error> {
+    pub fn view<R: ReadAt>(&self, sealed: R) -> Result<ContainerView<'engine, R>, Error> {
         let input = Path::new(INPUT);
         let end = sealed.len().map_err(Error::io("read", input))?;
         let mut reader = BufReader::new(InOrder::new(&sealed, end));

@@ -146,9 +146,9 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
         self.len == 0
     }
 
-    /// Has `engine` do the work from now on, such as a new one after a fork.
-    pub fn set_engine(&mut self, engine: &'a Engine) {
-        self.engine = engine;
+    /// What it was made of.
+    pub fn sealed(&self) -> &R {
+        &self.sealed
     }
 
     /// The bytes of the container, or of the message, that [`PlaintextView::read`] needs for a `range` of the
@@ -190,6 +190,21 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
     /// [`Error::Usage`] for a range beyond the end; [`Error::Damaged`]; [`Error::Io`]. The buffer is all
     /// zeros then.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        self.read_from(self.engine, &self.sealed, offset, buffer)
+    }
+
+    /// As [`PlaintextView::read`], by another engine, from another source of the same bytes, which need hold no
+    /// more of them than [`PlaintextView::sealed_range`].
+    ///
+    /// # Errors
+    /// As [`PlaintextView::read`].
+    pub fn read_from(
+        &self,
+        engine: &Engine,
+        sealed: &dyn ReadAt,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), Error> {
         let range = offset..offset.saturating_add(buffer.len() as u64);
         if range.end > self.len {
             buffer.zeroize();
@@ -199,10 +214,10 @@ impl<'a, R: ReadAt> PlaintextView<'a, R> {
             )));
         }
         let len = self.chunks.end - self.chunks.start;
-        let source = Source::At { source: &self.sealed, offset: self.chunks.start, len };
+        let source = Source::At { source: sealed, offset: self.chunks.start, len };
         let sink = Sink::memory(&mut *buffer);
         let ends = ends(source, sink);
-        let opened = self.payload.open(self.engine, Some(range), ends, &Progress::default());
+        let opened = self.payload.open(engine, Some(range), ends, &Progress::default());
         if opened.is_err() {
             buffer.zeroize();
         }

@@ -20,17 +20,17 @@ use crate::transfer::{Progress, Sink, Source};
 /// Seals containers for the recipients of a [`Wrapping`], from and to anything. For files of this
 /// machine [`protect`](crate::protect()) does more: outputs that are whole or not there, their
 /// attributes, removal of the original.
-pub struct Sealer<'a> {
-    engine: &'a Engine,
-    wrapping: &'a Wrapping,
+pub struct Sealer<'engine, 'keys> {
+    engine: &'engine Engine,
+    wrapping: &'keys Wrapping,
     format: Format,
     armor: bool,
     metadata: Option<Metadata>,
 }
 
-impl<'a> Sealer<'a> {
+impl<'engine, 'keys> Sealer<'engine, 'keys> {
     /// Seals containers of `format`.
-    pub fn new(engine: &'a Engine, wrapping: &'a Wrapping, format: Format) -> Self {
+    pub fn new(engine: &'engine Engine, wrapping: &'keys Wrapping, format: Format) -> Self {
         Self { engine, wrapping, format, armor: false, metadata: None }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Sealer<'a> {
     ///
     /// # Errors
     /// As [`Sealer::seal`]; [`Error::Usage`] for an armored one.
-    pub fn begin(&self) -> Result<NewContainer<'a>, Error> {
+    pub fn begin(&self) -> Result<NewContainer<'engine>, Error> {
         if self.armor {
             return Err(Error::usage("an armored container is written in order"));
         }

@@ -1,4 +1,5 @@
 //! Records against the vectors, and as programs use them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
 use serde_json::Value;

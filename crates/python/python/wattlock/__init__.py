@@ -1,0 +1,75 @@
+"""Encrypt data on all cores, read it in ranges, and measure the joules.
+
+    import wattlock
+
+    identity = wattlock.keygen()
+    sealed = wattlock.seal(b"what was said in confidence", identity.recipient)
+    assert wattlock.open(sealed, identity) == b"what was said in confidence"
+
+Containers are those of the program `wattlock` and of age. `wattlock.fs` has them as a filesystem for pandas, pyarrow and
+others; `python -m wattlock.reader` opens them without any compiled code.
+"""
+
+from ._files import SealedReader, SealedWriter, open_file
+from ._wattlock import (
+    Identity,
+    Measurement,
+    Recipient,
+    Session,
+    Tampered,
+    Truncated,
+    WattlockError,
+    WrongKey,
+    __version__,
+    keygen,
+    open,
+    open_into,
+    opened_size,
+    protect,
+    seal,
+    seal_into,
+    sealed_size,
+    session_key,
+    set_threads,
+    threads,
+    unprotect,
+)
+
+
+def measure(*, root=None):
+    """Measure the joules of the machine while a block runs.
+
+    with wattlock.measure() as m:
+        work()
+    print(m.joules, m.interval, m.class_)
+    """
+    return Measurement(root=root)
+
+
+__all__ = [
+    "Identity",
+    "Measurement",
+    "Recipient",
+    "SealedReader",
+    "SealedWriter",
+    "Session",
+    "Tampered",
+    "Truncated",
+    "WattlockError",
+    "WrongKey",
+    "__version__",
+    "keygen",
+    "measure",
+    "open",
+    "open_file",
+    "open_into",
+    "opened_size",
+    "protect",
+    "seal",
+    "seal_into",
+    "sealed_size",
+    "session_key",
+    "set_threads",
+    "threads",
+    "unprotect",
+]

@@ -1,0 +1,139 @@
+//! Sessions: many small messages under one key, each a record of its own.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use wattlock_record::{OVERHEAD, Reader, SessionKey, new_session_key};
+use zeroize::Zeroizing;
+
+use crate::buffers::{Buffer, new_bytes};
+use crate::errors::of_record;
+use crate::process::generation;
+
+/// Returns a new session key: 32 random bytes.
+#[pyfunction]
+pub(crate) fn session_key(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
+    let key = new_session_key().map_err(|error| of_record(&error))?;
+    Ok(PyBytes::new(py, key.expose()))
+}
+
+/// Seals and opens small messages under a session key. Each record opens by itself, in any order, in any session that
+/// has the key of its epoch. Sessions that seal under one key need not know of each other, and a forked process goes on
+/// with an identity of its own.
+#[pyclass(frozen, module = "wattlock")]
+pub(crate) struct Session {
+    epoch: u32,
+    state: Mutex<State>,
+}
+
+struct State {
+    writer: wattlock_record::Writer,
+    reader: Reader,
+    /// That of the writer's identity.
+    generation: u32,
+}
+
+/// 32 bytes of an object.
+struct KeyBytes(Zeroizing<[u8; 32]>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for KeyBytes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let bytes = Buffer::input(&object)?;
+        let key = Zeroizing::new(bytes.bytes().try_into().map_err(|_| {
+            PyValueError::new_err(format!("a session key has 32 bytes, and not {}", bytes.len()))
+        })?);
+        Ok(Self(key))
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Session(key, epoch=0): `key` are 32 random bytes, or a dict of them by epoch, of which `epoch` seals.
+    #[new]
+    #[pyo3(signature = (key, epoch=0))]
+    fn new(key: &Bound<'_, PyAny>, epoch: u32) -> PyResult<Self> {
+        let keys: HashMap<u32, SessionKey> = match key.extract::<HashMap<u32, KeyBytes>>() {
+            Ok(keys) => {
+                keys.into_iter().map(|(epoch, key)| (epoch, SessionKey::new(&key.0))).collect()
+            }
+            Err(_) if key.hasattr("items")? => {
+                return Err(PyTypeError::new_err("keys by epoch are a dict of int and 32 bytes"));
+            }
+            Err(_) => {
+                let key: KeyBytes = key.extract()?;
+                HashMap::from([(epoch, SessionKey::new(&key.0))])
+            }
+        };
+        let of_epoch = keys.get(&epoch).cloned();
+        let of_epoch =
+            of_epoch.ok_or_else(|| PyValueError::new_err(format!("no key for epoch {epoch}")))?;
+        // Before the identity is drawn: a fork between the two makes another one.
+        let generation = generation();
+        let writer = wattlock_record::Writer::new(of_epoch, epoch);
+        let writer = writer.map_err(|error| of_record(&error))?;
+        let state = Mutex::new(State { writer, reader: Reader::new(keys), generation });
+        Ok(Self { epoch, state })
+    }
+
+    /// The epoch under which it seals.
+    #[getter]
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Seals a message and returns its record, which is 45 bytes longer. Additional data is needed again to open it.
+    #[pyo3(signature = (message, additional_data=None))]
+    fn seal<'py>(
+        &self,
+        py: Python<'py>,
+        message: &Bound<'py, PyAny>,
+        additional_data: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let message = Buffer::input(message)?;
+        let additional = additional_data.map(Buffer::input).transpose()?;
+        let additional = additional.as_ref().map_or(&[][..], Buffer::bytes);
+        new_bytes(py, message.len().saturating_add(OVERHEAD), |room| {
+            let mut state = self.lock();
+            let generation = generation();
+            if state.generation != generation {
+                state.writer.renew().map_err(|error| of_record(&error))?;
+                state.generation = generation;
+            }
+            let sealed = state.writer.seal_into(message.bytes(), additional, room);
+            sealed.map_err(|error| of_record(&error))
+        })
+    }
+
+    /// Opens a record and returns its message.
+    #[pyo3(signature = (record, additional_data=None))]
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        record: &Bound<'py, PyAny>,
+        additional_data: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let record = Buffer::input(record)?;
+        let additional = additional_data.map(Buffer::input).transpose()?;
+        let additional = additional.as_ref().map_or(&[][..], Buffer::bytes);
+        let len = Reader::message_len(record.bytes()).map_err(|error| of_record(&error))?;
+        new_bytes(py, len, |room| {
+            let opened = self.lock().reader.open_into(record.bytes(), additional, room);
+            opened.map_err(|error| of_record(&error))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Session(…, epoch={})", self.epoch)
+    }
+}
+
+impl Session {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
