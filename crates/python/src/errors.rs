@@ -9,20 +9,20 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use wattlock_file::{Damage, Error};
 
-create_exception!(_wattlock, WattlockError, PyException, "What was sealed cannot be opened.");
+create_exception!(wattlock, WattlockError, PyException, "What was sealed cannot be opened.");
 create_exception!(
-    _wattlock,
+    wattlock,
     WrongKey,
     WattlockError,
     "No identity or passphrase that was given opens it."
 );
 create_exception!(
-    _wattlock,
+    wattlock,
     Tampered,
     WattlockError,
     "It is not what was sealed. The attribute chunk is the index of the first wrong chunk, or None."
 );
-create_exception!(_wattlock, Truncated, WattlockError, "Its end is missing.");
+create_exception!(wattlock, Truncated, WattlockError, "Its end is missing.");
 
 /// The exception for an error of `wattlock-file`.
 pub(crate) fn of_file(error: Error) -> PyErr {

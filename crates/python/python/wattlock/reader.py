@@ -1,0 +1,830 @@
+"""Opens Wattlock's containers and records without Wattlock.
+
+This file is all that is needed besides Python 3.9 and the package `cryptography`, 42 or newer:
+copy it anywhere and run it. It was written from the specifications alone. It reads wattlock v1,
+age v1 (armored or not) and records, and writes none of them.
+
+    python reader.py -i keys.txt -o report.pdf report.pdf.wlk
+
+Keys: X25519, ssh-ed25519, ssh-rsa, passphrases, and age's post-quantum keys where `cryptography`
+has HPKE with ML-KEM (47 or newer). A plugin's keys need the program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import errno
+import getpass
+import hashlib
+import hmac
+import io
+import os
+import re
+import signal
+import sys
+import tempfile
+import warnings
+from dataclasses import dataclass
+from typing import BinaryIO, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+
+from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa, x25519
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+MAX_HEADER = 1 << 20
+MAX_STANZAS = 1024
+MAX_WORK_FACTOR = 22
+MAX_MESSAGE = 64 << 20
+MAX_ARMOR_WHITESPACE = 1024
+MAX_IDENTITY_FILE = 1 << 20
+TAG = 16
+
+
+class ReaderError(Exception):
+    """Something was not opened. Its text holds no secret."""
+
+
+class WrongKey(ReaderError):
+    """None of the keys opens it."""
+
+
+class Damaged(ReaderError):
+    """It was changed, cut off or made wrongly."""
+
+
+class NotAContainer(ReaderError):
+    """It is no container or record, or of a version that this reader does not know."""
+
+
+# Containers
+
+
+def open_container(
+    file: BinaryIO,
+    identities: Iterable[Union[str, Identity]],
+    passphrase: Optional[str] = None,
+    max_work_factor: int = MAX_WORK_FACTOR,
+) -> Container:
+    """Returns the container that starts where the file stands. Its header is checked already.
+
+    An identity is a text, `AGE-SECRET-KEY-1…`, or one of those that `read_identities` returns.
+    """
+    keys = [parse_identity(key) if isinstance(key, str) else key for key in identities]
+    if passphrase is not None:
+        keys.append(PassphraseIdentity(passphrase, max_work_factor))
+    source = open_source(file)
+    header = read_header(source)
+    file_key = unwrap_file_key(header.stanzas, keys)
+    if header.version == AGE:
+        check_mac(header, hkdf_sha256(file_key, b"", b"header"))
+        return Container(open_stream(source, file_key), None)
+    check_mac(header, hkdf_sha256(file_key, b"", b"wattlock/v1 header"))
+    data_key = open_data_key(header, file_key)
+    return Container(open_cobblestone(source, data_key), open_metadata(header, data_key))
+
+
+class Container:
+    """An opened container. Iterating over it gives the plaintext, each chunk after its tag.
+
+    The plaintext is whole only when the iteration ends without an exception.
+    """
+
+    def __init__(self, chunks: Iterator[bytes], metadata: Optional[Metadata]) -> None:
+        self._chunks = chunks
+        self.metadata = metadata
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a wattlock header says of the file; None where it says nothing.
+
+    Whoever made the container chose it: use the name only inside a folder of your choice.
+    """
+
+    name: Optional[bytes] = None
+    mode: Optional[int] = None
+    mtime_ns: Optional[int] = None
+    has_holes: bool = False
+
+
+def unwrap_file_key(stanzas: List[Entry], keys: List[Identity]) -> bytes:
+    """Returns the file key that one of the stanzas holds for one of the keys."""
+    for key in keys:
+        for stanza in stanzas:
+            file_key = key.unwrap(stanza)
+            if file_key is not None:
+                return file_key
+    notes = sorted({key.note for key in keys if key.note})
+    raise WrongKey("; ".join(["none of the keys opens it", *notes]))
+
+
+def check_mac(header: Header, key: bytes) -> None:
+    """Raises Damaged unless the header is what its MAC says."""
+    if not hmac.compare_digest(hmac.new(key, header.text, hashlib.sha256).digest(), header.mac):
+        raise Damaged("the header was changed: its MAC is wrong")
+
+
+def open_data_key(header: Header, file_key: bytes) -> bytes:
+    """Returns the data key that the field `data-key` holds."""
+    if "data-key" not in header.fields:
+        raise Damaged("the header has no field data-key")
+    field = header.fields["data-key"]
+    (salt,) = field.values(16)
+    field.check_body(32 + TAG)
+    key = hkdf_sha256(file_key, salt, b"wattlock/v1 data key")
+    return aes_gcm_open(key, bytes(12), field.body, b"", "the data key")
+
+
+def open_metadata(header: Header, data_key: bytes) -> Optional[Metadata]:
+    """Returns what the field `metadata` says, or None if there is no such field."""
+    if "metadata" not in header.fields:
+        return None
+    field = header.fields["metadata"]
+    (salt,) = field.values(16)
+    key = hkdf_expand(hashes.SHA512(), data_key, b"wattlock/v1 metadata\0" + salt, 32)
+    entries = split_metadata(aes_gcm_open(key, bytes(12), field.body, b"", "the metadata"))
+    return interpret_metadata(entries)
+
+
+def split_metadata(text: bytes) -> Dict[int, bytes]:
+    """Returns the value of each kind of entry."""
+    entries: Dict[int, bytes] = {}
+    rest = text
+    while rest and rest[0] != 0:
+        end = 3 + int.from_bytes(rest[1:3], "big")
+        if end > len(rest) or (rest[0] <= 4 and rest[0] in entries):
+            raise Damaged("the metadata is cut off, or says something twice")
+        entries[rest[0]] = rest[3:end]
+        rest = rest[end:]
+    if any(rest) or len(text) % 64 != 0:
+        raise Damaged("the metadata is padded wrongly")
+    return entries
+
+
+def interpret_metadata(entries: Dict[int, bytes]) -> Metadata:
+    """Returns the metadata that has these entries."""
+    lengths = {1: range(1, 256), 2: (4,), 3: (12,), 4: (0,)}
+    if any(kind in lengths and len(entries[kind]) not in lengths[kind] for kind in entries):
+        raise Damaged("the metadata has an entry of a wrong length")
+    name, mode, time = entries.get(1), entries.get(2), entries.get(3)
+    if name is not None and (b"/" in name or b"\0" in name or name in (b".", b"..")):
+        raise Damaged("the metadata's name is not a file name")
+    return Metadata(
+        name=name,
+        mode=None if mode is None else int.from_bytes(mode, "big") & 0o777,
+        mtime_ns=None if time is None else parse_time(time),
+        has_holes=4 in entries,
+    )
+
+
+def parse_time(value: bytes) -> int:
+    """Returns nanoseconds since 1970."""
+    nanoseconds = int.from_bytes(value[8:], "big")
+    if nanoseconds >= 10**9:
+        raise Damaged("the metadata's time has more than a second of nanoseconds")
+    return int.from_bytes(value[:8], "big", signed=True) * 10**9 + nanoseconds
+
+
+# Payloads
+
+
+def open_cobblestone(source: Source, data_key: bytes) -> Iterator[bytes]:
+    """Yields the plaintext of a payload of Cobblestone-256."""
+    prefix = source.take(24 + 32)
+    label = b"c2sp.org/chunked-encryption@v1+AEAD_AES_256_GCM\0"
+    info = label + prefix[:24] + b"wattlock/v1 payload"
+    keys = hkdf_expand(hashes.SHA512(), data_key, info, 32 + 12 + 32)
+    if not hmac.compare_digest(keys[44:], prefix[24:]):
+        raise Damaged("the payload's commitment is wrong or cut off")
+    base_nonce = int.from_bytes(keys[32:44], "big")
+    for number in range(1 << 38):
+        chunk = source.take(16384 + TAG)
+        nonce = (base_nonce ^ number).to_bytes(12, "big")
+        yield aes_gcm_open(keys[:32], nonce, chunk, b"", f"chunk {number}")
+        if len(chunk) < 16384 + TAG:
+            return
+    raise Damaged("the payload has too many chunks")
+
+
+def open_stream(source: Source, file_key: bytes) -> Iterator[bytes]:
+    """Yields the plaintext of a payload of age."""
+    nonce = source.take(16)
+    if len(nonce) != 16:
+        raise Damaged("the payload is cut off")
+    cipher = ChaCha20Poly1305(hkdf_sha256(file_key, nonce, b"payload"))
+    number = 0
+    is_last = False
+    while not is_last:
+        chunk = source.take(65536 + TAG)
+        is_last = source.at_end()
+        if len(chunk) < TAG or (len(chunk) == TAG and number > 0):
+            raise Damaged("the payload is cut off")
+        try:
+            plaintext = cipher.decrypt(number.to_bytes(11, "big") + bytes([is_last]), chunk, None)
+        except InvalidTag:
+            raise Damaged(f"chunk {number} was changed or cut off") from None
+        yield plaintext
+        number += 1
+
+
+# Headers: the grammar of https://c2sp.org/age#abnf-definition-of-file-header, with fields
+
+ENTRY = rb"([!-~]+(?: [!-~]+)*)\n((?:[A-Za-z0-9+/]{64}\n)*[A-Za-z0-9+/]{0,63}\n)"
+STANZAS = rb"(?:-> " + ENTRY + rb")+"
+FIELDS = rb"(?:=> " + ENTRY + rb")*"
+MAC = rb"--- ([A-Za-z0-9+/]{43})\n"
+WATTLOCK = b"wattlock/v1\n"
+AGE = b"age-encryption.org/v1\n"
+HEADERS = {
+    WATTLOCK: re.compile(WATTLOCK + STANZAS + FIELDS + MAC),
+    AGE: re.compile(AGE + STANZAS + MAC),
+}
+
+
+@dataclass
+class Entry:
+    """A stanza or a field: its kind, its arguments after that, and its body."""
+
+    kind: str
+    arguments: List[str]
+    body: bytes
+
+    def values(self, *lengths: int) -> List[bytes]:
+        """Returns the arguments, which have to be base64 of values of these lengths."""
+        values = [decode_base64(argument) for argument in self.arguments]
+        if [len(value) for value in values] != list(lengths):
+            raise Damaged(f"{self.kind} has wrong arguments")
+        return values
+
+    def check_body(self, length: int) -> None:
+        """Raises Damaged unless the body has this length."""
+        if len(self.body) != length:
+            raise Damaged(f"{self.kind} has a body of a wrong length")
+
+
+@dataclass
+class Header:
+    """A header of which nothing but its form was checked."""
+
+    version: bytes
+    stanzas: List[Entry]
+    fields: Dict[str, Entry]
+    text: bytes
+    mac: bytes
+
+
+def read_header(source: Source) -> Header:
+    """Returns the header with which the source starts."""
+    version = source.line(64)
+    if version not in HEADERS:
+        raise NotAContainer("not a container of a version that this reader knows")
+    text = read_header_text(source, version)
+    match = HEADERS[version].fullmatch(text)
+    if match is None:
+        raise Damaged("the header is malformed")
+    stanzas = find_entries(b"-> ", text)
+    check_stanzas(stanzas)
+    fields = find_entries(b"=> ", text)
+    if len({field.kind for field in fields}) != len(fields):
+        raise Damaged("a field stands twice in the header")
+    by_kind = {field.kind: field for field in fields}
+    mac = decode_base64(match.groups()[-1].decode())
+    return Header(version, stanzas, by_kind, text[: text.rindex(b"--- ") + 3], mac)
+
+
+def read_header_text(source: Source, version: bytes) -> bytes:
+    """Returns the header up to the end of the line that starts with `---`."""
+    text = bytearray(version)
+    line = b""
+    while not line.startswith(b"---"):
+        line = source.line(MAX_HEADER - len(text))
+        if not line.endswith(b"\n"):
+            raise Damaged("the header does not end, or not within 1 MiB")
+        text += line
+    return bytes(text)
+
+
+def find_entries(mark: bytes, text: bytes) -> List[Entry]:
+    """Returns the entries of a well-formed header whose lines start with the mark."""
+    entries = []
+    for line, body in re.findall(b"^" + mark + ENTRY, text, re.MULTILINE):
+        kind, *arguments = line.decode().split(" ")
+        entries.append(Entry(kind, arguments, decode_base64(body.decode().replace("\n", ""))))
+    return entries
+
+
+def check_stanzas(stanzas: List[Entry]) -> None:
+    """Raises an error if there are too many, or a passphrase among others."""
+    if len(stanzas) > MAX_STANZAS:
+        raise ReaderError(f"the header has more than {MAX_STANZAS} recipients")
+    if len(stanzas) > 1 and any(stanza.kind == "scrypt" for stanza in stanzas):
+        raise Damaged("the header has a passphrase beside another recipient")
+
+
+def decode_base64(text: str) -> bytes:
+    """Returns the bytes of canonical base64 without padding."""
+    if "=" in text:
+        raise Damaged("base64 with padding")
+    return decode_padded_base64(text + "=" * (-len(text) % 4))
+
+
+def decode_padded_base64(text: str) -> bytes:
+    """Returns the bytes of canonical base64 with padding."""
+    try:
+        value = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise Damaged("base64 is malformed") from None
+    if base64.b64encode(value).decode() != text:
+        raise Damaged("base64 is not canonical")
+    return value
+
+
+# Keys
+
+
+class Identity:
+    """A key that opens containers."""
+
+    note = ""
+    """What the user should know if no key opens the container."""
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        """Returns the file key in the stanza, or None if the stanza is not for this key."""
+        return None
+
+
+class PluginIdentity(Identity):
+    """A key `AGE-PLUGIN-…`, which opens nothing here."""
+
+    note = "a plugin's key needs the program wattlock"
+
+
+class X25519Identity(Identity):
+    """A key `AGE-SECRET-KEY-1…`."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._key = x25519.X25519PrivateKey.from_private_bytes(secret)
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        if stanza.kind != "X25519":
+            return None
+        (share,) = stanza.values(32)
+        salt = share + self._key.public_key().public_bytes_raw()
+        key = hkdf_sha256(exchange(self._key, share), salt, b"age-encryption.org/v1/X25519")
+        return open_file_key(key, stanza)
+
+
+class PostQuantumIdentity(Identity):
+    """A key `AGE-SECRET-KEY-PQ-1…`: ML-KEM-768 and X25519 together."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._seeds = hashlib.shake_256(seed).digest(64 + 32)
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        if stanza.kind != "mlkem768x25519":
+            return None
+        (encapsulated,) = stanza.values(1088 + 32)
+        stanza.check_body(16 + TAG)
+        key = x25519.X25519PrivateKey.from_private_bytes(self._seeds[64:])
+        exchange(key, encapsulated[1088:])
+        try:
+            return self._open(key, encapsulated + stanza.body)
+        except InvalidTag:
+            return None
+        except (ImportError, AttributeError, UnsupportedAlgorithm):
+            raise ReaderError("a post-quantum key needs `cryptography` 47 or newer") from None
+
+    def _open(self, key: x25519.X25519PrivateKey, sealed: bytes) -> bytes:
+        from cryptography.hazmat.primitives import hpke
+        from cryptography.hazmat.primitives.asymmetric import mlkem
+
+        mlkem_key = mlkem.MLKEM768PrivateKey.from_seed_bytes(self._seeds[:64])
+        both = hpke.MLKEM768X25519PrivateKey(mlkem_key, key)
+        ciphers = hpke.KDF.HKDF_SHA256, hpke.AEAD.CHACHA20_POLY1305
+        suite = hpke.Suite(hpke.KEM.MLKEM768_X25519, *ciphers)
+        return suite.decrypt(sealed, both, b"age-encryption.org/mlkem768x25519")
+
+
+class PassphraseIdentity(Identity):
+    """A passphrase."""
+
+    def __init__(self, passphrase: str, max_work_factor: int) -> None:
+        self._passphrase = passphrase.encode()
+        self._max_work_factor = max_work_factor
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        if stanza.kind != "scrypt":
+            return None
+        stanza.check_body(16 + TAG)
+        salt, factor = stanza.arguments if len(stanza.arguments) == 2 else ("", "")
+        if len(decode_base64(salt)) != 16 or not re.fullmatch("[1-9][0-9]*", factor):
+            raise Damaged("the passphrase's salt or work factor is malformed")
+        if len(factor) > 2 or int(factor) > self._max_work_factor:
+            raise ReaderError(f"the passphrase's work factor is above {self._max_work_factor}")
+        return open_file_key(self._derive(decode_base64(salt), 1 << int(factor)), stanza)
+
+    def _derive(self, salt: bytes, work: int) -> bytes:
+        salt = b"age-encryption.org/v1/scrypt" + salt
+        try:
+            return Scrypt(salt=salt, length=32, n=work, r=8, p=1).derive(self._passphrase)
+        except MemoryError:
+            raise ReaderError("not enough memory for the passphrase's work factor") from None
+
+
+class SshEd25519Identity(Identity):
+    """An SSH key of type ssh-ed25519."""
+
+    def __init__(self, key: ed25519.Ed25519PrivateKey) -> None:
+        secret = hashlib.sha512(key.private_bytes_raw()).digest()[:32]
+        self._key = x25519.X25519PrivateKey.from_private_bytes(secret)
+        self._public = ssh_public_key(key)
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        if stanza.kind != "ssh-ed25519":
+            return None
+        fingerprint, share = stanza.values(4, 32)
+        if fingerprint != hashlib.sha256(self._public).digest()[:4]:
+            return None
+        info = b"age-encryption.org/v1/ssh-ed25519"
+        tweak = x25519.X25519PrivateKey.from_private_bytes(hkdf_sha256(b"", self._public, info))
+        secret = exchange(tweak, exchange(self._key, share))
+        salt = share + self._key.public_key().public_bytes_raw()
+        return open_file_key(hkdf_sha256(secret, salt, info), stanza)
+
+
+class SshRsaIdentity(Identity):
+    """An SSH key of type ssh-rsa."""
+
+    def __init__(self, key: rsa.RSAPrivateKey) -> None:
+        self._key = key
+        self._fingerprint = hashlib.sha256(ssh_public_key(key)).digest()[:4]
+
+    def unwrap(self, stanza: Entry) -> Optional[bytes]:
+        if stanza.kind != "ssh-rsa" or stanza.values(4) != [self._fingerprint]:
+            return None
+        sha256 = hashes.SHA256()
+        oaep = padding.OAEP(padding.MGF1(sha256), sha256, b"age-encryption.org/v1/ssh-rsa")
+        try:
+            file_key = self._key.decrypt(stanza.body, oaep)
+        except ValueError:
+            return None
+        return file_key if len(file_key) == 16 else None
+
+
+def ssh_public_key(key: Union[ed25519.Ed25519PrivateKey, rsa.RSAPrivateKey]) -> bytes:
+    """Returns the key's public half as SSH sends it."""
+    form = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    return base64.b64decode(key.public_key().public_bytes(*form).split(b" ")[1])
+
+
+def exchange(key: x25519.X25519PrivateKey, share: bytes) -> bytes:
+    """Returns the secret that the key and the share make."""
+    try:
+        return key.exchange(x25519.X25519PublicKey.from_public_bytes(share))
+    except ValueError:
+        raise Damaged("a recipient's share is of low order") from None
+
+
+def open_file_key(key: bytes, stanza: Entry) -> Optional[bytes]:
+    """Returns the file key in the stanza, or None if the key does not open it."""
+    stanza.check_body(16 + TAG)
+    try:
+        return ChaCha20Poly1305(key).decrypt(bytes(12), stanza.body, None)
+    except InvalidTag:
+        return None
+
+
+# Files of keys
+
+
+def read_identities(data: bytes, ask: Callable[[], str]) -> List[Identity]:
+    """Returns the keys in a file of keys: an SSH key, or lines with a secret key each.
+
+    If the file is encrypted with a passphrase, as by `age -p`, it calls `ask` for that.
+    """
+    if data.startswith(b"-----BEGIN OPENSSH PRIVATE KEY-----"):
+        return [read_ssh_key(data)]
+    if data.startswith((WATTLOCK, AGE, ARMOR_BEGIN)):
+        data = b"".join(open_container(io.BytesIO(data), [], ask()))
+    lines = [line.strip().decode("ascii", "replace") for line in data.splitlines()]
+    keys = [
+        parse_identity(line, f"line {number}")
+        for number, line in enumerate(lines, 1)
+        if line and not line.startswith("#")
+    ]
+    if not keys:
+        raise ReaderError("there is no key in it")
+    return keys
+
+
+def read_ssh_key(data: bytes) -> Identity:
+    """Returns the key in a private key file of OpenSSH."""
+    try:
+        key = serialization.load_ssh_private_key(data, None)
+    except (TypeError, UnsupportedAlgorithm):
+        hint = "make a copy without it: ssh-keygen -p"
+        raise ReaderError(f"the SSH key has a passphrase, or an unknown type; {hint}") from None
+    except ValueError:
+        raise ReaderError("the SSH key is malformed") from None
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return SshEd25519Identity(key)
+    if isinstance(key, rsa.RSAPrivateKey):
+        return SshRsaIdentity(key)
+    raise ReaderError("an SSH key of another type than ssh-ed25519 and ssh-rsa")
+
+
+def parse_identity(text: str, what: str = "an identity") -> Identity:
+    """Returns the key that the text says; an error calls the text what `what` says."""
+    prefix, secret = decode_bech32(text) if text.isupper() else ("", b"")
+    if prefix.startswith("age-plugin-"):
+        return PluginIdentity()
+    if prefix == "age-secret-key-" and len(secret) == 32:
+        return X25519Identity(secret)
+    if prefix == "age-secret-key-pq-" and len(secret) == 32:
+        return PostQuantumIdentity(secret)
+    raise ReaderError(f"{what} is not a secret key that this reader knows")
+
+
+def decode_bech32(text: str) -> Tuple[str, bytes]:
+    """Returns prefix and value of Bech32 (BIP 173), both empty if it is malformed."""
+    prefix, _, data = text.lower().rpartition("1")
+    values = ["qpzry9x8gf2tvdw0s3jn54khce6mua7l".find(letter) for letter in data]
+    high = [ord(letter) >> 5 for letter in prefix]
+    low = [ord(letter) & 31 for letter in prefix]
+    if -1 in values or len(values) < 6 or bech32_checksum([*high, 0, *low, *values]) != 1:
+        return "", b""
+    bits = "".join(f"{value:05b}" for value in values[:-6])
+    whole = len(bits) // 8 * 8
+    if len(bits) - whole > 4 or "1" in bits[whole:]:
+        return "", b""
+    return prefix, bytes(int(bits[i : i + 8], 2) for i in range(0, whole, 8))
+
+
+def bech32_checksum(values: List[int]) -> int:
+    """Returns 1 if the values end with the checksum of those before."""
+    generators = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+    checksum = 1
+    for value in values:
+        top = checksum >> 25
+        checksum = (checksum & 0x1FFFFFF) << 5 ^ value
+        for bit, generator in enumerate(generators):
+            checksum ^= generator if top >> bit & 1 else 0
+    return checksum
+
+
+# Records
+
+
+def open_record(record: bytes, keys: Dict[int, bytes], additional_data: bytes = b"") -> bytes:
+    """Returns the message in a record. `keys` has the session key of each epoch."""
+    if record[:1] != b"\x01":
+        raise NotAContainer("not a record of a version that this reader knows")
+    if not 29 + TAG <= len(record) <= 29 + MAX_MESSAGE + TAG:
+        raise Damaged("the record has a wrong length")
+    head, epoch, writer, counter = record[:29], record[1:5], record[5:21], record[21:29]
+    session_key = keys.get(int.from_bytes(epoch, "big"))
+    if session_key is None:
+        raise WrongKey("there is no key for the record's epoch")
+    if len(session_key) != 32:
+        raise ReaderError("a session key has 32 bytes")
+    info = b"wattlock/v1 record" + epoch + writer
+    key = hkdf_expand(hashes.SHA256(), session_key, info, 32)
+    return aes_gcm_open(key, bytes(4) + counter, record[29:], head + additional_data, "the record")
+
+
+# Ciphers
+
+
+def hkdf_sha256(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    """Returns a key of 32 bytes."""
+    return HKDF(hashes.SHA256(), 32, salt, info).derive(secret)
+
+
+def hkdf_expand(hash_: hashes.HashAlgorithm, key: bytes, info: bytes, length: int) -> bytes:
+    """Returns as many bytes as `length` says."""
+    return HKDFExpand(hash_, length, info).derive(key)
+
+
+def aes_gcm_open(key: bytes, nonce: bytes, sealed: bytes, associated: bytes, what: str) -> bytes:
+    """Returns the plaintext; an error calls it what `what` says."""
+    if len(sealed) >= TAG:
+        with contextlib.suppress(InvalidTag):
+            return AESGCM(key).decrypt(nonce, sealed, associated)
+    raise Damaged(f"{what} was changed or cut off")
+
+
+# Input
+
+ARMOR_BEGIN = b"-----BEGIN AGE ENCRYPTED FILE-----"
+ARMOR_END = b"-----END AGE ENCRYPTED FILE-----"
+
+
+def open_source(file: BinaryIO) -> Source:
+    """Returns the file's bytes, without the armor if it has one."""
+    source = Source(iter(lambda: file.read(65536), b""))
+    start = source.peek(MAX_ARMOR_WHITESPACE + len(ARMOR_BEGIN))
+    text = start.lstrip()
+    space = start[: len(start) - len(text)]
+    if not text.startswith(ARMOR_BEGIN) or space[-1:] not in (b"", b"\n"):
+        return source
+    source.take(len(space))
+    return Source(dearmor(source))
+
+
+def dearmor(source: Source) -> Iterator[bytes]:
+    """Yields what the lines between the armor's first and last line encode."""
+    if armor_line(source) != ARMOR_BEGIN:
+        raise NotAContainer("the armor's first line is malformed")
+    line = armor_line(source)
+    is_full = True
+    while line != ARMOR_END:
+        if not is_full or not 1 <= len(line) <= 64:
+            raise Damaged("the armor has a line of a wrong length, or is cut off")
+        value = decode_padded_base64(line.decode("ascii", "replace"))
+        is_full = len(value) == 48
+        yield value
+        line = armor_line(source)
+    while not source.at_end():
+        if source.take(65536).strip():
+            raise Damaged("something stands behind the armor")
+
+
+def armor_line(source: Source) -> bytes:
+    """Returns the next line without its end, which may be CRLF; empty at the end."""
+    line = source.line(128)
+    line = line[:-1] if line.endswith(b"\n") else line
+    return line[:-1] if line.endswith(b"\r") else line
+
+
+class Source:
+    """A sequence of bytes, of which only a piece is in memory at a time."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._buffer = bytearray()
+
+    def peek(self, length: int) -> bytes:
+        """Returns the next bytes, which stay; fewer only at the end."""
+        while len(self._buffer) < length:
+            block = next(self._blocks, b"")
+            if not block:
+                break
+            self._buffer += block
+        return bytes(self._buffer[:length])
+
+    def take(self, length: int) -> bytes:
+        """Returns the next bytes; fewer only at the end."""
+        taken = self.peek(length)
+        del self._buffer[: len(taken)]
+        return taken
+
+    def line(self, limit: int) -> bytes:
+        """Returns the next line with its end; without one if it is longer, or the last."""
+        length = min(limit, 128)
+        while b"\n" not in self.peek(length) and length < min(limit, len(self._buffer) + 1):
+            length = min(limit, 2 * length)
+        end = self._buffer.find(b"\n", 0, length)
+        return self.take(end + 1 if end >= 0 else length)
+
+    def at_end(self) -> bool:
+        """True if nothing is left."""
+        return not self.peek(1)
+
+
+# Program
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Returns the exit status of the program with these arguments."""
+    options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    try:
+        run(options)
+        return 0
+    except ReaderError as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except KeyboardInterrupt:
+        message = "interrupted"
+    print(f"reader: {message}", file=sys.stderr)
+    return 1
+
+
+def parse_arguments(arguments: List[str]) -> argparse.Namespace:
+    """Returns the options; leaves the program with status 2 if they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="reader",
+        description="Open a container of Wattlock or age.",
+        add_help=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80),
+    )
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="Read this file instead of standard input")
+    add("-i", action="append", default=[], metavar="IDENTITY", help="Use the keys in this file")
+    add("-p", action="store_true", help="Ask for a passphrase")
+    add("-o", metavar="OUTPUT", help="Write to this file instead of standard output")
+    add("-f", action="store_true", help="Replace OUTPUT if it exists")
+    work_help = "Refuse a passphrase that costs more than 2^N"
+    add("--max-work-factor", type=int, default=MAX_WORK_FACTOR, metavar="N", help=work_help)
+    add("-h", "--help", action="help", help="Show this help")
+    if any("AGE-SECRET-KEY-" in argument.upper() for argument in arguments):
+        parser.error("a secret key is no argument: name a file that holds it")
+    options = parser.parse_args(arguments)
+    if not options.i and not options.p:
+        parser.error("name a file of keys with -i, or use -p for a passphrase")
+    return options
+
+
+def run(options: argparse.Namespace) -> None:
+    """Opens the container and writes what is in it."""
+    output = None if options.o == "-" else options.o
+    if output is not None:
+        check_output(output, options.f)
+    keys = [key for path in options.i for key in load_identities(path)]
+    passphrase = ask_passphrase("Passphrase: ") if options.p else None
+    with open_input(options.file) as file:
+        container = open_container(file, keys, passphrase, options.max_work_factor)
+        if output is not None:
+            write_file(container, output, options.f)
+            return
+        with open(sys.stdout.fileno(), "wb", closefd=False) as stdout:
+            stdout.writelines(container)
+
+
+def load_identities(path: str) -> List[Identity]:
+    """Returns the keys in the file."""
+    with open(path, "rb") as file:
+        data = file.read(MAX_IDENTITY_FILE + 1)
+    try:
+        if len(data) > MAX_IDENTITY_FILE:
+            raise ReaderError("too long for a file of keys")
+        return read_identities(data, lambda: ask_passphrase(f"Passphrase of {path}: "))
+    except ReaderError as error:
+        raise ReaderError(f"{path}: {error}") from None
+
+
+def ask_passphrase(prompt: str) -> str:
+    """Returns what the user types; never reads it from standard input."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            return getpass.getpass(prompt)
+        except (getpass.GetPassWarning, EOFError, UnicodeError):
+            raise ReaderError("no passphrase could be read from the terminal") from None
+
+
+def open_input(path: Optional[str]) -> BinaryIO:
+    """Returns the file, or standard input if there is none."""
+    if path is None or path == "-":
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    return open(path, "rb")
+
+
+def check_output(output: str, force: bool) -> None:
+    """Raises an error if something stands there that must not be replaced."""
+    if os.path.lexists(output) and not (force and os.path.isfile(output)):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), output)
+
+
+def write_file(container: Container, output: str, force: bool) -> None:
+    """Writes the plaintext to a file that only its owner can read: all of it, or nothing."""
+    descriptor, temporary = tempfile.mkstemp(prefix=".reader-", dir=os.path.dirname(output) or ".")
+    try:
+        with open(descriptor, "wb") as file:
+            file.writelines(container)
+            file.flush()
+            os.fsync(file.fileno())
+        publish(temporary, output, force)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def publish(temporary: str, output: str, force: bool) -> None:
+    """Gives the file its name; without `force`, never in place of another file."""
+    if force:
+        os.replace(temporary, output)
+        return
+    try:
+        os.link(temporary, output)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        check_output(output, force)
+        os.rename(temporary, output)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main())
