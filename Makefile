@@ -1,5 +1,5 @@
 # The names of the commands; what they do is in cargo, xtask/ and .ci/.
-.PHONY: demo dist packages test test-fast test-all emulate check openssl openssl-all bench bench-gate fuzz sanitize constant-time ptx man docs \
+.PHONY: demo dist packages test test-fast test-all python emulate check openssl openssl-all bench bench-gate fuzz sanitize constant-time ptx man docs \
 	pictures prepare
 
 # Protects, verifies and restores a real file, and says how fast that was.
@@ -22,7 +22,7 @@ packages:
 
 # Everything that has to be right before a change lands; ends with lists of failed, flaky and skipped
 # tests.
-test: check openssl
+test: check openssl python
 	./.ci/prepare emulate
 	cargo xtask emulate --kernels
 	$(signals) cargo xtask test
@@ -34,6 +34,8 @@ test-fast: prepare
 
 # `make test`, and what takes too long for each change: sanitizers, timing, soaks.
 test-all: test sanitize constant-time dist openssl-all
+	./.ci/prepare python-all
+	$(signals) cargo xtask python
 	$(MAKE) emulate
 	$(signals) cargo xtask test --profile versions
 	./.ci/prepare debian
@@ -48,6 +50,11 @@ test-all: test sanitize constant-time dist openssl-all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.
 signals = env --default-signal=HUP,INT,TERM
+
+# The wheel of the Python package, in a clean environment, and the package's tests.
+python: prepare
+	./.ci/prepare python
+	$(signals) cargo xtask python
 
 # The tests of the crates with code for ARM, on ARM CPUs that QEMU emulates; builds them first, some minutes.
 # Skipped, and listed, where QEMU or a compiler for ARM is missing.

@@ -1,5 +1,5 @@
 //! Checks and chores of this repository: `cargo xtask structure`, `docs`, `pictures`, `openssl`, `kernel`,
-//! `emulate`, `debian`, `test`, `dist` and `packages`.
+//! `emulate`, `debian`, `python`, `test`, `dist` and `packages`.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -14,6 +14,7 @@ mod openssl;
 mod packages;
 mod pictures;
 mod public;
+mod python;
 mod sources;
 mod structure;
 mod test;
@@ -31,10 +32,11 @@ fn main() -> anyhow::Result<()> {
         Some(("dist", _)) => dist::dist(),
         Some(("packages", options)) => packages::run(options),
         Some(("debian", _)) => debian::run(),
+        Some(("python", options)) => python::run(options),
         _ => {
             anyhow::bail!(
                 "usage: cargo xtask structure | docs [--book] | pictures | openssl [VERSION...] | kernel | emulate [--kernels] \
-                 | debian | dist | packages [--check] | test [NEXTEST OPTIONS]"
+                 | debian | dist | packages [--check] | python [PYTEST OPTIONS] | test [NEXTEST OPTIONS]"
             )
         }
     }

@@ -452,6 +452,9 @@ def test_work_factor_has_a_limit():
     assert open_bytes(body, [], "p") == b"hello"
     with pytest.raises(reader.ReaderError, match="work factor is above 2"):
         reader.open_container(io.BytesIO(body), [], "p", max_work_factor=2)
+    huge = container(stanzas=scrypt_stanza(b"p").replace(b" 1\n", b" 63\n"))
+    with pytest.raises(reader.ReaderError, match="work factor is above 40"):
+        reader.open_container(io.BytesIO(huge), [], "p", max_work_factor=99)
 
 
 def test_the_key_that_fits_is_found_among_others():

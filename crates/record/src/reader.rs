@@ -6,7 +6,7 @@ use wattlock_crypto::{self as crypto, AeadKey};
 use zeroize::Zeroize;
 
 use crate::error::Error;
-use crate::head::{Head, OVERHEAD, SessionKey, record_key, with_aad};
+use crate::head::{Head, MAX_MESSAGE_LEN, OVERHEAD, SessionKey, record_key, with_aad};
 
 /// Opens the records of any writer under the session keys of some epochs.
 pub struct Reader {
@@ -24,15 +24,19 @@ impl Reader {
     /// Bytes of the message in `record`.
     ///
     /// # Errors
-    /// [`Error::Truncated`].
+    /// [`Error::Truncated`], [`Error::TooLong`].
     pub fn message_len(record: &[u8]) -> Result<usize, Error> {
-        record.len().checked_sub(OVERHEAD).ok_or(Error::Truncated(record.len()))
+        match record.len().checked_sub(OVERHEAD) {
+            Some(len @ ..=MAX_MESSAGE_LEN) => Ok(len),
+            Some(len) => Err(Error::TooLong(len)),
+            None => Err(Error::Truncated(record.len())),
+        }
     }
 
     /// The message in `record`, which was sealed with this `additional` data.
     ///
     /// # Errors
-    /// All but [`Error::TooLong`].
+    /// All of [`Error`].
     pub fn open(&mut self, record: &[u8], additional: &[u8]) -> Result<Vec<u8>, Error> {
         let mut message = vec![0; Self::message_len(record)?];
         self.open_into(record, additional, &mut message)?;

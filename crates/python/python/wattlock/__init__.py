@@ -10,6 +10,10 @@ Containers are those of the program `wattlock` and of age. `wattlock.fs` has the
 others; `python -m wattlock.reader` opens them without any compiled code.
 """
 
+from __future__ import annotations
+
+import os
+
 from ._files import SealedReader, SealedWriter, open_file
 from ._wattlock import (
     Identity,
@@ -36,7 +40,7 @@ from ._wattlock import (
 )
 
 
-def measure(*, root=None):
+def measure(*, root: str | os.PathLike[str] | None = None) -> Measurement:
     """Measure the joules of the machine while a block runs.
 
     with wattlock.measure() as m:

@@ -1,11 +1,33 @@
 """Containers as file objects."""
 
+from __future__ import annotations
+
 import io
 import os
+from collections.abc import Sequence
+from typing import Literal, overload
 
-from ._wattlock import FileView, FileWriter
+from ._wattlock import FileView, FileWriter, Identity, Recipient
 
 
+@overload
+def open_file(
+    path: str | os.PathLike[str],
+    mode: Literal["rb"] = "rb",
+    *,
+    identities: Identity | str | Sequence[Identity | str] | None = None,
+    passphrase: str | None = None,
+) -> io.BufferedReader: ...
+@overload
+def open_file(
+    path: str | os.PathLike[str],
+    mode: Literal["wb"],
+    *,
+    recipients: Recipient | str | Sequence[Recipient | str] | None = None,
+    passphrase: str | None = None,
+    format: Literal["wattlock", "age"] = "wattlock",
+    overwrite: bool = False,
+) -> SealedWriter: ...
 def open_file(
     path,
     mode="rb",

@@ -5,6 +5,33 @@ from typing import Literal, final
 
 from typing_extensions import Buffer
 
+__all__ = [
+    "FileView",
+    "FileWriter",
+    "Identity",
+    "Measurement",
+    "Recipient",
+    "Session",
+    "Tampered",
+    "Truncated",
+    "View",
+    "WattlockError",
+    "Writer",
+    "WrongKey",
+    "__version__",
+    "keygen",
+    "open",
+    "open_into",
+    "opened_size",
+    "protect",
+    "seal",
+    "seal_into",
+    "sealed_size",
+    "session_key",
+    "set_threads",
+    "threads",
+    "unprotect",
+]
 __version__: str
 
 _Path = str | os.PathLike[str]

@@ -392,7 +392,13 @@ class _WriteFile(io.BufferedIOBase):
     def discard(self):
         """Give the file up; nothing is left of it."""
         self._ended = True
-        self._inner.discard()
+        if isinstance(self._inner, AbstractBufferedFile):
+            self._inner.discard()
+            # It would send the rest of it otherwise.
+            self._inner.closed = True
+        else:
+            self._inner.close()
+            self._inner.discard()
 
     def __exit__(self, kind, value, traceback):
         if kind is None:

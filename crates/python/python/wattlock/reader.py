@@ -421,7 +421,7 @@ class PassphraseIdentity(Identity):
 
     def __init__(self, passphrase: str, max_work_factor: int) -> None:
         self._passphrase = passphrase.encode()
-        self._max_work_factor = max_work_factor
+        self._max_work_factor = min(max_work_factor, 40)  # a pebibyte; more overflows in libraries
 
     def unwrap(self, stanza: Entry) -> Optional[bytes]:
         if stanza.kind != "scrypt":
@@ -532,11 +532,9 @@ def read_ssh_key(data: bytes) -> Identity:
     """Returns the key in a private key file of OpenSSH."""
     try:
         key = serialization.load_ssh_private_key(data, None)
-    except (TypeError, UnsupportedAlgorithm):
-        hint = "make a copy without it: ssh-keygen -p"
-        raise ReaderError(f"the SSH key has a passphrase, or an unknown type; {hint}") from None
-    except ValueError:
-        raise ReaderError("the SSH key is malformed") from None
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        hint = "ssh-keygen -p takes the passphrase from a copy"
+        raise ReaderError(f"the SSH key has a passphrase or is malformed; {hint}") from None
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return SshEd25519Identity(key)
     if isinstance(key, rsa.RSAPrivateKey):
