@@ -52,7 +52,11 @@ pub fn check(
             let root = target.src_path.as_std_path();
             if target.is_lib() || target.is_rlib() {
                 libraries.insert(target.name.replace('-', "_"), Sources::read(root)?);
-            } else if target.is_bin() || target.is_bench() || target.is_example() {
+            } else if target.is_bin()
+                || target.is_bench()
+                || target.is_example()
+                || target.is_cdylib()
+            {
                 others.push(Sources::read(root)?);
             }
         }

@@ -13,8 +13,8 @@ use wattlock_host::flags::{EXIT_CODES, STYLES};
 use wattlock_host::report::Report;
 
 pub use bench::{
-    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchObjects, BenchProvider, BenchStream,
-    ServeRustls, Suite,
+    Bench, BenchCiphers, BenchFiles, BenchHttps, BenchObjects, BenchProvider, BenchPython,
+    BenchStream, ServeRustls, Suite,
 };
 pub use devices::Spread;
 pub use paper::{

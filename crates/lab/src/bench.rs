@@ -12,6 +12,7 @@ pub mod joules;
 pub mod lab;
 pub mod provider;
 pub mod publish;
+pub mod python;
 pub mod rates;
 mod rows;
 pub mod stream_rows;

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Bench(Bench::Ciphers(args)) => bench::ciphers::run(&args),
         Command::Bench(Bench::Files(args)) => bench::files::run(&args),
         Command::Bench(Bench::Objects(args)) => bench::objects::run(&args),
+        Command::Bench(Bench::Python(args)) => bench::python::run(&args),
         Command::Bench(Bench::Stream(args)) => bench::stream::run(&args),
         Command::Bench(Bench::Https(args)) => bench::https::run(&args),
         Command::Bench(Bench::Provider(args)) => bench::provider::run(&args),

@@ -6,7 +6,7 @@ use wattlock_crypto as crypto;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The message is longer than [`MAX_MESSAGE_LEN`](crate::MAX_MESSAGE_LEN).
+    /// The message has more than 64 MiB.
     #[error("a message of {0} bytes is too long for a record")]
     TooLong(usize),
     /// The buffer for the output has the wrong length.

@@ -34,7 +34,7 @@ pub fn new_session_key() -> Result<SessionKey, Error> {
 pub const OVERHEAD: usize = Head::LEN + TAG_LEN;
 
 /// Bytes of the longest message.
-pub const MAX_MESSAGE_LEN: usize = 64 << 20;
+pub(crate) const MAX_MESSAGE_LEN: usize = 64 << 20;
 
 /// What stands before the ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

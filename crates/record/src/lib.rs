@@ -19,6 +19,6 @@ mod reader;
 mod writer;
 
 pub use error::Error;
-pub use head::{MAX_MESSAGE_LEN, OVERHEAD, SessionKey, new_session_key};
+pub use head::{OVERHEAD, SessionKey, new_session_key};
 pub use reader::Reader;
 pub use writer::Writer;

@@ -26,11 +26,11 @@ impl Keys {
         Self { engine: Engine::new(2), wrapping, identities }
     }
 
-    fn sealer(&self, format: Format) -> Sealer<'_> {
+    fn sealer(&self, format: Format) -> Sealer<'_, '_> {
         Sealer::new(&self.engine, &self.wrapping, format)
     }
 
-    fn opener(&self) -> Opener<'_> {
+    fn opener(&self) -> Opener<'_, '_> {
         Opener::new(&self.engine, &self.identities)
     }
 }

@@ -16,6 +16,7 @@ pub enum Bench {
     Ciphers(BenchCiphers),
     Files(BenchFiles),
     Objects(BenchObjects),
+    Python(BenchPython),
     Stream(BenchStream),
     Https(BenchHttps),
     Provider(BenchProvider),
@@ -140,6 +141,34 @@ pub struct BenchObjects {
     /// Send FILE to ADDRESS without encryption, for this bench
     #[arg(long, hide = true, num_args = 2, value_names = ["FILE", "ADDRESS"])]
     pub put: Vec<PathBuf>,
+}
+
+/// Benchmark the Python package against cryptography and pyrage.
+///
+/// One process of Python encrypts and decrypts large data in memory and many small messages, each library in turn.
+/// Prints the median and spread of wall and CPU time, and ratios.
+#[derive(Debug, Args)]
+pub struct BenchPython {
+    /// A Python with wattlock, cryptography and pyrage
+    #[arg(long, value_name = "PROGRAM", default_value = "python3", value_hint = ValueHint::ExecutablePath)]
+    pub python: PathBuf,
+    /// Size of the large data in bytes (suffix K, M or G)
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_size_above_zero)]
+    pub size: u64,
+    /// Measure N times and report the median
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    #[arg(value_parser = from_to(1_usize, 65_535))]
+    pub rounds: usize,
+    #[command(flatten)]
+    pub clocks: Clocks,
+    #[command(flatten)]
+    pub meters: Meters,
+    /// Take a quick look: 16M, 2 rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the results as JSON to FILE, or to standard output without FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
 }
 
 /// Benchmark streams: many users, one bounded window.
