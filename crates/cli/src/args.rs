@@ -78,6 +78,7 @@ mod tests {
         counted(&Cli::command(), "", &mut counts);
         let flags: usize = counts.iter().map(|(_, flags)| flags).sum();
         assert!(counts.len() <= 20, "{} commands: {counts:#?}", counts.len());
-        assert!(flags <= 170, "{flags} flags: {counts:#?}");
+        // 3 of them are --shard, of the commands that take trees.
+        assert!(flags <= 175, "{flags} flags: {counts:#?}");
     }
 }

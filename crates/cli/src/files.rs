@@ -88,6 +88,7 @@ pub fn protect(args: &args::Protect) -> Ended {
         Road::Many => {
             let direction = Direction::Protect(how.format);
             let mut found = find(places, &args.batch, direction, stores)?;
+            invocation.summary.retain_shard(&mut found, args.batch.shard.shard, &places.files);
             if args.batch.replace {
                 keep_identities(&own, &found)?;
                 let inputs = found.tasks.iter().map(|task| &*task.input);
@@ -211,6 +212,7 @@ pub fn unprotect(args: &args::Unprotect) -> Ended {
             for top in places.files.iter().filter(|file| is_address(file)) {
                 names.reveal(&mut found, top, &exclude, out_dir.unwrap_or(Path::new("")))?;
             }
+            invocation.summary.retain_shard(&mut found, args.batch.shard.shard, &places.files);
             let inputs = found.tasks.iter().map(|task| &*task.input);
             stores.check_removal(args.batch.replace, inputs)?;
             let to_stores = remote::are_outputs(&found)?;
@@ -275,6 +277,16 @@ pub fn verify(args: &args::Verify) -> Ended {
         exclude: None,
         listing: &listing,
     };
+    if stdin_is_data && args.shard.shard.is_some() {
+        return Err(usage(
+            "--shard requires FILE arguments; it cannot be used with standard input",
+        ));
+    }
+    let find = || -> anyhow::Result<Found> {
+        let mut found = plan.find()?;
+        invocation.summary.retain_shard(&mut found, args.shard.shard, &files);
+        Ok(found)
+    };
     let passphrase = keys::passphrase(&args.passphrase, false)?;
     let is_signed = |input: &Input| match &signers {
         Some(signers) => wattlock_file::check_signature(input, signers).map(Some),
@@ -287,7 +299,7 @@ pub fn verify(args: &args::Verify) -> Ended {
     };
     let has_key = passphrase.is_some() || !keys::named(&args.identities.identities).is_empty();
     if signers.is_some() && !has_key {
-        return many(&invocation, "verify", plan.find()?, |task| {
+        return many(&invocation, "verify", find()?, |task| {
             let input = Input::Path(task.input.clone());
             let signer = is_signed(&input)?;
             say_signer(&input, signer.as_deref());
@@ -321,7 +333,7 @@ pub fn verify(args: &args::Verify) -> Ended {
         let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
         return invocation.finish_one("verify", &Input::Stdin, done, false);
     }
-    many(&invocation, "verify", plan.find()?, |task| {
+    many(&invocation, "verify", find()?, |task| {
         let input = stores.input(&task.input, Some(task.len))?;
         let signer = is_signed(&input)?;
         let done = wattlock_file::unprotect(&how, &input, Target::Nothing)?;
@@ -358,6 +370,7 @@ fn road(places: &args::Places, batch: &args::Batch) -> anyhow::Result<Road> {
     let refused = [
         ("--recursive", batch.recursive),
         ("--resume", batch.resume),
+        ("--shard", batch.shard.shard.is_some()),
         // One file may be replaced by the file that -o names.
         ("--replace", batch.replace && (is_stdin || output.as_deref().is_none_or(is_stream))),
     ];
@@ -401,7 +414,13 @@ fn would_find(
     direction: Direction,
     stores: &Stores,
 ) -> anyhow::Result<Found> {
-    let Road::One(input, output) = road else { return find(places, batch, direction, stores) };
+    let Road::One(input, output) = road else {
+        let mut found = find(places, batch, direction, stores)?;
+        if let Some(shard) = batch.shard.shard {
+            found.retain_shard(shard, &places.files);
+        }
+        return Ok(found);
+    };
     let Some((Input::Path(input), output)) = Some(input).zip(output.clone()) else {
         return Err(usage("--dry-run needs files: a pipe goes to standard output, or to -o"));
     };
@@ -462,13 +481,16 @@ pub(crate) fn run(
     drop(shown);
     ran?;
     let nothing = found.tasks.is_empty() && invocation.summary.is_empty();
-    if nothing && command != "protect" {
+    let is_shared = found.other_shards > 0;
+    if nothing && command != "protect" && !is_shared {
         // Who verifies or decrypts expects something to be there.
         invocation.summary.fail();
     }
     let ended = invocation.summary.finish(command, &found.skipped, false)?;
-    if nothing {
-        say!("{}", none_found(command, &found.skipped));
+    match (nothing, is_shared) {
+        (true, true) => say!("no file of this run is in this shard"),
+        (true, false) => say!("{}", none_found(command, &found.skipped)),
+        _ => {}
     }
     Ok(ended)
 }

@@ -18,6 +18,7 @@ mod measure;
 mod provider;
 mod rekey;
 mod restore;
+mod shard;
 mod stores;
 mod stream;
 mod velocity;

@@ -100,6 +100,8 @@ pub struct Found {
     pub skipped: Vec<(PathBuf, Skip)>,
     /// Those that could not be looked at.
     pub failed: Vec<(PathBuf, Error)>,
+    /// How many tasks are left to other [shards](crate::Shard).
+    pub other_shards: usize,
 }
 
 /// How one task ended well.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -44,6 +45,11 @@ impl Folders {
         self.0.entry(path).and_modify(merge).or_insert(new);
     }
 
+    /// Leaves the user all rights in the folders that are made: other runs may write into them at the same time.
+    pub(crate) fn keep_open(&mut self) {
+        self.0.values_mut().for_each(|access| access.mode |= 0o700);
+    }
+
     /// Makes the folders that `outputs` need and that are missing; existing ones stay as they are.
     ///
     /// No folder allows more than the one it is made after, at any time: it is the user's alone
@@ -71,7 +77,13 @@ impl Folders {
             for path in missing.into_iter().rev() {
                 let access = self.0.get(path);
                 let mode = if access.is_some() { 0o700 } else { 0o777 };
-                DirBuilder::new().mode(mode).create(path).map_err(Error::io("create", path))?;
+                match DirBuilder::new().mode(mode).create(path) {
+                    // Another run was sooner.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => {
+                        continue;
+                    }
+                    created => created.map_err(Error::io("create", path))?,
+                }
                 made.push((path.to_owned(), access));
                 if let Some(access) = access {
                     access.give(path, 0o700).map_err(Error::io("set the mode of", path))?;

@@ -1,4 +1,4 @@
-//! The command `report` of both programs: one page of figures from results.
+//! The command `report` of both programs: one page of figures from results, or the summaries of several runs as one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use wattlock_file::Shown;
-use wattlock_report::{Document, page};
+use wattlock_report::{Document, Merged, page};
 
 use crate::exit::{self, Ended};
 use crate::replace;
@@ -23,24 +23,54 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// Write the page to FILE ("-": standard output), replacing it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
+    #[arg(required_unless_present = "merge")]
+    pub output: Option<PathBuf>,
+    /// Merge the --json summaries of runs, such as shards, into one JSON document on standard output
+    ///
+    /// Summaries of protect, unprotect and verify, and of `wattlock measure` for their energy; the sum has the weakest
+    /// class. Exits with the gravest exit code of the runs, and with 1 if a shard is missing.
+    #[arg(long)]
+    pub merge: bool,
 }
 
 /// Makes the page.
 pub fn run(args: &Report) -> Ended {
-    let output = Some(&args.output).filter(|path| path.as_os_str() != "-");
+    let output = args.output.as_ref().filter(|path| path.as_os_str() != "-");
     let place = output.map(|path| place(path, &args.files)).transpose()?;
+    if args.merge {
+        return merge(args, place.as_deref());
+    }
     let documents: Vec<Document> =
         args.files.iter().map(|path| Document::read(path)).collect::<anyhow::Result<_>>()?;
     let page = page(&documents);
     match place {
         Some(place) => {
-            replace::write(&place, page.as_bytes())
-                .with_context(|| format!("cannot write {}", Shown(&args.output)))?;
+            write(&place, &page)?;
         }
         None => exit::print(&page)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Merges summaries.
+fn merge(args: &Report, place: Option<&Path>) -> Ended {
+    let read = |path: &PathBuf| -> anyhow::Result<(String, String)> {
+        let name = Shown(path).to_string();
+        let text = std::fs::read_to_string(path);
+        Ok((name.clone(), text.with_context(|| format!("cannot read {name}"))?))
+    };
+    let texts: Vec<_> = args.files.iter().map(read).collect::<anyhow::Result<_>>()?;
+    let merged = Merged::new(&texts)?;
+    let text = serde_json::to_string_pretty(&merged)? + "\n";
+    match place {
+        Some(place) => write(place, &text)?,
+        None => exit::print(&text)?,
+    }
+    Ok(ExitCode::from(merged.exit_code()))
+}
+
+fn write(place: &Path, text: &str) -> anyhow::Result<()> {
+    replace::write(place, text.as_bytes()).with_context(|| format!("cannot write {}", Shown(place)))
 }
 
 /// Where the page goes; not over an input.

@@ -3,14 +3,14 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use wattlock_engine::Doubt;
-use wattlock_file::{Done, Error, Outcome, Shown, Skip};
+use wattlock_file::{Done, Error, Found, Outcome, Shard, Shown, Skip};
 
 use crate::exit::{self, Ended};
 use crate::lock::lock;
@@ -28,6 +28,8 @@ pub struct Summary {
     lines: Mutex<Vec<Line>>,
     /// The exit code where no file failed.
     least: AtomicU8,
+    /// The part of the files that this run does, if it is not all of them.
+    shard: OnceLock<Shard>,
 }
 
 /// One file in the JSON summary.
@@ -72,6 +74,8 @@ struct Device {
 #[derive(Serialize)]
 struct Document<'a> {
     command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<String>,
     exit_code: u8,
     wall_ns: u64,
     cpu_ns: u64,
@@ -94,7 +98,8 @@ impl Summary {
     pub fn new(threads: usize, json: bool, quiet: bool) -> Self {
         let (started, lines) = (Instant::now(), Mutex::default());
         let least = AtomicU8::new(0);
-        Self { started, threads, json, quiet, verbose: false, goal: None, lines, least }
+        let shard = OnceLock::new();
+        Self { started, threads, json, quiet, verbose: false, goal: None, lines, least, shard }
     }
 
     /// The same, and each file is named when it is done if `verbose`.
@@ -150,6 +155,14 @@ impl Summary {
         lock(&self.lines).push(line);
     }
 
+    /// Leaves of what was found what is in `shard`, if there is one, and notes that.
+    pub fn retain_shard(&self, found: &mut Found, shard: Option<Shard>, inputs: &[PathBuf]) {
+        if let Some(shard) = shard {
+            found.retain_shard(shard, inputs);
+            let _ = self.shard.set(shard);
+        }
+    }
+
     /// Notes that the run failed, although no file did.
     pub fn fail(&self) {
         self.least.store(exit::FAILURE, Ordering::Relaxed);
@@ -171,6 +184,7 @@ impl Summary {
         let sum = |bytes: fn(&Line) -> u64| lines.iter().map(bytes).sum();
         let document = Document {
             command,
+            shard: self.shard.get().map(Shard::to_string),
             exit_code: lines
                 .iter()
                 .map(|line| line.exit_code)

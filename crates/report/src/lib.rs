@@ -16,6 +16,7 @@ mod kinds;
 mod load;
 mod machine;
 pub mod measure;
+mod merge;
 mod page;
 pub mod paper;
 mod parse;
@@ -29,4 +30,5 @@ mod svg;
 mod table;
 
 pub use document::Document;
+pub use merge::Merged;
 pub use page::page;

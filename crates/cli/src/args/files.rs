@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use wattlock_file::{Format, SealedName};
+use wattlock_file::{Format, SealedName, Shard};
 use wattlock_host::flags::{Places, Run};
 use wattlock_host::values::{Choices, from_to, one_of, parse_range};
 
 use super::{EXIT_CODES, KEYS};
+use crate::shard::parse_shard;
 
 /// Protect files: authenticated encryption, on all cores.
 ///
@@ -122,6 +123,8 @@ pub struct Verify {
     /// Take the containers in directories
     #[arg(long)]
     pub recursive: bool,
+    #[command(flatten)]
+    pub shard: ShardFlag,
     #[command(flatten)]
     pub run: Run,
 }
@@ -341,6 +344,20 @@ pub struct Batch {
     /// with the file's length and time is kept without reading all of it.
     #[arg(long)]
     pub resume: bool,
+    #[command(flatten)]
+    pub shard: ShardFlag,
+}
+
+/// The part of the files that this run does.
+#[derive(Debug, Args)]
+pub struct ShardFlag {
+    /// Process only shard I of N, to share a tree among machines: "3/16", "auto" or "auto/16"
+    ///
+    /// A file belongs to one shard, by a hash of its path. "auto" takes I and N from a Slurm array or an
+    /// AWS Batch array job; "auto/N" takes I alone, also from a Kubernetes indexed job. Run a failed shard again
+    /// with --resume.
+    #[arg(long, value_name = "I/N", value_parser = parse_shard)]
+    pub shard: Option<Shard>,
 }
 
 /// What -i is for where files are encrypted.

@@ -37,6 +37,7 @@ mod report;
 mod resume;
 mod round_trip;
 mod salvage;
+mod shards;
 mod signals;
 mod signatures;
 mod store_faults;
