@@ -15,7 +15,6 @@ use crate::sources::{Meaning, Names, Sources, attributes, is_public, name};
 
 /// Public items that only tests use, each with the reason why it is public all the same.
 const ALLOWED: &[(&str, &str)] = &[
-    ("wattlock_energy::Energy::unavailable", "tests of other crates make joules of their own"),
     ("wattlock_energy::Energy::with_gaps", "tests of other crates make joules of their own"),
     ("wattlock_energy::Microjoules::from_joules", "tests of other crates make joules of their own"),
     ("wattlock_energy::Sources::of_meters", "tests of other crates hand in fakes"),
