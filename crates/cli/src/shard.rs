@@ -16,7 +16,11 @@ fn shard(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Shard,
     let number = |text: &str| text.parse::<u32>().map_err(|_| FORM.to_owned());
     match text.split_once('/') {
         None if text == "auto" => scheduled(variable)?.shard(None),
-        Some(("auto", count)) => scheduled(variable)?.shard(Some(number(count)?)),
+        Some(("auto", count)) => {
+            let count = number(count)?;
+            Shard::new(1, count).ok_or_else(|| FORM.to_owned())?;
+            scheduled(variable)?.shard(Some(count))
+        }
         Some((index, count)) => {
             let (index, count) = (number(index)?, number(count)?);
             Shard::new(index, count)
@@ -51,10 +55,10 @@ fn scheduled(variable: &dyn Fn(&str) -> Option<String>) -> Result<Scheduled, Str
         let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
         let last = number("SLURM_ARRAY_TASK_MAX")?;
         let count = number("SLURM_ARRAY_TASK_COUNT")?;
-        // Of an array with gaps, the tasks do not know what the others do.
+        // Tasks that are started again, alone or some of them, do not know how many there were at first.
         let has_gaps =
             last.zip(count).is_some_and(|(last, count)| last.abs_diff(first) + 1 != count);
-        let count = count.filter(|_| !has_gaps && first <= 1);
+        let count = count.filter(|count| !has_gaps && first <= 1 && *count > 1);
         return Ok(Scheduled { by: "Slurm", index, count, first });
     }
     if let Some(index) = number("AWS_BATCH_JOB_ARRAY_INDEX")? {
@@ -78,13 +82,16 @@ impl Scheduled {
             (None, Some(count)) => (index - first.min(index), count),
             (None, None) => {
                 return Err(format!(
-                    "{by} does not say how many shards there are; use auto/N, with tasks 0 to N-1"
+                    "{by} does not say how many shards there are; use auto/N, for tasks 0 to N-1"
                 ));
             }
         };
         let shard = index.checked_add(1).and_then(|index| Shard::new(index, count));
         shard.ok_or_else(|| {
-            format!("{by} started task {index}, and {count} shards are tasks 0 to N-1")
+            format!(
+                "{by} task {index} is none of {count} shards: they are tasks 0 to {}",
+                count - 1
+            )
         })
     }
 }
@@ -105,7 +112,9 @@ mod tests {
     fn a_user_says_which() {
         assert_eq!(of("3/16", &[]).unwrap(), "3/16");
         assert_eq!(of("1/1", &[]).unwrap(), "1/1");
-        for wrong in ["0/4", "5/4", "1/0", "3", "/", "a/b", "-1/4", "1/4/2", "automatic", ""] {
+        for wrong in
+            ["0/4", "5/4", "1/0", "3", "/", "a/b", "-1/4", "1/4/2", "auto/0", "automatic", ""]
+        {
             assert!(of(wrong, &[]).is_err(), "{wrong}");
         }
     }

@@ -122,7 +122,7 @@ pub use shard::Shard;
 pub use shown::{Shown, holds_key, without_error_numbers};
 pub use signature::{AllowedSigners, Signer, check_signature};
 pub use staging::{Attributes, Staged};
-pub use temporary::abandon_all;
+pub use temporary::{GlobalLocks, abandon_all, lock_all};
 pub use transfer::Progress;
 pub use unprotect::{SealedName, Target, Unprotect, UsedNames, data_key, unprotect};
 pub use unpublished::Unpublished;

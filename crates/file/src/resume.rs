@@ -149,7 +149,12 @@ fn check_output(
         progress: how.progress,
     };
     match compare(&check, container, original, by_time) {
-        Ok(pair) => Ok(ExistingOutput::Right(Box::new(pair))),
+        Ok(mut pair) => {
+            // The container was read, but this is a run that protects.
+            let Done { bytes_in, bytes_out, .. } = &mut pair.done;
+            std::mem::swap(bytes_in, bytes_out);
+            Ok(ExistingOutput::Right(Box::new(pair)))
+        }
         Err(Error::Mismatch(_)) => other(Error::Stale),
         Err(error) if error.kind() == Kind::Authentication => Ok(ExistingOutput::Damaged),
         Err(error) => Err(error),

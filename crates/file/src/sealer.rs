@@ -202,7 +202,7 @@ impl ContainerInParts<'_> {
     /// Takes more plaintext, and returns the bytes of the container that are ready.
     ///
     /// # Errors
-    /// [`Error::Engine`]; the container is lost then.
+    /// [`Error::Engine`], and [`Error::Io`] where there is no memory; the container is lost then.
     pub fn update(&mut self, plaintext: &[u8]) -> Result<Vec<u8>, Error> {
         let chunk_len = self.payload.layout.chunk_len;
         let mut ready = self.front.take().unwrap_or_default();
@@ -244,6 +244,9 @@ impl ContainerInParts<'_> {
     fn seal(&mut self, from: &[u8], with_last: bool, ready: &mut Vec<u8>) -> Result<(), Error> {
         let start = ready.len();
         let len = self.payload.sealed_len_of(from.len() as u64, with_last) as usize;
+        ready.try_reserve_exact(len).map_err(|_| {
+            Error::io("write", Path::new(OUTPUT))(std::io::ErrorKind::OutOfMemory.into())
+        })?;
         ready.resize(start + len, 0);
         let chunks = Chunks { first: self.next, with_last, from, to: &mut ready[start..] };
         // Even after an error, no index is used again.

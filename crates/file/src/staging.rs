@@ -52,6 +52,11 @@ pub(crate) fn mode_without_acl(file: &File, status: &fs::Metadata) -> u32 {
     Acl::of(file).map_or(mode, |acl| mode & 0o707 | acl.group << 3)
 }
 
+/// True for a link to something that is neither a file nor a folder.
+fn leads_to_device(link: &Path) -> bool {
+    fs::metadata(link).is_ok_and(|status| !status.is_file() && !status.is_dir())
+}
+
 /// An output that has no name yet. Dropped before [`Staged::publish`], it leaves nothing.
 pub struct Staged {
     file: File,
@@ -74,7 +79,9 @@ impl Staged {
             Ok(status) if status.is_dir() => {
                 return Err(Error::OutputIsDirectory(target.to_owned()));
             }
-            Ok(status) if !status.is_file() && !status.is_symlink() => {
+            Ok(status)
+                if !status.is_file() && (!status.is_symlink() || leads_to_device(target)) =>
+            {
                 return Err(Error::usage(format!(
                     "the output {} is a device or a pipe, which is not replaced",
                     Shown(target)

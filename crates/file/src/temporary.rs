@@ -124,13 +124,29 @@ fn live() -> MutexGuard<'static, HashSet<PathBuf>> {
     lock(LIVE.get_or_init(Mutex::default))
 }
 
+/// The directories that were swept.
+fn swept() -> MutexGuard<'static, HashSet<PathBuf>> {
+    static SWEPT: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
+    lock(SWEPT.get_or_init(Mutex::default))
+}
+
 /// Removes what killed runs left in `directory`, once per directory and process.
 pub(crate) fn sweep_once(directory: &Path) {
-    static SWEPT: OnceLock<Mutex<HashSet<PathBuf>>> = OnceLock::new();
-    let mut swept = lock(SWEPT.get_or_init(Mutex::default));
-    if swept.insert(directory.to_owned()) {
+    let is_new = swept().insert(directory.to_owned());
+    if is_new {
         sweep(directory);
     }
+}
+
+/// The locks of this library that are for a whole process.
+pub struct GlobalLocks {
+    _live: MutexGuard<'static, HashSet<PathBuf>>,
+    _swept: MutexGuard<'static, HashSet<PathBuf>>,
+}
+
+/// Takes these locks: for a thread that is about to fork, so that no other holds one in the child.
+pub fn lock_all() -> GlobalLocks {
+    GlobalLocks { _live: live(), _swept: swept() }
 }
 
 fn sweep(directory: &Path) {

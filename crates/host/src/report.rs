@@ -11,24 +11,25 @@ use wattlock_report::{Document, Merged, page};
 use crate::exit::{self, Ended};
 use crate::replace;
 
-/// Draw figures of `wattlock measure` and `wattlock-lab` results on one HTML page.
+/// Draw figures of `wattlock measure` and `wattlock-lab` results on one HTML page, or merge summaries.
 ///
 /// The page is one self-contained file without scripts. Every figure names its machine and
 /// versions; modelled values are hatched and never ranked.
 #[derive(Debug, Args)]
 #[command(after_help = crate::flags::EXIT_CODES)]
 pub struct Report {
-    /// Results of `wattlock measure`, or of `wattlock-lab bench`, `simulate` or `paper`, with --json
+    /// Results of `wattlock measure`, or of `wattlock-lab bench`, `simulate` or `paper`, with --json; with --merge, summaries
     #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Write the page to FILE ("-": standard output), replacing it
+    /// Write to FILE ("-": standard output), replacing it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(required_unless_present = "merge")]
     pub output: Option<PathBuf>,
-    /// Merge the --json summaries of runs, such as shards, into one JSON document on standard output
+    /// Merge the --json summaries of runs, such as shards, into one JSON document
     ///
     /// Summaries of protect, unprotect and verify, and of `wattlock measure` for their energy; the sum has the weakest
-    /// class. Exits with the gravest exit code of the runs, and with 1 if a shard is missing.
+    /// class. Without -o, it goes to standard output. Exits with the highest exit code of the runs, of each shard the
+    /// last one, and at least with 1 if a shard or a summary is missing.
     #[arg(long)]
     pub merge: bool,
 }

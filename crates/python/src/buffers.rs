@@ -19,6 +19,11 @@ impl Buffer {
         if !buffer.is_c_contiguous() {
             return Err(PyBufferError::new_err("the buffer is not contiguous"));
         }
+        if buffer.format().to_bytes().contains(&b'O') {
+            return Err(PyBufferError::new_err(
+                "the buffer holds references to objects, and no data",
+            ));
+        }
         Ok(Self(buffer))
     }
 

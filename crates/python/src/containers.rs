@@ -8,7 +8,7 @@ use wattlock_file::{Damage, Error, Header, Opener, Sealer};
 use crate::buffers::{Buffer, new_bytes};
 use crate::errors::of_file;
 use crate::interrupt;
-use crate::keys::{self, To, With};
+use crate::keys;
 use crate::process::engine;
 
 /// Seals data for recipients or with a passphrase, and returns the container.
@@ -17,7 +17,7 @@ use crate::process::engine;
 pub(crate) fn seal<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
-    recipients: Option<To<'py>>,
+    recipients: Option<&Bound<'py, PyAny>>,
     passphrase: Option<&str>,
     format: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
@@ -39,7 +39,7 @@ pub(crate) fn seal_into<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     out: &Bound<'py, PyAny>,
-    recipients: Option<To<'py>>,
+    recipients: Option<&Bound<'py, PyAny>>,
     passphrase: Option<&str>,
     format: &str,
 ) -> PyResult<usize> {
@@ -62,7 +62,7 @@ pub(crate) fn seal_into<'py>(
 pub(crate) fn sealed_size(
     py: Python<'_>,
     size: u64,
-    recipients: Option<To<'_>>,
+    recipients: Option<&Bound<'_, PyAny>>,
     passphrase: Option<&str>,
     format: &str,
 ) -> PyResult<u64> {
@@ -82,7 +82,7 @@ pub(crate) fn sealed_size(
 pub(crate) fn open<'py>(
     py: Python<'py>,
     container: &Bound<'py, PyAny>,
-    identities: Option<With<'py>>,
+    identities: Option<&Bound<'py, PyAny>>,
     passphrase: Option<&str>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let container = Buffer::input(container)?;
@@ -111,7 +111,7 @@ pub(crate) fn open_into<'py>(
     py: Python<'py>,
     container: &Bound<'py, PyAny>,
     out: &Bound<'py, PyAny>,
-    identities: Option<With<'py>>,
+    identities: Option<&Bound<'py, PyAny>>,
     passphrase: Option<&str>,
 ) -> PyResult<usize> {
     let (container, mut out) = (Buffer::input(container)?, Buffer::output(out)?);

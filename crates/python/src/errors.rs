@@ -4,12 +4,13 @@ use std::path::Path;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyIsADirectoryError, PyOSError, PyRuntimeError, PyValueError,
+    PyException, PyFileExistsError, PyIsADirectoryError, PyMemoryError, PyOSError, PyRuntimeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use wattlock_file::{Damage, Error};
 
-create_exception!(wattlock, WattlockError, PyException, "What was sealed cannot be opened.");
+create_exception!(wattlock, WattlockError, PyException, "Base of the errors of decryption.");
 create_exception!(
     wattlock,
     WrongKey,
@@ -20,9 +21,14 @@ create_exception!(
     wattlock,
     Tampered,
     WattlockError,
-    "It is not what was sealed. The attribute chunk is the index of the first wrong chunk, or None."
+    "Authentication failed: the data were changed or damaged. The attribute chunk is the index of the first wrong chunk, or None."
 );
-create_exception!(wattlock, Truncated, WattlockError, "Its end is missing.");
+create_exception!(
+    wattlock,
+    Truncated,
+    WattlockError,
+    "The end is missing, where that can be told; data that were cut may also raise Tampered."
+);
 
 /// The exception for an error of `wattlock-file`.
 pub(crate) fn of_file(error: Error) -> PyErr {
@@ -43,7 +49,9 @@ pub(crate) fn of_file(error: Error) -> PyErr {
         Error::Exists(path) => {
             PyFileExistsError::new_err((17, "the output exists; overwrite=True replaces it", path))
         }
-        Error::Directory(path) => PyIsADirectoryError::new_err((21, "it is a directory", path)),
+        Error::Directory(path) | Error::OutputIsDirectory(path) => {
+            PyIsADirectoryError::new_err((21, "it is a directory", path))
+        }
         Error::Usage { .. } | Error::OutputIsInput(_) | Error::NoName(_) | Error::NotAFile(_) => {
             PyValueError::new_err(text)
         }
@@ -67,6 +75,7 @@ fn of_io(error: &std::io::Error, path: &Path, text: String) -> PyErr {
             let words = words.split(" (os error").next().unwrap_or_default().to_owned();
             PyOSError::new_err((number, words, path.to_owned()))
         }
+        None if error.kind() == std::io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
         None => PyOSError::new_err(text),
     }
 }

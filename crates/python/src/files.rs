@@ -1,15 +1,18 @@
 //! Files: an output appears complete or not at all.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use wattlock_file::{Input, Protect, Target, Unprotect, UsedNames};
+use wattlock_file::{Input, Protect, Shown, Target, Unprotect, UsedNames};
 
 use crate::interrupt;
-use crate::keys::{self, To, With, protected_path};
+use crate::keys::{self, protected_path};
 use crate::process::engine;
 
-/// Protects a file and returns the path of the container: PATH.wlk, or PATH.age, unless output names another.
+/// Encrypts a file and returns the path of the container: PATH.wlk, or PATH.age, unless output names another. An output
+/// that exists is an error, or replaced with overwrite=True. replace=True removes the file once the container is on the
+/// disk and was read back. metadata=False leaves the file's name, mode and time out of the container.
 #[pyfunction]
 #[pyo3(signature = (
     path, output=None, *, recipients=None, passphrase=None, format="wattlock", overwrite=false, replace=false,
@@ -20,13 +23,14 @@ pub(crate) fn protect(
     py: Python<'_>,
     path: PathBuf,
     output: Option<PathBuf>,
-    recipients: Option<To<'_>>,
+    recipients: Option<&Bound<'_, PyAny>>,
     passphrase: Option<&str>,
     format: &str,
     overwrite: bool,
     replace: bool,
     metadata: bool,
 ) -> PyResult<PathBuf> {
+    check_is_file(&path)?;
     let format = keys::format(format)?;
     let wrapping = keys::wrapping(recipients, passphrase, format)?;
     let output = output.unwrap_or_else(|| protected_path(&path, format));
@@ -47,7 +51,9 @@ pub(crate) fn protect(
     Ok(output)
 }
 
-/// Opens a protected file and returns the path of the output: PATH without .wlk or .age, unless output names another.
+/// Decrypts a file and returns the path of the output: PATH without .wlk or .age, unless output names another. An output
+/// that exists is an error, or replaced with overwrite=True. replace=True removes the container once the output is on the
+/// disk and was read back.
 #[pyfunction]
 #[pyo3(signature = (
     path, output=None, *, identities=None, passphrase=None, overwrite=false, replace=false
@@ -56,11 +62,12 @@ pub(crate) fn unprotect(
     py: Python<'_>,
     path: PathBuf,
     output: Option<PathBuf>,
-    identities: Option<With<'_>>,
+    identities: Option<&Bound<'_, PyAny>>,
     passphrase: Option<&str>,
     overwrite: bool,
     replace: bool,
 ) -> PyResult<PathBuf> {
+    check_is_file(&path)?;
     let identities = keys::identities(identities, passphrase)?;
     let output = output.map_or_else(|| keys::opened_path(&path), Ok)?;
     interrupt::run(py, None, |progress| {
@@ -77,4 +84,14 @@ pub(crate) fn unprotect(
         wattlock_file::unprotect(&how, &Input::Path(path), Target::File(output.clone()))
     })?;
     Ok(output)
+}
+
+/// Refuses what is no file: a pipe would be waited for without an end, and Ctrl-C would not be seen.
+pub(crate) fn check_is_file(path: &Path) -> PyResult<()> {
+    match path.metadata() {
+        Ok(status) if !status.is_file() && !status.is_dir() => {
+            Err(PyValueError::new_err(format!("{} is not a regular file", Shown(path))))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,5 +1,6 @@
 //! Long work without the interpreter's lock, which Ctrl-C ends.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -21,14 +22,23 @@ pub(crate) fn run<T: Send>(
     if bytes.is_some_and(|bytes| bytes < LONG) {
         return py.detach(|| work(progress)).map_err(errors::of_file);
     }
+    let work = Mutex::new(Some(work));
+    let take = || work.lock().ok().and_then(|mut work| work.take());
     let (done, raised) = py.detach(|| {
         thread::scope(|scope| {
             let (sender, ended) = mpsc::sync_channel::<()>(1);
-            let worker = scope.spawn(move || {
-                // Dropped when it ends, also by a panic.
-                let _sender = sender;
-                work(progress)
+            let worker = thread::Builder::new().spawn_scoped(scope, {
+                let take = &take;
+                move || {
+                    // Dropped when it ends, also by a panic.
+                    let _sender = sender;
+                    take().map(|work| work(progress))
+                }
             });
+            // Without another thread, no signal is seen.
+            let Ok(worker) = worker else {
+                return (Ok(take().map(|work| work(progress))), None);
+            };
             let mut raised = None;
             while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none() {
@@ -43,9 +53,9 @@ pub(crate) fn run<T: Send>(
     });
     match (done, raised) {
         // What is done is done; the next bytecode would raise it.
-        (Ok(Ok(_)) | Ok(Err(_)), Some(raised)) => Err(raised),
-        (Ok(done), None) => done.map_err(errors::of_file),
-        (Err(_), _) => Err(PyRuntimeError::new_err("a worker panicked")),
+        (Ok(_), Some(raised)) => Err(raised),
+        (Ok(Some(done)), None) => done.map_err(errors::of_file),
+        (Ok(None) | Err(_), _) => Err(PyRuntimeError::new_err("a worker panicked")),
     }
 }
 

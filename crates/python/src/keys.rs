@@ -77,6 +77,7 @@ impl Identity {
     #[pyo3(signature = (path, passphrase=None))]
     #[allow(clippy::needless_pass_by_value, reason = "Python's paths are extracted")]
     fn from_file(path: PathBuf, passphrase: Option<&str>) -> PyResult<Self> {
+        crate::files::check_is_file(&path)?;
         let read = std::fs::read(&path).map_err(Error::io("read", &path)).map_err(of_file)?;
         Self::of(Zeroizing::new(read), path.display().to_string(), passphrase)
     }
@@ -96,8 +97,9 @@ impl Identity {
 
     /// The secret itself, as an identity file holds it.
     fn secret(&self) -> PyResult<String> {
-        String::from_utf8(self.text.to_vec())
-            .map_err(|_| PyValueError::new_err("the identity is not text"))
+        String::from_utf8(self.text.to_vec()).map_err(|_| {
+            PyValueError::new_err("the identity is encrypted; its secret is not shown")
+        })
     }
 
     fn __repr__(&self) -> String {
@@ -106,7 +108,7 @@ impl Identity {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("an identity is not pickled; name its file where it is used"))
+        Err(PyTypeError::new_err("an identity is not pickled; send the path of its file"))
     }
 }
 
@@ -139,7 +141,8 @@ impl Prompt for Given {
     }
 }
 
-/// Makes a new identity. With post_quantum=True, one that a quantum computer does not break.
+/// Makes a new identity: X25519, or with post_quantum=True ML-KEM-768 and X25519, whose recipients cannot be mixed with
+/// others.
 #[pyfunction]
 #[pyo3(signature = (*, post_quantum=false))]
 pub(crate) fn keygen(post_quantum: bool) -> PyResult<Identity> {
@@ -151,57 +154,48 @@ pub(crate) fn keygen(post_quantum: bool) -> PyResult<Identity> {
     Identity::of(text, "the identity".to_owned(), None)
 }
 
-/// Whom a call seals for.
-#[derive(FromPyObject)]
-pub(crate) enum To<'py> {
-    One(OneRecipient<'py>),
-    Several(Vec<OneRecipient<'py>>),
-}
-
-#[derive(FromPyObject)]
-pub(crate) enum OneRecipient<'py> {
-    Recipient(Bound<'py, Recipient>),
-    Text(String),
-}
-
-/// What a call opens with.
-#[derive(FromPyObject)]
-pub(crate) enum With<'py> {
-    One(OneIdentity<'py>),
-    Several(Vec<OneIdentity<'py>>),
-}
-
-#[derive(FromPyObject)]
-pub(crate) enum OneIdentity<'py> {
-    Identity(Bound<'py, Identity>),
-    Text(String),
+/// An argument that is one thing or several.
+fn each<'py>(
+    argument: Option<&Bound<'py, PyAny>>,
+    name: &str,
+    is_one: impl Fn(&Bound<'py, PyAny>) -> bool,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let Some(argument) = argument else { return Ok(Vec::new()) };
+    if is_one(argument) {
+        return Ok(vec![argument.clone()]);
+    }
+    let all: PyResult<Vec<_>> = argument.try_iter().and_then(Iterator::collect);
+    let all = all.ok().filter(|all| all.iter().all(is_one));
+    all.ok_or_else(|| {
+        let kind = argument.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+        PyTypeError::new_err(format!(
+            "{name} is a {}, its text, or a list of them; not {kind}",
+            if name == "recipients" { "Recipient" } else { "Identity" }
+        ))
+    })
 }
 
 /// A wrapping for these recipients, or for a passphrase.
 pub(crate) fn wrapping(
-    to: Option<To<'_>>,
+    recipients: Option<&Bound<'_, PyAny>>,
     passphrase: Option<&str>,
     format: Format,
 ) -> PyResult<Wrapping> {
-    let to = match to {
-        None => Vec::new(),
-        Some(To::One(one)) => vec![one],
-        Some(To::Several(several)) => several,
-    };
+    let is_one = |one: &Bound<'_, PyAny>| one.cast::<Recipient>().is_ok() || is_text(one);
     let mut list = Vec::new();
-    for one in to {
-        let recipient = match &one {
-            OneRecipient::Recipient(recipient) => recipient.get().text.parse(),
-            OneRecipient::Text(text) => text.trim().parse(),
+    for one in each(recipients, "recipients", is_one)? {
+        let recipient = match one.cast::<Recipient>() {
+            Ok(recipient) => recipient.get().text.parse(),
+            Err(_) => one.extract::<String>()?.trim().parse(),
         };
         list.push(recipient.map_err(of_file)?);
     }
-    if let Some(passphrase) = passphrase {
-        let passphrase = wattlock_file::Recipient::passphrase(&passphrase.into(), WORK);
+    if let Some(passphrase) = given(passphrase)? {
+        let passphrase = wattlock_file::Recipient::passphrase(&passphrase, WORK);
         list.push(passphrase.map_err(of_file)?);
     }
     if list.is_empty() {
-        return Err(PyValueError::new_err("no recipient: give recipients or a passphrase"));
+        return Err(PyValueError::new_err("no recipient: give recipients= or passphrase="));
     }
     let wrapping = Wrapping::new(Recipients::new(list).map_err(of_file)?);
     wrapping.check(format).map_err(of_file)?;
@@ -209,30 +203,44 @@ pub(crate) fn wrapping(
 }
 
 /// These identities and this passphrase.
-pub(crate) fn identities(with: Option<With<'_>>, passphrase: Option<&str>) -> PyResult<Identities> {
-    let with = match with {
-        None => Vec::new(),
-        Some(With::One(one)) => vec![one],
-        Some(With::Several(several)) => several,
-    };
+pub(crate) fn identities(
+    identities: Option<&Bound<'_, PyAny>>,
+    passphrase: Option<&str>,
+) -> PyResult<Identities> {
+    let is_one = |one: &Bound<'_, PyAny>| one.cast::<Identity>().is_ok() || is_text(one);
     let mut list = Vec::new();
-    for one in with {
-        let file = match &one {
-            OneIdentity::Identity(identity) => identity.get().parse(),
-            OneIdentity::Text(text) => {
-                let text = Zeroizing::new(text.as_bytes().to_vec());
+    for one in each(identities, "identities", is_one)? {
+        let file = match one.cast::<Identity>() {
+            // An identity in a protected file takes a second.
+            Ok(identity) => {
+                let identity = identity.get();
+                one.py().detach(|| identity.parse())
+            }
+            Err(_) => {
+                let text = Zeroizing::new(one.extract::<String>()?.into_bytes());
                 IdentityFile::parse(&text, "the identity", Arc::new(NoPrompt), MOST_WORK)
             }
         };
         list.extend(file.and_then(IdentityFile::into_identities).map_err(of_file)?);
     }
-    if let Some(passphrase) = passphrase {
-        list.push(wattlock_file::Identity::passphrase(&passphrase.into(), MOST_WORK));
+    if let Some(passphrase) = given(passphrase)? {
+        list.push(wattlock_file::Identity::passphrase(&passphrase, MOST_WORK));
     }
     if list.is_empty() {
-        return Err(PyValueError::new_err("no key: give identities or a passphrase"));
+        return Err(PyValueError::new_err("no key: give identities= or passphrase="));
     }
     Ok(Identities::new(list))
+}
+
+fn is_text(one: &Bound<'_, PyAny>) -> bool {
+    one.cast::<PyString>().is_ok()
+}
+
+fn given(passphrase: Option<&str>) -> PyResult<Option<Passphrase>> {
+    match passphrase {
+        Some("") => Err(PyValueError::new_err("the passphrase is empty")),
+        passphrase => Ok(passphrase.map(Passphrase::from)),
+    }
 }
 
 /// The format of that name.
@@ -263,6 +271,8 @@ pub(crate) fn opened_path(path: &Path) -> PyResult<PathBuf> {
         .is_some_and(|extension| Format::ALL.iter().any(|format| extension == format.suffix()));
     match has_suffix {
         true => Ok(path.with_extension("")),
-        false => Err(PyValueError::new_err("the name has no suffix .wlk or .age: give output")),
+        false => Err(PyValueError::new_err(
+            "the name has no suffix .wlk or .age: name the output with output=",
+        )),
     }
 }

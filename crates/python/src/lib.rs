@@ -44,6 +44,7 @@ mod _wattlock {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         process::prepare()?;
+        module.py().get_type::<Tampered>().setattr("chunk", module.py().None())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 use wattlock_energy::{Energy, Load, Metered, Microjoules, Root, Sources, Tdp, modelled};
 
-use crate::process::threads;
+use crate::process::{self, threads};
 
 /// The joules of the machine while a block runs: `with wattlock.measure() as m: …`. All that the machine does meanwhile
-/// counts. Before the block ends, all is None.
+/// counts. Before the block ends, nothing is known: None, or an empty list.
 #[pyclass(frozen, module = "wattlock")]
 pub(crate) struct Measurement {
     root: Root,
@@ -23,11 +23,14 @@ pub(crate) struct Measurement {
 
 enum State {
     New,
+    /// It begins or ends at this moment.
+    Busy,
     Running {
         end: Sender<()>,
         thread: JoinHandle<Option<Metered>>,
         started: Instant,
         cpu: Duration,
+        generation: u32,
     },
     Done(Box<Result>),
 }
@@ -50,23 +53,27 @@ impl Measurement {
 
     fn __enter__<'py>(slf: Bound<'py, Self>, py: Python<'py>) -> PyResult<Bound<'py, Self>> {
         let root = slf.get().root.clone();
-        let mut state = slf.get().lock();
-        if !matches!(*state, State::New) {
+        let state = slf.get().replace(State::Busy);
+        if !matches!(state, State::New) {
+            slf.get().replace(state);
             return Err(PyValueError::new_err("a measurement is used once"));
         }
-        *state = py.detach(|| begin(root))?;
-        drop(state);
+        let begun = py.detach(|| begin(root))?;
+        slf.get().replace(begun);
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let mut state = self.lock();
-        let State::Running { end, thread, started, cpu } =
-            std::mem::replace(&mut *state, State::New)
+        let State::Running { end, thread, started, cpu, generation } = self.replace(State::Busy)
         else {
             return Err(PyValueError::new_err("the measurement has not begun"));
         };
+        // A child has neither the thread nor its end of the channel.
+        if generation != process::generation() {
+            std::mem::forget((end, thread));
+            return Ok(false);
+        }
         let (wall, cpu) = (started.elapsed(), cpu_time().saturating_sub(cpu));
         let metered = py.detach(|| {
             drop(end);
@@ -76,7 +83,7 @@ impl Measurement {
         let utilisation = cpu.as_secs_f64() / possible.max(f64::MIN_POSITIVE);
         let modelled = modelled(Load { wall, utilisation, clock: 1.0 }, Tdp::Assumed);
         let energy = metered.map(|metered| metered.sum());
-        *state = State::Done(Box::new(Result { energy, modelled, wall, cpu }));
+        self.replace(State::Done(Box::new(Result { energy, modelled, wall, cpu })));
         Ok(false)
     }
 
@@ -92,7 +99,8 @@ impl Measurement {
         self.energy(interval).flatten()
     }
 
-    /// What the joules are worth: "measured" by a counter, "integrated" from samples of power, or "unavailable".
+    /// What the joules are worth: "measured" by a counter, "integrated" from samples of power, "attributed" as a
+    /// share of such a number, or "unavailable".
     #[getter]
     fn class_(&self) -> Option<&'static str> {
         let of = |result: &Result| match &result.energy {
@@ -153,6 +161,11 @@ impl Measurement {
 }
 
 impl Measurement {
+    /// Puts another state in place of the one that is there. The lock is held for no longer.
+    fn replace(&self, state: State) -> State {
+        std::mem::replace(&mut *self.lock(), state)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,7 +203,8 @@ fn begin(root: Root) -> PyResult<State> {
     let thread =
         thread.map_err(|error| PyRuntimeError::new_err(format!("starting a thread: {error}")))?;
     let _ = begun.recv();
-    Ok(State::Running { end, thread, started: Instant::now(), cpu: cpu_time() })
+    let (started, cpu, generation) = (Instant::now(), cpu_time(), process::generation());
+    Ok(State::Running { end, thread, started, cpu, generation })
 }
 
 /// CPU time of this process.

@@ -11,8 +11,9 @@ use wattlock_file::{ContainerView, Error, Opener, ReadAt};
 
 use crate::buffers::{Buffer, new_bytes};
 use crate::errors::of_file;
+use crate::files::check_is_file;
 use crate::interrupt;
-use crate::keys::{self, With};
+use crate::keys;
 use crate::process::engine;
 
 /// Some bytes of a container that has `size` in all.
@@ -70,10 +71,14 @@ impl View {
         py: Python<'_>,
         front: &Bound<'_, PyAny>,
         size: u64,
-        identities: Option<With<'_>>,
+        identities: Option<&Bound<'_, PyAny>>,
         passphrase: Option<&str>,
     ) -> PyResult<Self> {
-        let front = Front { bytes: Buffer::input(front)?.bytes().to_vec(), size };
+        let front = Buffer::input(front)?;
+        if front.len() > MOST_FRONT {
+            return Err(PyValueError::new_err("no header is as long as this front"));
+        }
+        let front = Front { bytes: front.bytes().to_vec(), size };
         let identities = keys::identities(identities, passphrase)?;
         let opener = Opener::new(engine(), &identities);
         py.detach(|| opener.view(front)).map(Self).map_err(of_file)
@@ -157,14 +162,15 @@ impl FileView {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        identities: Option<With<'_>>,
+        identities: Option<&Bound<'_, PyAny>>,
         passphrase: Option<&str>,
     ) -> PyResult<Self> {
+        check_is_file(&path)?;
         let identities = keys::identities(identities, passphrase)?;
         let opener = Opener::new(engine(), &identities);
         let opened = py.detach(|| {
             let file = File::open(&path).map_err(Error::io("read", &path))?;
-            opener.view(file)
+            opener.view(file).map_err(|error| error.renamed(Path::new("the input"), &path))
         });
         opened.map(|view| Self { view, path }).map_err(of_file)
     }
@@ -191,3 +197,6 @@ fn length(start: u64, stop: u64) -> PyResult<usize> {
     let len = stop.checked_sub(start).and_then(|len| usize::try_from(len).ok());
     len.ok_or_else(|| PyValueError::new_err("stop is before start"))
 }
+
+/// Twice the longest header.
+const MOST_FRONT: usize = 2 << 20;

@@ -11,7 +11,7 @@ use wattlock_file::{Attributes, ContainerInParts, Error, Sealer, Staged};
 
 use crate::buffers::Buffer;
 use crate::errors::of_file;
-use crate::keys::{self, To};
+use crate::keys;
 use crate::process::{engine, generation};
 
 /// Seals one container of plaintext that comes in parts. What `update` and `finish` return is to be written one after
@@ -28,7 +28,7 @@ impl Writer {
     #[pyo3(signature = (recipients=None, *, passphrase=None, format="wattlock"))]
     fn new(
         py: Python<'_>,
-        recipients: Option<To<'_>>,
+        recipients: Option<&Bound<'_, PyAny>>,
         passphrase: Option<&str>,
         format: &str,
     ) -> PyResult<Self> {
@@ -95,7 +95,7 @@ impl FileWriter {
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        recipients: Option<To<'_>>,
+        recipients: Option<&Bound<'_, PyAny>>,
         passphrase: Option<&str>,
         format: &str,
         overwrite: bool,

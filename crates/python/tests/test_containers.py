@@ -51,6 +51,8 @@ def test_all_kinds_of_buffers(identity):
         wattlock.seal_into(data, bytes(20000), identity.recipient)
     with pytest.raises(TypeError):
         wattlock.seal("text", identity.recipient)
+    with pytest.raises(BufferError, match="references to objects"):
+        wattlock.seal(numpy.array([None]), identity.recipient)
 
 
 def test_keys_of_all_kinds(identity, tmp_path):
@@ -126,12 +128,20 @@ def test_wrong_calls(identity):
         lambda: wattlock.seal(b"x", []),
         lambda: wattlock.seal(b"x", "age1nonsense"),
         lambda: wattlock.seal(b"x", identity.recipient, passphrase="y"),
+        lambda: wattlock.seal(b"x", passphrase=""),
         lambda: wattlock.seal(b"x", identity.recipient, format="zip"),
         lambda: wattlock.seal_into(b"x", bytearray(10), identity.recipient),
         lambda: wattlock.open(sealed),
         lambda: wattlock.open_into(sealed, bytearray(0), identity),
     ]:
         with pytest.raises(ValueError):
+            call()
+    for call in [
+        lambda: wattlock.seal(b"x", identity),
+        lambda: wattlock.seal(b"x", [identity.recipient, 5]),
+        lambda: wattlock.open(sealed, identity.recipient),
+    ]:
+        with pytest.raises(TypeError, match="is a (Recipient|Identity), its text, or a list"):
             call()
     same = bytearray(1000)
     with pytest.raises(ValueError, match="same memory"):

@@ -1,8 +1,10 @@
 """Files, and file objects."""
 
+import copy
 import gc
 import io
 import os
+import threading
 
 import pytest
 from conftest import need, pattern
@@ -125,3 +127,103 @@ def test_numpy_and_zip(identity, tmp_path):
     with wattlock.open_file(tmp_path / "a.npz", identities=identity) as file:
         with numpy.load(file) as loaded:
             assert loaded["a"].sum() == 4999950000 and loaded["b"].trace() == 3
+
+
+class Interrupts:
+    """A writer that fails once."""
+
+    def __init__(self, writer, error):
+        self._writer, self._error = writer, error
+
+    def write(self, data):
+        error, self._error = self._error, None
+        if error:
+            raise error
+        self._writer.write(data)
+
+    def close(self):
+        self._writer.close()
+
+    def discard(self):
+        self._writer.discard()
+
+
+@pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
+def test_after_a_write_that_failed_nothing_is_published(identity, tmp_path, error):
+    path = tmp_path / "x"
+    with pytest.raises(OSError, match="earlier write"):
+        with wattlock.open_file(path, "wb", recipients=identity.recipient) as file:
+            file._writer = Interrupts(file._writer, error)
+            file.write(b"a")
+            with pytest.raises(type(error)):
+                file.write(pattern(10_000_000))
+            with pytest.raises(OSError, match="earlier write"):
+                file.write(b"b")
+    assert os.listdir(tmp_path) == []
+
+
+def test_threads_may_share_a_writer(identity, tmp_path):
+    path, lines = tmp_path / "x", [b"%07d\n" % number for number in range(40_000)]
+    with wattlock.open_file(path, "wb", recipients=identity.recipient) as file:
+        threads = [
+            threading.Thread(target=lambda part=part: [file.write(line * 50) for line in part])
+            for part in (lines[::2], lines[1::2])
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    written = wattlock.open(path.read_bytes(), identity).split(b"\n")[:-1]
+    assert len(written) == 2_000_000 and len(set(written)) == 40_000
+
+
+def test_files_are_not_copied(identity, tmp_path):
+    with wattlock.open_file(tmp_path / "x", "wb", recipients=identity.recipient) as file:
+        with pytest.raises(TypeError):
+            copy.copy(file)
+        file.write(b"whole")
+    assert wattlock.open((tmp_path / "x").read_bytes(), identity) == b"whole"
+    with pytest.raises(ValueError, match="recipients="):
+        wattlock.open_file(tmp_path / "y", "wb", identities=identity)
+
+
+def test_what_is_no_file_is_refused(identity, tmp_path):
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to("/dev/null")
+    (tmp_path / "x").write_bytes(b"x")
+    with pytest.raises(ValueError, match="not a regular file"):
+        wattlock.protect(fifo, tmp_path / "out", recipients=identity.recipient)
+    with pytest.raises(ValueError, match="not a regular file"):
+        wattlock.open_file(fifo, identities=identity)
+    with pytest.raises(ValueError, match="device"):
+        wattlock.protect(tmp_path / "x", link, recipients=identity.recipient, overwrite=True)
+    assert link.is_symlink() and os.readlink(link) == "/dev/null"
+
+
+def test_a_fork_while_others_write_files(identity, tmp_path):
+    end, options = threading.Event(), dict(recipients=identity.recipient, overwrite=True)
+
+    def work(number):
+        while not end.is_set():
+            with wattlock.open_file(tmp_path / f"{number}", "wb", **options) as file:
+                file.write(b"x")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                try:
+                    with wattlock.open_file(tmp_path / "child", "wb", **options) as file:
+                        file.write(b"child")
+                finally:
+                    os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    assert wattlock.open((tmp_path / "child").read_bytes(), identity) == b"child"

@@ -120,6 +120,121 @@ def test_a_file_appears_complete_or_not_at_all(local, tmp_path):
     assert fs.cat_file(f"{top}/x") == b"first"
 
 
+def test_compression_and_text(local, tmp_path):
+    fs, top = local
+    for compression in ["gzip", "bz2", "xz"]:
+        with fs.open(f"{top}/x", "wb", compression=compression) as file:
+            file.write(b"compressed")
+        with fs.open(f"{top}/x", "rb", compression=compression) as file:
+            assert file.read() == b"compressed"
+    with fs.open(f"{top}/t.gz", "wt", compression="infer", encoding="utf-8") as file:
+        file.write("Grüße\n")
+    with fs.open(f"{top}/t.gz", "rt", compression="infer", encoding="utf-8") as file:
+        assert file.read() == "Grüße\n"
+    for mode, options in [("w", {}), ("wb", {"compression": "gzip"})]:
+        with pytest.raises(KeyError):
+            with fs.open(f"{top}/half", mode, **options) as file:
+                file.write("half" if mode == "w" else b"half")
+                raise KeyError
+        assert not fs.exists(f"{top}/half")
+
+
+def test_a_filesystem_in_memory_gets_whole_files(identity):
+    fs = fsspec.filesystem("wattlock", identities=identity, target_protocol="memory")
+    fs.pipe_file("/wl/x", b"first")
+    with pytest.raises(KeyError):
+        with fs.open("/wl/x", "wb") as file:
+            file.write(pattern(10_000_000))
+            raise KeyError
+    assert fs.cat_file("/wl/x") == b"first"
+    fs.pipe_file("/wl/x", pattern(10_000_000))
+    assert fs.cat_file("/wl/x", 9_000_000) == pattern(10_000_000)[9_000_000:]
+    fs.rm("/wl", recursive=True)
+
+
+@pytest.mark.parametrize("inner", ["file", "memory"])
+def test_transactions(identity, tmp_path, inner):
+    fs = fsspec.filesystem("wattlock", identities=identity, target_protocol=inner)
+    top = str(tmp_path) if inner == "file" else "/transactions"
+    with fs.transaction:
+        with fs.open(f"{top}/a", "wb") as file:
+            file.write(b"a")
+        open_until_the_end = fs.open(f"{top}/b", "wb")
+        open_until_the_end.write(b"b")
+        with pytest.raises(KeyError):
+            with fs.open(f"{top}/c", "wb") as file:
+                file.write(b"c")
+                raise KeyError
+        assert not fs.exists(f"{top}/a")
+    assert fs.cat_file(f"{top}/a") == b"a" and fs.cat_file(f"{top}/b") == b"b"
+    assert not fs.exists(f"{top}/c")
+    with pytest.raises(KeyError):
+        with fs.transaction:
+            fs.pipe_file(f"{top}/d", b"d")
+            raise KeyError
+    assert not fs.exists(f"{top}/d")
+
+
+def test_a_fork_leaves_files_to_the_parent(local, bucket, options):
+    remote, _ = fsspec.url_to_fs("wattlock::s3://bucket/forked", **options, s3=bucket.options)
+    for fs, path in [(local[0], f"{local[1]}/forked"), (remote, "bucket/forked")]:
+        with fs.open(path, "wb") as file:
+            file.write(b"before")
+            child = os.fork()
+            if child == 0:
+                ok = False
+                try:
+                    file.write(b"child")
+                except RuntimeError as error:
+                    ok = "before a fork" in str(error)
+                file.discard()
+                del file
+                os._exit(0 if ok else 1)
+            assert os.waitpid(child, 0)[1] == 0
+            file.write(b" and after")
+        assert fs.cat_file(path) == b"before and after"
+
+
+def test_a_target_that_cannot_be_written_keeps_what_it_has(local, tmp_path):
+    fs, top = local
+    (tmp_path / "data/folder").mkdir(mode=0o755)
+    with pytest.raises(IsADirectoryError):
+        fs.open(f"{top}/folder", "wb")
+    assert os.listdir(tmp_path / "data/folder") == []
+
+
+def test_getting_a_file_replaces_the_target_at_the_end(local, tmp_path):
+    fs, top = local
+    fs.pipe_file(f"{top}/x", pattern(20_000_000))
+    fs.get_file(f"{top}/x", f"{tmp_path}/new/folder/x")
+    assert (tmp_path / "new/folder/x").read_bytes() == pattern(20_000_000)
+    sealed = bytearray((tmp_path / "data/x").read_bytes())
+    sealed[-5_000_000] ^= 1
+    (tmp_path / "data/x").write_bytes(sealed)
+    (tmp_path / "out").write_bytes(b"what was there")
+    with pytest.raises(wattlock.Tampered):
+        fs.get_file(f"{top}/x", f"{tmp_path}/out")
+    assert (tmp_path / "out").read_bytes() == b"what was there"
+    assert sorted(os.listdir(tmp_path)) == ["data", "key.txt", "new", "out"]
+
+
+@pytest.mark.parametrize("cache", ["none", "bytes", "readahead", "blockcache", "all"])
+def test_caches_of_fsspec(local, cache):
+    fs, top = local
+    fs.pipe_file(f"{top}/x", pattern(300_000))
+    with fs.open(f"{top}/x", cache_type=cache) as file:
+        file.seek(200_000)
+        assert file.read(10) == pattern(300_000)[200_000:200_010]
+
+
+def test_an_error_names_the_file(local, tmp_path):
+    fs, top = local
+    (tmp_path / "data/plain").write_bytes(b"not sealed")
+    with pytest.raises(wattlock.WattlockError) as found:
+        fs.info(f"{top}/plain")
+    assert f"in {top}/plain" in found.value.__notes__
+
+
 def test_what_is_written_again_is_read_again(local):
     fs, top = local
     for content in [pattern(100_000), pattern(100_000, step=3), b"short"]:

@@ -1,5 +1,7 @@
 """The joules of a block."""
 
+import os
+import threading
 import time
 
 import pytest
@@ -36,3 +38,22 @@ def test_without_a_meter_there_is_no_number(tmp_path):
     with pytest.raises(ValueError):
         with measured:
             pass
+
+
+def test_others_may_look_while_it_begins_and_ends(tmp_path):
+    measured, end = wattlock.measure(root=tmp_path), threading.Event()
+
+    def look():
+        while not end.is_set():
+            assert measured.joules is None
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    with measured:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if measured.__exit__(None, None, None) is False else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    end.set()
+    looking.join()
+    assert measured.class_ == "unavailable"

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import pytest
-from conftest import pattern
+from conftest import ROOT, pattern
 
 import wattlock
 
@@ -174,3 +174,46 @@ def test_importing_starts_nothing():
         "os.path.exists('/proc/self/fd/' + f)]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdin=subprocess.DEVNULL)
+
+
+def test_without_threads_the_work_is_done_here(identity):
+    """RLIMIT_NPROC forbids them; root is exempt, so another user does it."""
+    code = (
+        "import os, resource, wattlock\n"
+        "if os.getuid() == 0:\n"
+        "    os.setgid(65534); os.setuid(65534)\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))\n"
+        "identity = wattlock.keygen()\n"
+        "data = bytes(20 << 20)\n"
+        "try:\n"
+        "    wattlock.seal(data, identity.recipient)\n"
+        "except RuntimeError as error:\n"
+        "    assert 'thread' in str(error), error\n"
+        "wattlock.set_threads(1)\n"
+        "assert wattlock.open(wattlock.seal(data, identity.recipient), identity) == data\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_reader_works_without_compiled_code(identity, tmp_path):
+    package = tmp_path / "wattlock"
+    package.mkdir()
+    for file in (ROOT / "crates/python/python/wattlock").glob("*.py"):
+        (package / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "key.txt").write_text(identity.secret())
+    (tmp_path / "x.wlk").write_bytes(wattlock.seal(b"content", identity.recipient))
+    read = subprocess.run(
+        [sys.executable, "-m", "wattlock.reader", "-i", "key.txt", "x.wlk"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": ""},
+        capture_output=True,
+    )
+    assert read.stdout == b"content", read.stderr
+    used = subprocess.run(
+        [sys.executable, "-c", "import wattlock; wattlock.seal"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "no compiled code" in used.stderr

@@ -19,7 +19,10 @@ pub struct Merged {
     runs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     shards: Option<Shards>,
-    /// The gravest.
+    /// Files that hold no complete summary.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    incomplete: Vec<String>,
+    /// The highest; of each shard, that of its last run.
     exit_code: u8,
     /// Of the shard that took longest, all its runs together.
     wall_ns: u64,
@@ -55,6 +58,9 @@ struct Failed {
 /// The summary that `protect`, `unprotect` and `verify` write.
 #[derive(Deserialize)]
 struct Summary {
+    /// Of its file.
+    #[serde(skip)]
+    name: String,
     command: String,
     shard: Option<String>,
     exit_code: u8,
@@ -85,29 +91,37 @@ impl Merged {
     /// documents, such as messages of the program.
     ///
     /// # Errors
-    /// A text without a document, runs of different commands or numbers of shards, and measurements alone.
+    /// Runs of different commands or numbers of shards, and no summary at all. A text without a document is noted.
     pub fn new(texts: &[(String, String)]) -> anyhow::Result<Self> {
         let (mut summaries, mut measurements) = (Vec::new(), Vec::new());
+        let mut incomplete = Vec::new();
         for (name, text) in texts {
             let found = documents(text);
             if found.is_empty() {
-                bail!("{name} holds no JSON summary of protect, unprotect, verify or measure");
+                incomplete.push(name.clone());
             }
             for value in found {
                 if value.get("schema").is_some() {
                     let measurement = Measurement::deserialize(value);
                     measurements.push(measurement.with_context(|| name.clone())?);
                 } else {
-                    summaries.push(Summary::deserialize(value).with_context(|| name.clone())?);
+                    let mut summary = Summary::deserialize(value).with_context(|| name.clone())?;
+                    summary.name.clone_from(name);
+                    summaries.push(summary);
                 }
             }
         }
         let Some(first) = summaries.first() else {
-            bail!("these are measurements alone; give the summaries of their runs, too");
+            bail!("no file holds a complete JSON summary of protect, unprotect or verify");
         };
         let command = first.command.clone();
         if let Some(other) = summaries.iter().find(|summary| summary.command != command) {
-            bail!("these are runs of {command} and of {}, which are not merged", other.command);
+            bail!(
+                "{} is a run of {command}, and {} of {}: merge runs of one command",
+                first.name,
+                other.name,
+                other.command
+            );
         }
         let shards = shards(&summaries)?;
         let energy = energy(&measurements, summaries.len());
@@ -116,7 +130,8 @@ impl Merged {
             command,
             runs: summaries.len(),
             shards,
-            exit_code: summaries.iter().map(|summary| summary.exit_code).max().unwrap_or(0),
+            incomplete,
+            exit_code: exit_code(&summaries),
             wall_ns: wall(&summaries),
             cpu_ns: summaries.iter().map(|summary| summary.cpu_ns).sum(),
             in_bytes: 0,
@@ -131,10 +146,10 @@ impl Merged {
         Ok(merged)
     }
 
-    /// The exit code of all runs together: a shard that is missing is a failure.
+    /// The exit code of all runs together: a shard or a summary that is missing is a failure.
     pub fn exit_code(&self) -> u8 {
         let missing = self.shards.as_ref().is_some_and(|shards| !shards.missing.is_empty());
-        self.exit_code.max(u8::from(missing))
+        self.exit_code.max(u8::from(missing || !self.incomplete.is_empty()))
     }
 
     /// Counts each file once, as the last run that had it left it.
@@ -208,8 +223,30 @@ fn shards(summaries: &[Summary]) -> anyhow::Result<Option<Shards>> {
             let missing = (1..=count).filter(|index| !present.contains(index)).collect();
             Ok(Some(Shards { count, missing }))
         }
-        _ => bail!("these runs are shards of different numbers, which are not merged"),
+        _ => {
+            let other =
+                summaries.iter().find(|summary| count_of(summary) != count_of(&summaries[0]));
+            let named = |summary: &Summary| match &summary.shard {
+                Some(shard) => format!("{} is shard {shard}", summary.name),
+                None => format!("{} is not a shard", summary.name),
+            };
+            let other = other.map_or_else(String::new, named);
+            bail!("{}, and {other}: merge runs with the same --shard I/N", named(&summaries[0]))
+        }
     }
+}
+
+/// The number of shards that a run is one of.
+fn count_of(summary: &Summary) -> Option<&str> {
+    summary.shard.as_deref()?.split_once('/').map(|(_, count)| count)
+}
+
+/// The highest exit code; of runs of the same shard, only the last counts.
+fn exit_code(summaries: &[Summary]) -> u8 {
+    let shards = summaries.iter().filter_map(|summary| Some((summary.shard.as_deref()?, summary)));
+    let last: BTreeMap<&str, &Summary> = shards.collect();
+    let others = summaries.iter().filter(|summary| summary.shard.is_none());
+    last.into_values().chain(others).map(|summary| summary.exit_code).max().unwrap_or(0)
 }
 
 /// The longest time of a shard, with all runs of it.
@@ -291,7 +328,7 @@ mod tests {
         assert_eq!(merged.files.get("kept"), Some(&1));
         assert!(merged.failed.is_empty() && merged.energy.is_none());
         assert_eq!((merged.wall_ns, merged.cpu_ns), (10, 21));
-        assert_eq!((merged.skipped["link"], merged.exit_code()), (2, 1));
+        assert_eq!((merged.skipped["link"], merged.exit_code, merged.exit_code()), (2, 0, 1));
     }
 
     #[test]
@@ -319,6 +356,8 @@ mod tests {
         assert!(merged(&[summary("2/2", &[], 0), other]).is_err());
         assert!(merged(&[summary("1/2", &[], 0), summary("1/3", &[], 0)]).is_err());
         assert!(merged(&["no document".to_owned()]).is_err());
+        let cut = merged(&[summary("1/1", &[], 0), "{\"command\": \"prot".to_owned()]).unwrap();
+        assert_eq!((cut.incomplete.len(), cut.exit_code()), (1, 1));
         assert!(merged(&[measurement(&Energy::unavailable(Caveat::DomainMissing))]).is_err());
     }
 

@@ -353,9 +353,9 @@ pub struct Batch {
 pub struct ShardFlag {
     /// Process only shard I of N, to share a tree among machines: "3/16", "auto" or "auto/16"
     ///
-    /// A file belongs to one shard, by a hash of its path. "auto" takes I and N from a Slurm array or an
-    /// AWS Batch array job; "auto/N" takes I alone, also from a Kubernetes indexed job. Run a failed shard again
-    /// with --resume.
+    /// A file belongs to one shard, by a hash of its path. "auto/N" takes I from a Slurm array, an AWS Batch
+    /// array job or a Kubernetes indexed job with tasks 0 to N-1; "auto" takes N from the first two as well. To
+    /// run a failed shard again, `protect` and `unprotect` need --resume.
     #[arg(long, value_name = "I/N", value_parser = parse_shard)]
     pub shard: Option<Shard>,
 }

@@ -1,4 +1,5 @@
 //! Shards: several runs that share the files of one tree.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -109,6 +110,22 @@ fn shards_together_are_one_run() {
     assert_eq!((code, &merged["files"]["done"], &merged["runs"]), (0, &60.into(), &3.into()));
     let bytes: usize = files.values().map(Vec::len).sum();
     assert_eq!((&merged["in_bytes"], merged.get("energy")), (&bytes.into(), None));
+    // Started again, a run counts its files as they were counted before.
+    let mut again = wattlock();
+    again.args(["protect", "-r", &place.recipient, "-i", "key.txt", "--resume", "--recursive"]);
+    again.args(["--json", "--shard", "1/3", "--out-dir", "safe", "tree"]);
+    let again = again.current_dir(place.path("")).output().unwrap();
+    place.write("again.json", &again.stdout);
+    let (code, resumed) = merge(&["1.json", "3.json", "2.json", "again.json"]);
+    assert_eq!((code, &resumed["files"]["kept"]), (0, &counts[0].into()));
+    for bytes in ["in_bytes", "out_bytes"] {
+        assert_eq!(resumed[bytes], merged[bytes]);
+    }
+
+    // A run that was killed leaves no summary.
+    place.write("killed.json", b"");
+    let (code, cut) = merge(&["1.json", "3.json", "killed.json"]);
+    assert_eq!((code, &cut["incomplete"][0]), (1, &"killed.json".into()));
     let (code, merged) = merge(&["1.json", "3.json"]);
     assert_eq!((code, &merged["shards"]["missing"][0]), (1, &2.into()));
 }

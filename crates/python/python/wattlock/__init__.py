@@ -14,30 +14,40 @@ from __future__ import annotations
 
 import os
 
-from ._files import SealedReader, SealedWriter, open_file
-from ._wattlock import (
-    Identity,
-    Measurement,
-    Recipient,
-    Session,
-    Tampered,
-    Truncated,
-    WattlockError,
-    WrongKey,
-    __version__,
-    keygen,
-    open,
-    open_into,
-    opened_size,
-    protect,
-    seal,
-    seal_into,
-    sealed_size,
-    session_key,
-    set_threads,
-    threads,
-    unprotect,
-)
+try:
+    from ._files import SealedReader, SealedWriter, open_file
+    from ._wattlock import (
+        Identity,
+        Measurement,
+        Recipient,
+        Session,
+        Tampered,
+        Truncated,
+        WattlockError,
+        WrongKey,
+        __version__,
+        keygen,
+        open,
+        open_into,
+        opened_size,
+        protect,
+        seal,
+        seal_into,
+        sealed_size,
+        session_key,
+        set_threads,
+        threads,
+        unprotect,
+    )
+except ModuleNotFoundError as error:
+    # On a system that there is no build for, `python -m wattlock.reader` works all the same.
+    if error.name != "wattlock._wattlock":
+        raise
+
+    def __getattr__(name):
+        raise ImportError(
+            "this copy of the package wattlock has no compiled code; wattlock.reader works without"
+        )
 
 
 def measure(*, root: str | os.PathLike[str] | None = None) -> Measurement:
@@ -64,7 +74,6 @@ __all__ = [
     "__version__",
     "keygen",
     "measure",
-    "open",
     "open_file",
     "open_into",
     "opened_size",

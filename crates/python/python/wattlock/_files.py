@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from collections.abc import Sequence
 from typing import Literal, overload
 
@@ -40,15 +41,19 @@ def open_file(
 ):
     """Open a container as a binary file.
 
-    "rb" reads and seeks in the plaintext; only the chunks that are read are decrypted. "wb" seals what is written: the
-    file appears when it is closed, complete, and readable by its owner only. After an exception in a `with` block, or
+    "rb" reads and seeks in the plaintext; only the chunks that are read are decrypted. "wb" encrypts what is written: the
+    file appears when it is closed, complete, and readable by its owner only. After an exception in its `with` block, or
     if it is never closed, there is no file.
     """
     path = os.fspath(path)
     if mode == "rb":
+        if recipients is not None:
+            raise ValueError("reading needs identities= or passphrase=, and no recipients=")
         raw = SealedReader(FileView(path, identities, passphrase=passphrase), path)
         return io.BufferedReader(raw, BUFFER_SIZE)
     if mode == "wb":
+        if identities is not None:
+            raise ValueError("writing needs recipients=, such as identity.recipient")
         writer = FileWriter(
             path, recipients, passphrase=passphrase, format=format, overwrite=overwrite
         )
@@ -57,7 +62,7 @@ def open_file(
 
 
 class SealedReader(io.RawIOBase):
-    """The plaintext of a container, opened chunk by chunk."""
+    """The plaintext of a container, decrypted chunk by chunk."""
 
     def __init__(self, view, name):
         super().__init__()
@@ -71,6 +76,7 @@ class SealedReader(io.RawIOBase):
     @property
     def size(self):
         """Bytes of the plaintext."""
+        self._check_open()
         return self._view.size
 
     def readable(self):
@@ -84,7 +90,6 @@ class SealedReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset, whence=os.SEEK_SET):
-        self._check_open()
         start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}.get(whence)
         if start is None:
             raise ValueError(f"whence {whence!r} is not supported")
@@ -94,8 +99,7 @@ class SealedReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer):
-        self._check_open()
-        room = memoryview(buffer).cast("B")
+        room = as_bytes(buffer)
         count = max(0, min(len(room), self.size - self._at))
         if count:
             self._view.read_into(self._at, room[:count])
@@ -103,48 +107,60 @@ class SealedReader(io.RawIOBase):
         return count
 
     def readall(self):
-        self._check_open()
         rest = bytearray(max(0, self.size - self._at))
         self.readinto(rest)
         return bytes(rest)
 
+    def close(self):
+        self._view = None
+        super().close()
+
     def _check_open(self):
-        if self.closed:
+        if self._view is None:
             raise ValueError("I/O operation on closed file")
 
 
-class SealedWriter(io.BufferedIOBase):
-    """A file that seals what is written to it, and appears when it is closed."""
+class SealingFile(io.BufferedIOBase):
+    """A file that encrypts what is written to it, and appears when it is closed, or not at all.
 
-    def __init__(self, writer, name):
+    A class has `_put(data)`, `_publish()` and `_give_up()`. Once one of them has failed or was interrupted, nothing is
+    published any more.
+    """
+
+    _state = "ended"
+
+    def __init__(self, name):
         super().__init__()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
         self._pending = bytearray()
         self._written = 0
-        self._ended = False
-        self._writer = writer
         self.name = name
         self.mode = "wb"
+        self._state = "open"
 
     def writable(self):
         return True
 
     @property
     def closed(self):
-        return self._ended
+        return self._state == "ended"
 
     def tell(self):
         self._check_open()
         return self._written
 
     def write(self, data):
-        self._check_open()
-        data = memoryview(data).cast("B")
-        if len(self._pending) + len(data) < WRITE_SIZE:
-            self._pending += data
-        else:
-            self._send()
-            self._pass_on(data)
-        self._written += len(data)
+        data = as_bytes(data)
+        with self._step():
+            if len(self._pending) + len(data) < WRITE_SIZE:
+                self._pending += data
+            else:
+                if self._pending:
+                    self._put(self._pending)
+                    self._pending = bytearray()
+                self._put(data)
+            self._written += len(data)
         return len(data)
 
     def flush(self):
@@ -152,21 +168,25 @@ class SealedWriter(io.BufferedIOBase):
         self._check_open()
 
     def close(self):
-        if self._ended:
+        if self._state == "ended":
             return
         try:
-            self._send()
+            with self._step():
+                if self._pending:
+                    self._put(self._pending)
+                    self._pending = bytearray()
+                self._publish()
         except BaseException:
             self.discard()
             raise
-        self._ended = True
-        self._writer.close()
+        self._state = "ended"
 
     def discard(self):
         """Give the file up; nothing is left of it."""
-        if not self._ended:
-            self._ended = True
-            self._writer.discard()
+        state, self._state = self._state, "ended"
+        # A child leaves the file to its parent.
+        if state != "ended" and self._process == os.getpid():
+            self._give_up()
 
     def __exit__(self, kind, value, traceback):
         if kind is None:
@@ -175,28 +195,68 @@ class SealedWriter(io.BufferedIOBase):
             self.discard()
 
     def __del__(self):
-        if not getattr(self, "_ended", True):
-            self.discard()
+        self.discard()
 
-    def _send(self):
-        if self._pending:
-            pending, self._pending = self._pending, bytearray()
-            self._pass_on(pending)
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a file that is being written can be neither copied nor pickled")
 
-    def _pass_on(self, data):
-        try:
-            self._writer.write(data)
-        except BaseException:
-            self.discard()
-            raise
+    def _step(self):
+        return _Step(self)
 
     def _check_open(self):
-        if self._ended:
+        if self._state == "ended":
             raise ValueError("I/O operation on closed file")
+        if self._process != os.getpid():
+            raise RuntimeError("the file was opened before a fork; it goes on in the parent only")
+
+
+class _Step:
+    """One step of a file, by one thread at a time. A step that does not come to its end breaks the file."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        file = self._file
+        file._check_open()
+        file._lock.acquire()
+        if file._state != "open":
+            file._lock.release()
+            file._check_open()
+            raise OSError("an earlier write failed or was interrupted; the file is given up")
+        file._state = "broken"
+
+    def __exit__(self, kind, value, traceback):
+        if kind is None:
+            self._file._state = "open"
+        self._file._lock.release()
+
+
+class SealedWriter(SealingFile):
+    """A container in a file of this machine."""
+
+    def __init__(self, writer, name):
+        self._writer = writer
+        super().__init__(name)
+
+    def _put(self, data):
+        self._writer.write(data)
+
+    def _publish(self):
+        self._writer.close()
+
+    def _give_up(self):
+        self._writer.discard()
+
+
+def as_bytes(data):
+    """The bytes of any buffer."""
+    view = memoryview(data)
+    return view.cast("B") if view.nbytes else memoryview(bytearray())
 
 
 # Two chunks of age, eight of Wattlock.
 BUFFER_SIZE = 128 << 10
 
-# What is sealed at once, on all cores.
+# What is encrypted at once, on all cores.
 WRITE_SIZE = 4 << 20

@@ -6,21 +6,30 @@
         storage_options={"wattlock": {"identity_file": "key.txt"}},
     )
 
-A path names the sealed file; its name needs no suffix. Only the chunks of 16 KiB that hold what is read are fetched.
+A path names the sealed file; its name needs no suffix. What is read is fetched, in whole chunks of 16 KiB, with each file's header and end.
 """
 
+import contextlib
 import errno
 import io
 import os
+import secrets
+import shutil
+import tempfile
 import threading
 from collections import OrderedDict
 
 import fsspec
 from fsspec.callbacks import DEFAULT_CALLBACK
+from fsspec.compression import compr
+from fsspec.core import get_compression
 from fsspec.implementations.chained import ChainedFileSystem
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractBufferedFile
+from fsspec.utils import isfilelike
 
-from ._wattlock import Identity, Tampered, Truncated, View, Writer
+from ._files import SealingFile
+from ._wattlock import FileWriter, Identity, Tampered, Truncated, View, WattlockError, Writer
 
 
 class WattlockFileSystem(ChainedFileSystem):
@@ -58,9 +67,8 @@ class WattlockFileSystem(ChainedFileSystem):
             self._identities.append(Identity.from_file(os.fspath(identity_file)))
         if recipients is None and passphrase is None:
             recipients = [to for key in self._identities for to in key.recipients]
-        self._recipients = recipients
         self._passphrase = passphrase
-        self._format = format
+        self._writing = {"recipients": recipients, "passphrase": passphrase, "format": format}
         self._views = OrderedDict()
         self._lock = threading.Lock()
 
@@ -139,14 +147,53 @@ class WattlockFileSystem(ChainedFileSystem):
         return out
 
     def get_file(self, rpath, lpath, callback=DEFAULT_CALLBACK, outfile=None, **kwargs):
-        if self.isdir(rpath):
+        """Decrypt a file to a local one, which appears when it is complete."""
+        if outfile is None and isfilelike(lpath):
+            outfile = lpath
+        if outfile is None and self.isdir(rpath):
             os.makedirs(lpath, exist_ok=True)
             return
-        with self.open(rpath, "rb") as source, open(lpath, "wb") as target:
-            callback.set_size(source.size)
-            while part := source.read(PART_SIZE):
-                target.write(part)
-                callback.relative_update(len(part))
+
+        def copy(target):
+            with self.open(rpath, "rb") as source:
+                callback.set_size(source.size)
+                while part := source.read(PART_SIZE):
+                    target.write(part)
+                    callback.relative_update(len(part))
+
+        if outfile is not None:
+            copy(outfile)
+            return
+        os.makedirs(os.path.dirname(os.path.abspath(lpath)), exist_ok=True)
+        part = f"{os.fspath(lpath)}.{secrets.token_hex(8)}.part"
+        try:
+            with open(part, "xb") as target:
+                copy(target)
+            os.replace(part, lpath)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part)
+            raise
+
+    def open(
+        self, path, mode="rb", block_size=None, cache_options=None, compression=None, **kwargs
+    ):
+        """Open a file, as fsspec does; after an exception in its `with` block, what was written is given up."""
+        if "b" not in mode:
+            text = {
+                name: kwargs.pop(name)
+                for name in ("encoding", "errors", "newline")
+                if name in kwargs
+            }
+            options = {"cache_options": cache_options, "compression": compression, **kwargs}
+            file = self.open(path, mode.replace("t", "") + "b", block_size, **options)
+            return _Text(file, **text)
+        compression = get_compression(path, compression)
+        if compression is None or "r" in mode:
+            options = {"cache_options": cache_options, "compression": compression, **kwargs}
+            return super().open(path, mode, block_size, **options)
+        file = super().open(path, mode, block_size, cache_options, **kwargs)
+        return _Compressed(compr[compression](file, mode="w"), file)
 
     def _open(
         self, path, mode="rb", block_size=None, autocommit=True, cache_options=None, **kwargs
@@ -171,6 +218,7 @@ class WattlockFileSystem(ChainedFileSystem):
         if os.path.isdir(lpath):
             self.makedirs(rpath, exist_ok=True)
             return
+        self.makedirs(self._parent(os.fspath(rpath)), exist_ok=True)
         with open(lpath, "rb") as source:
             with self.open(rpath, "xb" if mode == "create" else "wb", **kwargs) as target:
                 callback.set_size(os.fstat(source.fileno()).st_size)
@@ -254,21 +302,22 @@ class WattlockFileSystem(ChainedFileSystem):
         with self._lock:
             self._views.pop(self._inner(path), None)
 
-    def _writer(self):
-        return Writer(self._recipients, passphrase=self._passphrase, format=self._format)
-
 
 class _FileView:
     """The plaintext of one sealed file: its first and its last bytes are fetched at once."""
 
     def __init__(self, owner, path, stamp):
-        self._fs = owner.fs
+        self._owner, self._fs = owner, owner.fs
         self.path = path
         self.stamp = stamp
         self._sealed_size = stamp[0]
         keys = (owner._identities or None, owner._passphrase)
         front = self._fetch(0, min(FRONT_SIZE, self._sealed_size))
-        self._view = self._open(front, *keys)
+        try:
+            self._view = self._open(front, *keys)
+        except WattlockError as error:
+            error.add_note(f"in {path}")
+            raise
         self.size = self._view.size
         # The last chunk proves that nothing is missing. Files such as Parquet's are read from their end.
         start = self._view.sealed_range(max(0, self.size - TAIL_SIZE), self.size)[0]
@@ -305,6 +354,7 @@ class _FileView:
         try:
             return self._view.read(start, stop, sealed, first)
         except Tampered:
+            self._owner._forget(self.path)
             self._fs.invalidate_cache()
             if _stamp(self._fs.info(self.path)) != self.stamp:
                 raise self._changed() from None
@@ -324,96 +374,149 @@ class _ReadFile(AbstractBufferedFile):
     """The plaintext of a sealed file."""
 
     def __init__(self, fs, path, view, block_size, cache_options, options):
+        self._view = view
         options = {"cache_options": cache_options, "size": view.size, **options}
         super().__init__(fs, path, "rb", block_size, **options)
-        self._view = view
 
     def _fetch_range(self, start, end):
         return self._view.read(start, min(end, self._view.size))
 
 
-class _WriteFile(io.BufferedIOBase):
-    """A sealed file that appears when it is closed."""
+class _WriteFile(SealingFile):
+    """A sealed file that appears when it is closed, or when its transaction ends.
+
+    A local file is made whole by this package. A store has uploads that appear when they are complete. For other
+    filesystems, the sealed bytes are kept in a temporary file until the end.
+    """
 
     def __init__(self, fs, path, autocommit, options):
+        self.fs, self.path, self.autocommit = fs, path, autocommit
+        self._options, self._writer, self._file, self._waits = options, None, None, False
+        if isinstance(fs.fs, LocalFileSystem):
+            if fs.fs.auto_mkdir:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._file = FileWriter(path, **fs._writing, overwrite=True)
+        else:
+            self._writer = Writer(**fs._writing)
+            protocols = fs.fs.protocol
+            protocols = {protocols} if isinstance(protocols, str) else set(protocols)
+            if protocols & STORES:
+                self._file = fs.fs.open(path, "wb", autocommit=False, **options)
+            else:
+                self._file = tempfile.TemporaryFile()
+        super().__init__(path)
+
+    def commit(self):
+        """Give the file its name, at the end of a transaction."""
+        if self._waits:
+            try:
+                self._finish()
+            except BaseException:
+                self._give_up()
+                raise
+        elif self._state != "ended":
+            self.autocommit = True
+            self.close()
+
+    def discard(self):
+        waits, self._waits = self._waits, False
+        if waits and self._process == os.getpid():
+            self._give_up()
+        super().discard()
+
+    def _put(self, data):
+        if isinstance(self._file, FileWriter):
+            self._file.write(data)
+        else:
+            self._file.write(self._writer.update(data))
+
+    def _publish(self):
+        if not self.autocommit:
+            self._waits = True
+            return
+        self._finish()
+
+    def _finish(self):
+        self._waits = False
+        self.fs._forget(self.path)
+        if isinstance(self._file, FileWriter):
+            self._file.close()
+            return
+        self._file.write(self._writer.finish())
+        if isinstance(self._file, AbstractBufferedFile):
+            self._file.close()
+            self._file.commit()
+            return
+        self._file.seek(0)
+        with self.fs.fs.open(self.path, "wb", **self._options) as out:
+            shutil.copyfileobj(self._file, out, PART_SIZE)
+        self._file.close()
+
+    def _give_up(self):
+        if self._file is None:
+            return
+        if isinstance(self._file, (FileWriter, AbstractBufferedFile)):
+            self._file.discard()
+        if isinstance(self._file, AbstractBufferedFile):
+            # It would send the rest of it otherwise.
+            self._file.closed = True
+        elif not isinstance(self._file, FileWriter):
+            self._file.close()
+
+    def __del__(self):
+        if isinstance(self._file, AbstractBufferedFile) and self._process != os.getpid():
+            self._file.closed = True
+        self.discard()
+
+
+class _Compressed(io.BufferedIOBase):
+    """A compressor that closes the file below it."""
+
+    def __init__(self, compressor, file):
         super().__init__()
-        self._ended = True
-        self.fs, self.path, self.mode = fs, path, "wb"
-        self.autocommit = autocommit
-        self._writer = fs._writer()
-        self._pending = bytearray()
-        self._written = 0
-        # Committed by us, so that an exception in between leaves no half of a file.
-        self._inner = fs.fs.open(path, "wb", autocommit=False, **options)
-        self._ended = False
+        self._compressor, self._file = compressor, file
 
     def writable(self):
         return True
 
-    @property
-    def closed(self):
-        return self._ended
-
-    def tell(self):
-        return self._written
-
     def write(self, data):
-        if self._ended:
-            raise ValueError("I/O operation on closed file")
-        data = memoryview(data).cast("B")
-        self._pending += data
-        self._written += len(data)
-        if len(self._pending) >= PART_SIZE:
-            self._send()
-        return len(data)
-
-    def flush(self, force=False):
-        """Do nothing: the file appears when it is closed."""
+        return self._compressor.write(data)
 
     def close(self):
-        if self._ended:
-            return
-        try:
-            self._send()
-            self._inner.write(self._writer.finish())
-            self._inner.close()
-        except BaseException:
-            self.discard()
-            raise
-        self._ended = True
-        if self.autocommit:
-            self.commit()
-
-    def commit(self):
-        """Give the file its name."""
-        self.fs._forget(self.path)
-        self._inner.commit()
+        if not self.closed:
+            try:
+                self._compressor.close()
+                self._file.close()
+            except BaseException:
+                self._file.discard()
+                raise
+            finally:
+                super().close()
 
     def discard(self):
-        """Give the file up; nothing is left of it."""
-        self._ended = True
-        if isinstance(self._inner, AbstractBufferedFile):
-            self._inner.discard()
-            # It would send the rest of it otherwise.
-            self._inner.closed = True
-        else:
-            self._inner.close()
-            self._inner.discard()
+        self._file.discard()
+        with contextlib.suppress(ValueError):
+            self._compressor.close()
+        super().close()
 
     def __exit__(self, kind, value, traceback):
-        if kind is None:
-            self.close()
-        elif not self._ended:
-            self.discard()
+        self.close() if kind is None else self.discard()
 
     def __del__(self):
-        if not getattr(self, "_ended", True):
+        if not self.closed:
             self.discard()
 
-    def _send(self):
-        if self._pending:
-            pending, self._pending = self._pending, bytearray()
-            self._inner.write(self._writer.update(pending))
+
+class _Text(io.TextIOWrapper):
+    """Text that is given up with its file after an exception."""
+
+    def __exit__(self, kind, value, traceback):
+        if kind is not None and hasattr(self.buffer, "discard"):
+            self.buffer.discard()
+            with contextlib.suppress(ValueError):
+                super().close()
+        else:
+            self.close()
 
 
 def _stamp(info):
@@ -444,8 +547,11 @@ TAIL_SIZE = 12 << 10
 # What file objects read ahead.
 BLOCK_SIZE = 1 << 20
 
-# What is sealed and sent at once.
+# What is copied at once.
 PART_SIZE = 8 << 20
+
+# Filesystems whose uploads appear when they are complete, and can be given up.
+STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "r2"}
 
 # Files of which the keys are kept.
 MOST_VIEWS = 1024
