@@ -1,13 +1,13 @@
 //! Files: an output appears complete or not at all.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use wattlock_file::{Input, Protect, Shown, Target, Unprotect, UsedNames};
+use wattlock_file::{Input, Protect, Target, Unprotect, UsedNames};
 
 use crate::interrupt;
-use crate::keys::{self, protected_path};
+use crate::keys;
+use crate::paths::{check_is_file, opened_path, protected_path};
 use crate::process::engine;
 
 /// Encrypts a file and returns the path of the container: PATH.wlk, or PATH.age, unless output names another. An output
@@ -69,7 +69,7 @@ pub(crate) fn unprotect(
 ) -> PyResult<PathBuf> {
     check_is_file(&path)?;
     let identities = keys::identities(identities, passphrase)?;
-    let output = output.map_or_else(|| keys::opened_path(&path), Ok)?;
+    let output = output.map_or_else(|| opened_path(&path), Ok)?;
     interrupt::run(py, None, |progress| {
         let how = Unprotect {
             engine: engine(),
@@ -84,14 +84,4 @@ pub(crate) fn unprotect(
         wattlock_file::unprotect(&how, &Input::Path(path), Target::File(output.clone()))
     })?;
     Ok(output)
-}
-
-/// Refuses what is no file: a pipe would be waited for without an end, and Ctrl-C would not be seen.
-pub(crate) fn check_is_file(path: &Path) -> PyResult<()> {
-    match path.metadata() {
-        Ok(status) if !status.is_file() && !status.is_dir() => {
-            Err(PyValueError::new_err(format!("{} is not a regular file", Shown(path))))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,6 +1,6 @@
 //! Recipients and identities.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use wattlock_file::{
 use zeroize::Zeroizing;
 
 use crate::errors::of_file;
+use crate::paths::check_is_file;
 
 /// A public key of age or SSH, for which containers are sealed.
 #[pyclass(frozen, eq, hash, module = "wattlock")]
@@ -77,7 +78,7 @@ impl Identity {
     #[pyo3(signature = (path, passphrase=None))]
     #[allow(clippy::needless_pass_by_value, reason = "Python's paths are extracted")]
     fn from_file(path: PathBuf, passphrase: Option<&str>) -> PyResult<Self> {
-        crate::files::check_is_file(&path)?;
+        check_is_file(&path)?;
         let read = std::fs::read(&path).map_err(Error::io("read", &path)).map_err(of_file)?;
         Self::of(Zeroizing::new(read), path.display().to_string(), passphrase)
     }
@@ -252,27 +253,6 @@ pub(crate) fn format(name: &str) -> PyResult<Format> {
     }
 }
 
-/// Where a protected file goes: beside it, with the format's suffix.
-pub(crate) fn protected_path(path: &Path, format: Format) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(format.suffix());
-    name.into()
-}
-
 /// Work factors of scrypt: what a passphrase gets, and the most that is accepted, as in the program.
 const WORK: u8 = 18;
 const MOST_WORK: u8 = 22;
-
-/// Where an opened file goes: its name without the suffix.
-pub(crate) fn opened_path(path: &Path) -> PyResult<PathBuf> {
-    let has_suffix = path
-        .extension()
-        .is_some_and(|extension| Format::ALL.iter().any(|format| extension == format.suffix()));
-    match has_suffix {
-        true => Ok(path.with_extension("")),
-        false => Err(PyValueError::new_err(
-            "the name has no suffix .wlk or .age: name the output with output=",
-        )),
-    }
-}

@@ -11,6 +11,7 @@ mod files;
 mod interrupt;
 mod keys;
 mod measure;
+mod paths;
 mod process;
 mod session;
 mod view;

@@ -11,9 +11,9 @@ use wattlock_file::{ContainerView, Error, Opener, ReadAt};
 
 use crate::buffers::{Buffer, new_bytes};
 use crate::errors::of_file;
-use crate::files::check_is_file;
 use crate::interrupt;
 use crate::keys;
+use crate::paths::check_is_file;
 use crate::process::engine;
 
 /// Some bytes of a container that has `size` in all.
