@@ -84,7 +84,10 @@ impl Payload {
         progress: &Progress,
         work: impl Fn(Chunks<'_, '_>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let pieces = chunks.cut(PIECE_CHUNKS, [from_len, to_len]);
+        // Few pieces for each worker: memory is fastest in long runs.
+        let count = chunks.from.len() / from_len / (PIECES_OF_A_WORKER * engine.threads());
+        let count = count.clamp(LEAST_PIECE, MOST_PIECE);
+        let pieces = chunks.cut(count, [from_len, to_len]);
         let pieces: Vec<_> = pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
         let failure: Mutex<Option<(u64, Error)>> = Mutex::new(None);
         let worked = engine.for_each(&pieces, |piece| {
@@ -134,5 +137,10 @@ impl<'from, 'to> Chunks<'from, 'to> {
     }
 }
 
-/// Chunks that a worker takes at once: much more work than the lock around them.
-const PIECE_CHUNKS: usize = 16;
+/// So many that all workers end at about the same time.
+const PIECES_OF_A_WORKER: usize = 8;
+
+/// Chunks that a worker takes at once: much more work than the lock around them, and so little that a run which is
+/// stopped ends soon.
+const LEAST_PIECE: usize = 16;
+const MOST_PIECE: usize = 128;

@@ -34,7 +34,11 @@ pub fn add(lab: &mut Lab<'_>, tool: &str, case: &str, bytes: u64, costs: Vec<Wat
         bytes,
         wall_ns: nanoseconds(|cost| cost.wall),
         cpu_ns: nanoseconds(|cost| cost.cpu),
-        peak_rss_bytes: costs.iter().map(|(cost, _)| cost.peak_rss_bytes).max(),
+        peak_rss_bytes: costs
+            .iter()
+            .map(|(cost, _)| cost.peak_rss_bytes)
+            .max()
+            .filter(|max| *max > 0),
         ..Row::default()
     };
     let mut counted = Counted::default();
