@@ -1,8 +1,8 @@
 //! The Python package `wattlock`: containers, records and joules, over the libraries.
 //!
 //! The module is `wattlock._wattlock`; what people import is in `python/wattlock`. Work is done without the interpreter's
-//! lock, on all cores, and Ctrl-C ends it soon ([`interrupt`]). A forked process gets an engine of its own, and its
-//! sessions new identities ([`process`]).
+//! lock, on all cores, and Ctrl-C ends it soon (`interrupt`). A forked process gets an engine of its own, and its
+//! sessions new identities (`process`).
 
 mod buffers;
 mod containers;
