@@ -44,12 +44,7 @@ pub fn run(args: &Report) -> Ended {
     let documents: Vec<Document> =
         args.files.iter().map(|path| Document::read(path)).collect::<anyhow::Result<_>>()?;
     let page = page(&documents);
-    match place {
-        Some(place) => {
-            write(&place, &page)?;
-        }
-        None => exit::print(&page)?,
-    }
+    put(place.as_deref(), &page)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -63,14 +58,13 @@ fn merge(args: &Report, place: Option<&Path>) -> Ended {
     let texts: Vec<_> = args.files.iter().map(read).collect::<anyhow::Result<_>>()?;
     let merged = Merged::new(&texts)?;
     let text = serde_json::to_string_pretty(&merged)? + "\n";
-    match place {
-        Some(place) => write(place, &text)?,
-        None => exit::print(&text)?,
-    }
+    put(place, &text)?;
     Ok(ExitCode::from(merged.exit_code()))
 }
 
-fn write(place: &Path, text: &str) -> anyhow::Result<()> {
+/// Writes to a file, or to standard output.
+fn put(place: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    let Some(place) = place else { return exit::print(text) };
     replace::write(place, text.as_bytes()).with_context(|| format!("cannot write {}", Shown(place)))
 }
 

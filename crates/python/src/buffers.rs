@@ -45,7 +45,7 @@ impl Buffer {
     pub fn bytes(&self) -> &[u8] {
         match self.len() {
             0 => &[],
-            // SAFETY: the exporter keeps so many bytes there until the buffer is released, which takes `self`. Another
+            // SAFETY: the exporter keeps `len` bytes there until the buffer is released, which takes `self`. Another
             // thread may write to them: see above.
             len => unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), len) },
         }
@@ -87,7 +87,7 @@ pub(crate) fn new_bytes<'py>(
     let bytes = made.cast_into::<PyBytes>().map_err(PyErr::from)?;
     // SAFETY: it is a `bytes`.
     let start = unsafe { pyo3::ffi::PyBytes_AsString(bytes.as_ptr()) };
-    // SAFETY: it has so many bytes, and nobody else has a reference to it. Bytes have no invalid values.
+    // SAFETY: it has `len` bytes, and there is no other reference to it. Bytes have no invalid values.
     fill(unsafe { std::slice::from_raw_parts_mut(start.cast(), len) })?;
     Ok(bytes)
 }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wattlock_file::{Damage, Error, Header, Opener, Sealer};
+use wattlock_file::{Damage, Error, Header, NewContainer, Opener, Sealer};
 
 use crate::buffers::{Buffer, new_bytes};
 use crate::errors::of_file;
@@ -22,10 +22,7 @@ pub(crate) fn seal<'py>(
     format: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let data = Buffer::input(data)?;
-    let format = keys::format(format)?;
-    let wrapping = keys::wrapping(recipients, passphrase, format)?;
-    let sealer = Sealer::new(engine(), &wrapping, format);
-    let new = py.detach(|| sealer.begin()).map_err(of_file)?;
+    let new = begin(py, recipients, passphrase, format)?;
     new_bytes(py, new.sealed_len(data.len() as u64) as usize, |room| {
         let from = data.bytes();
         interrupt::run(py, Some(from.len()), |progress| new.seal_into(from, room, progress))
@@ -45,10 +42,7 @@ pub(crate) fn seal_into<'py>(
 ) -> PyResult<usize> {
     let (data, mut out) = (Buffer::input(data)?, Buffer::output(out)?);
     out.apart(&data)?;
-    let format = keys::format(format)?;
-    let wrapping = keys::wrapping(recipients, passphrase, format)?;
-    let sealer = Sealer::new(engine(), &wrapping, format);
-    let new = py.detach(|| sealer.begin()).map_err(of_file)?;
+    let new = begin(py, recipients, passphrase, format)?;
     let len = new.sealed_len(data.len() as u64) as usize;
     let room = room(&mut out, len)?;
     let from = data.bytes();
@@ -69,10 +63,7 @@ pub(crate) fn sealed_size(
     if size > MOST_SIZE {
         return Err(PyValueError::new_err(format!("size is above {MOST_SIZE}")));
     }
-    let format = keys::format(format)?;
-    let wrapping = keys::wrapping(recipients, passphrase, format)?;
-    let sealer = Sealer::new(engine(), &wrapping, format);
-    let new = py.detach(|| sealer.begin()).map_err(of_file)?;
+    let new = begin(py, recipients, passphrase, format)?;
     Ok(new.sealed_len(size))
 }
 
@@ -136,6 +127,19 @@ pub(crate) fn opened_size(container: &Bound<'_, PyAny>) -> PyResult<u64> {
     let rest = (container.len() as u64).checked_sub(front);
     let rest = rest.ok_or(Error::Damaged(Damage::Truncated)).map_err(of_file)?;
     format.layout().plain_len(rest).map_err(|damage| of_file(damage.into()))
+}
+
+/// Begins a container for these recipients or this passphrase.
+pub(crate) fn begin(
+    py: Python<'_>,
+    recipients: Option<&Bound<'_, PyAny>>,
+    passphrase: Option<&str>,
+    format: &str,
+) -> PyResult<NewContainer<'static>> {
+    let format = keys::format(format)?;
+    let wrapping = keys::wrapping(recipients, passphrase, format)?;
+    let sealer = Sealer::new(engine(), &wrapping, format);
+    py.detach(|| sealer.begin()).map_err(of_file)
 }
 
 fn room(out: &mut Buffer, len: usize) -> PyResult<&mut [u8]> {

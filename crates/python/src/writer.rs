@@ -7,12 +7,12 @@ use std::sync::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wattlock_file::{Attributes, ContainerInParts, Error, Sealer, Staged};
+use wattlock_file::{Attributes, ContainerInParts, Error, Staged};
 
 use crate::buffers::Buffer;
+use crate::containers::begin;
 use crate::errors::of_file;
-use crate::keys;
-use crate::process::{engine, generation};
+use crate::process::generation;
 
 /// Seals one container of plaintext that comes in parts. What `update` and `finish` return is to be written one after
 /// the other. A container that was begun before a fork goes on in neither child: both would seal under the same nonces.
@@ -32,10 +32,7 @@ impl Writer {
         passphrase: Option<&str>,
         format: &str,
     ) -> PyResult<Self> {
-        let format = keys::format(format)?;
-        let wrapping = keys::wrapping(recipients, passphrase, format)?;
-        let sealer = Sealer::new(engine(), &wrapping, format);
-        let new = py.detach(|| sealer.begin()).map_err(of_file)?;
+        let new = begin(py, recipients, passphrase, format)?;
         Ok(Self { container: Mutex::new(Some(new.in_parts())), generation: generation() })
     }
 

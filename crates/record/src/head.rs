@@ -87,7 +87,7 @@ pub(crate) fn record_key(key: &SessionKey, epoch: u32, writer: &[u8; 16]) -> Aea
     AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose()).expect("a key of 32 bytes")
 }
 
-/// Calls `work` with what the tag covers beside the message.
+/// Calls `work` with the associated data of a record: its head, and the caller's.
 pub(crate) fn with_aad<R>(
     head: &[u8; Head::LEN],
     additional: &[u8],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import threading
@@ -200,36 +201,23 @@ class SealingFile(io.BufferedIOBase):
     def __reduce_ex__(self, protocol):
         raise TypeError("a file that is being written can be neither copied nor pickled")
 
+    @contextlib.contextmanager
     def _step(self):
-        return _Step(self)
+        """One step, by one thread at a time. A step that does not come to its end breaks the file."""
+        self._check_open()
+        with self._lock:
+            if self._state != "open":
+                self._check_open()
+                raise OSError("an earlier write failed or was interrupted; the file is given up")
+            self._state = "broken"
+            yield
+            self._state = "open"
 
     def _check_open(self):
         if self._state == "ended":
             raise ValueError("I/O operation on closed file")
         if self._process != os.getpid():
             raise RuntimeError("the file was opened before a fork; it goes on in the parent only")
-
-
-class _Step:
-    """One step of a file, by one thread at a time. A step that does not come to its end breaks the file."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def __enter__(self):
-        file = self._file
-        file._check_open()
-        file._lock.acquire()
-        if file._state != "open":
-            file._lock.release()
-            file._check_open()
-            raise OSError("an earlier write failed or was interrupted; the file is given up")
-        file._state = "broken"
-
-    def __exit__(self, kind, value, traceback):
-        if kind is None:
-            self._file._state = "open"
-        self._file._lock.release()
 
 
 class SealedWriter(SealingFile):

@@ -156,10 +156,7 @@ class WattlockFileSystem(ChainedFileSystem):
 
         def copy(target):
             with self.open(rpath, "rb") as source:
-                callback.set_size(source.size)
-                while part := source.read(PART_SIZE):
-                    target.write(part)
-                    callback.relative_update(len(part))
+                _copy(source, target, source.size, callback)
 
         if outfile is not None:
             copy(outfile)
@@ -221,10 +218,7 @@ class WattlockFileSystem(ChainedFileSystem):
         self.makedirs(self._parent(os.fspath(rpath)), exist_ok=True)
         with open(lpath, "rb") as source:
             with self.open(rpath, "xb" if mode == "create" else "wb", **kwargs) as target:
-                callback.set_size(os.fstat(source.fileno()).st_size)
-                while part := source.read(PART_SIZE):
-                    target.write(part)
-                    callback.relative_update(len(part))
+                _copy(source, target, os.fstat(source.fileno()).st_size, callback)
 
     def cp_file(self, path1, path2, **kwargs):
         self._forget(path2)
@@ -523,6 +517,14 @@ def _stamp(info):
     """What changes when a file does: its length first."""
     names = ("size", "ETag", "etag", "LastModified", "last_modified", "mtime", "ino", "created")
     return tuple(str(info.get(name)) if name != "size" else info[name] for name in names)
+
+
+def _copy(source, target, size, callback):
+    """Copy all of a file, and report progress to a callback of fsspec."""
+    callback.set_size(size)
+    while part := source.read(PART_SIZE):
+        target.write(part)
+        callback.relative_update(len(part))
 
 
 def _without_size(info):
