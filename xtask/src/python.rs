@@ -1,16 +1,28 @@
-//! `cargo xtask python [PYTEST OPTIONS]`: builds the wheel of the Python package, installs it into a clean environment
-//! without a compiler in reach, and runs the package's tests in `.venv`, which `.ci/prepare python` makes.
+//! `cargo xtask python [PYTEST OPTIONS]`: builds the wheels of the Python package, installs them into clean environments
+//! without a compiler in reach, one for each version of Python in `PATH`, and runs the package's tests in `.venv`, which
+//! `.ci/prepare python` makes.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use anyhow::{Context, bail};
 
-use crate::command::ran;
+use crate::command::{ran, said};
 use crate::test::list_skips;
 
-/// Fails if the wheel cannot be built or installed, or a test fails.
+/// Newer versions of Python, which the wheel is for too.
+const NEWER: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
+
+/// The Python that a wheel of its own is for.
+const FREE_THREADED: &str = "python3.14t";
+
+/// The same as the wheel's builder would read off it. It is not needed to build the wheel.
+const FREE_THREADED_CONFIG: &str = "implementation=CPython\nversion=3.14\nshared=true\npointer_width=64\n\
+    target_abi=CPython-free_threaded-3.14\nbuild_flags=Py_GIL_DISABLED\nsuppress_build_script_link_lines=true\n";
+
+/// Fails if a wheel cannot be built or installed, or a test fails.
 pub fn run(options: &[String]) -> anyhow::Result<()> {
     let root = env::current_dir()?;
     let python = root.join(".venv/bin/python3");
@@ -23,43 +35,80 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
         println!("\n1 skipped, all or in part\n  without maturin:\n    {why}");
         return Ok(());
     }
-    let wheel = wheel(&root)?;
-    in_clean_environment(&root, &wheel)?;
+    let skips = root.join("target/skips-python.tsv");
+    fs::write(&skips, "")?;
+    let free_threaded = free_threaded_wheel(&root)?;
+    let mut maturin = Command::new(root.join(".venv/bin/maturin"));
+    maturin.arg("build");
+    let wheel = wheel(&root, "wheels", maturin)?;
+    in_clean_environment(&root, &wheel, &python)?;
+    let newer = NEWER.iter().map(|python| (&wheel, *python));
+    for (wheel, python) in newer.chain([(&free_threaded, FREE_THREADED)]) {
+        if works(python) {
+            in_clean_environment(&root, wheel, Path::new(python))?;
+        } else {
+            let line = format!("{python}\tthe wheel in a clean environment\tnot installed\n");
+            fs::OpenOptions::new().append(true).open(&skips)?.write_all(line.as_bytes())?;
+        }
+    }
     let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     ran(Command::new(&python).args(pip).arg(&wheel))?;
     let store = ["build", "--workspace", "--example=serve", "--locked"];
     ran(Command::new("cargo").args(store))?;
-    let skips = root.join("target/skips-python.tsv");
-    fs::write(&skips, "")?;
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "crates/python/tests"];
     let tested = ran(Command::new(&python).args(tests).args(options).env("WATTLOCK_SKIPS", &skips));
     list_skips(&fs::read_to_string(&skips)?);
     tested
 }
 
-/// Builds the wheel, without optimisation across crates: the dependencies are those of the other tests.
-fn wheel(root: &Path) -> anyhow::Result<PathBuf> {
-    let folder = root.join("target/wheels");
+/// Builds the wheel for a Python whose threads run at the same time.
+fn free_threaded_wheel(root: &Path) -> anyhow::Result<PathBuf> {
+    let config = root.join("target/python-free-threaded.txt");
+    fs::write(&config, FREE_THREADED_CONFIG)?;
+    let mut maturin = Command::new(root.join(".venv/bin/maturin"));
+    maturin.args(["build", "--no-default-features"]).env("PYO3_CONFIG_FILE", config);
+    let wheel = wheel(root, "wheels-free-threaded", maturin)?;
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !name.contains("-cp314-cp314t-") {
+        bail!("{name} is not for {FREE_THREADED}");
+    }
+    println!("python: {name} is built");
+    Ok(wheel)
+}
+
+/// Builds a wheel, without optimisation across crates: the dependencies are those of the other tests.
+fn wheel(root: &Path, folder: &str, mut build: Command) -> anyhow::Result<PathBuf> {
+    let folder = root.join("target").join(folder);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let mut build = Command::new(root.join(".venv/bin/maturin"));
-    build.args(["build", "--quiet", "--locked", "--strip", "false", "--profile", "dev", "--out"]);
+    // Both modules have this name until they are in a wheel. Cargo does not see which of them is there.
+    let module = root.join("target/debug/deps/lib_wattlock.so");
+    if module.exists() {
+        fs::remove_file(module)?;
+    }
+    build.args(["--quiet", "--locked", "--strip", "false", "--profile", "dev", "--out"]);
     ran(build.arg(&folder).current_dir(root.join("crates/python")))?;
     let mut made = fs::read_dir(&folder)?;
     Ok(made.next().context("maturin made no wheel")??.path())
 }
 
-/// Installs the wheel by itself where nothing can be compiled or fetched, and runs the lines of Python in the README and in
-/// the package's.
-fn in_clean_environment(root: &Path, wheel: &Path) -> anyhow::Result<()> {
+fn works(python: &str) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", "import venv"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Installs the wheel by itself where nothing can be compiled or fetched, and runs the lines of Python in the README and
+/// others that need nothing else.
+fn in_clean_environment(root: &Path, wheel: &Path, from: &Path) -> anyhow::Result<()> {
     let clean = root.join("target/python-clean");
     let python = clean.join("bin/python3");
     let venv = ["-m", "venv", "--clear"];
-    ran(Command::new(root.join(".venv/bin/python3")).args(venv).arg(&clean))?;
+    ran(Command::new(from).args(venv).arg(&clean))?;
     let install = ["-m", "pip", "install", "--quiet", "--no-index"];
     ran(Command::new(&python).args(install).arg(wheel).env("PATH", "/nonexistent"))?;
-    for readme in ["README.md", "crates/python/README.md"] {
+    for readme in ["README.md", "crates/python/README.md", "docs/fleets.md"] {
         let text = fs::read_to_string(root.join(readme))?;
         let lines = blocks(&text).concat();
         if lines.is_empty() {
@@ -72,7 +121,9 @@ fn in_clean_environment(root: &Path, wheel: &Path) -> anyhow::Result<()> {
             .env("PATH", "/nonexistent"));
         run.with_context(|| format!("the lines of Python in {readme}"))?;
     }
-    println!("python: the wheel works in a clean environment");
+    let version =
+        said(Command::new(&python).args(["-c", "import sys; print(sys.version.split()[0])"]))?;
+    println!("python: the wheel works in a clean environment of Python {}", version.trim());
     Ok(())
 }
 
