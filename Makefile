@@ -42,10 +42,11 @@ test-all: test sanitize constant-time dist openssl-all
 	$(signals) cargo xtask debian
 	./.ci/prepare packages
 	cargo xtask packages --check
-	cargo publish --workspace --dry-run --locked
+	cargo publish --workspace --dry-run --locked --target-dir target/publish
 	cargo run --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 	./.ci/prepare vm
 	-cargo xtask kernel
+	./.ci/prepare schedulers
 	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.

@@ -37,6 +37,7 @@ mod report;
 mod resume;
 mod round_trip;
 mod salvage;
+mod schedulers;
 mod shards;
 mod signals;
 mod signatures;
