@@ -41,12 +41,13 @@ pub fn run() -> anyhow::Result<()> {
     let program = build()?;
     let mounts = [metadata.workspace_root.as_std_path(), &target];
     let listed = within(&root, &mounts, &program).args(["--list", "--format", "terse"]).output()?;
-    let listed = String::from_utf8(listed.stdout)?;
-    let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    let names = String::from_utf8(listed.stdout)?;
+    let tests = names.lines().filter_map(|line| line.strip_suffix(": test"));
     let tests: Vec<&str> =
         tests.filter(|name| !LEFT_OUT.iter().any(|out| name.contains(out))).collect();
     if tests.is_empty() {
-        bail!("{} lists no tests in {}", program.display(), root.display());
+        let said = String::from_utf8_lossy(&listed.stderr);
+        bail!("{} lists no tests in {}: {}", program.display(), root.display(), said.trim_end());
     }
     let (rest, failed) = (Mutex::new(tests.iter()), Mutex::new(Vec::new()));
     let work = || {
@@ -138,13 +139,14 @@ fn build() -> anyhow::Result<PathBuf> {
 
 /// A program in there, where the folders in `mounts` are what they are here.
 fn within(root: &Path, mounts: &[&Path], program: &Path) -> Command {
-    let mut script = String::from("set -e\n");
+    // The folders may be in /tmp themselves.
+    let mut script = String::from("set -e; mount -t tmpfs tmpfs \"$1/tmp\"\n");
     for (index, _) in mounts.iter().enumerate() {
         let at = index + 3;
         script +=
             &format!("mkdir -p \"$1${{{at}}}\"; mount --rbind \"${{{at}}}\" \"$1${{{at}}}\"\n");
     }
-    script += "mount -t proc proc \"$1/proc\"; mount --rbind /dev \"$1/dev\"; mount -t tmpfs tmpfs \"$1/tmp\"\n\
+    script += "mount -t proc proc \"$1/proc\"; mount --rbind /dev \"$1/dev\"\n\
                root=$1; program=$2; shift ";
     script += &(mounts.len() + 2).to_string();
     script += "\nexec chroot \"$root\" \"$program\" \"$@\"";
