@@ -17,7 +17,7 @@ use crate::State;
 
 /// Files as objects.
 pub struct Conditional {
-    pub files: s3s_fs::FileSystem,
+    pub files: Arc<s3s_fs::FileSystem>,
     pub state: Arc<State>,
 }
 

@@ -1,5 +1,6 @@
 //! An S3 server in the test's own process: `s3s-fs`, which checks every signature, with what that lacks
-//! (conditions on reads and removals, a list of unfinished uploads), and faults.
+//! (conditions on reads and removals, a list of unfinished uploads), and faults. It answers requests for Google Cloud
+//! Storage too, whose XML interface is nearly that of S3.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
+use hyper::header::HeaderValue;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
@@ -90,9 +92,14 @@ impl StoreServer {
         fs::create_dir(directory.path().join("bucket")).unwrap();
         let state = Arc::<State>::default();
         let files = s3s_fs::FileSystem::new(directory.path()).unwrap();
-        let mut builder = S3ServiceBuilder::new(Conditional { files, state: Arc::clone(&state) });
-        builder.set_auth(SimpleAuth::from_single(KEY, SECRET));
-        let service = builder.build();
+        let files = Arc::new(files);
+        let builder = || {
+            let (files, state) = (Arc::clone(&files), Arc::clone(&state));
+            S3ServiceBuilder::new(Conditional { files, state })
+        };
+        let mut signed = builder();
+        signed.set_auth(SimpleAuth::from_single(KEY, SECRET));
+        let services = Services { signed: signed.build(), checked: builder().build() };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
@@ -100,7 +107,7 @@ impl StoreServer {
             .unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        runtime.spawn(serve(listener, service, Arc::clone(&state)));
+        runtime.spawn(serve(listener, services, Arc::clone(&state)));
         Self { runtime, address, directory, state }
     }
 
@@ -121,6 +128,15 @@ impl StoreServer {
             .env("AWS_REGION", "us-east-1")
             .env("AWS_CONFIG_FILE", "/dev/null")
             .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+    }
+
+    /// The variables by which a program uses the server as Google Cloud Storage.
+    pub fn google(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("GOOGLE_BASE_URL", self.endpoint()),
+            ("GOOGLE_BEARER_TOKEN", SECRET.into()),
+            ("AWS_ALLOW_HTTP", "true".into()),
+        ]
     }
 
     /// Asks `faults` about every request from now on.
@@ -191,12 +207,21 @@ fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) {
     }
 }
 
-async fn serve(listener: TcpListener, service: S3Service, state: Arc<State>) {
+/// The same files behind two doors.
+#[derive(Clone)]
+struct Services {
+    /// Checks the signature of S3.
+    signed: S3Service,
+    /// For requests that were checked before.
+    checked: S3Service,
+}
+
+async fn serve(listener: TcpListener, services: Services, state: Arc<State>) {
     while let Ok((socket, _)) = listener.accept().await {
         let _ = socket.set_nodelay(true);
-        let (service, state) = (service.clone(), Arc::clone(&state));
+        let (services, state) = (services.clone(), Arc::clone(&state));
         let answer = hyper::service::service_fn(move |request| {
-            answer(request, service.clone(), Arc::clone(&state))
+            answer(request, services.clone(), Arc::clone(&state))
         });
         let connection = hyper::server::conn::http1::Builder::new()
             .serve_connection(TokioIo::new(socket), answer);
@@ -218,9 +243,24 @@ impl std::fmt::Display for IsCut {
 
 impl std::error::Error for IsCut {}
 
+/// Whether a request has Google's token, the right one or another. One with the right token is then as one for S3.
+fn token(request: &mut Request<Incoming>) -> Option<bool> {
+    let headers = request.headers_mut();
+    let token = headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;
+    if token != SECRET {
+        return Some(false);
+    }
+    headers.remove("authorization");
+    // That there is no such object.
+    if headers.remove("x-goog-if-generation-match").is_some_and(|value| value == "0") {
+        headers.insert("if-none-match", HeaderValue::from_static("*"));
+    }
+    Some(true)
+}
+
 async fn answer(
-    request: Request<Incoming>,
-    service: S3Service,
+    mut request: Request<Incoming>,
+    services: Services,
     state: Arc<State>,
 ) -> Result<Response<s3s::Body>, IsCut> {
     let mut seen = Seen {
@@ -230,7 +270,11 @@ async fn answer(
         headers: format!("{:?}", request.headers()),
         answered: 0,
     };
-    let fault = state.fault.lock().unwrap().as_mut().and_then(|faults| faults(&seen));
+    let mut fault = state.fault.lock().unwrap().as_mut().and_then(|faults| faults(&seen));
+    let token = token(&mut request);
+    if token == Some(false) {
+        fault = Some(Fault::Status(401, "AuthenticationRequired"));
+    }
     if let Some(Fault::Status(status, code)) = fault {
         state.seen.lock().unwrap().push(seen);
         // All of it is read, or the connection would be cut.
@@ -244,6 +288,7 @@ async fn answer(
         state.seen.lock().unwrap().push(seen);
         return Err(IsCut);
     }
+    let service = if token.is_some() { services.checked } else { services.signed };
     // A client that goes away does not stop what it has asked for.
     let call = async move { service.call(request.map(s3s::Body::from)).await };
     let answer = tokio::spawn(call).await.map_err(|_| IsCut)?.map_err(|_| IsCut)?;

@@ -230,6 +230,74 @@ fn a_server_without_ranges_is_read_as_a_whole() {
     let _ = python.wait();
 }
 
+/// A tree and a long object, in all the ways that every kind of store has.
+fn files_go_there_and_back(s: &Stored, scheme: &str) {
+    let address = |key: &str| format!("{scheme}://bucket/{key}");
+    let files = s.tree();
+    s.write("tree/long", &pattern(LONG));
+    let out = ["--recursive", "tree", "--out-dir", &address("t")];
+    s.protect(0, &out);
+    s.protect(1, &out);
+    s.open(0, "verify", &["--recursive", &address("t")]);
+    let resumed = s.wattlock(&["protect", "-i", "key.txt", "--resume"]).args(out).output().unwrap();
+    assert_exit(&resumed, 0);
+    s.protect(1, &["tree/long", "-o", &address("t/tree/long.wlk")]);
+    s.protect(0, &["-f", "tree/long", "-o", &address("t/tree/long.wlk")]);
+    s.open(0, "unprotect", &["--recursive", &address("t"), "--out-dir", "out"]);
+    s.assert_tree("out/t", &files);
+    assert!(fs::read(s.place.path("out/t/tree/long")).unwrap() == pattern(LONG));
+    s.open(0, "unprotect", &["--range=5M..6M", &address("t/tree/long.wlk"), "-o", "part"]);
+    assert!(fs::read(s.place.path("part")).unwrap() == pattern(LONG)[5 << 20..6 << 20]);
+    s.protect(0, &["--hide-names", "--recursive", "tree", "--out-dir", &address("h")]);
+    s.open(0, "unprotect", &["--recursive", &address("h"), "--out-dir", "out"]);
+    s.assert_tree("out/h", &files);
+}
+
+/// What only S3 has is refused, and nothing is lost.
+fn files_stay_where_only_s3_would_remove_them(s: &Stored, scheme: &str) {
+    let address = |key: &str| format!("{scheme}://bucket/{key}");
+    let said = s.open(2, "unprotect", &["--replace", &address("t/tree/long.wlk"), "-o", "gone"]);
+    assert!(said.contains("conditional deletes"), "{said}");
+    s.open(0, "verify", &[&address("t/tree/long.wlk")]);
+    let listed = s.wattlock(&["doctor", &address("")]).output().unwrap();
+    assert_exit(&listed, 1);
+    assert!(stderr(&listed).contains("only S3 lists unfinished uploads"), "{}", stderr(&listed));
+    // A file of this machine can go.
+    s.protect(0, &["--replace", "tree/long", "--out-dir", &address("r")]);
+    assert!(!s.place.path("tree/long").exists());
+}
+
+/// The requests of Google's interface, answered by a server for S3. Google's own was never asked.
+#[test]
+fn files_go_to_google_and_back() {
+    let mut s = Stored::new();
+    s.use_google();
+    files_go_there_and_back(&s, "gs");
+    files_stay_where_only_s3_would_remove_them(&s, "gs");
+    let seen = s.server.take_requests();
+    assert!(seen.iter().all(|seen| seen.headers.contains("Bearer")));
+    assert!(seen.iter().any(|seen| seen.headers.contains("x-goog-if-generation-match")));
+    // With another token.
+    let mut command = s.protecting(&["tree/a.txt", "-o", "gs://bucket/x.wlk"]);
+    let refused = command.env("GOOGLE_BEARER_TOKEN", "a-wrong-token").output().unwrap();
+    assert_exit(&refused, 1);
+    assert!(stderr(&refused).contains("check the credentials"), "{}", stderr(&refused));
+    assert!(!stderr(&refused).contains("a-wrong-token"));
+}
+
+#[test]
+#[ignore = "needs azurite: make test-all"]
+fn soak_of_azures_emulator() {
+    if !crate::support::installed("azurite-blob") {
+        wattlock_testing::skip("azurite-blob", "not installed");
+        return;
+    }
+    let mut s = Stored::new();
+    let _server = s.use_azurite();
+    files_go_there_and_back(&s, "az");
+    files_stay_where_only_s3_would_remove_them(&s, "az");
+}
+
 /// Another server than that of the other tests, by other people.
 #[test]
 #[ignore = "needs versitygw: make test-all"]
@@ -240,24 +308,7 @@ fn soak_of_another_store() {
     }
     let mut s = Stored::new();
     let _server = s.use_versitygw();
-    let files = s.tree();
-    s.write("tree/long", &pattern(LONG));
-    let out = ["--recursive", "tree", "--out-dir", "s3://bucket/t"];
-    s.protect(0, &out);
-    s.protect(1, &out);
-    s.open(0, "verify", &["--recursive", "s3://bucket/t"]);
-    let resumed = s.wattlock(&["protect", "-i", "key.txt", "--resume"]).args(out).output().unwrap();
-    assert_exit(&resumed, 0);
-    s.protect(1, &["tree/long", "-o", "s3://bucket/t/tree/long.wlk"]);
-    s.protect(0, &["-f", "tree/long", "-o", "s3://bucket/t/tree/long.wlk"]);
-    s.open(0, "unprotect", &["--recursive", "s3://bucket/t", "--out-dir", "out"]);
-    s.assert_tree("out/t", &files);
-    assert!(fs::read(s.place.path("out/t/tree/long")).unwrap() == pattern(LONG));
-    s.open(0, "unprotect", &["--range=5M..6M", "s3://bucket/t/tree/long.wlk", "-o", "part"]);
-    assert!(fs::read(s.place.path("part")).unwrap() == pattern(LONG)[5 << 20..6 << 20]);
-    s.protect(0, &["--hide-names", "--recursive", "tree", "--out-dir", "s3://bucket/h"]);
-    s.open(0, "unprotect", &["--recursive", "s3://bucket/h", "--out-dir", "out"]);
-    s.assert_tree("out/h", &files);
+    files_go_there_and_back(&s, "s3");
     let listed = s.wattlock(&["doctor", "s3://bucket"]).output().unwrap();
     assert!(stdout(&listed).contains("no unfinished uploads"), "{}", stderr(&listed));
     s.protect(0, &["--replace", "tree/long", "--out-dir", "s3://bucket/r"]);

@@ -11,9 +11,9 @@ use wattlock_testing_store::{KEY, SECRET, StoreServer};
 use super::{Place, assert_exit, pattern, stderr, stdout, wattlock};
 
 /// A server that runs until this is dropped.
-pub struct Versitygw(Child);
+pub struct OtherServer(Child);
 
-impl Drop for Versitygw {
+impl Drop for OtherServer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -24,36 +24,58 @@ impl Drop for Versitygw {
 pub struct Stored {
     pub place: Place,
     pub server: StoreServer,
-    /// Another server that is used instead.
-    other: Option<String>,
+    /// Variables that name another server, which is used instead.
+    other: Vec<(&'static str, String)>,
 }
 
 impl Stored {
     pub fn new() -> Self {
-        Self { place: Place::new(), server: StoreServer::new(), other: None }
+        Self { place: Place::new(), server: StoreServer::new(), other: Vec::new() }
     }
 
     pub fn wattlock(&self, args: &[&str]) -> Command {
         let mut command = wattlock();
         self.server.configure(&mut command).args(args).current_dir(self.place.path(""));
-        if let Some(endpoint) = &self.other {
-            command.env("AWS_ENDPOINT_URL", endpoint);
-        }
+        command.envs(self.other.iter().map(|(name, value)| (name, value)));
         command
     }
 
     /// Uses versitygw from now on, as long as the program that is returned runs.
-    pub fn use_versitygw(&mut self) -> Versitygw {
+    pub fn use_versitygw(&mut self) -> OtherServer {
         let data = self.place.path("data");
         fs::create_dir(&data).unwrap();
         let port = free_port();
         let mut command = Command::new("versitygw");
         command.args([&format!("--port=127.0.0.1:{port}"), "--quiet", "posix"]).arg(&data);
         command.env("ROOT_ACCESS_KEY", KEY).env("ROOT_SECRET_KEY", SECRET);
-        let server = Versitygw(command.stdout(Stdio::null()).spawn().unwrap());
+        let server = OtherServer(command.stdout(Stdio::null()).spawn().unwrap());
         wait_until("versitygw", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         fs::create_dir(data.join("bucket")).unwrap();
-        self.other = Some(format!("http://127.0.0.1:{port}"));
+        self.other = vec![("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"))];
+        server
+    }
+
+    /// Uses the same server as Google Cloud Storage from now on.
+    pub fn use_google(&mut self) {
+        self.other = self.server.google();
+    }
+
+    /// Uses Azurite, Azure's emulator, from now on, as long as the program that is returned runs.
+    pub fn use_azurite(&mut self) -> OtherServer {
+        let port = free_port();
+        let mut command = Command::new("azurite-blob");
+        command.args(["--blobHost=127.0.0.1", &format!("--blobPort={port}"), "--silent"]);
+        command.args(["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
+        command.current_dir(self.place.path("")).stdout(Stdio::null()).stderr(Stdio::null());
+        let server = OtherServer(command.spawn().unwrap());
+        wait_until("azurite", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let made = Command::new("python3").args(["-c", MAKE_CONTAINER, &port.to_string()]).output();
+        assert_exit(&made.unwrap(), 0);
+        self.other = vec![
+            ("AZURE_STORAGE_USE_EMULATOR", "true".into()),
+            ("AZURITE_BLOB_STORAGE_URL", format!("http://127.0.0.1:{port}")),
+            ("AWS_ALLOW_HTTP", "true".into()),
+        ];
         server
     }
 
@@ -109,6 +131,21 @@ impl Stored {
         }
     }
 }
+
+/// Makes the container `bucket`, with the account and key that all emulators have.
+const MAKE_CONTAINER: &str = r#"
+import base64, hashlib, hmac, sys, urllib.parse, urllib.request
+key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+version, until, account = "2020-12-06", "2099-01-01T00:00:00Z", "devstoreaccount1"
+signed = "\n".join([account, "c", "b", "c", "", until, "", "https,http", version, "", ""])
+signature = hmac.new(base64.b64decode(key), signed.encode(), hashlib.sha256).digest()
+query = urllib.parse.urlencode({
+    "restype": "container", "sv": version, "ss": "b", "srt": "c", "sp": "c", "se": until,
+    "spr": "https,http", "sig": base64.b64encode(signature),
+})
+address = f"http://127.0.0.1:{sys.argv[1]}/{account}/bucket?{query}"
+urllib.request.urlopen(urllib.request.Request(address, method="PUT", headers={"x-ms-version": version}))
+"#;
 
 /// Bytes of three parts.
 pub const LONG: usize = (20 << 20) + 5;
