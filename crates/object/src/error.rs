@@ -66,6 +66,9 @@ pub(crate) fn plain(error: &StoreError) -> io::Error {
         _ if said.as_deref().is_some_and(|said| said.starts_with("NoSuchBucket")) => {
             io::Error::other("there is no such bucket")
         }
+        _ if said.as_deref().is_some_and(|said| said.starts_with("ContainerNotFound")) => {
+            io::Error::other("there is no such container")
+        }
         StoreError::NotFound { .. } => io::ErrorKind::NotFound.into(),
         StoreError::AlreadyExists { .. } => io::ErrorKind::AlreadyExists.into(),
         StoreError::Precondition { .. } | StoreError::NotModified { .. } => {

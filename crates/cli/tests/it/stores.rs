@@ -296,6 +296,8 @@ fn soak_of_azures_emulator() {
     let _server = s.use_azurite();
     files_go_there_and_back(&s, "az");
     files_stay_where_only_s3_would_remove_them(&s, "az");
+    let said = s.protect(1, &["tree/a.txt", "-o", "az://other/a.wlk"]);
+    assert!(said.contains("there is no such container"), "{said}");
 }
 
 /// Another server than that of the other tests, by other people.
