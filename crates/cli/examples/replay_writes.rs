@@ -61,7 +61,10 @@ fn run(args: &[String]) -> io::Result<()> {
         [disk, part, seed] => {
             let part = &parts[number(part)? as usize];
             let mut random = Random(number(seed)?.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-            let end = random.below(part.len() as u64 + 1) as usize;
+            // Before the mark `ready` the files are still being made.
+            let ready = |entry: &Entry| entry.mark.as_deref() == Some("ready");
+            let first = part.iter().position(ready).unwrap_or(0);
+            let end = first + random.below((part.len() - first) as u64 + 1) as usize;
             // Seeds 0 and 1 are the ends: all of the writes, or those that say they are durable.
             let share = [2, 0, 1][seed.parse::<usize>().unwrap_or(2).min(2)];
             let kept = part[..end].iter().filter(|entry| {
