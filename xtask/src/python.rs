@@ -1,5 +1,5 @@
 //! `cargo xtask python [PYTEST OPTIONS]`: builds the wheels of the Python package, installs them into clean environments
-//! without a compiler in reach, one for each version of Python in `PATH`, and runs the package's tests in `.venv`, which
+//! without a compiler in reach, by `.venv`'s Python and newer ones in `PATH`, and runs the package's tests in `.venv`, which
 //! `.ci/prepare python` makes.
 
 use std::io::Write;
@@ -15,10 +15,10 @@ use crate::test::list_skips;
 /// Newer versions of Python, which the wheel is for too.
 const NEWER: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
 
-/// The Python that a wheel of its own is for.
+/// The Python that needs a wheel of its own.
 const FREE_THREADED: &str = "python3.14t";
 
-/// The same as the wheel's builder would read off it. It is not needed to build the wheel.
+/// What the builder would ask that Python, so that the wheel can be built without it.
 const FREE_THREADED_CONFIG: &str = "implementation=CPython\nversion=3.14\nshared=true\npointer_width=64\n\
     target_abi=CPython-free_threaded-3.14\nbuild_flags=Py_GIL_DISABLED\nsuppress_build_script_link_lines=true\n";
 
@@ -82,7 +82,7 @@ fn wheel(root: &Path, folder: &str, mut build: Command) -> anyhow::Result<PathBu
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    // Both modules have this name until they are in a wheel. Cargo does not see which of them is there.
+    // Both builds write this file, and Cargo does not notice which of them wrote it last.
     let module = root.join("target/debug/deps/lib_wattlock.so");
     if module.exists() {
         fs::remove_file(module)?;

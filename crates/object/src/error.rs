@@ -67,7 +67,7 @@ pub(crate) fn plain(error: &StoreError) -> io::Error {
             io::Error::other("there is no such bucket")
         }
         _ if said.as_deref().is_some_and(|said| said.starts_with("ContainerNotFound")) => {
-            io::Error::other("there is no such container")
+            io::Error::other("there is no such container in the Azure storage account")
         }
         StoreError::NotFound { .. } => io::ErrorKind::NotFound.into(),
         StoreError::AlreadyExists { .. } => io::ErrorKind::AlreadyExists.into(),

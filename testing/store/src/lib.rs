@@ -243,7 +243,7 @@ impl std::fmt::Display for IsCut {
 
 impl std::error::Error for IsCut {}
 
-/// Whether a request has Google's token, the right one or another. One with the right token is then as one for S3.
+/// True for a request with Google's token, which is made into one for S3; false for one with a wrong token.
 fn token(request: &mut Request<Incoming>) -> Option<bool> {
     let headers = request.headers_mut();
     let token = headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;

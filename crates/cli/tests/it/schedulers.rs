@@ -154,7 +154,7 @@ impl Drop for Slurm {
     }
 }
 
-/// What of `programs` is missing is recorded.
+/// Records the first of `programs` that is missing.
 fn all_installed(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| !installed(program));
     if let Some(program) = missing {
@@ -176,7 +176,7 @@ fn soak_of_the_recipe_for_slurm() {
     let place = place();
     let slurm = Slurm::new(&place);
     let job = recipe(&place, "#SBATCH");
-    // One task is killed.
+    // One task is killed before it starts the program.
     let (head, run) = job.split_at(job.find("wattlock measure").unwrap());
     let killed = "[ \"$SLURM_ARRAY_TASK_ID\" != 5 ] || kill -9 $$\n";
     place.write("job.sh", [head, killed, run].concat().as_bytes());
