@@ -2,7 +2,6 @@
 //! without a compiler in reach, by `.venv`'s Python and newer ones in `PATH`, and runs the package's tests in `.venv`, which
 //! `.ci/prepare python` makes.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
@@ -35,26 +34,24 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
         println!("\n1 skipped, all or in part\n  without maturin:\n    {why}");
         return Ok(());
     }
-    let skips = root.join("target/skips-python.tsv");
-    fs::write(&skips, "")?;
+    let mut missing = String::new();
     let free_threaded = free_threaded_wheel(&root)?;
-    let mut maturin = Command::new(root.join(".venv/bin/maturin"));
-    maturin.arg("build");
-    let wheel = wheel(&root, "wheels", maturin)?;
+    let wheel = wheel(&root, "wheels", |_| {})?;
     in_clean_environment(&root, &wheel, &python)?;
     let newer = NEWER.iter().map(|python| (&wheel, *python));
     for (wheel, python) in newer.chain([(&free_threaded, FREE_THREADED)]) {
         if works(python) {
             in_clean_environment(&root, wheel, Path::new(python))?;
         } else {
-            let line = format!("{python}\tthe wheel in a clean environment\tnot installed\n");
-            fs::OpenOptions::new().append(true).open(&skips)?.write_all(line.as_bytes())?;
+            missing += &format!("{python}\tthe wheel in a clean environment\tnot installed\n");
         }
     }
     let pip = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     ran(Command::new(&python).args(pip).arg(&wheel))?;
     let store = ["build", "--workspace", "--example=serve", "--locked"];
     ran(Command::new("cargo").args(store))?;
+    let skips = root.join("target/skips-python.tsv");
+    fs::write(&skips, missing)?;
     let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "crates/python/tests"];
     let tested = ran(Command::new(&python).args(tests).args(options).env("WATTLOCK_SKIPS", &skips));
     list_skips(&fs::read_to_string(&skips)?);
@@ -65,9 +62,9 @@ pub fn run(options: &[String]) -> anyhow::Result<()> {
 fn free_threaded_wheel(root: &Path) -> anyhow::Result<PathBuf> {
     let config = root.join("target/python-free-threaded.txt");
     fs::write(&config, FREE_THREADED_CONFIG)?;
-    let mut maturin = Command::new(root.join(".venv/bin/maturin"));
-    maturin.args(["build", "--no-default-features"]).env("PYO3_CONFIG_FILE", config);
-    let wheel = wheel(root, "wheels-free-threaded", maturin)?;
+    let wheel = wheel(root, "wheels-free-threaded", |build| {
+        build.arg("--no-default-features").env("PYO3_CONFIG_FILE", config);
+    })?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.contains("-cp314-cp314t-") {
         bail!("{name} is not for {FREE_THREADED}");
@@ -77,7 +74,7 @@ fn free_threaded_wheel(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Builds a wheel, without optimisation across crates: the dependencies are those of the other tests.
-fn wheel(root: &Path, folder: &str, mut build: Command) -> anyhow::Result<PathBuf> {
+fn wheel(root: &Path, folder: &str, set: impl FnOnce(&mut Command)) -> anyhow::Result<PathBuf> {
     let folder = root.join("target").join(folder);
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -87,6 +84,8 @@ fn wheel(root: &Path, folder: &str, mut build: Command) -> anyhow::Result<PathBu
     if module.exists() {
         fs::remove_file(module)?;
     }
+    let mut build = Command::new(root.join(".venv/bin/maturin"));
+    set(build.arg("build"));
     build.args(["--quiet", "--locked", "--strip", "false", "--profile", "dev", "--out"]);
     ran(build.arg(&folder).current_dir(root.join("crates/python")))?;
     let mut made = fs::read_dir(&folder)?;

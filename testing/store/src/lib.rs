@@ -91,8 +91,7 @@ impl StoreServer {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("bucket")).unwrap();
         let state = Arc::<State>::default();
-        let files = s3s_fs::FileSystem::new(directory.path()).unwrap();
-        let files = Arc::new(files);
+        let files = Arc::new(s3s_fs::FileSystem::new(directory.path()).unwrap());
         let builder = || {
             let (files, state) = (Arc::clone(&files), Arc::clone(&state));
             S3ServiceBuilder::new(Conditional { files, state })

@@ -6,11 +6,12 @@ use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use wattlock_testing::{free_port, wait_until, wattlock_path};
 
+use super::support::stores::OtherServer;
 use super::support::{Place, assert_exit, installed, is_root, names, pattern, stdout};
 
 const FILES: usize = 100;
@@ -72,7 +73,7 @@ fn assert_all_protected(place: &Place) {
 /// A cluster of one machine.
 struct Slurm {
     configuration: PathBuf,
-    servers: Vec<Child>,
+    servers: Vec<OtherServer>,
 }
 
 impl Slurm {
@@ -130,7 +131,7 @@ impl Slurm {
     fn start(&mut self, server: &str, args: &[OsString]) {
         let mut command = self.with(Command::new(server));
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        self.servers.push(command.spawn().unwrap());
+        self.servers.push(OtherServer(command.spawn().unwrap()));
     }
 
     fn with(&self, mut command: Command) -> Command {
@@ -145,28 +146,10 @@ impl Slurm {
     }
 }
 
-impl Drop for Slurm {
-    fn drop(&mut self) {
-        for server in self.servers.iter_mut().rev() {
-            let _ = server.kill();
-            let _ = server.wait();
-        }
-    }
-}
-
-/// Records the first of `programs` that is missing.
-fn all_installed(programs: &[&str]) -> bool {
-    let missing = programs.iter().find(|program| !installed(program));
-    if let Some(program) = missing {
-        wattlock_testing::skip(program, "not installed");
-    }
-    missing.is_none()
-}
-
 #[test]
 #[ignore = "needs the programs of Slurm: make test-all"]
 fn soak_of_the_recipe_for_slurm() {
-    if !all_installed(&["munged", "slurmctld", "slurmd", "sbatch", "hostname"]) {
+    if !["munged", "slurmctld", "slurmd", "sbatch", "hostname"].into_iter().all(installed) {
         return;
     }
     if !is_root() {
@@ -205,7 +188,7 @@ fn soak_of_the_recipe_for_slurm() {
 #[test]
 #[ignore = "needs GNU parallel: make test-all"]
 fn soak_of_the_recipe_for_gnu_parallel() {
-    if !all_installed(&["parallel"]) {
+    if !installed("parallel") {
         return;
     }
     let place = place();

@@ -11,7 +11,7 @@ use wattlock_testing_store::{KEY, SECRET, StoreServer};
 use super::{Place, assert_exit, pattern, stderr, stdout, wattlock};
 
 /// A server that runs until this is dropped.
-pub struct OtherServer(Child);
+pub struct OtherServer(pub Child);
 
 impl Drop for OtherServer {
     fn drop(&mut self) {
