@@ -17,6 +17,9 @@ pub enum Error {
         /// That of the output.
         expected: usize,
     },
+    /// A name in the additional data has more than 65,535 bytes.
+    #[error("a name of {0} bytes is too long for additional data")]
+    NameTooLong(usize),
     /// It has fewer bytes than an empty record.
     #[error("a record of {0} bytes is cut short")]
     Truncated(usize),
@@ -29,6 +32,9 @@ pub enum Error {
     /// It was sealed under another key or with other additional data, or changed since.
     #[error("the record is not authentic")]
     Authentication,
+    /// The writer has sealed 2^32 records.
+    #[error("the writer has sealed 2^32 records and takes no more")]
+    Spent,
     /// There are no random bytes.
     #[error(transparent)]
     Crypto(crypto::Error),

@@ -20,6 +20,11 @@ impl SessionKey {
     pub fn expose(&self) -> &[u8; 32] {
         self.0.expose()
     }
+
+    /// 32 bytes that follow from it and from the parts of `info` joined: HKDF-Expand with SHA-256.
+    pub fn expand(&self, info: &[&[u8]]) -> Secret<32> {
+        hkdf::expand_sha256(&self.0, info)
+    }
 }
 
 /// A new session key.
@@ -29,6 +34,9 @@ impl SessionKey {
 pub fn new_session_key() -> Result<SessionKey, Error> {
     Ok(SessionKey::new(&random::array::<32>().map_err(Error::Crypto)?))
 }
+
+/// Bytes in front of the ciphertext.
+pub const HEAD_LEN: usize = Head::LEN;
 
 /// Bytes that a record has more than its message.
 pub const OVERHEAD: usize = Head::LEN + TAG_LEN;
@@ -83,7 +91,7 @@ impl Head {
 /// The key of all records of one writer.
 pub(crate) fn record_key(key: &SessionKey, epoch: u32, writer: &[u8; 16]) -> AeadKey {
     let info = [b"wattlock/v1 record", &epoch.to_be_bytes()[..], writer];
-    let key = hkdf::expand_sha256::<32>(&key.0, &info);
+    let key = key.expand(&info);
     AeadKey::new(AeadAlgorithm::Aes256Gcm, key.expose()).expect("a key of 32 bytes")
 }
 

@@ -13,12 +13,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod additional;
 mod error;
 mod head;
 mod reader;
 mod writer;
 
+pub use additional::AdditionalData;
 pub use error::Error;
-pub use head::{OVERHEAD, SessionKey, new_session_key};
+pub use head::{HEAD_LEN, OVERHEAD, SessionKey, new_session_key};
 pub use reader::Reader;
-pub use writer::Writer;
+pub use writer::{NextRecord, Writer};

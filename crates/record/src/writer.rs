@@ -1,9 +1,11 @@
 //! Seals messages into records.
 
-use wattlock_crypto::{AeadKey, TAG_LEN, random};
+use std::sync::Arc;
+
+use wattlock_crypto::{AeadKey, NONCE_LEN, TAG_LEN, random};
 
 use crate::error::Error;
-use crate::head::{Head, MAX_MESSAGE_LEN, OVERHEAD, SessionKey, record_key, with_aad};
+use crate::head::{HEAD_LEN, Head, MAX_MESSAGE_LEN, OVERHEAD, SessionKey, record_key, with_aad};
 
 /// Seals messages under the session key of an epoch.
 ///
@@ -14,8 +16,19 @@ pub struct Writer {
     epoch: u32,
     identity: [u8; 16],
     /// The key that follows from the identity.
-    key: AeadKey,
+    key: Arc<AeadKey>,
     next: u64,
+}
+
+/// What seals the next record of a writer, for callers that seal elsewhere, such as on other threads. Each seals one
+/// message and no other.
+pub struct NextRecord {
+    /// The first bytes of the record. They come first in the associated data, too, with the additional data behind them.
+    pub head: [u8; HEAD_LEN],
+    /// The nonce.
+    pub nonce: [u8; NONCE_LEN],
+    /// The writer's key.
+    pub key: Arc<AeadKey>,
 }
 
 impl Writer {
@@ -25,7 +38,7 @@ impl Writer {
     /// [`Error::Crypto`] if there are no random bytes.
     pub fn new(session_key: SessionKey, epoch: u32) -> Result<Self, Error> {
         let identity = random::array::<16>().map_err(Error::Crypto)?;
-        let key = record_key(&session_key, epoch, &identity);
+        let key = Arc::new(record_key(&session_key, epoch, &identity));
         Ok(Self { session_key, epoch, identity, key, next: 0 })
     }
 
@@ -36,6 +49,32 @@ impl Writer {
     pub fn renew(&mut self) -> Result<(), Error> {
         *self = Self::new(self.session_key.clone(), self.epoch)?;
         Ok(())
+    }
+
+    /// Its identity: the writer ID in its records.
+    pub fn identity(&self) -> &[u8; 16] {
+        &self.identity
+    }
+
+    /// Takes the next counter, for a record that is sealed elsewhere. There are as many as a segment of a stream needs:
+    /// it does not take a new identity.
+    ///
+    /// # Errors
+    /// [`Error::Spent`] after 2^32 records.
+    pub fn next_record(&mut self) -> Result<NextRecord, Error> {
+        if self.next >= RECORDS_OF_ONE_IDENTITY {
+            return Err(Error::Spent);
+        }
+        let head = self.head();
+        Ok(NextRecord { head: head.to_bytes(), nonce: head.nonce(), key: Arc::clone(&self.key) })
+    }
+
+    /// Takes the next counter.
+    fn head(&mut self) -> Head {
+        let head = Head { epoch: self.epoch, writer: self.identity, counter: self.next };
+        // Before anything is sealed: no error gives it back.
+        self.next += 1;
+        head
     }
 
     /// The record of `message`. `additional` is needed again to open it, and is not in it.
@@ -68,9 +107,7 @@ impl Writer {
         if self.next >= RECORDS_OF_ONE_IDENTITY {
             self.renew()?;
         }
-        let head = Head { epoch: self.epoch, writer: self.identity, counter: self.next };
-        // Before it is sealed: no error gives it back.
-        self.next += 1;
+        let head = self.head();
         let (front, rest) = record.split_first_chunk_mut().expect("the length was compared");
         *front = head.to_bytes();
         let (ciphertext, tag) = rest.split_at_mut(message.len());
