@@ -2,10 +2,12 @@
 
 mod descriptors;
 mod ends;
+pub mod folder;
 mod joules;
 mod key;
 mod metrics;
 mod pace;
+mod replay;
 mod service;
 mod status;
 
@@ -16,9 +18,11 @@ use std::sync::Arc;
 use anyhow::Context;
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
-use wattlock_stream::Live;
 use wattlock_stream::frame::{Framing, Ratchet};
-use wattlock_stream::gateway::{Address, Counters, Inlet, Opening, Rotation, Sealing, Split};
+use wattlock_stream::gateway::{
+    Address, Counters, Error, Inlet, Opening, Recording, Rotation, Sealing, Split,
+};
+use wattlock_stream::{Live, Message, Room};
 
 use crate::args;
 use ends::Findings;
@@ -28,6 +32,7 @@ use service::Service;
 #[derive(Clone)]
 pub enum Way {
     Seal(Arc<Sealing>),
+    Record(Arc<Recording>),
     Open(Arc<Opening>),
 }
 
@@ -36,6 +41,7 @@ impl Way {
     pub fn inlet(&self, who: String) -> Box<dyn Inlet> {
         match self {
             Self::Seal(sealing) => sealing.inlet(),
+            Self::Record(recording) => recording.inlet(who),
             Self::Open(opening) => opening.inlet(who),
         }
     }
@@ -44,14 +50,58 @@ impl Way {
     pub fn counters(&self) -> &Arc<Counters> {
         match self {
             Self::Seal(sealing) => sealing.counters(),
+            Self::Record(recording) => recording.counters(),
             Self::Open(opening) => opening.counters(),
         }
     }
+
+    /// True if a file or a key has been used for as long as it may.
+    pub fn is_due(&self) -> bool {
+        match self {
+            Self::Seal(sealing) => sealing.is_due(),
+            Self::Record(recording) => recording.is_due(),
+            Self::Open(_) => false,
+        }
+    }
+
+    /// Ends the file; the next begins with the next message.
+    ///
+    /// # Errors
+    /// That its end cannot be sealed.
+    pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
+        match self {
+            Self::Seal(sealing) => sealing.rotate(room),
+            Self::Record(recording) => recording.rotate(room),
+            Self::Open(_) => Ok(()),
+        }
+    }
+
+    /// Ends what is sealed.
+    ///
+    /// # Errors
+    /// As [`Way::rotate`].
+    pub fn finish(&self, room: Room<Message>) -> Result<(), Error> {
+        match self {
+            Self::Seal(sealing) => sealing.finish(room),
+            Self::Record(recording) => recording.finish(room),
+            Self::Open(_) => Ok(()),
+        }
+    }
+
+    /// Bytes of the window that the end of a file needs.
+    pub const END_NEEDS: u64 = 64;
 }
 
 /// `wattlock stream`.
 pub fn run(args: &args::Stream) -> Ended {
     check(args)?;
+    let segments = folder::of_inputs(&args.paths)?;
+    if let Some(segments) = segments {
+        return replay::run(args, &segments);
+    }
+    if args.from.is_some() || args.until.is_some() || args.source.is_some() {
+        return Err(usage("--from, --until and --source require segments, which a folder holds"));
+    }
     descriptors::raise_limit();
     let findings = Findings::new(args.quiet);
     let (settings, note) = pace::settings(args)?;
@@ -64,6 +114,12 @@ pub fn run(args: &args::Stream) -> Ended {
         let live = Live::start(settings, opening.sink(exit))?;
         opening.use_pool(live.pool());
         (Way::Open(opening), live)
+    } else if let Some(path) = folder::of_output(args) {
+        let recording = folder::recording(args, &path, split(args), &findings)?;
+        let retry = ends::retry(args, recording.counters(), &findings);
+        let live = Live::start(settings, recording.sink(retry))?;
+        recording.use_pool(live.pool());
+        (Way::Record(recording), live)
     } else {
         let (stream_key, key_header) = key::stream_key(args)?;
         let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
@@ -153,7 +209,8 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
              use -i or --key-file",
         ));
     }
-    if args.listen.is_none() {
+    folder::check(args)?;
+    if args.listen.is_none() && args.paths.is_empty() {
         exit::check_stdin()?;
     }
     if args.connect.is_none() && args.output.as_deref().is_none_or(is_stdout) {

@@ -1,6 +1,8 @@
 //! Seconds since 1970 as people read them.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 /// The minute in UTC, of seconds since 1970.
 pub fn utc(unix_s: u64) -> String {
@@ -17,6 +19,23 @@ pub fn rfc3339(unix_s: i64) -> String {
     time.map_or_else(|_| format!("{unix_s} s after 1970"), |time| time.to_string())
 }
 
+/// Microseconds since 1970 of a time as RFC 3339 has it, of a date, which begins at midnight UTC, or of `@` and seconds
+/// since 1970. `None` for other text, and for times before 1970.
+pub fn parse_us(text: &str) -> Option<u64> {
+    let time = match text.strip_prefix('@') {
+        Some(seconds) => Timestamp::from_second(seconds.parse().ok()?).ok()?,
+        None => match text.parse::<Timestamp>() {
+            Ok(time) => time,
+            Err(_) => {
+                let is_date = text.len() == 10;
+                let date = text.parse::<Date>().ok().filter(|_| is_date)?;
+                date.to_zoned(TimeZone::UTC).ok()?.timestamp()
+            }
+        },
+    };
+    time.as_microsecond().try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +49,23 @@ mod tests {
             (i64::MAX, "9223372036854775807 s after 1970"),
         ] {
             assert_eq!(rfc3339(unix_s), text);
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_three_forms() {
+        for (text, us) in [
+            ("1970-01-01T00:00:01Z", Some(1_000_000)),
+            ("1970-01-01T01:00:00.5+01:00", Some(500_000)),
+            ("1970-01-02", Some(86_400_000_000)),
+            ("@12", Some(12_000_000)),
+            ("@-1", None),
+            ("1969-12-31", None),
+            ("1970-01-01T00:00:01", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_us(text), us, "{text}");
         }
     }
 

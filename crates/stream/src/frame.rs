@@ -91,7 +91,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Raw => 0,
             Self::Lines => 1,
@@ -99,7 +99,7 @@ impl Framing {
         }
     }
 
-    fn of(code: u8) -> Option<Self> {
+    pub(crate) fn of(code: u8) -> Option<Self> {
         [Self::Raw, Self::Lines, Self::Length].into_iter().find(|framing| framing.code() == code)
     }
 }
@@ -118,7 +118,7 @@ pub enum End {
 }
 
 impl End {
-    fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Complete => 0,
             Self::Cut => 1,
@@ -127,7 +127,7 @@ impl End {
         }
     }
 
-    fn of(code: u8) -> Option<Self> {
+    pub(crate) fn of(code: u8) -> Option<Self> {
         [Self::Complete, Self::Cut, Self::Stopped, Self::Continued]
             .into_iter()
             .find(|end| end.code() == code)

@@ -21,6 +21,9 @@ mod opening;
 mod outlet;
 mod peer;
 mod pump;
+mod recorded;
+mod recording;
+mod replay;
 mod retry;
 mod sealed;
 mod sealing;
@@ -32,6 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::frame::End;
 use crate::message::Message;
+use crate::segment;
 use crate::window::Room;
 
 pub use backends::{BackendLimits, PerConnection};
@@ -41,6 +45,8 @@ pub use listener::Listener;
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
 pub use pump::{Stop, pump};
+pub use recording::{EpochLimits, Recording, RecordingSettings};
+pub use replay::Replay;
 pub use retry::Retry;
 pub use sealing::{Rotation, Sealing};
 pub use served::Limits;
@@ -144,6 +150,17 @@ impl Counters {
     }
 }
 
+/// Why a segment has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unended {
+    /// Its writer was killed, and a later run noted how far it came.
+    Killed,
+    /// It is still being written.
+    Written,
+    /// Its writer was killed before the first record.
+    Empty,
+}
+
 /// An event for the operator of a gateway.
 #[derive(Debug)]
 pub enum Notice {
@@ -176,6 +193,29 @@ pub enum Notice {
         why: String,
         /// Units that were dropped.
         units: u64,
+    },
+    /// A segment, or what is around it, is not as it should be.
+    Segment {
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        problem: segment::Error,
+    },
+    /// A segment that was opened has no end, which is accounted for.
+    Unended {
+        /// Its path.
+        path: String,
+        /// Records up to there.
+        records: u64,
+        /// How it comes that it has none.
+        why: Unended,
+    },
+    /// A new session key cannot be made: the old one is used on.
+    KeyKept {
+        /// Its epoch.
+        epoch: u32,
+        /// Why.
+        why: segment::Error,
     },
     /// A connection was ended before it was through.
     Cut {

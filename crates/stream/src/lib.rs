@@ -21,6 +21,7 @@ mod lock;
 mod message;
 mod policy;
 mod pool;
+pub mod segment;
 mod window;
 
 pub use arrival_times::ArrivalTimes;

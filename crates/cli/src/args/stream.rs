@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use wattlock_host::values::{Choices, from_to, one_of, parse_size_above_zero};
+use wattlock_report::date;
 use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::Address;
 use wattlock_stream::{Ladder, Velocity};
@@ -25,6 +26,23 @@ pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
     pub open: bool,
+    /// With --open: read these files, or all segments of a folder, instead of standard input
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    #[arg(requires = "open", conflicts_with = "listen")]
+    pub paths: Vec<PathBuf>,
+    /// With --open of segments: only messages that came at TIME or later
+    ///
+    /// TIME is as in 2026-11-26T19:30:00Z, a date, or @SECONDS since 1970.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = INPUT)]
+    #[arg(requires = "paths")]
+    pub from: Option<u64>,
+    /// With --open of segments: only messages that came before TIME
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = INPUT)]
+    #[arg(requires = "paths")]
+    pub until: Option<u64>,
+    /// With --open of segments: only messages from NAME, an address with or without its port
+    #[arg(long, value_name = "NAME", help_heading = INPUT, requires = "paths")]
+    pub source: Option<String>,
     #[command(flatten)]
     pub recipients: Recipients,
     #[command(flatten)]
@@ -66,7 +84,10 @@ pub struct Stream {
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
     /// Write to FILE, or to FILE.000001 and so on if it exists (error with --open)
-    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    ///
+    /// If FILE ends with a slash or is a folder, writes segments into it, and their keys beside them: see
+    /// --tenant. Segments go on after a crash, and open by time and source.
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
     pub output: Option<PathBuf>,
     /// Replace an output that exists
@@ -74,7 +95,7 @@ pub struct Stream {
     pub force: bool,
     /// Write FILE.000001 and so on, a new one after BYTES (suffix K, M, G or T)
     ///
-    /// Each file decrypts on its own.
+    /// Each file decrypts on its own. In a folder, the default is 256M.
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub rotate_size: Option<u64>,
@@ -82,6 +103,24 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
+    /// With -o FOLDER/: seal for NAME, with keys of its own, in FOLDER/NAME/
+    ///
+    /// Removing FOLDER/NAME/keys makes all that was sealed for NAME unreadable.
+    #[arg(long, value_name = "NAME", value_parser = parse_tenant, help_heading = OUTPUT)]
+    #[arg(requires = "output", conflicts_with = "open")]
+    pub tenant: Option<String>,
+    /// With -o FOLDER/: make a new key after N seconds
+    #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
+    #[arg(default_value_t = 86_400, help_heading = OUTPUT)]
+    pub key_age: u64,
+    /// With -o FOLDER/: make a new key after BYTES of messages (suffix K, M, G or T)
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, default_value = "64G")]
+    #[arg(help_heading = OUTPUT)]
+    pub key_bytes: u64,
+    /// With -o FOLDER/: make a new key after N records
+    #[arg(long, value_name = "N", value_parser = from_to(1, 1_u64 << 31))]
+    #[arg(default_value_t = 1 << 31, help_heading = OUTPUT)]
+    pub key_records: u64,
     /// Send to tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
@@ -138,6 +177,28 @@ fn parse_socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not IP:PORT, such as 127.0.0.1:9100"))
 }
 
+/// Microseconds since 1970.
+fn parse_time(text: &str) -> Result<u64, String> {
+    date::parse_us(text).ok_or_else(|| {
+        format!("{text:?} is not a time, such as 2026-11-26T19:30:00Z, 2026-11-26 or @1795000000")
+    })
+}
+
+/// A name that is a folder, too.
+fn parse_tenant(name: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
+    if name.is_empty() || name.len() > 128 || name.starts_with('.') || !name.bytes().all(is_allowed)
+    {
+        return Err(format!(
+            "{name:?} is not a tenant's name: letters, digits, and any of -_.@, not beginning with a dot"
+        ));
+    }
+    if name == "keys" {
+        return Err("a tenant cannot have the name of the folder of keys".into());
+    }
+    Ok(name.to_owned())
+}
+
 const MAX_RECIPIENTS: &str = "Refuse more than N recipients [default: 1024; 128 with --listen]";
 
 /// How messages are told apart.
@@ -157,6 +218,8 @@ const STREAM_HELP: &str = "Examples:
   journalctl -f -o json | wattlock stream -r \"$TO\" --framing ndjson -o log.wls --rotate-size 1G
   wattlock stream --key-file key --listen unix:/run/in.sock --connect tcp:backup:7000
   wattlock stream --open -i key.txt < log.wls.000001
+  wattlock stream -r \"$TO\" --framing ndjson --listen tcp:127.0.0.1:7000 -o logs/
+  wattlock stream --open -i key.txt --from 2026-11-26T19:00:00Z --source 10.0.0.7 logs/
 where TO=$(wattlock keygen -y key.txt), and key is made by: head -c 32 /dev/urandom > key
 
 A file that was truncated, or left by a killed program, decrypts up to its last complete

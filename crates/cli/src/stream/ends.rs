@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,9 @@ use wattlock_host::invocation::{is_read_and_appended_to, is_stdin, is_stream};
 use wattlock_stream::frame::Error as FrameError;
 use wattlock_stream::gateway::{
     BackendLimits, Counters, Files, Merged, MessageOutput, Notice, Outlet, PerConnection, Retry,
-    Segments, Stdout,
+    Segments, Stdout, Unended,
 };
+use wattlock_stream::segment::Error as SegmentError;
 
 use crate::args;
 use crate::lock::lock;
@@ -81,6 +83,24 @@ impl Findings {
                 self.note(FAILURE);
                 self.report_always(&format!("dropped {} for {who}: {why}", frames(units)));
             }
+            Notice::KeyKept { epoch, why } => self.report_always(&format!(
+                "cannot make a new key: {}; the key of epoch {epoch} stays in use, and a new one is \
+                 tried soon",
+                chain(&why)
+            )),
+            Notice::Segment { path, problem } => {
+                self.note(segment_code(&problem));
+                self.report_always(&format!("{path}: {}", chain(&problem)));
+            }
+            Notice::Unended { path, records, why } => self.report(&match why {
+                Unended::Killed => format!(
+                    "{path}: its writer was killed; opened the {records} records that it had written"
+                ),
+                Unended::Written => {
+                    format!("{path}: still being written; opened as far as it is: {records} records")
+                }
+                Unended::Empty => format!("{path}: empty; its writer was killed before it wrote"),
+            }),
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 let is_forged =
                     failure.as_ref().is_some_and(|error| !matches!(error, FrameError::Cut(_)));
@@ -154,6 +174,29 @@ fn code_of(error: &FrameError) -> u8 {
     }
 }
 
+/// The exit code of an error of a segment: where its key is at fault, that of a container.
+fn segment_code(error: &SegmentError) -> u8 {
+    match error {
+        SegmentError::Unwrap { source, .. } => match source.downcast_ref() {
+            Some(why) => exit::code_of(why),
+            None => AUTHENTICATION,
+        },
+        error if error.is_authentication() => AUTHENTICATION,
+        _ => FAILURE,
+    }
+}
+
+/// An error with what it comes from.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
 /// A number of sealed units of a stream, for a message.
 pub fn frames(count: u64) -> String {
     format!("{count} frame{}", if count == 1 { "" } else { "s" })
@@ -217,6 +260,14 @@ pub fn outlet(
         return Ok(Box::new(Stdout::new(file, shown.to_string(), retry)));
     }
     let is_input = || stat(path).is_ok_and(|output| is_stdin(&output));
+    let is_output = |input: &PathBuf| {
+        stat(input).ok().zip(stat(path).ok()).is_some_and(|(input, output)| {
+            (input.st_dev, input.st_ino) == (output.st_dev, output.st_ino)
+        })
+    };
+    if args.paths.iter().any(is_output) {
+        return Err(usage(format!("{shown} is an input, too")));
+    }
     if args.listen.is_none() && segments(args) == Segments::Replace && is_input() {
         return Err(usage(format!("{shown} is the input; --force would empty it")));
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use wattlock_engine::crypto::Secret;
-use wattlock_file::{self as file, Shown, Wrapping, unwrap_data_key, wrap_data_key};
+use wattlock_file::{self as file, Identities, Shown, Wrapping, unwrap_data_key, wrap_data_key};
 use wattlock_host::exit::{redact_value, usage};
 use wattlock_stream::frame::{Error as FrameError, MAX_KEY_HEADER_LEN};
 use wattlock_stream::gateway::Unlock;
@@ -17,30 +17,44 @@ use crate::keys;
 
 /// A key for sealing, and the header that wraps it; the header is empty for a key from a file.
 pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> {
-    if let Some(path) = &args.key_file {
-        return Ok((read(path)?, Vec::new()));
+    if let Some(key) = shared(args)? {
+        return Ok((key, Vec::new()));
     }
+    let (header, key) = wrap_data_key(&wrapping(args)?)?;
+    Ok((key, header))
+}
+
+/// The key of --key-file.
+pub fn shared(args: &args::Stream) -> anyhow::Result<Option<Secret<32>>> {
+    args.key_file.as_deref().map(read).transpose()
+}
+
+/// Wraps keys for the recipients that were given.
+pub fn wrapping(args: &args::Stream) -> anyhow::Result<Wrapping> {
     let own = keys::own_recipients(&args.recipients, &args.identities, &args.passphrase)?;
     let passphrase = keys::passphrase(&args.passphrase, true)?;
     let stdin_is_data = args.listen.is_none();
     let recipients = keys::recipients(&args.recipients, &own, passphrase, stdin_is_data)?;
-    let (header, key) = wrap_data_key(&Wrapping::new(recipients))?;
-    Ok((key, header))
+    Ok(Wrapping::new(recipients))
+}
+
+/// What opens keys that were wrapped.
+pub fn identities(args: &args::Stream) -> anyhow::Result<Identities> {
+    let passphrase = keys::passphrase(&args.passphrase, false)?;
+    let stdin_is_data = args.listen.is_none() && args.paths.is_empty();
+    let limits = args::Limits { max_recipients: Some(max_recipients(args)), ..args.limits };
+    keys::some_identities(&args.identities, passphrase, stdin_is_data, limits)
 }
 
 /// Finds the keys of streams that are opened.
 pub fn unlock(args: &args::Stream) -> anyhow::Result<Box<Unlock>> {
-    if let Some(path) = &args.key_file {
-        let key = read(path)?;
+    if let Some(key) = shared(args)? {
         return Ok(Box::new(move |header| match header {
             [] => Ok(Secret::init_with(|bytes| bytes.copy_from_slice(key.expose()))),
             _ => Err(FrameError::Key("it was sealed for recipients: open it with -i or -p".into())),
         }));
     }
-    let passphrase = keys::passphrase(&args.passphrase, false)?;
-    let stdin_is_data = args.listen.is_none();
-    let limits = args::Limits { max_recipients: Some(max_recipients(args)), ..args.limits };
-    let identities = keys::some_identities(&args.identities, passphrase, stdin_is_data, limits)?;
+    let identities = identities(args)?;
     Ok(Box::new(move |header| match header {
         [] => Err(FrameError::Key("it was sealed with --key-file, and needs that file".into())),
         _ => unwrap_data_key(header, &identities)

@@ -14,11 +14,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use wattlock_file::Shown;
 use wattlock_host::exit::FAILURE;
-use wattlock_stream::gateway::{Error, Limits, Listener, Sealing, Stop, pump};
+use wattlock_stream::gateway::{Error, Limits, Listener, Stop, pump};
 use wattlock_stream::{Live, Summary};
 
-use super::ends::{Findings, frames};
+use super::ends::{Findings, chain, frames};
 use super::joules::Joules;
 use super::status::Line;
 use super::{Way, code, descriptors, metrics};
@@ -49,7 +50,7 @@ enum Input {
 }
 
 /// The signals that end it in good order; any other ends it at once.
-struct Signals([Signal; 3]);
+pub struct Signals([Signal; 3]);
 
 /// Bytes a second, looked at again and again.
 struct Velocity {
@@ -101,15 +102,35 @@ impl Service<'_> {
             let stop = Stop::new().context("cannot watch standard input")?;
             let stopped = stop.clone();
             let counters = Arc::clone(self.way.counters());
-            let mut inlet = self.way.inlet("standard input".into());
-            let descriptor = std::io::stdin().as_fd().try_clone_to_owned();
-            let mut stdin = File::from(descriptor.context("standard input is closed")?);
+            let mut inputs = Vec::new();
+            for path in &self.args.paths {
+                let shown = Shown(path);
+                let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+                inputs.push((shown.to_string(), file));
+            }
+            if inputs.is_empty() {
+                let stdin = std::io::stdin().as_fd().try_clone_to_owned();
+                let stdin = stdin.context("standard input is closed")?;
+                inputs.push(("standard input".into(), File::from(stdin)));
+            }
+            let way = self.way.clone();
+            let read = move || {
+                let mut ended = Ok(());
+                for (name, mut file) in inputs {
+                    let mut inlet = way.inlet(name);
+                    ended = pump(&mut file, &mut *inlet, &window, &stopped, &counters);
+                    // What is wrong with a stream was reported, and the next file has one of its own.
+                    if !matches!(ended, Ok(()) | Err(Error::Ended | Error::Cut)) {
+                        break;
+                    }
+                }
+                ended
+            };
             std::thread::Builder::new()
-                .name("stdin".into())
+                .name("input".into())
                 .spawn(move || {
-                    let ended = pump(&mut stdin, &mut *inlet, &window, &stopped, &counters);
                     // The receiver is gone once the program ends.
-                    let _ = sender.send(ended);
+                    let _ = sender.send(read());
                 })
                 .context("cannot start a thread")?;
             return Ok(Input::Stdin(receiver, stop));
@@ -162,10 +183,9 @@ impl Service<'_> {
             if self.live.window().is_closed() {
                 return;
             }
-            if let Way::Seal(sealing) = &self.way
-                && sealing.is_due()
-                && let Ok(room) = self.live.reserve(Sealing::NEEDS).await
-                && let Err(error) = sealing.rotate(room)
+            if self.way.is_due()
+                && let Ok(room) = self.live.reserve(Way::END_NEEDS).await
+                && let Err(error) = self.way.rotate(room)
             {
                 say!("cannot start the next file: {error}");
             }
@@ -206,7 +226,8 @@ impl Service<'_> {
             && !matches!(error, Error::Ended | Error::Window(wattlock_stream::Error::Closed))
             && !(args.open && matches!(error, Error::Cut))
         {
-            say!("standard input: {}", chain(error));
+            let input = if args.paths.is_empty() { "standard input" } else { "an input" };
+            say!("{input}: {}", chain(error));
             findings.note(FAILURE);
         }
         if matches!(over, Over::Stopped) && !args.quiet {
@@ -216,10 +237,12 @@ impl Service<'_> {
         let until = started + patience;
         let is_ended = Cell::new(false);
         let end_stream = async || {
-            let Way::Seal(sealing) = &way else { return };
-            let Ok(room) = live.reserve(Sealing::NEEDS).await else { return };
+            if matches!(way, Way::Open(_)) {
+                return;
+            }
+            let Ok(room) = live.reserve(Way::END_NEEDS).await else { return };
             is_ended.set(true);
-            if let Err(error) = sealing.finish(room) {
+            if let Err(error) = way.finish(room) {
                 say!("cannot end the stream: {error}");
                 findings.note(FAILURE);
             }
@@ -395,26 +418,17 @@ fn conclude(
     code(findings.code())
 }
 
-/// An error with what it comes from.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
-}
-
 impl Signals {
-    fn new() -> anyhow::Result<Self> {
+    /// Watches for them.
+    pub fn new() -> anyhow::Result<Self> {
         let hear = |kind| signal(kind).context("cannot watch for signals");
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let [interrupt, terminate, hangup] = kinds.map(hear);
         Ok(Self([interrupt?, terminate?, hangup?]))
     }
 
-    async fn next(&mut self) {
+    /// Waits for the next.
+    pub async fn next(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
             _ = interrupt.recv() => {}

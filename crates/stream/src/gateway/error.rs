@@ -44,6 +44,9 @@ pub enum Error {
     /// A sealed stream is not what was sealed.
     #[error(transparent)]
     Frame(#[from] frame::Error),
+    /// A record cannot be sealed.
+    #[error("cannot seal a record")]
+    Record(#[source] wattlock_record::Error),
     /// The window refused.
     #[error(transparent)]
     Window(#[from] crate::error::Error),

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::retry::{FailureStreak, named};
+use super::retry::{FailureStreak, is_full, is_passing, named};
 use super::{Counters, Retry};
 
 /// Takes bytes, in order. Writing blocks; that is what fills the window.
@@ -170,11 +170,6 @@ impl Drop for Joined {
     }
 }
 
-/// True for a disk that may have room again.
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
 /// Standard output, or another output that is never replaced.
 pub struct Stdout(Joined);
 
@@ -307,7 +302,7 @@ impl Files {
             let opened = loop {
                 match self.open_next() {
                     Ok(file) => break file,
-                    Err(error) if is_full(&error) || is_out_of_descriptors(&error) => {
+                    Err(error) if is_passing(&error) => {
                         self.number = before;
                         self.retry.wait(&mut episode, &name, &error)?;
                     }
@@ -380,11 +375,6 @@ fn last_segment(path: &Path) -> u64 {
         last = last.max(number.unwrap_or(0));
     }
     last
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::{Counters, Notice};
 
 /// Whether and for how long writes to an output are retried, and the receiver of notices.
@@ -85,6 +87,17 @@ impl Retry {
 /// An error of an output, with its name.
 pub(super) fn named(output: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{output}: {error}"))
+}
+
+/// True for a disk that may have room again.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// True for what may keep a file from being made and may pass: a full disk, and too many open files.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    is_full(error) || matches!(code, Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// The delay before the first retry; each further one is twice as long.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use wattlock_engine::crypto::{Secret, TAG_LEN};
 use zeroize::Zeroizing;
 
-use super::split::{Split, Whole};
+use super::split::{Split, UnitFinder};
 use super::{Counters, Error, Inlet, Next};
 use crate::frame::{End, Frame, Previous, Ratchet, Writer};
 use crate::lock::lock;
@@ -167,7 +167,8 @@ impl Sealing {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.state).inlets.insert(number, Place::Outside(None));
         let pool = lock(&self.pool).clone();
-        Box::new(SealingInlet { sealing: Arc::clone(self), number, pool, scanned: 0, messages: 0 })
+        let units = UnitFinder::new(self.split, 0);
+        Box::new(SealingInlet { sealing: Arc::clone(self), number, pool, units })
     }
 
     /// True if the stream has gone on for as long as it may.
@@ -359,23 +360,12 @@ struct SealingInlet {
     sealing: Arc<Sealing>,
     number: u64,
     pool: Option<Arc<Pool>>,
-    /// Bytes that are known to hold no end of a line.
-    scanned: usize,
-    /// Messages of the unit that was found.
-    messages: u64,
+    units: UnitFinder,
 }
 
 impl Inlet for SealingInlet {
     fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
-        let found = self.sealing.split.whole(bytes, self.scanned.min(bytes.len()), ended)?;
-        let Whole { len, messages, needed } = found;
-        self.messages = messages;
-        if messages == 0 {
-            self.scanned = bytes.len();
-            return Ok(Next::More(needed));
-        }
-        self.scanned = 0;
-        Ok(Next::Unit { len, needs: len as u64 })
+        self.units.find(bytes, ended)
     }
 
     fn aside(&mut self, _: &[u8]) -> Result<(), Error> {
@@ -405,7 +395,7 @@ impl Inlet for SealingInlet {
         let what = MessageKind::Data { inlet: self.number };
         sealing.put(&mut state, data, what, NextStep::More, room);
         drop(state);
-        Counters::add(&sealing.counters.messages, self.messages);
+        Counters::add(&sealing.counters.messages, self.units.messages);
         Counters::add(&sealing.counters.bytes_in, unit.len() as u64);
         Ok(())
     }

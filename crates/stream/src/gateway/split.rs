@@ -1,6 +1,6 @@
 //! Where messages end.
 
-use super::Error;
+use super::{Error, Next};
 use crate::frame::Framing;
 
 /// How input is split into messages.
@@ -93,6 +93,40 @@ impl Split {
             }
             (len, messages) = (end, messages + 1);
         }
+    }
+}
+
+/// Finds the units of one input.
+pub(super) struct UnitFinder {
+    split: Split,
+    /// Bytes that the window needs for a unit besides its own.
+    front: u64,
+    /// Bytes that are known to hold no end of a line.
+    scanned: usize,
+    /// Messages of the unit that was found.
+    pub messages: u64,
+}
+
+impl UnitFinder {
+    /// Nothing is found yet.
+    pub fn new(split: Split, front: u64) -> Self {
+        Self { split, front, scanned: 0, messages: 0 }
+    }
+
+    /// What stands at the start of `bytes`: whole messages, or a part of one.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`].
+    pub fn find(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
+        let found = self.split.whole(bytes, self.scanned.min(bytes.len()), ended)?;
+        let Whole { len, messages, needed } = found;
+        self.messages = messages;
+        if messages == 0 {
+            self.scanned = bytes.len();
+            return Ok(Next::More(needed));
+        }
+        self.scanned = 0;
+        Ok(Next::Unit { len, needs: len as u64 + self.front })
     }
 }
 

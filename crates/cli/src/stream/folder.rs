@@ -1,0 +1,189 @@
+//! A folder of segments as the output, or as the input of `--open`.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use wattlock_engine::Engine;
+use wattlock_engine::crypto::{Secret, hkdf, random};
+use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
+use wattlock_host::exit::usage;
+use wattlock_record::{AdditionalData, SessionKey, new_session_key};
+use wattlock_stream::gateway::{EpochLimits, Recording, RecordingSettings, Rotation};
+use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
+use zeroize::Zeroizing;
+
+use super::ends::Findings;
+use super::key;
+use crate::args;
+
+/// The folder of the output, if it is one.
+pub fn of_output(args: &args::Stream) -> Option<PathBuf> {
+    let path = args.output.as_ref().filter(|_| !args.open)?;
+    let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir();
+    let tenant = args.tenant.as_deref().unwrap_or("");
+    is_folder.then(|| path.join(tenant))
+}
+
+/// Refuses options that a folder does not go with, and options that only go with one.
+pub fn check(args: &args::Stream) -> anyhow::Result<()> {
+    let is_folder = of_output(args).is_some();
+    let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
+    if !is_folder && (args.tenant.is_some() || !defaults) {
+        return Err(usage(
+            "--tenant, --key-age, --key-bytes and --key-records require a folder: -o FOLDER/",
+        ));
+    }
+    if !is_folder {
+        return Ok(());
+    }
+    if args.force {
+        return Err(usage("--force replaces a file; in a folder nothing is replaced"));
+    }
+    if args.device.is_some() {
+        return Err(usage("records of a folder are sealed by the CPU; leave out --device"));
+    }
+    if args.max_message.is_some_and(|bytes| bytes > LONGEST_MESSAGE) {
+        return Err(usage("--max-message is above the limit of a folder, 63 MiB"));
+    }
+    Ok(())
+}
+
+/// A record also holds where its messages came from.
+const LONGEST_MESSAGE: u64 = 63 << 20;
+
+/// What seals into a folder, which is made if it is not there.
+pub fn recording(
+    args: &args::Stream,
+    path: &Path,
+    split: wattlock_stream::gateway::Split,
+    findings: &Findings,
+) -> anyhow::Result<Arc<Recording>> {
+    let shown = Shown(path);
+    let keys = new_keys(args)?;
+    fs::create_dir_all(path).with_context(|| format!("cannot create {shown}"))?;
+    let tenant = args.tenant.as_deref();
+    let settings = RecordingSettings {
+        folder: Folder::new(path),
+        keys,
+        additional: AdditionalData { tenant, ..AdditionalData::default() }.to_bytes()?,
+        split,
+        rotation: Rotation {
+            bytes: Some(args.rotate_size.unwrap_or(SEGMENT_LEN)),
+            seconds: args.rotate_time,
+        },
+        epochs: EpochLimits {
+            age: Duration::from_secs(args.key_age),
+            bytes: args.key_bytes,
+            records: args.key_records,
+        },
+    };
+    let recording = Recording::new(settings, findings.listener());
+    recording.with_context(|| format!("cannot write to {shown}"))
+}
+
+/// Bytes of a segment, unless --rotate-size says otherwise.
+const SEGMENT_LEN: u64 = 256 << 20;
+
+/// The segments that `--open` is to read.
+pub struct Segments {
+    /// Where they are.
+    pub folder: PathBuf,
+    /// The segments, in their order.
+    pub paths: Vec<PathBuf>,
+    /// True if these are all of the folder.
+    pub are_all: bool,
+}
+
+/// The segments among the inputs. `None` if the inputs are streams of version 1.
+pub fn of_inputs(paths: &[PathBuf]) -> anyhow::Result<Option<Segments>> {
+    if let [folder] = paths
+        && folder.is_dir()
+    {
+        let segments = Folder::new(folder).segments()?;
+        if segments.is_empty() {
+            return Err(usage(format!("{} holds no segments", Shown(folder))));
+        }
+        let paths = segments.into_iter().map(|segment| segment.path).collect();
+        return Ok(Some(Segments { folder: folder.clone(), paths, are_all: true }));
+    }
+    let mut folders = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            return Err(usage(format!("{} is a folder: open it alone", Shown(path))));
+        }
+        let mut start = Vec::new();
+        let opened = File::open(path).and_then(|file| file.take(32).read_to_end(&mut start));
+        opened.with_context(|| format!("cannot read {}", Shown(path)))?;
+        if is_segment(&start) {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            folders.push(folder.unwrap_or(Path::new(".")).to_owned());
+        }
+    }
+    if folders.is_empty() {
+        return Ok(None);
+    }
+    if folders.len() < paths.len() || folders.iter().any(|folder| *folder != folders[0]) {
+        return Err(usage(
+            "open the segments of one folder at a time, and no other files with them",
+        ));
+    }
+    Ok(Some(Segments { folder: folders.remove(0), paths: paths.to_vec(), are_all: false }))
+}
+
+/// Makes the keys of a folder: wrapped for recipients, or derived from the key of --key-file.
+fn new_keys(args: &args::Stream) -> anyhow::Result<NewKeys> {
+    if let Some(shared) = key::shared(args)? {
+        let make = move || {
+            let salt = random::array::<32>()?;
+            Ok((from_salt(&shared, &salt), salt.to_vec()))
+        };
+        return Ok(NewKeys::new(KeyKind::Salt, Box::new(make)));
+    }
+    let wrapping = key::wrapping(args)?;
+    let engine = Engine::new(1);
+    let make = move || {
+        let key = new_session_key()?;
+        let sealer = Sealer::new(&engine, &wrapping, Format::WattlockV1);
+        let container = sealer.seal_bytes(key.expose())?;
+        Ok((key, container))
+    };
+    Ok(NewKeys::new(KeyKind::Container, Box::new(make)))
+}
+
+/// Finds the keys of a folder.
+pub fn key_store(args: &args::Stream, folder: &Path) -> anyhow::Result<KeyStore> {
+    if let Some(shared) = key::shared(args)? {
+        let open = move |file: &[u8]| {
+            let salt = file.try_into().map_err(|_| NOT_A_KEY)?;
+            Ok(from_salt(&shared, salt))
+        };
+        return Ok(KeyStore::new(folder, KeyKind::Salt, Box::new(open)));
+    }
+    let identities = key::identities(args)?;
+    Ok(KeyStore::new(folder, KeyKind::Container, unwrapping(identities)))
+}
+
+/// Opens key files that were wrapped for recipients.
+pub fn unwrapping(identities: Identities) -> Box<OpenKey> {
+    let engine = Engine::new(1);
+    Box::new(move |container| {
+        let view = Opener::new(&engine, &identities).view(container)?;
+        if view.plaintext.len() != 32 {
+            return Err(NOT_A_KEY.into());
+        }
+        let mut key = Zeroizing::new([0; 32]);
+        view.open_into(&mut *key, &file::Progress::default())?;
+        Ok(SessionKey::new(&key))
+    })
+}
+
+const NOT_A_KEY: &str = "it is not a key file";
+
+fn from_salt(shared: &Secret<32>, salt: &[u8; 32]) -> SessionKey {
+    let key = hkdf::expand_sha256::<32>(shared, &[b"wattlock-stream/v2 session", salt]);
+    SessionKey::new(key.expose())
+}

@@ -1,0 +1,159 @@
+//! Writes sealed records to the segments of a folder.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use wattlock_record::NextRecord;
+
+use super::retry::{FailureStreak, is_passing, named};
+use super::{Counters, Retry};
+use crate::live::{Done, Sink};
+use crate::lock::lock;
+use crate::segment::{Folder, Header, Recorded, SegmentFile, written};
+
+/// What is written between messages.
+pub(super) enum Piece {
+    /// A segment begins.
+    Open(Header),
+    /// A sealed record.
+    Record { bytes: Vec<u8>, recorded: Recorded },
+    /// The segment ends with an index, which becomes this record.
+    Close(NextRecord),
+}
+
+/// The messages in the window, in their order.
+pub(super) type Queue = Mutex<VecDeque<Queued>>;
+
+/// A message in the window, and what is written before and after it.
+pub(super) struct Queued {
+    pub before: Vec<Piece>,
+    pub recorded: Recorded,
+    /// Set if it is the last of its segment.
+    pub close: Option<NextRecord>,
+}
+
+/// Writes records to the segments of a folder.
+pub(super) struct SegmentSink {
+    queue: Arc<Queue>,
+    folder: Arc<Folder>,
+    retry: Retry,
+    file: Option<SegmentFile>,
+    /// Messages in the batch that is not written yet.
+    unflushed: u64,
+}
+
+impl SegmentSink {
+    /// Takes what `queue` says of each message, and writes to `folder`.
+    pub fn new(queue: Arc<Queue>, folder: Arc<Folder>, retry: Retry) -> Self {
+        Self { queue, folder, retry, file: None, unflushed: 0 }
+    }
+
+    /// Does `work` on the file, again and again while the disk is full.
+    fn persist(&mut self, work: impl Fn(&mut SegmentFile) -> io::Result<u64>) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut streak = FailureStreak::default();
+        loop {
+            match work(file) {
+                Ok(bytes) => {
+                    Counters::add(&self.retry.counters().bytes_out, bytes);
+                    self.retry.end(&mut streak, &file.name(), true);
+                    return Ok(());
+                }
+                Err(error) if is_passing(&error) => {
+                    self.retry.wait(&mut streak, &file.name(), &error)?;
+                }
+                Err(error) => return Err(named(&file.name(), &error)),
+            }
+        }
+    }
+
+    fn open(&mut self, header: &Header) -> io::Result<()> {
+        let name = self.folder.path().display().to_string();
+        let mut streak = FailureStreak::default();
+        let file = loop {
+            match SegmentFile::create(&self.folder, header.clone()) {
+                Ok(file) => break file,
+                Err(error) if is_passing(&error) => {
+                    self.retry.wait(&mut streak, &name, &error)?;
+                }
+                Err(error) => return Err(named(&name, &error)),
+            }
+        };
+        self.retry.end(&mut streak, &name, true);
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn push(&mut self, bytes: &[u8], recorded: Recorded) -> io::Result<()> {
+        if self.file.as_ref().is_some_and(|file| file.is_full(bytes.len())) {
+            self.flush()?;
+        }
+        if let Some(file) = &mut self.file {
+            file.push(bytes, recorded);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.persist(SegmentFile::flush)?;
+        self.unflushed = 0;
+        self.note_kept();
+        Ok(())
+    }
+
+    fn close(&mut self, index: NextRecord) -> io::Result<()> {
+        self.flush()?;
+        if let Some(file) = &mut self.file {
+            file.push_index(index).map_err(|error| named(&file.name(), &error))?;
+        }
+        self.flush()?;
+        self.persist(SegmentFile::end)?;
+        self.file = None;
+        Counters::add(&self.retry.counters().files, 1);
+        Ok(())
+    }
+
+    fn write_piece(&mut self, piece: Piece) -> io::Result<()> {
+        match piece {
+            Piece::Open(header) => self.open(&header),
+            Piece::Record { bytes, recorded } => self.push(&bytes, recorded),
+            Piece::Close(index) => self.close(index),
+        }
+    }
+
+    /// Notes how many messages are not written yet.
+    fn note_kept(&self) {
+        self.retry.counters().kept.store(self.unflushed, Ordering::Relaxed);
+    }
+}
+
+impl Sink for SegmentSink {
+    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        let queued = lock(&self.queue).pop_front();
+        let Some(Queued { before, recorded, close }) = queued else { return Ok(()) };
+        before.into_iter().try_for_each(|piece| self.write_piece(piece))?;
+        if let Err(error) = &done.outcome {
+            return Err(io::Error::other(error.to_string()));
+        }
+        self.push(written(&done.message), recorded)?;
+        self.unflushed += 1;
+        match close {
+            Some(index) => self.close(index),
+            None => {
+                self.note_kept();
+                Ok(())
+            }
+        }
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
+        self.flush()
+    }
+}

@@ -1,0 +1,423 @@
+//! Many connections into segments of records, in a folder.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use wattlock_engine::crypto::random;
+use wattlock_record::{NextRecord, SessionKey, Writer};
+
+use super::recorded::{Piece, Queue, Queued, SegmentSink};
+use super::sealing::Rotation;
+use super::split::{Split, UnitFinder};
+use super::{Counters, Error, Inlet, Next, Notice, Retry};
+use crate::frame::End;
+use crate::live::Sink;
+use crate::lock::lock;
+use crate::message::Message;
+use crate::pool::Pool;
+use crate::segment::{
+    self, Folder, Header, NewKeys, Payload, Recorded, Recovered, record_to_seal, sealed_record,
+};
+use crate::window::Room;
+
+/// When a session key is replaced: at the end of the segment in which one of these is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochLimits {
+    /// Its age.
+    pub age: Duration,
+    /// Bytes of messages under it.
+    pub bytes: u64,
+    /// Records under it.
+    pub records: u64,
+}
+
+/// What is recorded, and where.
+pub struct RecordingSettings {
+    /// The folder of the segments.
+    pub folder: Folder,
+    /// Makes its keys.
+    pub keys: NewKeys,
+    /// What every record is bound to, in its canonical form.
+    pub additional: Vec<u8>,
+    /// How input is split into messages.
+    pub split: Split,
+    /// When a segment ends and the next begins.
+    pub rotation: Rotation,
+    /// When a key is replaced.
+    pub epochs: EpochLimits,
+}
+
+/// Makes inlets, whose messages become records in the order in which they were put.
+pub struct Recording {
+    state: Mutex<State>,
+    queue: Arc<Queue>,
+    folder: Arc<Folder>,
+    keys: NewKeys,
+    additional: Vec<u8>,
+    split: Split,
+    rotation: Rotation,
+    limits: EpochLimits,
+    pool: Mutex<Option<Arc<Pool>>>,
+    counters: Arc<Counters>,
+    notify: Box<dyn Fn(Notice) + Send + Sync>,
+    numbers: AtomicU64,
+}
+
+struct State {
+    epoch: Epoch,
+    segment: Option<OpenSegment>,
+    run: [u8; 16],
+    /// Segments that have begun.
+    parts: u64,
+    /// What the first segment says of those that were found.
+    recovered: Vec<Recovered>,
+    sources: BTreeMap<u64, Source>,
+    /// What is written in front of the next message.
+    before: Vec<Piece>,
+    ended: bool,
+}
+
+struct Epoch {
+    number: u32,
+    key: SessionKey,
+    /// When its age is reached.
+    due: Instant,
+    bytes: u64,
+    records: u64,
+}
+
+struct OpenSegment {
+    writer: Writer,
+    bytes: u64,
+    records: u64,
+    since: Instant,
+}
+
+struct Source {
+    name: String,
+    /// It sent into an earlier segment, or this one.
+    known: bool,
+    /// It sent into this segment.
+    inside: bool,
+}
+
+impl Recording {
+    /// Finds segments that a killed writer left, and makes the first key.
+    ///
+    /// # Errors
+    /// [`segment::Error`].
+    pub fn new(
+        settings: RecordingSettings,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, segment::Error> {
+        let RecordingSettings { folder, keys, additional, split, rotation, epochs } = settings;
+        let recovered = folder.recover()?;
+        let state = State {
+            epoch: Epoch::new(&folder, &keys, epochs)?,
+            segment: None,
+            run: random::array()?,
+            parts: 0,
+            recovered,
+            sources: BTreeMap::new(),
+            before: Vec::new(),
+            ended: false,
+        };
+        Ok(Arc::new(Self {
+            state: Mutex::new(state),
+            queue: Arc::default(),
+            folder: Arc::new(folder),
+            keys,
+            additional,
+            split,
+            rotation,
+            limits: epochs,
+            pool: Mutex::default(),
+            counters: Arc::default(),
+            notify: Box::new(notify),
+            numbers: AtomicU64::new(0),
+        }))
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Takes buffers from the pool of the stream that was started with the sink.
+    pub fn use_pool(&self, pool: &Arc<Pool>) {
+        *lock(&self.pool) = Some(Arc::clone(pool));
+    }
+
+    /// The sink for a [`crate::Live`]: records go to the folder.
+    pub fn sink(&self, retry: Retry) -> impl Sink + use<> {
+        SegmentSink::new(Arc::clone(&self.queue), Arc::clone(&self.folder), retry)
+    }
+
+    /// An inlet for an input of this name.
+    pub fn inlet(self: &Arc<Self>, name: String) -> Box<dyn Inlet> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        lock(&self.state).sources.insert(number, Source { name, known: false, inside: false });
+        let pool = lock(&self.pool).clone();
+        let units = UnitFinder::new(self.split, FRONT);
+        Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, units })
+    }
+
+    /// True if the segment or the key has been used for as long as it may.
+    pub fn is_due(&self) -> bool {
+        let state = lock(&self.state);
+        let Some(segment) = &state.segment else { return false };
+        let limit = self.rotation.seconds;
+        limit.is_some_and(|limit| segment.since.elapsed().as_secs() >= limit)
+            || state.epoch.due <= Instant::now()
+    }
+
+    /// Ends the segment; the next begins with the next message. Needs 64 bytes of the window.
+    ///
+    /// # Errors
+    /// That a record cannot be sealed.
+    pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if state.segment.is_some() {
+            self.put_close(&mut state, false, room)?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything. Inlets that are open end as [`End::Stopped`]. Needs 64 bytes of the window.
+    ///
+    /// # Errors
+    /// That a record cannot be sealed, and [`Error::Ended`] the second time.
+    pub fn finish(&self, room: Room<Message>) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if state.ended {
+            return Err(Error::Ended);
+        }
+        for (source, ended) in std::mem::take(&mut state.sources) {
+            if ended.known {
+                self.enter(&mut state, source, &ended)?;
+                self.seal(
+                    &mut state,
+                    &Payload::End { source, end: End::Stopped },
+                    Recorded::Other,
+                )?;
+            }
+        }
+        if state.segment.is_some() {
+            self.put_close(&mut state, true, room)?;
+        }
+        state.ended = true;
+        Ok(())
+    }
+
+    /// Puts the last record but the index, and lets the segment end behind it.
+    fn put_close(
+        &self,
+        state: &mut State,
+        is_last: bool,
+        room: Room<Message>,
+    ) -> Result<(), Error> {
+        let next = self.next_record(state)?;
+        let payload = Payload::Close { is_last }.to_bytes();
+        let message = record_to_seal(next, &self.additional, &payload, b"", None);
+        let index = self.next_record(state)?;
+        state.leave();
+        self.put(state, message, Recorded::Other, Some(index), room);
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        state: &mut State,
+        message: Message,
+        recorded: Recorded,
+        close: Option<NextRecord>,
+        room: Room<Message>,
+    ) {
+        let before = std::mem::take(&mut state.before);
+        lock(&self.queue).push_back(Queued { before, recorded, close });
+        room.put(message);
+    }
+
+    /// What seals the next record of the segment, which begins if there is none.
+    fn next_record(&self, state: &mut State) -> Result<NextRecord, Error> {
+        if state.segment.is_none() {
+            self.begin(state)?;
+        }
+        let segment = state.segment.as_mut().ok_or(Error::Ended)?;
+        let next = segment.writer.next_record().map_err(Error::Record)?;
+        (segment.records, state.epoch.records) = (segment.records + 1, state.epoch.records + 1);
+        Ok(next)
+    }
+
+    /// Begins a segment.
+    fn begin(&self, state: &mut State) -> Result<(), Error> {
+        if self.is_spent(&state.epoch) {
+            match Epoch::new(&self.folder, &self.keys, self.limits) {
+                Ok(epoch) => state.epoch = epoch,
+                Err(error) => {
+                    // The next segment tries again, and there is one soon.
+                    state.epoch.due = Instant::now() + KEY_RETRY;
+                    let epoch = state.epoch.number;
+                    (self.notify)(Notice::KeyKept { epoch, why: error });
+                }
+            }
+        }
+        let Epoch { number, key, .. } = &state.epoch;
+        let writer = Writer::new(key.clone(), *number).map_err(Error::Record)?;
+        let id = *writer.identity();
+        state.before.push(Piece::Open(Header::new(key, *number, id, self.additional.clone())));
+        state.segment = Some(OpenSegment { writer, bytes: 0, records: 0, since: Instant::now() });
+        let (run, part) = (state.run, state.parts);
+        state.parts += 1;
+        let recovered = std::mem::take(&mut state.recovered);
+        self.seal(state, &Payload::Start { run, part, recovered }, Recorded::Other)
+    }
+
+    fn is_spent(&self, epoch: &Epoch) -> bool {
+        let EpochLimits { bytes, records, .. } = self.limits;
+        epoch.due <= Instant::now() || epoch.bytes >= bytes || epoch.records >= records
+    }
+
+    /// Seals a short record here, in front of the next message.
+    fn seal(
+        &self,
+        state: &mut State,
+        payload: &Payload<'_>,
+        recorded: Recorded,
+    ) -> Result<(), Error> {
+        let next = self.next_record(state)?;
+        let bytes = sealed_record(next, &self.additional, payload).map_err(Error::Window)?;
+        if let Some(segment) = &mut state.segment {
+            segment.bytes += bytes.len() as u64;
+        }
+        state.before.push(Piece::Record { bytes, recorded });
+        Ok(())
+    }
+
+    /// Lets a source enter the segment.
+    fn enter(&self, state: &mut State, number: u64, source: &Source) -> Result<(), Error> {
+        if source.inside {
+            return Ok(());
+        }
+        let (framing, name) = (self.split.framing, source.name.clone());
+        let payload =
+            Payload::Begin { source: number, framing, continued: source.known, name: &source.name };
+        self.seal(state, &payload, Recorded::Begin { source: number, framing, name })
+    }
+
+    /// Ends the segment here if it is long enough.
+    fn turn_if_due(&self, state: &mut State) -> Result<(), Error> {
+        let Some(segment) = &state.segment else { return Ok(()) };
+        let limit = self.rotation.bytes.unwrap_or(u64::MAX).min(self.limits.bytes);
+        if segment.bytes < limit && segment.records < self.limits.records {
+            return Ok(());
+        }
+        self.seal(state, &Payload::Close { is_last: false }, Recorded::Other)?;
+        let index = self.next_record(state)?;
+        state.before.push(Piece::Close(index));
+        state.leave();
+        Ok(())
+    }
+
+    /// Lets a source send into the segment, which it enters if it has not.
+    fn admit(&self, state: &mut State, number: u64) -> Result<(), Error> {
+        let source = state.sources.remove(&number).ok_or(Error::Ended)?;
+        let entered = self.enter(state, number, &source);
+        let is_in = entered.is_ok();
+        let (known, inside) = (source.known || is_in, source.inside || is_in);
+        state.sources.insert(number, Source { known, inside, ..source });
+        entered
+    }
+}
+
+impl Epoch {
+    fn new(folder: &Folder, keys: &NewKeys, limits: EpochLimits) -> Result<Self, segment::Error> {
+        let (number, key) = folder.new_epoch(keys)?;
+        Ok(Self { number, key, due: Instant::now() + limits.age, bytes: 0, records: 0 })
+    }
+}
+
+impl State {
+    /// Nothing more comes into the segment.
+    fn leave(&mut self) {
+        self.segment = None;
+        for source in self.sources.values_mut() {
+            source.inside = false;
+        }
+    }
+}
+
+struct RecordingInlet {
+    recording: Arc<Recording>,
+    number: u64,
+    pool: Option<Arc<Pool>>,
+    units: UnitFinder,
+}
+
+impl Inlet for RecordingInlet {
+    fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
+        self.units.find(bytes, ended)
+    }
+
+    fn aside(&mut self, _: &[u8]) -> Result<(), Error> {
+        unreachable!("every unit is for the window")
+    }
+
+    fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
+        let recording = &self.recording;
+        let time_us = now_us();
+        let mut state = lock(&recording.state);
+        if state.ended {
+            return Err(Error::Ended);
+        }
+        recording.turn_if_due(&mut state)?;
+        recording.admit(&mut state, self.number)?;
+        let next = recording.next_record(&mut state)?;
+        let front = Payload::front_of_messages(self.number, time_us);
+        let pool = self.pool.as_deref();
+        let message = record_to_seal(next, &recording.additional, &front, unit, pool);
+        if let Some(segment) = &mut state.segment {
+            segment.bytes += message.buffer.len() as u64;
+        }
+        state.epoch.bytes += unit.len() as u64;
+        let recorded = Recorded::Messages { source: self.number, time_us };
+        recording.put(&mut state, message, recorded, None, room);
+        drop(state);
+        Counters::add(&recording.counters.messages, self.units.messages);
+        Counters::add(&recording.counters.bytes_in, unit.len() as u64);
+        Ok(())
+    }
+
+    fn end_needs(&self) -> u64 {
+        FRONT
+    }
+
+    fn end(&mut self, end: End, _: usize, room: Option<Room<Message>>) -> Result<(), Error> {
+        let recording = &self.recording;
+        let mut state = lock(&recording.state);
+        if state.ended {
+            return Err(Error::Ended);
+        }
+        let room = room.ok_or(Error::Ended)?;
+        // One that sent nothing is a source, too.
+        recording.admit(&mut state, self.number)?;
+        state.sources.remove(&self.number);
+        let next = recording.next_record(&mut state)?;
+        let payload = Payload::End { source: self.number, end }.to_bytes();
+        let message = record_to_seal(next, &recording.additional, &payload, b"", None);
+        recording.put(&mut state, message, Recorded::Other, None, room);
+        Ok(())
+    }
+}
+
+/// The delay before a key that could not be made is tried again.
+const KEY_RETRY: Duration = Duration::from_secs(60);
+
+/// Bytes of a record that are no messages, at most.
+const FRONT: u64 = 32;
+
+fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}

@@ -1,0 +1,93 @@
+//! What can be wrong with a segment, its folder and its keys.
+
+use std::io;
+
+use super::key_kind::KeyKind;
+
+/// What can be wrong with a segment, its folder and its keys. Messages hold no secrets.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the system failed.
+    #[error("cannot {0}")]
+    Io(String, #[source] io::Error),
+    /// It does not begin as a segment does.
+    #[error("not a segment of a sealed stream")]
+    NotASegment,
+    /// Its header is cut off or changed.
+    #[error("the header of the segment is damaged")]
+    Header,
+    /// There is no key of its epoch.
+    #[error("there is no key of epoch {epoch} in {folder}: it was removed, or belongs elsewhere")]
+    NoKey {
+        /// The epoch.
+        epoch: u32,
+        /// The folder of keys.
+        folder: String,
+    },
+    /// The key of its epoch opens otherwise.
+    #[error(
+        "the key of epoch {epoch} {}",
+        match kind {
+            KeyKind::Container => "was made for recipients: open it with -i or -p",
+            KeyKind::Salt => "follows from a --key-file, and needs that file",
+        }
+    )]
+    KeyKind {
+        /// The epoch.
+        epoch: u32,
+        /// How it opens.
+        kind: KeyKind,
+    },
+    /// The key of its epoch cannot be unwrapped.
+    #[error("the key of epoch {epoch} does not open")]
+    Unwrap {
+        /// The epoch.
+        epoch: u32,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A new key cannot be wrapped.
+    #[error("cannot wrap a new key")]
+    Wrap(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The key is another than the one that it was sealed under.
+    #[error("the key of epoch {0} is not the one that the segment was sealed under")]
+    OtherKey(u32),
+    /// A record is not authentic, or not at its place.
+    #[error("record {0} is not authentic, or not at its place")]
+    Record(u64),
+    /// What an authentic record holds has no known form.
+    #[error("record {0} has an unknown form; a later version may read it")]
+    Form(u64),
+    /// Bytes of a complete segment are damaged.
+    #[error("the segment is damaged at byte {0}")]
+    Damaged(u64),
+    /// It was opened before: it is the same segment under another name.
+    #[error("it is a copy of a segment that was opened before")]
+    Copy,
+    /// A segment between others of the same run is not there.
+    #[error("{0} missing before it")]
+    Missing(String),
+    /// It ends before its index, and no later segment accounts for that.
+    #[error("the segment is cut off after {0} records, and no later one accounts for that")]
+    Cut(u64),
+    /// A primitive refused.
+    #[error("cannot seal a record")]
+    Seal(#[source] wattlock_record::Error),
+    /// The system has no random bytes.
+    #[error(transparent)]
+    Crypto(#[from] wattlock_engine::crypto::Error),
+}
+
+impl Error {
+    /// For `map_err`: what was attempted.
+    pub(super) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Io(what.into(), error)
+    }
+
+    /// True for an error that says: the key is wrong, or something was changed.
+    pub fn is_authentication(&self) -> bool {
+        !matches!(self, Self::Io(..) | Self::Wrap(_) | Self::Seal(_) | Self::Crypto(_))
+    }
+}

@@ -1,0 +1,182 @@
+//! A folder of segments.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use wattlock_record::SessionKey;
+
+use super::error::Error;
+use super::header::Header;
+use super::key_store::NewKeys;
+use super::scan::{Batches, Tail};
+
+/// The segments of one tenant, `000001.wls` and so on.
+pub struct Folder {
+    path: PathBuf,
+}
+
+/// A segment in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its number.
+    pub number: u64,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// A segment whose writer was killed, as a later run found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// The segment's writer ID.
+    pub writer: [u8; 16],
+    /// How many of its bytes are whole.
+    pub len: u64,
+}
+
+impl Folder {
+    /// The folder at `path`.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its segments, in the order of their numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn segments(&self) -> Result<Vec<Listed>, Error> {
+        let failed = || Error::io(format!("read {}", self.path.display()));
+        let mut segments = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed())? {
+            let path = entry.map_err(failed())?.path();
+            if let Some(number) = number_of(&path) {
+                segments.push(Listed { number, path });
+            }
+        }
+        segments.sort_by_key(|segment| segment.number);
+        Ok(segments)
+    }
+
+    /// Makes the file of the next segment, which another process cannot write to.
+    ///
+    /// # Errors
+    /// That it cannot be made.
+    pub(crate) fn create_next(&self) -> io::Result<(File, PathBuf)> {
+        let last = self.segments().map_err(|error| match error {
+            Error::Io(_, error) => error,
+            other => io::Error::other(other),
+        })?;
+        let mut number = last.last().map_or(0, |segment| segment.number);
+        loop {
+            number += 1;
+            let path = self.path.join(format!("{number:06}.{EXTENSION}"));
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                opened => {
+                    let file = opened?;
+                    // A file system without locks does without.
+                    let _ = file.try_lock();
+                    return Ok((file, path));
+                }
+            }
+        }
+    }
+
+    /// Makes what was created in it durable.
+    ///
+    /// # Errors
+    /// That the system cannot.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    /// Makes the key of a new epoch.
+    ///
+    /// # Errors
+    /// Those of [`NewKeys::create`].
+    pub(crate) fn new_epoch(&self, keys: &NewKeys) -> Result<(u32, SessionKey), Error> {
+        let mut last = 0;
+        for segment in self.segments()? {
+            let header = File::open(&segment.path).map_err(Error::io("open a segment"));
+            if let Ok(header) = header.and_then(|mut file| Header::read(&mut file)) {
+                last = last.max(header.epoch);
+            }
+        }
+        keys.create(&self.path, last)
+    }
+
+    /// Finds the segments whose writers were killed, and notes in each how many of its bytes are whole. Nothing is
+    /// removed. Segments that another process writes to are left alone.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn recover(&self) -> Result<Vec<Recovered>, Error> {
+        let mut found = Vec::new();
+        for segment in self.segments()? {
+            found.extend(recover(&segment.path)?);
+        }
+        Ok(found)
+    }
+}
+
+fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
+    let shown = path.display();
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(Error::io(format!("open {shown}")))?;
+    if !lock_soon(&file) {
+        return Ok(None);
+    }
+    let header = match Header::read(&mut file) {
+        // Its writer was killed before the first record.
+        Err(Error::NotASegment | Error::Header) => return Ok(None),
+        header => header?,
+    };
+    let failed = || Error::io(format!("recover {shown}"));
+    let len = file.metadata().map_err(failed())?.len();
+    let valid = match Tail::read(&file, len, header.len()).map_err(failed())? {
+        Tail::Complete { .. } => return Ok(None),
+        Tail::Recovered { valid } => valid,
+        Tail::Open => {
+            let valid = Batches::new(&file, &header, header.len(), len).scan()?;
+            let tail = Tail::Recovered { valid }.to_bytes();
+            file.write_all_at(&tail, len).map_err(failed())?;
+            file.sync_all().map_err(failed())?;
+            valid
+        }
+    };
+    Ok(Some(Recovered { writer: header.writer, len: valid }))
+}
+
+/// Locks a segment that no process writes to. A reader has a lock for a moment only, and is waited for.
+fn lock_soon(file: &File) -> bool {
+    for _ in 0..100 {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
+            // A file system without locks does without.
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// The number of a segment by its name.
+fn number_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let digits = name.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+    let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok())?
+}
+
+/// What the names of segments end with.
+const EXTENSION: &str = "wls";

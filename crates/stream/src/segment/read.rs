@@ -1,0 +1,318 @@
+//! Reads segments: all of one, or what its index shows to be wanted.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use wattlock_record::{self as record, HEAD_LEN, SessionKey};
+use zeroize::Zeroizing;
+
+use super::error::Error;
+use super::header::Header;
+use super::index::{Block, Index, Named};
+use super::payload::Payload;
+use super::scan::{Batches, TAIL_LEN, Tail};
+use super::varint;
+use crate::frame::Framing;
+
+/// A segment that is read.
+pub struct Segment {
+    file: File,
+    len: u64,
+    header: Header,
+    tail: Tail,
+    written_to: bool,
+}
+
+/// Which messages are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Those that came at this time or later, in microseconds since 1970.
+    pub from_us: Option<u64>,
+    /// Those that came before this time.
+    pub until_us: Option<u64>,
+    /// Those of sources of this name, or of this host with any port.
+    pub source: Option<String>,
+}
+
+/// The records of a segment, in their order.
+pub(crate) struct Records<'a> {
+    segment: &'a Segment,
+    reader: record::Reader,
+    selection: Selection,
+    /// Parts that are still to be read, the next one last.
+    parts: Vec<Part>,
+    batches: Batches<'a>,
+    /// Bytes of the batch that were read.
+    read: usize,
+    /// The number that the next record has to have.
+    expected: u64,
+    sources: BTreeMap<u64, Named>,
+    payload: Zeroizing<Vec<u8>>,
+    found_index: bool,
+}
+
+/// A part of a segment.
+struct Part {
+    at: u64,
+    end: u64,
+    first_record: u64,
+}
+
+impl Segment {
+    /// Opens the segment at `path`. `None` if its writer was killed before the first record.
+    ///
+    /// # Errors
+    /// [`Error::NotASegment`], [`Error::Header`], [`Error::Io`].
+    pub fn open(path: &Path) -> Result<Option<Self>, Error> {
+        let failed = || Error::io(format!("read {}", path.display()));
+        let mut file = File::open(path).map_err(Error::io(format!("open {}", path.display())))?;
+        let written_to = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        // Others may lock it.
+        let _ = file.unlock();
+        let len = file.metadata().map_err(failed())?.len();
+        let header = match Header::read(&mut file) {
+            Err(Error::NotASegment) if len == 0 => return Ok(None),
+            header => header?,
+        };
+        let tail = Tail::read(&file, len, header.len()).map_err(failed())?;
+        Ok(Some(Self { file, len, header, tail, written_to }))
+    }
+
+    /// What it says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How it ends.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Its length.
+    pub fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// True if another process was writing to it when it was opened.
+    pub fn is_written_to(&self) -> bool {
+        self.written_to
+    }
+
+    /// Its records, as far as they are wanted.
+    ///
+    /// # Errors
+    /// [`Error::OtherKey`]; those of the index.
+    pub(crate) fn records(
+        &self,
+        key: &SessionKey,
+        selection: &Selection,
+    ) -> Result<Records<'_>, Error> {
+        self.header.check(key)?;
+        let start = self.header.len();
+        let end = match self.tail {
+            Tail::Complete { .. } => self.len - TAIL_LEN,
+            Tail::Recovered { valid } => valid,
+            Tail::Open => self.len,
+        };
+        let mut records = Records {
+            segment: self,
+            reader: record::Reader::new([(self.header.epoch, key.clone())]),
+            selection: selection.clone(),
+            parts: vec![Part { at: start, end, first_record: 0 }],
+            batches: Batches::new(&self.file, &self.header, start, start),
+            read: 0,
+            expected: 0,
+            sources: BTreeMap::new(),
+            payload: Zeroizing::default(),
+            found_index: false,
+        };
+        if let Tail::Complete { index } = self.tail
+            && !selection.is_all()
+        {
+            records.parts = records.wanted(index, end)?;
+        }
+        Ok(records)
+    }
+}
+
+impl Selection {
+    /// True if nothing is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        self.from_us.is_none() && self.until_us.is_none() && self.source.is_none()
+    }
+
+    fn has_name(&self, name: &str) -> bool {
+        self.source.as_ref().is_none_or(|wanted| {
+            name.strip_prefix(wanted.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        })
+    }
+
+    fn has_time(&self, earliest_us: u64, latest_us: u64) -> bool {
+        self.from_us.is_none_or(|from| latest_us >= from)
+            && self.until_us.is_none_or(|until| earliest_us < until)
+    }
+}
+
+impl Records<'_> {
+    /// Goes to the next record that is wanted. False if there is none. Of one with messages, all of them came at the
+    /// same time.
+    ///
+    /// # Errors
+    /// [`Error::Record`], [`Error::Form`] and [`Error::Damaged`]; [`Error::Io`]. Nothing follows after one.
+    pub fn advance(&mut self) -> Result<bool, Error> {
+        while self.open_next()? {
+            if self.is_wanted()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the record says that was gone to last; `None` before the first.
+    pub fn payload(&self) -> Option<Payload<'_>> {
+        Payload::from_bytes(&self.payload)
+    }
+
+    /// Takes note of what the record says. False if it is not wanted.
+    fn is_wanted(&mut self) -> Result<bool, Error> {
+        let payload = Payload::from_bytes(&self.payload).ok_or(Error::Form(self.expected - 1))?;
+        match payload {
+            Payload::Messages { source, time_us, .. } => {
+                let is_its_source = || {
+                    let source = self.sources.get(&source);
+                    source.is_some_and(|source| self.selection.has_name(&source.name))
+                };
+                return Ok(self.selection.has_time(time_us, time_us)
+                    && (self.selection.source.is_none() || is_its_source()));
+            }
+            Payload::Begin { source, framing, name, .. } => {
+                self.sources.insert(source, Named { framing, name: name.to_owned() });
+            }
+            Payload::Index(_) => self.found_index = true,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// How the input of a source was split into messages.
+    pub fn framing(&self, source: u64) -> Framing {
+        self.sources.get(&source).map_or(Framing::Raw, |source| source.framing)
+    }
+
+    /// Bytes of the segment up to the end of what was read.
+    pub fn whole_len(&self) -> u64 {
+        self.batches.at
+    }
+
+    /// The number of records up to the end of what was read.
+    pub fn count(&self) -> u64 {
+        self.expected
+    }
+
+    /// True if the segment was read to its index.
+    pub fn is_complete(&self) -> bool {
+        self.found_index
+    }
+
+    /// Opens the next record into `self.payload`. False if there is none.
+    fn open_next(&mut self) -> Result<bool, Error> {
+        while self.read == self.batches.records.len() {
+            if !self.next_batch()? {
+                return Ok(false);
+            }
+        }
+        let wrong = Error::Record(self.expected);
+        if self.found_index {
+            return Err(wrong);
+        }
+        let mut rest = &self.batches.records[self.read..];
+        let before = rest.len();
+        let len = varint::take(&mut rest).and_then(|len| usize::try_from(len).ok());
+        let record = len.and_then(|len| rest.get(..len));
+        let Some(record) = record else { return Err(wrong) };
+        let header = &self.segment.header;
+        let Some((head, _)) = record.split_first_chunk::<HEAD_LEN>() else { return Err(wrong) };
+        let counter = u64::from_be_bytes(head[21..].try_into().expect("8 bytes"));
+        let is_its_place = head[1..5] == header.epoch.to_be_bytes()
+            && head[5..21] == header.writer
+            && counter == self.expected;
+        let Ok(len) = record::Reader::message_len(record) else { return Err(wrong) };
+        if !is_its_place {
+            return Err(wrong);
+        }
+        self.payload.resize(len, 0);
+        let opened = self.reader.open_into(record, &header.additional, &mut self.payload);
+        opened.map_err(|_| wrong)?;
+        self.read += before - rest.len() + record.len();
+        self.expected += 1;
+        Ok(true)
+    }
+
+    /// Reads the next batch. False if there is none.
+    fn next_batch(&mut self) -> Result<bool, Error> {
+        loop {
+            self.read = 0;
+            if self.batches.next()? {
+                return Ok(true);
+            }
+            let may_be_torn = self.segment.tail == Tail::Open;
+            if !self.batches.is_at_end() && !may_be_torn {
+                return Err(Error::Damaged(self.batches.at));
+            }
+            let Some(part) = self.parts.pop() else {
+                let is_short = matches!(self.segment.tail, Tail::Complete { .. })
+                    && self.selection.is_all()
+                    && !self.found_index;
+                return if is_short { Err(Error::Damaged(self.batches.at)) } else { Ok(false) };
+            };
+            let Segment { file, header, .. } = self.segment;
+            self.batches = Batches::new(file, header, part.at, part.end);
+            self.expected = part.first_record;
+        }
+    }
+
+    /// What is to be read of a complete segment: its index says it.
+    fn wanted(&mut self, index: u64, end: u64) -> Result<Vec<Part>, Error> {
+        let damaged = || Error::Damaged(index);
+        let Segment { file, header, .. } = self.segment;
+        self.batches = Batches::new(file, header, index, end);
+        if !self.batches.next()? {
+            return Err(damaged());
+        }
+        // Its number is that of the last record: the tag proves it, and what it says proves that it is the index.
+        let mut rest = &self.batches.records[..];
+        varint::take(&mut rest).ok_or_else(damaged)?;
+        let head = rest.first_chunk::<HEAD_LEN>().ok_or_else(damaged)?;
+        self.expected = u64::from_be_bytes(head[21..].try_into().expect("8 bytes"));
+        self.open_next()?;
+        let Some(Payload::Index(bytes)) = Payload::from_bytes(&self.payload) else {
+            return Err(damaged());
+        };
+        let Index { sources, blocks } = Index::from_bytes(bytes).ok_or_else(damaged)?;
+        self.sources = sources;
+        let ends = blocks.iter().skip(1).map(|block| block.offset).chain([index]);
+        let is_wanted = |block: &Block| {
+            self.selection.has_time(block.earliest_us, block.latest_us)
+                && block.sources.iter().any(|source| {
+                    self.sources
+                        .get(source)
+                        .is_some_and(|source| self.selection.has_name(&source.name))
+                })
+        };
+        let parts = blocks.iter().zip(ends).filter(|(block, _)| is_wanted(block));
+        let parts = parts.map(|(block, end)| Part {
+            at: block.offset,
+            end,
+            first_record: block.first_record,
+        });
+        let mut parts: Vec<Part> = parts.collect();
+        if parts.iter().any(|part| part.at < self.segment.header.len() || part.end < part.at) {
+            return Err(damaged());
+        }
+        parts.reverse();
+        (self.batches, self.read) = (Batches::new(file, header, index, index), 0);
+        Ok(parts)
+    }
+}
