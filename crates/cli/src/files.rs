@@ -6,6 +6,7 @@ mod remote;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use wattlock_file::{
     Batch, Direction, Done, Exclude, Format, Found, Identities, Input, Outcome, Plan, Shown, Skip,
@@ -20,6 +21,7 @@ use crate::args;
 use crate::dry_run;
 use crate::keys::{self, Source};
 use crate::stores::{self, Stores};
+use crate::stream::stored;
 use names::Names;
 use remote::ToStore;
 
@@ -259,8 +261,16 @@ fn salvage_all(
 pub fn verify(args: &args::Verify) -> Ended {
     let invocation = Invocation::new(&args.run)?;
     let stores = &Stores::default();
-    let files: Vec<PathBuf> = args.files.iter().map(|file| stores::local(file)).collect();
-    let stdin_is_data = files.is_empty() || files == [Path::new("-")];
+    let files = args.files.iter().map(|file| stores::local(file));
+    let (streams, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.partition(|file| stored::is_stream(file));
+    let stdin_is_data = args.files.is_empty() || files == [Path::new("-")];
+    if !streams.is_empty() && (args.signer.is_some() || args.shard.shard.is_some()) {
+        return Err(usage(format!(
+            "{} is a sealed stream, which --signer and --shard do not go with",
+            Shown(&streams[0])
+        )));
+    }
     if args.signer.is_some() {
         stores::refuse_addresses("--signer", &files)?;
     }
@@ -313,12 +323,12 @@ pub fn verify(args: &args::Verify) -> Ended {
             Ok(Step::Ended(Outcome::Made(done)))
         });
     }
-    let identities = keys::some_identities(
+    let identities = Arc::new(keys::some_identities(
         &args.identities.identities,
         passphrase,
         stdin_is_data,
         args.identities.limits,
-    )?;
+    )?);
     let how = wattlock_file::Unprotect {
         engine: &invocation.engine,
         identities: &identities,
@@ -329,6 +339,13 @@ pub fn verify(args: &args::Verify) -> Ended {
         replace: false,
         progress: &invocation.progress,
     };
+    for stream in &streams {
+        let verified = stored::verify(stream, &identities);
+        invocation.summary.add(stream, None, verified.map(Outcome::Made));
+    }
+    if files.is_empty() && !streams.is_empty() {
+        return invocation.summary.finish("verify", &[], false);
+    }
     if stdin_is_data {
         let done = wattlock_file::unprotect(&how, &Input::Stdin, Target::Nothing);
         return invocation.finish_one("verify", &Input::Stdin, done, false);

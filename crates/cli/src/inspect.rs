@@ -16,6 +16,7 @@ use crate::args;
 use crate::keys;
 use crate::rekey::no_directory;
 use crate::stores::{self, Stores};
+use crate::stream::stored::{self, Description};
 
 /// One container in JSON.
 #[derive(Serialize)]
@@ -63,6 +64,17 @@ pub fn run(args: &args::Inspect) -> Ended {
     let mut exit_code = 0;
     let mut documents = Vec::new();
     for file in files {
+        if stored::is_stream(&file) {
+            match stored::describe(&file) {
+                Ok(found) if args.json => documents.push(serde_json::to_value(found)?),
+                Ok(found) => print(&describe_stream(&found))?,
+                Err(error) => {
+                    say_file_error(&file, &error);
+                    exit_code = exit_code.max(code_of(&error));
+                }
+            }
+            continue;
+        }
         let input = match file.as_os_str().as_bytes() {
             b"-" => Input::Stdin,
             _ => match stores.input(&stores::local(&file), None) {
@@ -75,7 +87,9 @@ pub fn run(args: &args::Inspect) -> Ended {
             },
         };
         match inspect(&input, &identities) {
-            Ok(inspection) if args.json => documents.push(Document::new(&input, inspection)),
+            Ok(inspection) if args.json => {
+                documents.push(serde_json::to_value(Document::new(&input, inspection))?);
+            }
             Ok(inspection) => print(&describe(&input, &inspection))?,
             Err(error) => {
                 let error = no_directory(error);
@@ -115,6 +129,55 @@ impl Document {
             }),
         }
     }
+}
+
+/// The same of sealed streams.
+fn describe_stream(found: &Description) -> String {
+    let mut table = Columns::new("<").indented();
+    let mut row = |name: &str, value: String| table.row([name.to_owned(), value]);
+    row("format", format!("wattlock stream v{}", found.version));
+    row(
+        "recipients",
+        match &found.recipients {
+            Some(kinds) => kinds.iter().map(|kind| in_words(kind)).collect::<Vec<_>>().join(", "),
+            None if found.epochs.is_empty()
+                || found.epochs_without_key.len() < found.epochs.len() =>
+            {
+                "those who have the --key-file".into()
+            }
+            None => "none: the key was removed".into(),
+        },
+    );
+    row("bytes", format!("{} ({})", found.bytes, human(found.bytes as f64)));
+    if let Some(segments) = found.segments {
+        let incomplete = found.incomplete.unwrap_or_default();
+        row("segments", format!("{segments}, of which {incomplete} without an index"));
+    }
+    let numbers = |epochs: &[u32]| epochs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    if !found.epochs.is_empty() {
+        row("epochs", numbers(&found.epochs));
+    }
+    if !found.epochs_without_key.is_empty() {
+        row("without key", numbers(&found.epochs_without_key));
+    }
+    if let Some(tenant) = &found.tenant {
+        row("tenant", tenant.clone());
+    }
+    if let Some(writer) = &found.writer {
+        row("writer", writer.clone());
+    }
+    if let Some(end) = found.end {
+        row(
+            "end",
+            match end {
+                "complete" => "complete, with an index".into(),
+                "recovered" => "its writer was killed; a later run noted where it ended".into(),
+                "written" => "still being written".into(),
+                _ => "cut: its writer was killed".into(),
+            },
+        );
+    }
+    format!("{}\n{table}", Shown(Path::new(&found.file)))
 }
 
 /// What people read.

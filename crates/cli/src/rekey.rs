@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wattlock_engine::Engine;
 use wattlock_file::{
-    Direction, Error, Found, Input, Outcome, Plan, Rekey, Shown, Task, Wrapping, expect_all, rekey,
+    Direction, Done, Error, Found, Input, Outcome, Plan, Rekey, Shown, Task, Wrapping, expect_all,
+    rekey,
 };
 use wattlock_host::exit::{Ended, usage};
 use wattlock_host::invocation::{Invocation, is_stream};
@@ -14,6 +15,7 @@ use wattlock_host::{progress, signals};
 use crate::args;
 use crate::keys;
 use crate::stores;
+use crate::stream::stored;
 
 /// `wattlock rekey`.
 pub fn run(args: &args::Rekey) -> Ended {
@@ -70,9 +72,13 @@ pub fn run(args: &args::Rekey) -> Ended {
         // Through a link, so that it is the container that changes, and not the link.
         let container = file.canonicalize().unwrap_or_else(|_| file.clone());
         let target = args.output.as_deref().unwrap_or(&container);
-        let ended = rekey(&how, &Input::Path(container.clone()), target);
+        let ended = match stored::is_stream(&container) {
+            true => stored::rekey(&how, &container, target),
+            false => rekey(&how, &Input::Path(container.clone()), target),
+        };
         let ended = ended.map_err(|error| by_given_names(error.renamed(&container, file), file));
-        changed.fetch_or(ended.is_ok(), Ordering::Relaxed);
+        let keeps_key = |done: &Done| done.format != stored::VERSION_1;
+        changed.fetch_or(ended.as_ref().is_ok_and(keeps_key), Ordering::Relaxed);
         invocation.summary.add(file, args.output.as_deref(), ended.map(Outcome::Made));
     };
     let ended = if args.reseal {

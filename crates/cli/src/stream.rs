@@ -10,6 +10,7 @@ mod pace;
 mod replay;
 mod service;
 mod status;
+pub mod stored;
 
 use std::net::ToSocketAddrs;
 use std::process::ExitCode;

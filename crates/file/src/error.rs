@@ -32,6 +32,14 @@ pub enum Error {
     /// The input is what `wattlock stream` makes.
     #[error("this is a sealed stream, and not a container")]
     SealedStream,
+    /// A sealed stream in a file cannot be worked on, or is not what was sealed.
+    #[error("{what}")]
+    Stream {
+        /// What it means to the caller.
+        kind: Kind,
+        /// What is wrong.
+        what: String,
+    },
     /// The input starts like a container, of a version that came later or never.
     #[error("this container is of a version that is not known here")]
     UnknownVersion,
@@ -313,6 +321,7 @@ impl Error {
             | Self::WrongPassphrase
             | Self::Damaged(_)
             | Self::Mismatch(_) => Kind::Authentication,
+            Self::Stream { kind, .. } => *kind,
             // A change of a container's first bytes makes one of these.
             Self::NotAContainer | Self::SealedStream | Self::UnknownVersion => Kind::Authentication,
             // The reader must not mistake a truncated output for a complete one.

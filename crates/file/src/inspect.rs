@@ -71,7 +71,8 @@ pub fn inspect(input: &Input, identities: &Identities) -> Result<Inspection, Err
 /// age's hybrid types, of keys in files and on tokens; and passphrases, as hard to guess as ever.
 const QUANTUM_SAFE: [&str; 3] = [POST_QUANTUM, "mlkem768p256tag", crate::header::SCRYPT];
 
-fn describe(stanza: &Stanza) -> String {
+/// The type of the recipient of a stanza.
+pub(crate) fn describe(stanza: &Stanza) -> String {
     match (stanza.tag.as_str(), stanza.args.as_slice()) {
         (crate::header::SCRYPT, [_, work]) => format!("scrypt (2^{work})"),
         (tag, _) => tag.to_owned(),

@@ -5,6 +5,7 @@ use wattlock_engine::crypto::{Secret, random};
 use crate::error::Error;
 use crate::format::Format;
 use crate::header::Header;
+use crate::inspect::describe;
 use crate::keys::{Identities, Wrapping};
 use crate::wattlock_v1;
 
@@ -38,6 +39,14 @@ pub fn unwrap_data_key(header: &[u8], identities: &Identities) -> Result<Secret<
         header.verify(&wattlock_v1::mac_key(file_key))?;
         wattlock_v1::data_key(&header, file_key)
     })
+}
+
+/// The types of the recipients for whom such a header wraps its key.
+///
+/// # Errors
+/// Those of reading the header of a container.
+pub fn recipients_of_key(header: &[u8]) -> Result<Vec<String>, Error> {
+    Ok(Header::read(&mut &*header)?.stanzas().iter().map(describe).collect())
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub use format::Format;
 pub use header::{Header, Stanza};
 pub use input::{Input, OpenFile};
 pub use inspect::{Inspection, inspect};
-pub use key_header::{unwrap_data_key, wrap_data_key};
+pub use key_header::{recipients_of_key, unwrap_data_key, wrap_data_key};
 pub use keys::{
     Identities, Identity, IdentityFile, NativeIdentity, NoPrompt, Passphrase, Prompt, Recipient,
     RecipientList, Recipients, Wrapping, looks_private, looks_public,

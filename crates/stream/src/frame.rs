@@ -11,6 +11,7 @@ mod ledger;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod writer;
 
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub use error::Error;
 pub use keys::Ratchet;
 pub use ledger::{Event, Ledger};
 pub use reader::{Reader, Unit};
+pub use walk::{Contents, WalkError, check, key_header, reseal};
 pub use writer::{Previous, Writer};
 
 /// The first bytes of every sealed stream.

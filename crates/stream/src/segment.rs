@@ -21,7 +21,7 @@ pub use error::Error;
 pub use folder::{Folder, Listed};
 pub use header::{Header, is_segment};
 pub use key_kind::KeyKind;
-pub use key_store::{KeyStore, MakeKey, NewKeys, OpenKey, key_path};
+pub use key_store::{KeyStore, MakeKey, NewKeys, OpenKey, key_file};
 pub use read::{Segment, Selection};
 pub use scan::Tail;
 

@@ -89,7 +89,7 @@ impl Findings {
                 chain(&why)
             )),
             Notice::Segment { path, problem } => {
-                self.note(segment_code(&problem));
+                self.note(code_of_segment(&problem));
                 self.report_always(&format!("{path}: {}", chain(&problem)));
             }
             Notice::Unended { path, records, why } => self.report(&match why {
@@ -105,7 +105,7 @@ impl Findings {
                 let is_forged =
                     failure.as_ref().is_some_and(|error| !matches!(error, FrameError::Cut(_)));
                 if let Some(error) = failure {
-                    self.note(code_of(&error));
+                    self.note(code_of_frame(&error));
                     let advice = match &error {
                         FrameError::Container => "; open it with `wattlock unprotect`",
                         _ => "",
@@ -164,7 +164,7 @@ impl Findings {
 
 /// The exit code of an error of a stream: where its key header is at fault, that of a container's
 /// header.
-fn code_of(error: &FrameError) -> u8 {
+pub fn code_of_frame(error: &FrameError) -> u8 {
     match error {
         FrameError::Key(why) => {
             why.downcast_ref::<KeyHeader>().map_or(AUTHENTICATION, |why| exit::code_of(&why.0))
@@ -175,7 +175,7 @@ fn code_of(error: &FrameError) -> u8 {
 }
 
 /// The exit code of an error of a segment: where its key is at fault, that of a container.
-fn segment_code(error: &SegmentError) -> u8 {
+pub fn code_of_segment(error: &SegmentError) -> u8 {
     match error {
         SegmentError::Unwrap { source, .. } => match source.downcast_ref() {
             Some(why) => exit::code_of(why),

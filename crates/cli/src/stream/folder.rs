@@ -164,11 +164,11 @@ pub fn key_store(args: &args::Stream, folder: &Path) -> anyhow::Result<KeyStore>
         return Ok(KeyStore::new(folder, KeyKind::Salt, Box::new(open)));
     }
     let identities = key::identities(args)?;
-    Ok(KeyStore::new(folder, KeyKind::Container, unwrapping(identities)))
+    Ok(KeyStore::new(folder, KeyKind::Container, unwrapping(Arc::new(identities))))
 }
 
 /// Opens key files that were wrapped for recipients.
-pub fn unwrapping(identities: Identities) -> Box<OpenKey> {
+pub fn unwrapping(identities: Arc<Identities>) -> Box<OpenKey> {
     let engine = Engine::new(1);
     Box::new(move |container| {
         let view = Opener::new(&engine, &identities).view(container)?;

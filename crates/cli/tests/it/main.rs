@@ -38,6 +38,7 @@ mod resume;
 mod round_trip;
 mod salvage;
 mod schedulers;
+mod segments;
 mod shards;
 mod signals;
 mod signatures;

@@ -36,7 +36,8 @@ enum State {
     Within(Box<Within>),
 }
 
-struct Within {
+/// A stream whose key is known: what its frames open or are sealed with.
+pub(super) struct Within {
     stream_key: Secret<32>,
     salt: [u8; SALT_LEN],
     keys: StreamKeys,
@@ -98,7 +99,7 @@ impl Reader {
         assert_eq!(self.needed(&bytes)?, bytes.len(), "a whole unit");
         match &mut self.state {
             State::Within(within) => {
-                let frame = within.frame(bytes)?;
+                let frame = within.take(bytes)?;
                 if frame.kind == Kind::Close {
                     self.closed += 1;
                     self.state = State::Before;
@@ -132,11 +133,16 @@ impl Reader {
         if keys.commitment != *commitment {
             return Err(Error::WrongKey);
         }
-        let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
-        let connections = HashMap::new();
-        let within = Within { stream_key, salt: *salt, keys, connections, opened: 0, frames: 0 };
-        self.state = State::Within(Box::new(within));
+        self.state = State::Within(Box::new(Within::with_keys(stream_key, *salt, keys)));
         Ok(())
+    }
+
+    /// The salt of the stream that was unlocked; zeros in front of one.
+    pub(super) fn salt(&self) -> [u8; SALT_LEN] {
+        match &self.state {
+            State::Within(within) => within.salt,
+            State::Before | State::Locked { .. } => [0; SALT_LEN],
+        }
     }
 
     /// True in front of a header, whose bytes are no messages.
@@ -183,7 +189,47 @@ impl Reader {
 }
 
 impl Within {
-    fn frame(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Frame, Error> {
+    /// A stream that has this salt.
+    pub fn new(stream_key: &Secret<32>, key_header: &[u8], salt: [u8; SALT_LEN]) -> Self {
+        let keys = StreamKeys::derive(stream_key, key_header, &salt);
+        Self::with_keys(stream_key, salt, keys)
+    }
+
+    fn with_keys(stream_key: &Secret<32>, salt: [u8; SALT_LEN], keys: StreamKeys) -> Self {
+        let stream_key = Secret::init_with(|bytes| bytes.copy_from_slice(stream_key.expose()));
+        let connections = HashMap::new();
+        Self { stream_key, salt, keys, connections, opened: 0, frames: 0 }
+    }
+
+    /// The commitment to its key.
+    pub fn commitment(&self) -> &[u8; COMMITMENT_LEN] {
+        self.keys.commitment.expose()
+    }
+
+    /// Takes the bytes of a sealed frame. One that steers is checked.
+    fn take(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Frame, Error> {
+        let is_data = bytes.get(4).copied() == Some(Kind::Data.code());
+        if is_data {
+            return self.frame(bytes);
+        }
+        let frame = self.next(bytes)?;
+        // It changes what the following frames open with, so it has to be right by now.
+        frame.copy().open()?;
+        self.follow(&frame);
+        Ok(frame)
+    }
+
+    /// Gives a frame the key and the nonce of its place.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] and [`Error::Connections`]: it cannot stand here.
+    pub fn frame(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Frame, Error> {
+        let frame = self.next(bytes)?;
+        self.follow(&frame);
+        Ok(frame)
+    }
+
+    fn next(&mut self, bytes: Zeroizing<Vec<u8>>) -> Result<Frame, Error> {
         let header = Header::decode(bytes.first_chunk().expect("a whole frame"))?;
         let Header { kind, connection, .. } = header;
         if kind == Kind::Open {
@@ -210,17 +256,17 @@ impl Within {
             }
         };
         let body = HEADER_LEN + if kind == Kind::Open { SALT_LEN } else { 0 };
-        let frame = Frame { bytes, body, key, nonce, kind, connection };
-        if kind != Kind::Data {
-            // It changes what the following frames open with, so it has to be right by now.
-            frame.copy().open()?;
-        }
-        match (kind, self.connections.get_mut(&connection)) {
+        Ok(Frame { bytes, body, key, nonce, kind, connection })
+    }
+
+    /// Goes on to what the frame says of those after it.
+    fn follow(&mut self, frame: &Frame) {
+        let Frame { kind, connection, .. } = frame;
+        match (kind, self.connections.get_mut(connection)) {
             (Kind::Rekey, Some(chain)) => chain.turn(),
-            (Kind::End, Some(_)) => drop(self.connections.remove(&connection)),
+            (Kind::End, Some(_)) => drop(self.connections.remove(connection)),
             _ => {}
         }
-        Ok(frame)
     }
 
     fn open(&mut self, connection: u64, bytes: &[u8]) -> Result<(), Error> {

@@ -70,7 +70,7 @@ pub enum Error {
     #[error("{0} missing before it")]
     Missing(String),
     /// It ends before its index, and no later segment accounts for that.
-    #[error("the segment is cut off after {0} records, and no later one accounts for that")]
+    #[error("the segment is cut off after {0} records, and no later one that was given says why")]
     Cut(u64),
     /// A primitive refused.
     #[error("cannot seal a record")]

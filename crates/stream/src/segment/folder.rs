@@ -82,8 +82,9 @@ impl Folder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 opened => {
                     let file = opened?;
-                    // A file system without locks does without.
-                    let _ = file.try_lock();
+                    // Before it has a header: only then is it nothing that another process recovers. A file system
+                    // without locks recovers nothing.
+                    let _ = file.lock();
                     return Ok((file, path));
                 }
             }
@@ -162,9 +163,10 @@ fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
 fn lock_soon(file: &File) -> bool {
     for _ in 0..100 {
         match file.try_lock() {
+            Ok(()) => return true,
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(2)),
-            // A file system without locks does without.
-            _ => return true,
+            // Without locks, it cannot be known whether it is written to.
+            Err(TryLockError::Error(_)) => return false,
         }
     }
     false

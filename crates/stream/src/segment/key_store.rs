@@ -99,9 +99,11 @@ impl KeyStore {
     }
 }
 
-/// The file of the key of an epoch that is wrapped for recipients, for a segment in `folder`.
-pub fn key_path(folder: &Path, epoch: u32) -> PathBuf {
-    path(&folder.join(KEYS), epoch, KeyKind::Container)
+/// The file of the key of an epoch, for segments in `folder`. `None` if it was removed.
+pub fn key_file(folder: &Path, epoch: u32) -> Option<(KeyKind, PathBuf)> {
+    let kinds = [KeyKind::Container, KeyKind::Salt];
+    let mut files = kinds.map(|kind| (kind, path(&folder.join(KEYS), epoch, kind))).into_iter();
+    files.find(|(_, path)| path.exists())
 }
 
 fn path(keys: &Path, epoch: u32, kind: KeyKind) -> PathBuf {

@@ -50,6 +50,8 @@ pub(crate) enum Payload<'a> {
     },
     /// The index, after which nothing follows.
     Index(&'a [u8]),
+    /// What a later writer adds, and this reader passes over.
+    Other,
 }
 
 /// What the index keeps of a record.
@@ -106,6 +108,7 @@ impl<'a> Payload<'a> {
             }
             Self::Close { is_last } => vec![CLOSE, u8::from(*is_last)],
             Self::Index(index) => [&[INDEX], *index].concat(),
+            Self::Other => vec![OTHER],
         }
     }
 
@@ -154,6 +157,7 @@ impl<'a> Payload<'a> {
                 Some(Self::Close { is_last: flag(is_last)? })
             }
             INDEX => Some(Self::Index(rest)),
+            OTHER.. => Some(Self::Other),
             _ => None,
         }
     }
@@ -173,6 +177,8 @@ const MESSAGES: u8 = 2;
 const END: u8 = 3;
 const CLOSE: u8 = 4;
 const INDEX: u8 = 5;
+/// The first of the kinds that are passed over.
+const OTHER: u8 = 128;
 
 #[cfg(test)]
 mod tests {
@@ -209,5 +215,6 @@ mod tests {
         }
         assert_eq!(Payload::from_bytes(b""), None);
         assert_eq!(Payload::from_bytes(b"\x06"), None);
+        assert_eq!(Payload::from_bytes(b"\x80 anything"), Some(Payload::Other));
     }
 }

@@ -1,0 +1,325 @@
+//! Sealed streams in files and folders, for `verify`, `inspect` and `rekey`.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use serde::Serialize;
+use wattlock_engine::crypto::Secret;
+use wattlock_file::{
+    Attributes, Done, Error, Identities, Input, Kind, Rekey, Shown, Staged, inspect,
+    recipients_of_key, unwrap_data_key, wrap_data_key,
+};
+use wattlock_stream::frame::{self, End, Error as FrameError, Framing, WalkError};
+use wattlock_stream::gateway::{Counters, MessageOutput, Notice, Replay};
+use wattlock_stream::segment::{
+    Error as SegmentError, Folder, KeyKind, KeyStore, Segment, Selection, Tail, key_file,
+};
+
+use super::ends::{chain, code_of_frame, code_of_segment};
+use super::folder::{Segments, of_inputs, unwrapping};
+use super::key::KeyHeader;
+use crate::lock::lock;
+
+/// What summaries call the format of a stream.
+pub const VERSION_1: &str = "wattlock-stream-v1";
+const VERSION_2: &str = "wattlock-stream-v2";
+
+/// True for a file that holds sealed streams, and for a folder of segments.
+pub fn is_stream(path: &Path) -> bool {
+    let is_folder_of_segments =
+        || Folder::new(path).segments().is_ok_and(|segments| !segments.is_empty());
+    match path.is_dir() {
+        true => is_folder_of_segments(),
+        false => start_of(path).is_ok_and(|start| start.starts_with(b"wattlock-stream/")),
+    }
+}
+
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    // Opening a pipe would wait for its writer.
+    if fs::metadata(path)?.is_file() {
+        File::open(path)?.take(32).read_to_end(&mut start)?;
+    }
+    Ok(start)
+}
+
+/// Opens all of a stream with `identities`, and drops what it holds.
+///
+/// # Errors
+/// What is wrong with it: the first fault, with the number of others.
+pub fn verify(path: &Path, identities: &Arc<Identities>) -> Result<Done, Error> {
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    match segments {
+        Some(segments) => verify_segments(segments, identities),
+        None => {
+            let unlock = unlock(identities);
+            let checked = frame::check(&mut reader(path)?, &unlock).map_err(of_walk)?;
+            Ok(done(checked.bytes_in, 0, VERSION_1))
+        }
+    }
+}
+
+fn verify_segments(segments: Segments, identities: &Arc<Identities>) -> Result<Done, Error> {
+    let Segments { folder, paths, are_all } = segments;
+    let keys = KeyStore::new(&folder, KeyKind::Container, unwrapping(Arc::clone(identities)));
+    let counters = Arc::new(Counters::default());
+    let faults: Arc<Mutex<Vec<(u8, String)>>> = Arc::default();
+    let noted = Arc::clone(&faults);
+    let notify = move |notice| {
+        if let Notice::Segment { path, problem } = notice {
+            let text = match are_all {
+                true => format!("{}: {}", Shown(Path::new(&path)), chain(&problem)),
+                false => chain(&problem),
+            };
+            lock(&noted).push((code_of_segment(&problem), text));
+        }
+    };
+    let (output, selection) = (Box::new(Nothing), Selection::default());
+    let replay = Replay::new(keys, selection, output, Arc::clone(&counters), notify);
+    replay
+        .run(&paths, are_all, &AtomicBool::new(false))
+        .map_err(|error| failed(Kind::Failure, error))?;
+    let mut faults = std::mem::take(&mut *lock(&faults));
+    // The gravest first.
+    faults.sort_by_key(|(code, _)| std::cmp::Reverse(*code));
+    if let Some((code, first)) = faults.first() {
+        let more = match faults.len() {
+            1 => String::new(),
+            2 => ", and 1 other fault".into(),
+            all => format!(", and {} other faults", all - 1),
+        };
+        let kind = match code {
+            3 => Kind::Authentication,
+            _ => Kind::Failure,
+        };
+        return Err(failed(kind, format!("{first}{more}")));
+    }
+    Ok(done(counters.bytes_in.load(Ordering::Relaxed), 0, VERSION_2))
+}
+
+/// What a stream says of itself without a key.
+#[derive(Default, Serialize)]
+pub struct Description {
+    /// As `inspect` prints it.
+    pub file: String,
+    pub format: &'static str,
+    pub version: u8,
+    pub bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipients: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer: Option<String>,
+    /// How a segment ends: "complete", "recovered", "written" or "cut".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u64>,
+    /// Segments of a folder that are not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub epochs_without_key: Vec<u32>,
+}
+
+/// Reads what a stream says of itself without a key.
+///
+/// # Errors
+/// That it cannot be read, or is damaged.
+pub fn describe(path: &Path) -> Result<Description, Error> {
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    let file = path.display().to_string();
+    let mut found =
+        Description { file, format: "wattlock-stream", version: 2, ..Description::default() };
+    let Some(Segments { folder, paths, are_all }) = segments else {
+        let header = frame::key_header(&mut reader(path)?).map_err(of_walk)?;
+        found.version = 1;
+        found.bytes = fs::metadata(path).map_err(Error::io("read", path))?.len();
+        found.recipients = match &*header {
+            [] => None,
+            header => Some(recipients_of_key(header)?),
+        };
+        return Ok(found);
+    };
+    let mut incomplete = 0;
+    for path in &paths {
+        let Some(segment) = Segment::open(path).map_err(of_segment)? else {
+            incomplete += 1;
+            continue;
+        };
+        let header = segment.header();
+        found.bytes += segment.file_len();
+        found.epochs.push(header.epoch);
+        found.tenant = header.additional_data().tenant.map(str::to_owned);
+        found.writer = Some(header.writer.iter().map(|byte| format!("{byte:02x}")).collect());
+        let end = match segment.tail() {
+            Tail::Complete { .. } => "complete",
+            Tail::Recovered { .. } => "recovered",
+            Tail::Open if segment.is_written_to() => "written",
+            Tail::Open => "cut",
+        };
+        incomplete += u64::from(end != "complete");
+        found.end = Some(end);
+    }
+    found.epochs.sort_unstable();
+    found.epochs.dedup();
+    let keys: Vec<_> = found.epochs.iter().map(|epoch| key_file(&folder, *epoch)).collect();
+    let without = found.epochs.iter().zip(&keys).filter(|(_, key)| key.is_none());
+    found.epochs_without_key = without.map(|(epoch, _)| *epoch).collect();
+    if let Some((KeyKind::Container, key)) = keys.into_iter().flatten().last() {
+        found.recipients = Some(inspect(&Input::Path(key), &Identities::default())?.recipients);
+    }
+    if are_all {
+        (found.writer, found.end) = (None, None);
+        (found.segments, found.incomplete) = (Some(paths.len() as u64), Some(incomplete));
+    }
+    Ok(found)
+}
+
+/// Gives a stream new recipients. Of version 1, all is sealed again under a new key; of version 2, the key of the
+/// segment's epoch is wrapped anew, or those of all epochs in a folder.
+///
+/// # Errors
+/// Anything in [`Error`]; what was not done is as it was.
+pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> {
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    let Some(Segments { folder, paths, .. }) = segments else {
+        return rekey_v1(how, path, target);
+    };
+    if how.reseal {
+        return Err(Error::usage(
+            "--reseal cannot change the keys of segments; a writer makes a new key for each run, and each day",
+        ));
+    }
+    if path != target && fs::canonicalize(path).ok() != fs::canonicalize(target).ok() {
+        return Err(Error::usage("segments are rekeyed where they are: leave out -o"));
+    }
+    let mut epochs = BTreeSet::new();
+    for path in &paths {
+        if let Some(segment) = Segment::open(path).map_err(of_segment)? {
+            epochs.insert(segment.header().epoch);
+        }
+    }
+    let (mut bytes_in, mut bytes_out) = (0, 0);
+    for epoch in epochs {
+        let key = match key_file(&folder, epoch) {
+            Some((KeyKind::Container, key)) => key,
+            Some((KeyKind::Salt, _)) => {
+                return Err(Error::usage("it was sealed with --key-file, and has no recipients"));
+            }
+            // It was removed on purpose, and is no reason to leave the others as they are.
+            None if paths.len() > 1 => continue,
+            None => {
+                return Err(failed(Kind::Failure, format!("the key of epoch {epoch} was removed")));
+            }
+        };
+        let done = wattlock_file::rekey(how, &Input::Path(key.clone()), &key);
+        let done =
+            done.map_err(|error| failed(error.kind(), format!("{}: {error}", Shown(&key))))?;
+        (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
+    }
+    Ok(done(bytes_in, bytes_out, VERSION_2))
+}
+
+fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> {
+    let in_place = fs::canonicalize(path).ok() == fs::canonicalize(target).ok();
+    let input = File::open(path).map_err(Error::io("read", path))?;
+    let status = input.metadata().map_err(Error::io("read", path))?;
+    let staged = Staged::create(target, how.overwrite || in_place)?;
+    let (header, key) = wrap_data_key(how.wrapping)?;
+    let mut output = BufWriter::with_capacity(BUFFER, staged.file());
+    let unlock = |header: &[u8]| unwrap(header, how.identities);
+    let mut reader = BufReader::with_capacity(BUFFER, &input);
+    let contents = frame::reseal(&mut reader, &unlock, &mut output, (&key, &header));
+    drop(output);
+    let contents = contents.map_err(of_walk)?;
+    staged.settle(&Attributes::of(&input, &status))?;
+    let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
+    let output = staged.publish()?;
+    Ok(Done { output: Some(output), ..done(contents.bytes_in, bytes_out, VERSION_1) })
+}
+
+fn unlock(identities: &Arc<Identities>) -> impl Fn(&[u8]) -> Result<Secret<32>, FrameError> {
+    let identities = Arc::clone(identities);
+    move |header| unwrap(header, &identities)
+}
+
+fn unwrap(header: &[u8], identities: &Identities) -> Result<Secret<32>, FrameError> {
+    match header {
+        [] => Err(FrameError::Key(
+            "it was sealed with --key-file: use `wattlock stream --open --key-file`".into(),
+        )),
+        _ => unwrap_data_key(header, identities)
+            .map_err(|error| FrameError::Key(KeyHeader(error).into())),
+    }
+}
+
+fn reader(path: &Path) -> Result<BufReader<File>, Error> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    Ok(BufReader::with_capacity(BUFFER, file))
+}
+
+/// Bytes that are read and written at once.
+const BUFFER: usize = 1 << 20;
+
+fn done(bytes_in: u64, bytes_out: u64, format: &'static str) -> Done {
+    Done { bytes_in, bytes_out, format, ..Done::default() }
+}
+
+fn failed(kind: Kind, what: impl ToString) -> Error {
+    Error::Stream { kind, what: what.to_string() }
+}
+
+fn of_walk(error: WalkError) -> Error {
+    let code = match &error {
+        WalkError::Stream(error) => code_of_frame(error),
+        _ => 1,
+    };
+    let text = chain(&error);
+    failed(if code == 3 { Kind::Authentication } else { Kind::Failure }, text)
+}
+
+fn of_segment(error: SegmentError) -> Error {
+    let kind = match code_of_segment(&error) {
+        3 => Kind::Authentication,
+        _ => Kind::Failure,
+    };
+    failed(kind, chain(&error))
+}
+
+/// Drops messages.
+struct Nothing;
+
+impl MessageOutput for Nothing {
+    fn begin(&mut self, _: u64, _: u64, _: Framing) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn data(&mut self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, _: u64, _: u64, _: End) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn broke_off(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
+        Ok(())
+    }
+}
