@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         Command::Protect(args) => files::protect(&args),
         Command::Unprotect(args) => files::unprotect(&args),
-        Command::Verify(args) => files::verify(&args),
+        Command::Verify(args) => files::verify::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Rekey(args) => rekey::run(&args),
         Command::Keygen(args) => keygen::run(&args),

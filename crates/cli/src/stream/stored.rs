@@ -53,12 +53,13 @@ fn start_of(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// What is wrong with it: the first fault, with the number of others.
 pub fn verify(path: &Path, identities: &Arc<Identities>) -> Result<Done, Error> {
-    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, &error))?;
     match segments {
         Some(segments) => verify_segments(segments, identities),
         None => {
             let unlock = unlock(identities);
-            let checked = frame::check(&mut reader(path)?, &unlock).map_err(of_walk)?;
+            let checked =
+                frame::check(&mut reader(path)?, &unlock).map_err(|error| of_walk(&error))?;
             Ok(done(checked.bytes_in, 0, VERSION_1))
         }
     }
@@ -83,7 +84,7 @@ fn verify_segments(segments: Segments, identities: &Arc<Identities>) -> Result<D
     let replay = Replay::new(keys, selection, output, Arc::clone(&counters), notify);
     replay
         .run(&paths, are_all, &AtomicBool::new(false))
-        .map_err(|error| failed(Kind::Failure, error))?;
+        .map_err(|error| failed(Kind::Failure, &error))?;
     let mut faults = std::mem::take(&mut *lock(&faults));
     // The gravest first.
     faults.sort_by_key(|(code, _)| std::cmp::Reverse(*code));
@@ -97,7 +98,7 @@ fn verify_segments(segments: Segments, identities: &Arc<Identities>) -> Result<D
             3 => Kind::Authentication,
             _ => Kind::Failure,
         };
-        return Err(failed(kind, format!("{first}{more}")));
+        return Err(failed(kind, &format!("{first}{more}")));
     }
     Ok(done(counters.bytes_in.load(Ordering::Relaxed), 0, VERSION_2))
 }
@@ -135,12 +136,12 @@ pub struct Description {
 /// # Errors
 /// That it cannot be read, or is damaged.
 pub fn describe(path: &Path) -> Result<Description, Error> {
-    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, &error))?;
     let file = path.display().to_string();
     let mut found =
         Description { file, format: "wattlock-stream", version: 2, ..Description::default() };
     let Some(Segments { folder, paths, are_all }) = segments else {
-        let header = frame::key_header(&mut reader(path)?).map_err(of_walk)?;
+        let header = frame::key_header(&mut reader(path)?).map_err(|error| of_walk(&error))?;
         found.version = 1;
         found.bytes = fs::metadata(path).map_err(Error::io("read", path))?.len();
         found.recipients = match &*header {
@@ -151,7 +152,7 @@ pub fn describe(path: &Path) -> Result<Description, Error> {
     };
     let mut incomplete = 0;
     for path in &paths {
-        let Some(segment) = Segment::open(path).map_err(of_segment)? else {
+        let Some(segment) = Segment::open(path).map_err(|error| of_segment(&error))? else {
             incomplete += 1;
             continue;
         };
@@ -190,7 +191,7 @@ pub fn describe(path: &Path) -> Result<Description, Error> {
 /// # Errors
 /// Anything in [`Error`]; what was not done is as it was.
 pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> {
-    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, error))?;
+    let segments = of_inputs(&[path.to_owned()]).map_err(|error| failed(Kind::Failure, &error))?;
     let Some(Segments { folder, paths, .. }) = segments else {
         return rekey_v1(how, path, target);
     };
@@ -204,7 +205,7 @@ pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error>
     }
     let mut epochs = BTreeSet::new();
     for path in &paths {
-        if let Some(segment) = Segment::open(path).map_err(of_segment)? {
+        if let Some(segment) = Segment::open(path).map_err(|error| of_segment(&error))? {
             epochs.insert(segment.header().epoch);
         }
     }
@@ -218,12 +219,15 @@ pub fn rekey(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error>
             // It was removed on purpose, and is no reason to leave the others as they are.
             None if paths.len() > 1 => continue,
             None => {
-                return Err(failed(Kind::Failure, format!("the key of epoch {epoch} was removed")));
+                return Err(failed(
+                    Kind::Failure,
+                    &format!("the key of epoch {epoch} was removed"),
+                ));
             }
         };
         let done = wattlock_file::rekey(how, &Input::Path(key.clone()), &key);
         let done =
-            done.map_err(|error| failed(error.kind(), format!("{}: {error}", Shown(&key))))?;
+            done.map_err(|error| failed(error.kind(), &format!("{}: {error}", Shown(&key))))?;
         (bytes_in, bytes_out) = (bytes_in + done.bytes_in, bytes_out + done.bytes_out);
     }
     Ok(done(bytes_in, bytes_out, VERSION_2))
@@ -240,7 +244,7 @@ fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> 
     let mut reader = BufReader::with_capacity(BUFFER, &input);
     let contents = frame::reseal(&mut reader, &unlock, &mut output, (&key, &header));
     drop(output);
-    let contents = contents.map_err(of_walk)?;
+    let contents = contents.map_err(|error| of_walk(&error))?;
     staged.settle(&Attributes::of(&input, &status))?;
     let bytes_out = staged.file().metadata().map_err(Error::io("read", target))?.len();
     let output = staged.publish()?;
@@ -274,25 +278,25 @@ fn done(bytes_in: u64, bytes_out: u64, format: &'static str) -> Done {
     Done { bytes_in, bytes_out, format, ..Done::default() }
 }
 
-fn failed(kind: Kind, what: impl ToString) -> Error {
+fn failed(kind: Kind, what: &dyn std::fmt::Display) -> Error {
     Error::Stream { kind, what: what.to_string() }
 }
 
-fn of_walk(error: WalkError) -> Error {
-    let code = match &error {
+fn of_walk(error: &WalkError) -> Error {
+    let code = match error {
         WalkError::Stream(error) => code_of_frame(error),
         _ => 1,
     };
-    let text = chain(&error);
-    failed(if code == 3 { Kind::Authentication } else { Kind::Failure }, text)
+    let text = chain(error);
+    failed(if code == 3 { Kind::Authentication } else { Kind::Failure }, &text)
 }
 
-fn of_segment(error: SegmentError) -> Error {
-    let kind = match code_of_segment(&error) {
+fn of_segment(error: &SegmentError) -> Error {
+    let kind = match code_of_segment(error) {
         3 => Kind::Authentication,
         _ => Kind::Failure,
     };
-    failed(kind, chain(&error))
+    failed(kind, &chain(error))
 }
 
 /// Drops messages.

@@ -1,5 +1,5 @@
 //! `wattlock stream -o FOLDER/`: segments that go on after a crash, open by time and source, and are lost with their
-//! keys alone.
+//! keys alone. It is long because it lists many things that may happen to a folder.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::HashSet;
@@ -422,7 +422,7 @@ fn streams_of_both_versions_are_verified_inspected_and_rekeyed() {
     command.args(["stream", "--open", "-i"]).arg(place.path("other.txt")).arg(&v1);
     assert_eq!(command.output().unwrap().stdout, lines(0, 2000));
     // A stream that does not open stays as it is.
-    let mut damaged = before.clone();
+    let mut damaged = before;
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(&v1, &damaged).unwrap();
     assert_exit(&rekey(&v1, &[]), 3);
@@ -439,7 +439,7 @@ fn parts_of_a_stream_still_follow_each_other_after_each_was_rekeyed() {
     let output = with_input(stream(&place).args(args), &lines(0, 40_000));
     assert_exit(&output, 0);
     let mut parts: Vec<PathBuf> =
-        (1..=4).map(|part| place.path(&format!("log.wls.00000{part}"))).collect();
+        (1..=4).map(|part| place.path(format!("log.wls.00000{part}"))).collect();
     parts.retain(|part| part.exists());
     assert!(parts.len() >= 3);
     for part in &parts {

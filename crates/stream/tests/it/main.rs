@@ -2,3 +2,4 @@
 
 mod allocations;
 mod faults;
+mod segments;
