@@ -11,8 +11,8 @@ use libfuzzer_sys::fuzz_target;
 use wattlock_record::SessionKey;
 use wattlock_stream::frame::{End, Framing};
 use wattlock_stream::gateway::{
-    EpochLimits, MessageOutput, Recording, RecordingSettings, Replay, Retry, Rotation, Split, Stop,
-    pump,
+    Durability, EpochLimits, MessageOutput, Protocol, Recording, RecordingSettings, Replay, Retry,
+    Rotation, Split, Stop, pump,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, Selection};
 use wattlock_stream::{Live, Settings};
@@ -33,6 +33,8 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
         folder: Folder::new(folder.path()),
         keys: NewKeys::new(KeyKind::Salt, Box::new(make)),
         additional: Vec::new(),
+        protocol: Protocol::Plain(Framing::Lines),
+        durability: Durability::AtEnd,
         split: Split { framing: Framing::Lines, limit: 1 << 20, bare_last: true },
         rotation: Rotation { bytes: None, seconds: None },
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
@@ -40,7 +42,7 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
     let recording = Recording::new(settings, |_| {}).unwrap();
     let retry = Retry::new(None, Arc::clone(recording.counters()), |_| {});
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
-    let live = Live::start(settings, recording.sink(retry)).unwrap();
+    let live = Live::start(settings, recording.sink(retry).unwrap()).unwrap();
     let (stop, mut input) = (Stop::new().unwrap(), File::open(input).unwrap());
     let mut inlet = recording.inlet(SOURCE.into());
     pump(&mut input, &mut *inlet, live.window(), &stop, recording.counters()).unwrap();

@@ -21,7 +21,7 @@ use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{
-    Address, Counters, Error, Inlet, Opening, Recording, Rotation, Sealing, Split,
+    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Rotation, Sealing, Split,
 };
 use wattlock_stream::{Live, Message, Room};
 
@@ -118,7 +118,8 @@ pub fn run(args: &args::Stream) -> Ended {
     } else if let Some(path) = folder::of_output(args) {
         let recording = folder::recording(args, &path, split(args), &findings)?;
         let retry = ends::retry(args, recording.counters(), &findings);
-        let live = Live::start(settings, recording.sink(retry))?;
+        let sink = recording.sink(retry).context("cannot start a thread")?;
+        let live = Live::start(settings, sink)?;
         recording.use_pool(live.pool());
         (Way::Record(recording), live)
     } else {
@@ -172,8 +173,11 @@ fn longest(args: &args::Stream) -> u64 {
 
 /// How what comes in is cut.
 fn split(args: &args::Stream) -> Split {
-    let framing = args.framing;
-    let default = if framing == Framing::Raw { RAW_MESSAGE } else { MAX_MESSAGE };
+    let framing = args.framing.framing();
+    let default = match args.framing {
+        Protocol::Plain(Framing::Raw) => RAW_MESSAGE,
+        _ => MAX_MESSAGE,
+    };
     let limit = usize::try_from(args.max_message.unwrap_or(default)).unwrap_or(usize::MAX);
     // A connection that ends within a line may have been cut there.
     Split { framing, limit, bare_last: args.listen.is_none() }

@@ -9,6 +9,7 @@
 //! Memory is bounded by the window, by a budget of the same size for messages that have not come
 //! whole yet, and by 4 KiB for each connection.
 
+mod answers;
 mod backends;
 mod budget;
 mod connection;
@@ -20,6 +21,7 @@ mod listener;
 mod opening;
 mod outlet;
 mod peer;
+mod protocol;
 mod pump;
 mod recorded;
 mod recording;
@@ -30,7 +32,9 @@ mod sealing;
 mod served;
 mod socket;
 mod split;
+mod syncer;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::frame::End;
@@ -38,12 +42,14 @@ use crate::message::Message;
 use crate::segment;
 use crate::window::Room;
 
+pub use answers::Safe;
 pub use backends::{BackendLimits, PerConnection};
 pub use error::Error;
 pub use exit::{Merged, MessageOutput};
 pub use listener::Listener;
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
+pub use protocol::Protocol;
 pub use pump::{Stop, pump};
 pub use recording::{EpochLimits, Recording, RecordingSettings};
 pub use replay::Replay;
@@ -52,6 +58,7 @@ pub use sealing::{Rotation, Sealing};
 pub use served::Limits;
 pub use socket::Address;
 pub use split::Split;
+pub use syncer::Durability;
 
 /// One input on its way into the window.
 pub trait Inlet: Send {
@@ -77,6 +84,21 @@ pub trait Inlet: Send {
     /// True if a header comes next, which a peer sends without a pause.
     fn expects_header(&self) -> bool {
         false
+    }
+
+    /// Takes what the sender is answered now.
+    fn answers(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// What changes when the sender may be answered more; `None` if it is owed nothing.
+    fn owed(&self) -> Option<Arc<Safe>> {
+        None
+    }
+
+    /// What the sender is told when nothing more is taken from it.
+    fn farewell(&self) -> &'static [u8] {
+        b""
     }
 
     /// Bytes that the end needs in the window; 0 for none.

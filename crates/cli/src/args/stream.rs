@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use wattlock_host::values::{Choices, from_to, one_of, parse_size_above_zero};
 use wattlock_report::date;
 use wattlock_stream::frame::Framing;
-use wattlock_stream::gateway::Address;
+use wattlock_stream::gateway::{Address, Durability, Protocol};
 use wattlock_stream::{Ladder, Velocity};
 
 use super::{DEVICES, ENERGY, EXIT_CODES, IdentitySources, KEYS, Limits, Passphrase, Recipients};
@@ -59,7 +60,7 @@ pub struct Stream {
     /// How input is split into messages
     #[arg(long, value_parser = one_of(FRAMINGS), default_value = "raw")]
     #[arg(help_heading = INPUT, conflicts_with = "open")]
-    pub framing: Framing,
+    pub framing: Protocol,
     /// Maximum message length (suffix K, M, G or T) [default: 16M; with --framing raw 64K]
     ///
     /// A connection that sends a longer message is closed. With --framing raw, the maximum number of
@@ -103,6 +104,15 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
+    /// With -o FOLDER/: when messages are made durable, and acknowledged [default: batch if senders
+    /// are acknowledged, else never]
+    ///
+    /// batch syncs after each write, together with what arrived meanwhile; N within N milliseconds;
+    /// never at the end of a segment only: acknowledged messages survive a crash of the program,
+    /// but not of the system.
+    #[arg(long, value_name = "batch|never|N", value_parser = parse_sync, help_heading = OUTPUT)]
+    #[arg(requires = "output", conflicts_with = "open")]
+    pub sync: Option<Durability>,
     /// With -o FOLDER/: seal for NAME, with keys of its own, in FOLDER/NAME/
     ///
     /// Removing FOLDER/NAME/keys makes all that was sealed for NAME unreadable.
@@ -177,6 +187,21 @@ fn parse_socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is not IP:PORT, such as 127.0.0.1:9100"))
 }
 
+/// When messages are made durable.
+fn parse_sync(text: &str) -> Result<Durability, String> {
+    let wrong = || format!("{text:?} is neither batch nor never, nor 1 to 60000 milliseconds");
+    match text {
+        "batch" => Ok(Durability::EachBatch),
+        "never" => Ok(Durability::AtEnd),
+        _ => match text.parse().map_err(|_| wrong())? {
+            milliseconds @ 1..=60_000 => {
+                Ok(Durability::Within(Duration::from_millis(milliseconds)))
+            }
+            _ => Err(wrong()),
+        },
+    }
+}
+
 /// Microseconds since 1970.
 fn parse_time(text: &str) -> Result<u64, String> {
     date::parse_us(text).ok_or_else(|| {
@@ -202,10 +227,17 @@ fn parse_tenant(name: &str) -> Result<String, String> {
 const MAX_RECIPIENTS: &str = "Refuse more than N recipients [default: 1024; 128 with --listen]";
 
 /// How messages are told apart.
-const FRAMINGS: &Choices<Framing> = &[
-    (Framing::Raw, "raw", "No framing: bytes are sealed as they arrive"),
-    (Framing::Lines, "ndjson", "One message per line; the content is not parsed"),
-    (Framing::Length, "length", "A 4-byte big-endian length before each message"),
+const FRAMINGS: &Choices<Protocol> = &[
+    (Protocol::Plain(Framing::Raw), "raw", "No framing: bytes are sealed as they arrive"),
+    (Protocol::Plain(Framing::Lines), "ndjson", "One message per line; the content is not parsed"),
+    (Protocol::Plain(Framing::Length), "length", "A 4-byte big-endian length before each message"),
+    (Protocol::Numbered, "numbered", "Length and number before each message; acknowledged"),
+    (Protocol::Relp, "relp", "RELP of rsyslog, one line per message; acknowledged"),
+    (
+        Protocol::Fluent,
+        "fluent",
+        "Forward protocol of Fluentd and Fluent Bit; acknowledged on request",
+    ),
 ];
 
 const INPUT: &str = "Input";

@@ -12,7 +12,7 @@ use wattlock_engine::crypto::{Secret, hkdf, random};
 use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
-use wattlock_stream::gateway::{EpochLimits, Recording, RecordingSettings, Rotation};
+use wattlock_stream::gateway::{Durability, EpochLimits, Recording, RecordingSettings, Rotation};
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
 use zeroize::Zeroizing;
 
@@ -31,10 +31,15 @@ pub fn of_output(args: &args::Stream) -> Option<PathBuf> {
 /// Refuses options that a folder does not go with, and options that only go with one.
 pub fn check(args: &args::Stream) -> anyhow::Result<()> {
     let is_folder = of_output(args).is_some();
-    let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
-    if !is_folder && (args.tenant.is_some() || !defaults) {
+    if args.framing.acknowledges() && (!is_folder || args.listen.is_none()) {
         return Err(usage(
-            "--tenant, --key-age, --key-bytes and --key-records require a folder: -o FOLDER/",
+            "--framing with acknowledgements requires --listen and a folder for the messages: -o FOLDER/",
+        ));
+    }
+    let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
+    if !is_folder && (args.tenant.is_some() || args.sync.is_some() || !defaults) {
+        return Err(usage(
+            "--sync, --tenant, --key-age, --key-bytes and --key-records require a folder: -o FOLDER/",
         ));
     }
     if !is_folder {
@@ -70,7 +75,12 @@ pub fn recording(
         folder: Folder::new(path),
         keys,
         additional: AdditionalData { tenant, ..AdditionalData::default() }.to_bytes()?,
+        protocol: args.framing,
         split,
+        durability: args.sync.unwrap_or(match args.framing.acknowledges() {
+            true => Durability::EachBatch,
+            false => Durability::AtEnd,
+        }),
         rotation: Rotation {
             bytes: Some(args.rotate_size.unwrap_or(SEGMENT_LEN)),
             seconds: args.rotate_time,

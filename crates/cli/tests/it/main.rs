@@ -1,6 +1,7 @@
 //! The tests of this crate's public interface, as one program: linking is what they cost most.
 
 mod accelerators;
+mod acknowledged;
 mod batches;
 mod clocks;
 mod closed_stdout;

@@ -1,10 +1,15 @@
-"""Opens Wattlock's containers and records without Wattlock.
+"""Opens Wattlock's containers, records and folders of segments without Wattlock.
 
 This file is all that is needed besides Python 3.9 and the package `cryptography`, 42 or newer:
 copy it anywhere and run it. It was written from the specifications alone. It reads wattlock v1,
-age v1 (armored or not) and records, and writes none of them.
+age v1 (armored or not), records and stream v2, and writes none of them.
 
     python reader.py -i keys.txt -o report.pdf report.pdf.wlk
+    python reader.py -i keys.txt logs > messages
+    python reader.py --key-file key logs/000007.wls > messages
+
+Segments of stream v2 stand alone: what is wrong with one is reported at the end, and keeps no other
+from standard output. With `-o` there is all or nothing, as with a container.
 
 Keys: X25519, ssh-ed25519, ssh-rsa, passphrases, and age's post-quantum keys where `cryptography`
 has HPKE with ML-KEM (47 or newer). A plugin's keys need the program.
@@ -26,8 +31,21 @@ import signal
 import sys
 import tempfile
 import warnings
+import zlib
 from dataclasses import dataclass
-from typing import BinaryIO, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import (
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NoReturn,
+    Optional,
+    Set,
+    Tuple,
+    Union,
+)
 
 from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
@@ -40,9 +58,11 @@ MAX_HEADER = 1 << 20
 MAX_STANZAS = 1024
 MAX_WORK_FACTOR = 22
 MAX_MESSAGE = 64 << 20
+MAX_SHOWN_FAULTS = 10
 MAX_ARMOR_WHITESPACE = 1024
 MAX_IDENTITY_FILE = 1 << 20
 TAG = 16
+MAX_RECORD = 29 + MAX_MESSAGE + TAG
 
 
 class ReaderError(Exception):
@@ -58,7 +78,7 @@ class Damaged(ReaderError):
 
 
 class NotAContainer(ReaderError):
-    """It is no container or record, or of a version that this reader does not know."""
+    """It is no container, record or segment, or of a version that this reader does not know."""
 
 
 # Containers
@@ -588,7 +608,7 @@ def open_record(record: bytes, keys: Dict[int, bytes], additional_data: bytes = 
     """Returns the message in a record. `keys` has the session key of each epoch."""
     if record[:1] != b"\x01":
         raise NotAContainer("not a record of a version that this reader knows")
-    if not 29 + TAG <= len(record) <= 29 + MAX_MESSAGE + TAG:
+    if not 29 + TAG <= len(record) <= MAX_RECORD:
         raise Damaged("the record has a wrong length")
     head, epoch, writer, counter = record[:29], record[1:5], record[5:21], record[21:29]
     session_key = keys.get(int.from_bytes(epoch, "big"))
@@ -599,6 +619,455 @@ def open_record(record: bytes, keys: Dict[int, bytes], additional_data: bytes = 
     info = b"wattlock/v1 record" + epoch + writer
     key = hkdf_expand(hashes.SHA256(), session_key, info, 32)
     return aes_gcm_open(key, bytes(4) + counter, record[29:], head + additional_data, "the record")
+
+
+# Stream v2: messages in segments, a folder of which has the keys beside them
+
+SEGMENT = b"wattlock-stream/v2\n"
+SEGMENT_NAME = re.compile(r"([0-9]{6,})\.wls")
+END, CUT = b"wls2end\n", b"wls2cut\n"
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Whole messages that came at once from one source, and whose tag was right.
+
+    `framing` says how `data` is split into messages: 0 not at all, so that bytes of a source follow
+    each other; 1 a newline ends each message; 2 a length of four bytes stands before each.
+    """
+
+    data: bytes
+    source: str
+    time_us: int
+    framing: int
+    tenant: Optional[str]
+
+
+def open_segments(
+    paths: Union[PathLike, Iterable[PathLike]],
+    identities: Iterable[Union[str, Identity]] = (),
+    shared_key: Optional[bytes] = None,
+    passphrase: Optional[str] = None,
+    max_work_factor: int = MAX_WORK_FACTOR,
+) -> Iterator[Messages]:
+    """Yields all messages in a folder of segments, or in those segments that are named, in order.
+
+    The keys are in a folder `keys` beside the segments: identities and the passphrase open its
+    containers, the shared key goes with its salts. Segments stand alone: what is wrong with one is
+    raised at the end, after all messages of the others. The messages are whole only when the
+    iteration ends without an exception, and even then may lack the oldest and the latest segments.
+    """
+    if shared_key is not None and len(shared_key) != 32:
+        raise ReaderError("a shared key has 32 bytes")
+    parsed = [parse_identity(key) if isinstance(key, str) else key for key in identities]
+    keys = SessionKeys(parsed, shared_key, passphrase, max_work_factor)
+    return read_segments(find_segments(paths), keys)
+
+
+def find_segments(paths: Union[PathLike, Iterable[PathLike]]) -> List[str]:
+    """Returns the paths of the segments, those of a folder in the order of their numbers."""
+    found: List[str] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        path = os.fspath(path)
+        if not os.path.isdir(path):
+            found.append(path)
+            continue
+        names = [name for name in os.listdir(path) if SEGMENT_NAME.fullmatch(name)]
+        if not names:
+            raise NotAContainer(f"{path}: there is no segment in it")
+        names.sort(key=lambda name: (int(name[: -len(".wls")]), name))
+        found += [os.path.join(path, name) for name in names]
+    return found
+
+
+def read_segments(paths: List[str], keys: SessionKeys) -> Iterator[Messages]:
+    """Yields the messages of the segments, and raises at the end what is wrong with any."""
+    checks = FolderChecks()
+    for path in paths:
+        with checks.collect(path), open(path, "rb") as file:
+            yield from read_segment(file, path, keys, checks)
+    checks.finish()
+
+
+def read_segment(
+    file: BinaryIO, path: str, keys: SessionKeys, checks: FolderChecks
+) -> Iterator[Messages]:
+    """Yields the messages of one segment."""
+    is_written = is_locked(file)  # before its size: a segment that ends now is not cut
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return  # the writer was killed before it wrote
+    file.seek(0)
+    segment = Segment(file, size, lambda epoch: keys.find(os.path.dirname(path), epoch))
+    contents = Contents(segment.tenant, checks)
+    for payload in segment.payloads():
+        messages = contents.read(payload)
+        if messages is not None:
+            yield messages
+    segment.check_tail()
+    if segment.tail == END and not contents.has_index:
+        raise Damaged("it has an end and no index")
+    if segment.tail != END and not is_written:
+        checks.add_unfinished(segment.writer, segment.valid)
+
+
+def is_locked(file: BinaryIO) -> bool:
+    """True if a writer has locked the segment. Where there are no such locks, none has."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+class Segment:
+    """The header, batches and tail of a segment. The header is checked already."""
+
+    def __init__(self, file: BinaryIO, size: int, find_key: Callable[[int], bytes]) -> None:
+        self._file = file
+        bound, self._additional = self._read_header()
+        self._epoch, self.writer = bound[:4], bound[4:]
+        self._key = self._derive_key(find_key(int.from_bytes(self._epoch, "big")))
+        self.tenant = parse_tenant(self._additional)
+        self.valid = file.tell()
+        """The length of the header and the whole batches that were read."""
+        self._last_batch, self._is_alone = 0, False
+        self._read_tail(size)
+
+    def _read_header(self) -> Tuple[bytes, bytes]:
+        """Returns epoch and writer ID, and the additional data; keeps the commitment."""
+        if self._file.read(len(SEGMENT)) != SEGMENT:
+            raise NotAContainer("not a segment of a version that this reader knows")
+        bound, length = take(self._file, 4 + 16), take(self._file, 2)
+        additional = take(self._file, int.from_bytes(length, "big"))
+        self._commitment = take(self._file, 32)
+        text = SEGMENT + bound + length + additional + self._commitment
+        if zlib.crc32(text) != take_number(self._file, 4):
+            raise Damaged("the checksum of its header is wrong")
+        return bound, additional
+
+    def _derive_key(self, session_key: bytes) -> bytes:
+        """Returns the key of the segment's records, after it compared the commitment."""
+        bound = self._epoch + self.writer
+        info = b"wattlock-stream/v2 commitment" + bound + self._additional
+        commitment = hkdf_expand(hashes.SHA256(), session_key, info, 32)
+        if not hmac.compare_digest(commitment, self._commitment):
+            raise Damaged("its key is another, or its header was changed")
+        return hkdf_expand(hashes.SHA256(), session_key, b"wattlock/v1 record" + bound, 32)
+
+    def _read_tail(self, size: int) -> None:
+        """Finds the tail, which may be missing, and where the batches end at the latest."""
+        self._end, self._tail_offset, self.tail = size, 0, b""
+        if size < self.valid + 16:
+            return
+        self._file.seek(size - 16)
+        offset, tail = take_number(self._file, 8), take(self._file, 8)
+        if tail in (END, CUT):
+            self._end, self._tail_offset, self.tail = size - 16, offset, tail
+
+    def payloads(self) -> Iterator[bytes]:
+        """Yields the payload of each record of the whole batches, after its tag."""
+        counter = 0
+        end = self._find_batch()
+        while end is not None:
+            first, self._last_batch = counter, self.valid
+            for record in self._records(end):
+                yield self._open(record, counter)
+                counter += 1
+            self._is_alone = counter == first + 1
+            self.valid = end
+            end = self._find_batch()
+
+    def _find_batch(self) -> Optional[int]:
+        """Returns the end of the next batch, None if it is not whole; goes to its first record."""
+        self._file.seek(self.valid)
+        length, checksum = self._file.read(4), self._file.read(4)
+        start = self.valid + 8
+        end = start + int.from_bytes(length, "big")
+        if not start < end <= self._end:
+            return None
+        computed = zlib.crc32(self.writer + length)
+        for at in range(start, end, 65536):
+            computed = zlib.crc32(self._file.read(min(65536, end - at)), computed)
+        self._file.seek(start)
+        return end if computed == int.from_bytes(checksum, "big") else None
+
+    def _records(self, end: int) -> Iterator[bytes]:
+        """Yields the records up to the end of the batch."""
+        while self._file.tell() < end:
+            length = take_varint(self._file)
+            if length > end - self._file.tell():
+                raise Damaged("a record is longer than its batch")
+            yield take(self._file, length)
+
+    def _open(self, record: bytes, counter: int) -> bytes:
+        """Returns the payload of the record, which has to be the one with this counter."""
+        head = b"\x01" + self._epoch + self.writer + counter.to_bytes(8, "big")
+        if record[:29] != head:
+            raise Damaged(f"record {counter} is not at its place, or was changed")
+        nonce, bound = bytes(4) + head[21:], head + self._additional
+        return aes_gcm_open(self._key, nonce, record[29:], bound, f"record {counter}")
+
+    def check_tail(self) -> None:
+        """Raises Damaged unless the batches that were read are those before the tail."""
+        if self.tail == END and self.valid != self._end:
+            raise Damaged("bytes before its end are no batch")
+        if self.tail == END and (self._last_batch != self._tail_offset or not self._is_alone):
+            raise Damaged("its last batch is not the index that its tail names")
+        if self.tail == CUT and self.valid != self._tail_offset:
+            raise Damaged("it has not the length that its tail names")
+
+
+class Contents:
+    """What the records of a segment say; they have to come in order."""
+
+    def __init__(self, tenant: Optional[str], checks: FolderChecks) -> None:
+        self._tenant = tenant
+        self._checks = checks
+        self._begun: Set[int] = set()
+        self._sources: Dict[int, Tuple[int, str]] = {}
+        self._has_start = False
+        self.has_index = False
+
+    def read(self, payload: bytes) -> Optional[Messages]:
+        """Returns the messages in the payload; None if it says something else."""
+        fields = io.BytesIO(payload)
+        kind = take_number(fields, 1)
+        if self.has_index or (kind == 0) == self._has_start:
+            raise Damaged("a record is not at its place")
+        if kind >= 128:
+            return None  # later writers may add them
+        messages = self._read_kind(kind, fields)
+        if fields.read(1):
+            raise Damaged("a record is longer than what it says")
+        return messages
+
+    def _read_kind(self, kind: int, fields: BinaryIO) -> Optional[Messages]:
+        readers: List[Callable[[BinaryIO], Optional[Messages]]] = [
+            self._start,
+            self._begin,
+            self._messages,
+            self._end,
+            self._close,
+            self._index,
+        ]
+        if kind >= len(readers):
+            raise Damaged(f"a record has the unknown kind {kind}")
+        return readers[kind](fields)
+
+    def _start(self, fields: BinaryIO) -> None:
+        run, number = take(fields, 16), take_varint(fields)
+        pairs = range(take_varint(fields))
+        recovered = [(take(fields, 16), take_number(fields, 8)) for _ in pairs]
+        self._has_start = True
+        self._checks.add_start(run, number, recovered)
+
+    def _begin(self, fields: BinaryIO) -> None:
+        source = take_varint(fields)
+        framing = take_choice(fields, 3)
+        take_choice(fields, 2)
+        if source in self._begun:
+            raise Damaged("a source begins twice")
+        self._begun.add(source)
+        self._sources[source] = (framing, decode_name(fields.read()))
+
+    def _messages(self, fields: BinaryIO) -> Messages:
+        framing, name = self._source(take_varint(fields))
+        time_us = take_number(fields, 8)
+        return Messages(fields.read(), name, time_us, framing, self._tenant)
+
+    def _end(self, fields: BinaryIO) -> None:
+        source = take_varint(fields)
+        self._source(source)
+        take_choice(fields, 3)
+        del self._sources[source]
+
+    def _source(self, number: int) -> Tuple[int, str]:
+        """Returns framing and name of a source that began and did not end."""
+        if number not in self._sources:
+            raise Damaged("a source that did not begin, or ended, has messages or an end")
+        return self._sources[number]
+
+    def _close(self, fields: BinaryIO) -> None:
+        take_choice(fields, 2)
+
+    def _index(self, fields: BinaryIO) -> None:
+        """Passes over the index, which a reader that opens all records does not need."""
+        for _ in range(take_varint(fields)):
+            take_varint(fields)
+            take_choice(fields, 3)
+            decode_name(take(fields, take_varint(fields)))
+        for _ in range(take_varint(fields)):
+            take_varint(fields)
+            take_varint(fields)
+            take(fields, 8 + 8)
+            for _ in range(take_varint(fields)):
+                take_varint(fields)
+        self.has_index = True
+
+
+class FolderChecks:
+    """What is wrong with segments, and what only all of them together show."""
+
+    def __init__(self) -> None:
+        self._faults: List[ReaderError] = []
+        self._path, self._position = "", 0
+        self._numbers: Dict[bytes, Set[int]] = {}
+        self._recovered: Dict[Tuple[bytes, int], int] = {}
+        self._unfinished: List[Tuple[str, int, Tuple[bytes, int]]] = []
+
+    @contextlib.contextmanager
+    def collect(self, path: str) -> Iterator[None]:
+        """Keeps for later what is wrong with the segment of this path, the next one."""
+        self._path = path
+        self._position += 1
+        try:
+            yield
+        except ReaderError as error:
+            self._add(error, path)
+
+    def _add(self, error: ReaderError, path: str) -> None:
+        self._faults.append(type(error)(f"{path}: {error}"))
+
+    def add_start(self, run: bytes, number: int, recovered: List[Tuple[bytes, int]]) -> None:
+        """Takes note of a start; raises Damaged if there was one of the same run and number."""
+        numbers = self._numbers.setdefault(run, set())
+        if number in numbers:
+            raise Damaged("another segment has the same run and number")
+        numbers.add(number)
+        for writer_and_length in recovered:
+            self._recovered[writer_and_length] = self._position
+
+    def add_unfinished(self, writer: bytes, length: int) -> None:
+        """Takes note of a segment without an end, which a later start has to name."""
+        self._unfinished.append((self._path, self._position, (writer, length)))
+
+    def finish(self) -> None:
+        """Raises what is wrong."""
+        for path, position, writer_and_length in self._unfinished:
+            if self._recovered.get(writer_and_length, 0) <= position:
+                self._add(Damaged("it is cut off: it has no end, and no later run names it"), path)
+        for numbers in self._numbers.values():
+            if len(numbers) != max(numbers) - min(numbers) + 1:
+                self._faults.append(Damaged("a segment is missing between two others of its run"))
+        if self._faults:
+            self._raise()
+
+    def _raise(self) -> NoReturn:
+        is_key = all(isinstance(fault, WrongKey) for fault in self._faults)
+        shown = [str(fault) for fault in self._faults[:MAX_SHOWN_FAULTS]]
+        if len(self._faults) > len(shown):
+            shown.append(f"and {len(self._faults) - len(shown)} more")
+        raise (WrongKey if is_key else Damaged)("; ".join(shown))
+
+
+class SessionKeys:
+    """Finds the session keys of segments."""
+
+    def __init__(
+        self,
+        identities: List[Identity],
+        shared_key: Optional[bytes],
+        passphrase: Optional[str],
+        max_work_factor: int,
+    ) -> None:
+        self._shared_key = shared_key
+        self._for_containers = (identities, passphrase, max_work_factor)
+        self._can_open_containers = bool(identities) or passphrase is not None
+        self._found: Dict[str, Union[bytes, ReaderError]] = {}
+
+    def find(self, folder: str, epoch: int) -> bytes:
+        """Returns the key of the epoch, of which the folder of segments has a file."""
+        path = os.path.join(folder, "keys", f"{epoch:06}")
+        if path not in self._found:
+            try:
+                self._found[path] = self._read(path)
+            except ReaderError as error:
+                self._found[path] = error
+        found = self._found[path]
+        if isinstance(found, ReaderError):
+            raise type(found)(f"{path}: {found}")
+        return found
+
+    def _read(self, path: str) -> bytes:
+        if self._shared_key is not None and os.path.exists(path + ".salt"):
+            with open(path + ".salt", "rb") as file:
+                salt = file.read(33)
+            if len(salt) != 32:
+                raise Damaged("a salt of a wrong length")
+            info = b"wattlock-stream/v2 session" + salt
+            return hkdf_expand(hashes.SHA256(), self._shared_key, info, 32)
+        if self._can_open_containers and os.path.exists(path + ".key"):
+            with open(path + ".key", "rb") as file:
+                key = next(open_container(file, *self._for_containers))
+            if len(key) != 32:
+                raise Damaged("a session key of a wrong length")
+            return key
+        raise WrongKey("there is no key, or none that these keys open")
+
+
+def parse_tenant(additional: bytes) -> Optional[str]:
+    """Returns the tenant in the additional data of a segment, None if they are empty."""
+    if not additional:
+        return None
+    fields = io.BytesIO(additional)
+    if take(fields, 2) != b"\x01\x01":
+        raise Damaged("its additional data are not a tenant")
+    tenant = decode_name(take(fields, take_number(fields, 2)))
+    if fields.read(1):
+        raise Damaged("its additional data are longer than the tenant")
+    return tenant
+
+
+def decode_name(name: bytes) -> str:
+    """Returns the text of UTF-8."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise Damaged("a name is not UTF-8") from None
+
+
+def take(file: BinaryIO, length: int) -> bytes:
+    """Returns the next bytes, of which there have to be so many."""
+    data = b"" if length > MAX_RECORD else file.read(length)
+    if len(data) != length:
+        raise Damaged("it is cut off, or a length in it is wrong")
+    return data
+
+
+def take_number(file: BinaryIO, length: int) -> int:
+    """Returns the next number of so many bytes."""
+    return int.from_bytes(take(file, length), "big")
+
+
+def take_choice(file: BinaryIO, limit: int) -> int:
+    """Returns the next byte, which has to be below the limit."""
+    value = take_number(file, 1)
+    if value >= limit:
+        raise Damaged("a record has an unknown framing, reason or flag")
+    return value
+
+
+def take_varint(file: BinaryIO) -> int:
+    """Returns the next number in unsigned LEB128, which has to be in its shortest form."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = take_number(file, 1)
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    if byte >= 128 or value >> 64 or (byte == 0 and shift > 0):
+        raise Damaged("a number is longer than it has to be, or too large")
+    return value
+
 
 
 # Ciphers
@@ -723,14 +1192,17 @@ def parse_arguments(arguments: List[str]) -> argparse.Namespace:
     """Returns the options; leaves the program with status 2 if they are wrong."""
     parser = argparse.ArgumentParser(
         prog="reader",
-        description="Open a container of Wattlock or age.",
+        description="Open a container of Wattlock or age, or sealed segments.",
         add_help=False,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=80),
     )
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE", help="Read this file instead of standard input")
+    file_help = "Read this file, or folder of segments, instead of standard input"
+    add("file", nargs="?", metavar="FILE", help=file_help)
     add("-i", action="append", default=[], metavar="IDENTITY", help="Use the keys in this file")
     add("-p", action="store_true", help="Ask for a passphrase")
+    key_help = "Open segments with the shared key in this file"
+    add("--key-file", metavar="KEY", help=key_help)
     add("-o", metavar="OUTPUT", help="Write to this file instead of standard output")
     add("-f", action="store_true", help="Replace OUTPUT if it exists")
     work_help = "Refuse a passphrase that costs more than 2^N"
@@ -739,25 +1211,46 @@ def parse_arguments(arguments: List[str]) -> argparse.Namespace:
     if any("AGE-SECRET-KEY-" in argument.upper() for argument in arguments):
         parser.error("a secret key is no argument: name a file that holds it")
     options = parser.parse_args(arguments)
-    if not options.i and not options.p:
-        parser.error("name a file of keys with -i, or use -p for a passphrase")
+    if not options.i and not options.p and options.key_file is None:
+        parser.error("name a file of keys with -i, or use -p for a passphrase, or --key-file")
     return options
 
 
 def run(options: argparse.Namespace) -> None:
-    """Opens the container and writes what is in it."""
+    """Opens the container or the segments and writes what is in them."""
     output = None if options.o == "-" else options.o
     if output is not None:
         check_output(output, options.f)
     keys = [key for path in options.i for key in load_identities(path)]
+    shared_key = None if options.key_file is None else load_shared_key(options.key_file)
     passphrase = ask_passphrase("Passphrase: ") if options.p else None
+    if has_segments(options.file):
+        limit = options.max_work_factor
+        opened = open_segments(options.file, keys, shared_key, passphrase, limit)
+        write_output((messages.data for messages in opened), output, options.f)
+        return
     with open_input(options.file) as file:
+        if not keys and passphrase is None:
+            raise ReaderError("the shared key is for segments: name one, or their folder")
         container = open_container(file, keys, passphrase, options.max_work_factor)
-        if output is not None:
-            write_file(container, output, options.f)
-            return
-        with open(sys.stdout.fileno(), "wb", closefd=False) as stdout:
-            stdout.writelines(container)
+        write_output(container, output, options.f)
+
+
+def write_output(chunks: Iterable[bytes], output: Optional[str], force: bool) -> None:
+    """Writes the plaintext to a file, or to standard output if there is none."""
+    if output is not None:
+        write_file(chunks, output, force)
+        return
+    with open(sys.stdout.fileno(), "wb", closefd=False) as stdout:
+        stdout.writelines(chunks)
+
+
+def has_segments(path: Optional[str]) -> bool:
+    """True if it is a folder or a segment. A pipe is not: a look would take its bytes."""
+    if path is None or not os.path.isfile(path):
+        return path is not None and os.path.isdir(path)
+    with open(path, "rb") as file:
+        return file.read(len(SEGMENT)) == SEGMENT
 
 
 def load_identities(path: str) -> List[Identity]:
@@ -770,6 +1263,18 @@ def load_identities(path: str) -> List[Identity]:
         return read_identities(data, lambda: ask_passphrase(f"Passphrase of {path}: "))
     except ReaderError as error:
         raise ReaderError(f"{path}: {error}") from None
+
+
+def load_shared_key(path: str) -> bytes:
+    """Returns the key in the file: 32 bytes, or 64 hexadecimal digits."""
+    with open(path, "rb") as file:
+        data = file.read(MAX_IDENTITY_FILE)
+    if len(data) == 32:
+        return data
+    text = data.strip()
+    if re.fullmatch(rb"[0-9A-Fa-f]{64}", text) is None:
+        raise ReaderError(f"{path}: neither 32 bytes nor 64 hexadecimal digits")
+    return bytes.fromhex(text.decode())
 
 
 def ask_passphrase(prompt: str) -> str:
@@ -795,12 +1300,12 @@ def check_output(output: str, force: bool) -> None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), output)
 
 
-def write_file(container: Container, output: str, force: bool) -> None:
+def write_file(chunks: Iterable[bytes], output: str, force: bool) -> None:
     """Writes the plaintext to a file that only its owner can read: all of it, or nothing."""
     descriptor, temporary = tempfile.mkstemp(prefix=".reader-", dir=os.path.dirname(output) or ".")
     try:
         with open(descriptor, "wb") as file:
-            file.writelines(container)
+            file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
         publish(temporary, output, force)

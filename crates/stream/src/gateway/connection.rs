@@ -12,7 +12,7 @@ use super::budget::{Lease, READ, SMALL};
 use super::intake::Intake;
 use super::served::{HeldBack, Phase, Served};
 use super::socket::Socket;
-use super::{Counters, Error, Inlet, Next, Notice};
+use super::{Counters, Error, Inlet, Next, Notice, Safe};
 use crate::frame::End;
 
 /// Serves one connection to its end.
@@ -22,6 +22,7 @@ pub(super) async fn serve(served: Arc<Served>, socket: Socket, inlet: Box<dyn In
         socket: &socket,
         inlet: Some(inlet),
         intake: Intake::default(),
+        answers: Vec::new(),
         lease: Lease::Small,
         phase: served.phase.subscribe(),
         since: Instant::now(),
@@ -55,6 +56,8 @@ struct Connection<'a> {
     /// Away while it looks for keys.
     inlet: Option<Box<dyn Inlet>>,
     intake: Intake,
+    /// What the sender is to be answered and was not yet.
+    answers: Vec<u8>,
     lease: Lease,
     phase: watch::Receiver<Phase>,
     /// When the message that is coming began, or the last one ended.
@@ -69,12 +72,14 @@ impl Connection<'_> {
         let (mut ended, mut is_shut) = (false, false);
         loop {
             let needed = self.take(ended).await?;
+            self.answer()?;
             let held = self.intake.held().len();
             let phase = *self.phase.borrow();
             if phase == Phase::Halted {
                 return Err(self.unread());
             }
             if ended {
+                self.settle().await?;
                 let end = if is_shut { End::Stopped } else { End::Complete };
                 return Ok(if held == 0 { end } else { End::Cut });
             }
@@ -85,6 +90,10 @@ impl Connection<'_> {
             self.shrink().await?;
             self.held_back.check(|| self.socket.unread() > 0);
             if !self.readable().await? {
+                self.settle().await?;
+                let farewell = self.inlet.as_ref().map_or(&b""[..], |inlet| inlet.farewell());
+                // A sender that does not hear it finds the connection closed.
+                let _ = self.socket.try_write(farewell);
                 return Ok(if held == 0 { End::Stopped } else { End::Cut });
             }
             if *self.phase.borrow() == Phase::Halted {
@@ -145,6 +154,40 @@ impl Connection<'_> {
                 }
             }
             self.since = Instant::now();
+        }
+    }
+
+    /// Gives the sender the answers that there are, as far as it takes them.
+    fn answer(&mut self) -> Result<(), Error> {
+        let Some(inlet) = &mut self.inlet else { return Ok(()) };
+        self.answers.extend(inlet.answers());
+        let mut given = 0;
+        while given < self.answers.len() {
+            match self.socket.try_write(&self.answers[given..]) {
+                Ok(count) => given += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(Error::Answer(error)),
+            }
+        }
+        self.answers.drain(..given);
+        Ok(())
+    }
+
+    /// Waits until the sender was answered all that it is owed.
+    async fn settle(&mut self) -> Result<(), Error> {
+        loop {
+            self.answer()?;
+            let owed = self.inlet.as_ref().and_then(|inlet| inlet.owed());
+            if owed.is_none() && self.answers.is_empty() {
+                return Ok(());
+            }
+            check(owed.as_deref())?;
+            tokio::select! {
+                biased;
+                () = changed(owed.as_deref()) => {}
+                writable = writable(self.socket, &self.answers) => writable?,
+                () = halted(&mut self.phase) => return Err(self.unread()),
+            }
         }
     }
 
@@ -222,11 +265,28 @@ impl Connection<'_> {
                     Phase::Halted => {}
                 }
             };
+            let owed = self.inlet.as_ref().and_then(|inlet| inlet.owed());
+            check(owed.as_deref())?;
+            // A sender that takes no answers is not read.
+            let is_deaf = self.answers.len() > MOST_ANSWERS;
             tokio::select! {
                 biased;
-                ready = until(deadline, self.socket.readable()) => {
+                () = changed(owed.as_deref()) => {
+                    self.answer()?;
+                    if self.intake.held().is_empty() {
+                        self.since = Instant::now();
+                    }
+                }
+                writable = writable(self.socket, &self.answers) => {
+                    writable?;
+                    self.answer()?;
+                }
+                ready = until(deadline, self.socket.readable()), if !is_deaf => {
                     ready.ok_or(late)?.map_err(Error::Read)?;
                     return Ok(true);
+                }
+                () = sleep_until(self.since + self.served.limits.message), if is_deaf => {
+                    return Err(Error::Idle(self.served.limits.message));
                 }
                 () = is_quiet => return Ok(self.socket.unread() > 0),
                 _ = self.phase.changed() => {}
@@ -301,6 +361,33 @@ async fn until<T>(deadline: Option<Instant>, waited: impl Future<Output = T>) ->
         None => Some(waited.await),
     }
 }
+
+/// Waits until a sender may be answered more.
+async fn changed(owed: Option<&Safe>) {
+    match owed {
+        Some(safe) => safe.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a sender that is to be answered takes something.
+async fn writable(socket: &Socket, answers: &[u8]) -> Result<(), Error> {
+    match answers {
+        [] => std::future::pending().await,
+        _ => socket.writable().await.map_err(Error::Answer),
+    }
+}
+
+/// Ends a connection whose messages are lost: its sender has them.
+fn check(owed: Option<&Safe>) -> Result<(), Error> {
+    match owed {
+        Some(safe) if safe.is_broken() => Err(Error::Broken),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of answers above which a sender is not read any more.
+const MOST_ANSWERS: usize = 1 << 20;
 
 /// How long the header of a stream may take from its first byte to its last.
 const HEADER: Duration = Duration::from_secs(5);

@@ -41,9 +41,18 @@ pub enum Error {
     /// An input could not be read.
     #[error("reading failed")]
     Read(#[source] io::Error),
+    /// A sender could not be answered.
+    #[error("answering failed")]
+    Answer(#[source] io::Error),
+    /// What a sender was to be told is safe was lost.
+    #[error("its messages could not be made durable")]
+    Broken,
     /// A sealed stream is not what was sealed.
     #[error(transparent)]
     Frame(#[from] frame::Error),
+    /// A sender breaks the rules of its protocol.
+    #[error("{0}")]
+    Protocol(&'static str),
     /// A record cannot be sealed.
     #[error("cannot seal a record")]
     Record(#[source] wattlock_record::Error),

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use wattlock_record::NextRecord;
 
+use super::answers::Promise;
 use super::retry::{FailureStreak, is_passing, named};
+use super::syncer::Syncer;
 use super::{Counters, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
@@ -31,6 +33,8 @@ pub(super) type Queue = Mutex<VecDeque<Queued>>;
 pub(super) struct Queued {
     pub before: Vec<Piece>,
     pub recorded: Recorded,
+    /// Kept once it is safe.
+    pub promise: Option<Promise>,
     /// Set if it is the last of its segment.
     pub close: Option<NextRecord>,
 }
@@ -41,14 +45,18 @@ pub(super) struct SegmentSink {
     folder: Arc<Folder>,
     retry: Retry,
     file: Option<SegmentFile>,
+    syncer: Syncer,
+    /// Promises for what is in the batch.
+    promises: Vec<Promise>,
     /// Messages in the batch that is not written yet.
     unflushed: u64,
 }
 
 impl SegmentSink {
     /// Takes what `queue` says of each message, and writes to `folder`.
-    pub fn new(queue: Arc<Queue>, folder: Arc<Folder>, retry: Retry) -> Self {
-        Self { queue, folder, retry, file: None, unflushed: 0 }
+    pub fn new(queue: Arc<Queue>, folder: Arc<Folder>, retry: Retry, syncer: Syncer) -> Self {
+        let promises = Vec::new();
+        Self { queue, folder, retry, file: None, syncer, promises, unflushed: 0 }
     }
 
     /// Does `work` on the file, again and again while the disk is full.
@@ -98,8 +106,14 @@ impl SegmentSink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let is_written = self.unflushed > 0 || !self.promises.is_empty();
         self.persist(SegmentFile::flush)?;
         self.unflushed = 0;
+        if let Some(file) = self.file.as_ref().filter(|_| is_written) {
+            let name = file.name();
+            let taken = self.syncer.written(file.file(), &mut self.promises);
+            taken.map_err(|error| named(&name, &error))?;
+        }
         self.note_kept();
         Ok(())
     }
@@ -110,10 +124,17 @@ impl SegmentSink {
             file.push_index(index).map_err(|error| named(&file.name(), &error))?;
         }
         self.flush()?;
+        self.settle()?;
         self.persist(SegmentFile::end)?;
         self.file = None;
         Counters::add(&self.retry.counters().files, 1);
         Ok(())
+    }
+
+    /// Waits until what was written is durable, and its senders are told.
+    fn settle(&self) -> io::Result<()> {
+        let name = self.file.as_ref().map_or_else(String::new, SegmentFile::name);
+        self.syncer.settle().map_err(|error| named(&name, &error))
     }
 
     fn write_piece(&mut self, piece: Piece) -> io::Result<()> {
@@ -133,12 +154,13 @@ impl SegmentSink {
 impl Sink for SegmentSink {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
         let queued = lock(&self.queue).pop_front();
-        let Some(Queued { before, recorded, close }) = queued else { return Ok(()) };
+        let Some(Queued { before, recorded, promise, close }) = queued else { return Ok(()) };
         before.into_iter().try_for_each(|piece| self.write_piece(piece))?;
         if let Err(error) = &done.outcome {
             return Err(io::Error::other(error.to_string()));
         }
         self.push(written(&done.message), recorded)?;
+        self.promises.extend(promise);
         self.unflushed += 1;
         match close {
             Some(index) => self.close(index),
@@ -154,6 +176,7 @@ impl Sink for SegmentSink {
     }
 
     fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
-        self.flush()
+        self.flush()?;
+        self.settle()
     }
 }

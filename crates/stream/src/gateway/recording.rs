@@ -1,6 +1,7 @@
 //! Many connections into segments of records, in a folder.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,9 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wattlock_engine::crypto::random;
 use wattlock_record::{NextRecord, SessionKey, Writer};
 
+use super::answers::{Answers, Promise, Safe};
+use super::protocol::{Messages, Protocol, Speech};
 use super::recorded::{Piece, Queue, Queued, SegmentSink};
 use super::sealing::Rotation;
-use super::split::{Split, UnitFinder};
+use super::split::Split;
+use super::syncer::{Durability, Syncer};
 use super::{Counters, Error, Inlet, Next, Notice, Retry};
 use crate::frame::End;
 use crate::live::Sink;
@@ -41,10 +45,14 @@ pub struct RecordingSettings {
     pub keys: NewKeys,
     /// What every record is bound to, in its canonical form.
     pub additional: Vec<u8>,
-    /// How input is split into messages.
+    /// How senders speak.
+    pub protocol: Protocol,
+    /// How input is split into messages, in the framing of the protocol.
     pub split: Split,
     /// When a segment ends and the next begins.
     pub rotation: Rotation,
+    /// When what was written is made durable.
+    pub durability: Durability,
     /// When a key is replaced.
     pub epochs: EpochLimits,
 }
@@ -56,8 +64,10 @@ pub struct Recording {
     folder: Arc<Folder>,
     keys: NewKeys,
     additional: Vec<u8>,
+    protocol: Protocol,
     split: Split,
     rotation: Rotation,
+    durability: Durability,
     limits: EpochLimits,
     pool: Mutex<Option<Arc<Pool>>>,
     counters: Arc<Counters>,
@@ -112,7 +122,16 @@ impl Recording {
         settings: RecordingSettings,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, segment::Error> {
-        let RecordingSettings { folder, keys, additional, split, rotation, epochs } = settings;
+        let RecordingSettings {
+            folder,
+            keys,
+            additional,
+            protocol,
+            split,
+            rotation,
+            durability,
+            epochs,
+        } = settings;
         let recovered = folder.recover()?;
         let state = State {
             epoch: Epoch::new(&folder, &keys, epochs)?,
@@ -130,8 +149,10 @@ impl Recording {
             folder: Arc::new(folder),
             keys,
             additional,
+            protocol,
             split,
             rotation,
+            durability,
             limits: epochs,
             pool: Mutex::default(),
             counters: Arc::default(),
@@ -151,8 +172,12 @@ impl Recording {
     }
 
     /// The sink for a [`crate::Live`]: records go to the folder.
-    pub fn sink(&self, retry: Retry) -> impl Sink + use<> {
-        SegmentSink::new(Arc::clone(&self.queue), Arc::clone(&self.folder), retry)
+    ///
+    /// # Errors
+    /// That a thread cannot be started.
+    pub fn sink(&self, retry: Retry) -> io::Result<impl Sink + use<>> {
+        let (queue, folder) = (Arc::clone(&self.queue), Arc::clone(&self.folder));
+        Ok(SegmentSink::new(queue, folder, retry, Syncer::start(self.durability)?))
     }
 
     /// An inlet for an input of this name.
@@ -160,8 +185,9 @@ impl Recording {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.state).sources.insert(number, Source { name, known: false, inside: false });
         let pool = lock(&self.pool).clone();
-        let units = UnitFinder::new(self.split, FRONT);
-        Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, units })
+        let speech = self.protocol.speech(self.split, FRONT);
+        let answers = Answers::default();
+        Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, speech, answers })
     }
 
     /// True if the segment or the key has been used for as long as it may.
@@ -223,7 +249,7 @@ impl Recording {
         let message = record_to_seal(next, &self.additional, &payload, b"", None);
         let index = self.next_record(state)?;
         state.leave();
-        self.put(state, message, Recorded::Other, Some(index), room);
+        self.put(state, message, Recorded::Other, (None, Some(index)), room);
         Ok(())
     }
 
@@ -232,11 +258,11 @@ impl Recording {
         state: &mut State,
         message: Message,
         recorded: Recorded,
-        close: Option<NextRecord>,
+        (promise, close): (Option<Promise>, Option<NextRecord>),
         room: Room<Message>,
     ) {
         let before = std::mem::take(&mut state.before);
-        lock(&self.queue).push_back(Queued { before, recorded, close });
+        lock(&self.queue).push_back(Queued { before, recorded, promise, close });
         room.put(message);
     }
 
@@ -353,21 +379,37 @@ struct RecordingInlet {
     recording: Arc<Recording>,
     number: u64,
     pool: Option<Arc<Pool>>,
-    units: UnitFinder,
+    speech: Box<dyn Speech>,
+    answers: Answers,
 }
 
 impl Inlet for RecordingInlet {
     fn next(&mut self, bytes: &[u8], ended: bool) -> Result<Next, Error> {
-        self.units.find(bytes, ended)
+        self.speech.find(bytes, ended)
     }
 
-    fn aside(&mut self, _: &[u8]) -> Result<(), Error> {
-        unreachable!("every unit is for the window")
+    fn aside(&mut self, unit: &[u8]) -> Result<(), Error> {
+        let answer = self.speech.control(unit)?;
+        self.answers.say(answer);
+        Ok(())
+    }
+
+    fn answers(&mut self) -> Vec<u8> {
+        self.answers.take()
+    }
+
+    fn owed(&self) -> Option<Arc<Safe>> {
+        self.answers.owed()
+    }
+
+    fn farewell(&self) -> &'static [u8] {
+        self.speech.farewell()
     }
 
     fn put(&mut self, unit: &[u8], room: Room<Message>) -> Result<(), Error> {
         let recording = &self.recording;
         let time_us = now_us();
+        let Messages { bytes, count, answer } = self.speech.take(unit)?;
         let mut state = lock(&recording.state);
         if state.ended {
             return Err(Error::Ended);
@@ -377,15 +419,16 @@ impl Inlet for RecordingInlet {
         let next = recording.next_record(&mut state)?;
         let front = Payload::front_of_messages(self.number, time_us);
         let pool = self.pool.as_deref();
-        let message = record_to_seal(next, &recording.additional, &front, unit, pool);
+        let message = record_to_seal(next, &recording.additional, &front, &bytes, pool);
         if let Some(segment) = &mut state.segment {
             segment.bytes += message.buffer.len() as u64;
         }
-        state.epoch.bytes += unit.len() as u64;
+        state.epoch.bytes += bytes.len() as u64;
         let recorded = Recorded::Messages { source: self.number, time_us };
-        recording.put(&mut state, message, recorded, None, room);
+        let promise = self.answers.promise(answer);
+        recording.put(&mut state, message, recorded, (promise, None), room);
         drop(state);
-        Counters::add(&recording.counters.messages, self.units.messages);
+        Counters::add(&recording.counters.messages, count);
         Counters::add(&recording.counters.bytes_in, unit.len() as u64);
         Ok(())
     }
@@ -407,7 +450,7 @@ impl Inlet for RecordingInlet {
         let next = recording.next_record(&mut state)?;
         let payload = Payload::End { source: self.number, end }.to_bytes();
         let message = record_to_seal(next, &recording.additional, &payload, b"", None);
-        recording.put(&mut state, message, Recorded::Other, None, room);
+        recording.put(&mut state, message, Recorded::Other, (None, None), room);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use wattlock_engine::crypto::TAG_LEN;
 use wattlock_record::{HEAD_LEN, NextRecord};
@@ -73,7 +74,7 @@ pub(crate) fn sealed_record(
 /// A segment that is being written. After an error the same call may be made again: it writes the same bytes to the
 /// same place.
 pub(crate) struct SegmentFile {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
     header: Header,
     /// Bytes that are written.
@@ -105,7 +106,7 @@ impl SegmentFile {
             return Err(error);
         }
         Ok(Self {
-            file,
+            file: Arc::new(file),
             path,
             header,
             len: bytes.len() as u64,
@@ -120,6 +121,11 @@ impl SegmentFile {
     /// Its name, for messages.
     pub fn name(&self) -> String {
         self.path.to_string_lossy().escape_debug().to_string()
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
     }
 
     /// Adds a sealed record with its length in front to the batch.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use wattlock_record::SessionKey;
 use wattlock_stream::frame::{End, Framing};
 use wattlock_stream::gateway::{
-    EpochLimits, MessageOutput, Notice, Recording, RecordingSettings, Replay, Retry, Rotation,
-    Split, Stop, pump,
+    Durability, EpochLimits, MessageOutput, Notice, Protocol, Recording, RecordingSettings, Replay,
+    Retry, Rotation, Split, Stop, pump,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, Selection};
 use wattlock_stream::{Live, Settings};
@@ -28,6 +28,8 @@ fn record(folder: &Path, bytes: &[u8]) {
         folder: Folder::new(folder),
         keys: NewKeys::new(KeyKind::Salt, Box::new(make)),
         additional: Vec::new(),
+        protocol: Protocol::Plain(Framing::Lines),
+        durability: Durability::AtEnd,
         split: Split { framing: Framing::Lines, limit: 1 << 20, bare_last: true },
         rotation: Rotation { bytes: Some(1 << 30), seconds: None },
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
@@ -35,7 +37,7 @@ fn record(folder: &Path, bytes: &[u8]) {
     let recording = Recording::new(settings, |_| {}).unwrap();
     let retry = Retry::new(None, Arc::clone(recording.counters()), |_| {});
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
-    let live = Live::start(settings, recording.sink(retry)).unwrap();
+    let live = Live::start(settings, recording.sink(retry).unwrap()).unwrap();
     let stop = Stop::new().unwrap();
     let mut inlet = recording.inlet("a file".into());
     let mut input = File::open(input).unwrap();

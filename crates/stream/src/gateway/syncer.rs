@@ -1,0 +1,177 @@
+//! Makes files durable on a thread of its own, and tells senders so.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::answers::Promise;
+use crate::lock::lock;
+
+/// When what was written is made durable, and its senders are told that it is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// After each write. What comes meanwhile is written and synced together.
+    EachBatch,
+    /// At most this long after a write.
+    Within(Duration),
+    /// When the file ends. Senders are told when their messages were written: a crash of the system may lose them.
+    AtEnd,
+}
+
+/// Makes files durable.
+pub(super) struct Syncer {
+    shared: Arc<Shared>,
+    durability: Durability,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was written to since it was synced last.
+    file: Option<Arc<File>>,
+    promises: Vec<Promise>,
+    /// When the first of that was written.
+    since: Option<Instant>,
+    /// True while it is synced.
+    busy: bool,
+    /// What has to be done is done at once.
+    hurried: bool,
+    ended: bool,
+    failure: Option<io::Error>,
+}
+
+impl Syncer {
+    /// Starts the thread, if there is anything for it to do.
+    ///
+    /// # Errors
+    /// That there is none to be had.
+    pub fn start(durability: Durability) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let thread = match durability {
+            Durability::AtEnd => None,
+            Durability::EachBatch | Durability::Within(_) => {
+                let shared = Arc::clone(&shared);
+                let work = move || shared.work(durability);
+                Some(thread::Builder::new().name("sync".into()).spawn(work)?)
+            }
+        };
+        Ok(Self { shared, durability, thread })
+    }
+
+    /// Takes promises that are kept once what was written to `file` is durable.
+    ///
+    /// # Errors
+    /// That something could not be made durable before: nobody is told any more that it was.
+    pub fn written(&self, file: &Arc<File>, promises: &mut Vec<Promise>) -> io::Result<()> {
+        if self.durability == Durability::AtEnd {
+            promises.drain(..).for_each(Promise::keep);
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        // There is one file at a time: the last is waited for.
+        while state.busy_with_other(file) && state.failure.is_none() {
+            state.hurried = true;
+            self.shared.changed.notify_all();
+            state = self.shared.wait(state);
+        }
+        state.check()?;
+        state.file = Some(Arc::clone(file));
+        state.promises.append(promises);
+        state.since.get_or_insert_with(Instant::now);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    /// Waits until all that was written is durable.
+    ///
+    /// # Errors
+    /// That it cannot be made so.
+    pub fn settle(&self) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        while (state.file.is_some() || state.busy) && state.failure.is_none() {
+            state.hurried = true;
+            self.shared.changed.notify_all();
+            state = self.shared.wait(state);
+        }
+        state.check()
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic there is reported, and its promises are not kept.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn busy_with_other(&self, file: &Arc<File>) -> bool {
+        self.file.as_ref().is_some_and(|own| !Arc::ptr_eq(own, file))
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match &self.failure {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self, durability: Durability) {
+        let mut state = self.lock();
+        loop {
+            let Some(since) = state.since.filter(|_| state.failure.is_none()) else {
+                if state.ended {
+                    return;
+                }
+                state = self.wait(state);
+                continue;
+            };
+            if let Durability::Within(limit) = durability
+                && !state.hurried
+                && !state.ended
+            {
+                let left = limit.saturating_sub(since.elapsed());
+                if !left.is_zero() {
+                    let waited = self.changed.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(|poison| poison.into_inner()).0;
+                    continue;
+                }
+            }
+            let (file, promises) = (state.file.take(), std::mem::take(&mut state.promises));
+            (state.since, state.hurried, state.busy) = (None, false, true);
+            drop(state);
+            let synced = file.map_or(Ok(()), |file| file.sync_data());
+            let is_durable = synced.is_ok();
+            if is_durable {
+                promises.into_iter().for_each(Promise::keep);
+            }
+            state = self.lock();
+            state.busy = false;
+            // The system reports an error once, and may have dropped what it could not write.
+            state.failure = state.failure.take().or(synced.err());
+            self.changed.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(|poison| poison.into_inner())
+    }
+}
