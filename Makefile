@@ -46,7 +46,7 @@ test-all: test sanitize constant-time dist openssl-all
 	cargo run --manifest-path testing/outside/Cargo.toml --target-dir target --locked --quiet
 	./.ci/prepare vm
 	-cargo xtask kernel
-	./.ci/prepare schedulers
+	./.ci/prepare services
 	$(signals) cargo xtask test --profile soak --run-ignored all
 
 # Ctrl-C is tested too, and a shell that starts this in the background ignores it.

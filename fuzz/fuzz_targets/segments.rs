@@ -35,6 +35,7 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
         additional: Vec::new(),
         protocol: Protocol::Plain(Framing::Lines),
         durability: Durability::AtEnd,
+        limit: None,
         split: Split { framing: Framing::Lines, limit: 1 << 20, bare_last: true },
         rotation: Rotation { bytes: None, seconds: None },
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },

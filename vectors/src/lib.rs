@@ -105,6 +105,20 @@ fn container(path: &Path) -> Vector {
 mod tests {
     use super::*;
 
+    /// All files below a folder but its README.
+    fn below(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut found = Vec::new();
+        for path in entries.filter(|path| !path.ends_with("README.md")) {
+            if path.is_dir() {
+                found.extend(below(&path));
+            } else {
+                found.push(path);
+            }
+        }
+        found
+    }
+
     #[test]
     fn every_file_has_its_birth_certificate() {
         let mut folders: Vec<_> = fs::read_dir(folder(""))
@@ -119,8 +133,8 @@ mod tests {
         folders.retain(|folder| folder != "frozen");
         for folder_name in &folders {
             let readme = fs::read_to_string(folder(folder_name).join("README.md")).unwrap();
-            for path in files(folder_name) {
-                let name = path.file_name().unwrap().to_string_lossy();
+            for path in below(&folder(folder_name)) {
+                let name = path.strip_prefix(folder(folder_name)).unwrap().display();
                 let row = format!("| `{name}` | {} |", sha256(&fs::read(&path).unwrap()));
                 assert!(readme.contains(&row), "{folder_name}/README.md lacks: {row}");
             }

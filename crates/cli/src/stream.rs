@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use wattlock_file::Shown;
 use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::frame::{Framing, Ratchet};
@@ -118,7 +119,8 @@ pub fn run(args: &args::Stream) -> Ended {
     } else if let Some(path) = folder::of_output(args) {
         let recording = folder::recording(args, &path, split(args), &findings)?;
         let retry = ends::retry(args, recording.counters(), &findings);
-        let sink = recording.sink(retry).context("cannot start a thread")?;
+        let sink =
+            recording.sink(retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
         let live = Live::start(settings, sink)?;
         recording.use_pool(live.pool());
         (Way::Record(recording), live)

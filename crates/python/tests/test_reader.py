@@ -93,6 +93,7 @@ def test_vector(path):
 def test_every_vector_is_there():
     assert len(vectors("wattlock-v1")) >= 35
     assert len(vectors("age")) >= 143
+    assert len(segment_vectors()) >= 91
 
 
 def open_bytes(body, identities, passphrase=None):
@@ -597,6 +598,169 @@ def test_record_vector(case):
         reader.open_record(record, keys, additional_data)
 
 
+# Segments
+
+STREAM_V2 = VECTORS / "stream-v2"
+SHARED_KEY = bytes(range(32))
+
+
+def segment_vectors():
+    paths = sorted(STREAM_V2.glob("*/case.json"))
+    return [pytest.param(path.parent, id=path.parent.name) for path in paths]
+
+
+@pytest.mark.parametrize("path", segment_vectors())
+def test_segments_vector(path):
+    case = json.loads((path / "case.json").read_text())
+    messages, error = open_all(path, shared_key=SHARED_KEY)
+    chosen = [one.data for one in messages if is_selected(one, **case.get("selection", {}))]
+    assert b"".join(chosen).hex() == case["messages"]
+    if case["expect"] == "success":
+        assert error is None
+        return
+    expected = reader.WrongKey if path.name == "salt_missing" else reader.Damaged
+    assert type(error) is expected
+
+
+def is_selected(messages, source=None, from_us=0, until_us=2**64):
+    is_from = source in (None, messages.source) or messages.source.startswith(source + ":")
+    return is_from and from_us <= messages.time_us < until_us
+
+
+def open_all(paths, *keys, **named_keys):
+    """Returns what was opened, and what was raised behind it."""
+    messages = []
+    try:
+        for one in reader.open_segments(paths, *keys, **named_keys):
+            messages.append(one)
+    except reader.ReaderError as error:
+        return messages, error
+    return messages, None
+
+
+def text_of(messages):
+    return b"".join(one.data for one in messages)
+
+
+def test_messages_say_whence_and_when_they_came():
+    (first, *_), _ = open_all(STREAM_V2 / "success_tenant", shared_key=SHARED_KEY)
+    expected = (b"first\n", "10.0.0.7:5000", 1_790_000_000 * 10**6, 1, "acme")
+    assert first == reader.Messages(*expected)
+
+
+def test_segments_that_are_named():
+    segments = [STREAM_V2 / "success_three_segments" / f"{n:06}.wls" for n in (1, 2, 3)]
+    assert text_of(reader.open_segments(str(segments[1]), shared_key=SHARED_KEY)) == b"two\n"
+    messages, error = open_all(segments[:2], shared_key=SHARED_KEY)
+    assert (text_of(messages), error) == (b"one\nrawtwo\n", None)
+    messages, error = open_all(segments[::2], shared_key=SHARED_KEY)
+    assert text_of(messages) == b"one\nrawnew\nthree\n" and "missing" in str(error)
+
+
+def session_key(salt):
+    return expand(hashes.SHA256(), SHARED_KEY, b"wattlock-stream/v2 session" + salt, 32)
+
+
+@pytest.fixture
+def folder_of_containers(tmp_path):
+    """Two runs whose keys are in containers."""
+    folder = tmp_path / "logs"
+    shutil.copytree(STREAM_V2 / "success_two_runs", folder)
+    for salt in folder.glob("keys/*.salt"):
+        salt.with_suffix(".key").write_bytes(container(session_key(salt.read_bytes())))
+        salt.unlink()
+    return folder
+
+
+TEXT = b"first\nsecond\nthird\nfourth\n"
+TWO_RUNS = TEXT + b"after\n"
+
+
+def test_segments_whose_keys_are_in_containers(folder_of_containers):
+    assert text_of(reader.open_segments(folder_of_containers, [IDENTITY])) == TWO_RUNS
+    other = reader.X25519Identity(bytes([7] * 32))
+    for keys in ({"identities": [other]}, {"shared_key": SHARED_KEY}, {"passphrase": "p"}, {}):
+        messages, error = open_all(folder_of_containers, **keys)
+        assert messages == [] and type(error) is reader.WrongKey
+
+
+def test_a_removed_key_ends_its_epoch_alone(folder_of_containers):
+    (folder_of_containers / "keys" / "000001.key").unlink()
+    messages, error = open_all(folder_of_containers, [IDENTITY])
+    assert text_of(messages) == b"after\n"
+    assert type(error) is reader.WrongKey and "000001" in str(error)
+
+
+def test_a_container_of_another_length_is_no_session_key(folder_of_containers):
+    (folder_of_containers / "keys" / "000001.key").write_bytes(container(bytes(31)))
+    messages, error = open_all(folder_of_containers, [IDENTITY])
+    assert text_of(messages) == b"after\n" and type(error) is reader.Damaged
+
+
+HEADER = 19 + 4 + 16 + 2 + 32 + 4
+"""The length of a header without additional data."""
+
+
+@pytest.mark.parametrize("name", ["success_one_source", "success_recovered"])
+def test_every_flipped_and_missing_byte_of_a_segment_is_noticed(name, tmp_path):
+    folder = tmp_path / "logs"
+    shutil.copytree(STREAM_V2 / name, folder)
+    path = folder / "000001.wls"
+    body = path.read_bytes()
+    # What a killed writer did not write whole is nobody's, and a tail may be missing or say
+    # anything of where the index is.
+    valid, free = len(body) - 16, range(len(body) - 16, len(body))
+    if name == "success_recovered":
+        valid = int.from_bytes(body[-16:-8], "big")
+        free = [*range(valid, len(body) - 16), *range(len(body) - 8, len(body))]
+    whole = text_of(open_all(folder, shared_key=SHARED_KEY)[0])
+    own, after = whole[: len(TEXT)], whole[len(TEXT) :]
+    for position in range(len(body)):
+        # The length of the additional data: the file then ends before its header does.
+        is_longer = position == 39 and len(body) < HEADER + 256
+        path.write_bytes(flip(body, position))
+        text, error = open_text(folder)
+        assert text.endswith(after) and own.startswith(text[: len(text) - len(after)])
+        assert (error is None) == (position in free or is_longer)
+        path.write_bytes(body[:position])
+        text, error = open_text(folder)
+        assert text.endswith(after) and own.startswith(text[: len(text) - len(after)])
+        assert (error is None) == (position < HEADER or position >= valid)
+        assert error is not None or text == (after if position < HEADER else whole)
+
+
+def open_text(folder):
+    messages, error = open_all(folder, shared_key=SHARED_KEY)
+    return text_of(messages), error
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+def test_a_segment_that_is_written_has_no_end_yet():
+    import fcntl
+
+    path = STREAM_V2 / "cut" / "000001.wls"
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert text_of(reader.open_segments(path, shared_key=SHARED_KEY)) == TEXT
+    assert type(open_all(path, shared_key=SHARED_KEY)[1]) is reader.Damaged
+
+
+def test_many_faults_are_not_all_named(tmp_path):
+    for number in range(1, 21):
+        (tmp_path / f"{number:06}.wls").write_bytes(b"no segment" * 2)
+    _, error = open_all(tmp_path, shared_key=SHARED_KEY)
+    assert str(error).count("not a segment") == 10 and str(error).endswith("; and 10 more")
+
+
+def test_folders_and_keys_that_are_none(tmp_path):
+    with pytest.raises(reader.NotAContainer, match="no segment"):
+        reader.open_segments(tmp_path, shared_key=SHARED_KEY)
+    with pytest.raises(reader.ReaderError, match="32 bytes"):
+        reader.open_segments(tmp_path, shared_key=SHARED_KEY[:31])
+    with pytest.raises(FileNotFoundError):
+        list(reader.open_segments(tmp_path / "000001.wls", shared_key=SHARED_KEY))
+
+
 # The program
 
 
@@ -696,6 +860,48 @@ def test_program_names_the_file_of_keys_that_is_wrong(folder):
     (folder / "bad.txt").write_text("secret")
     expected = "reader: bad.txt: line 1 is not a secret key that this reader knows"
     assert run(folder, "-i", "bad.txt", "file.wlk") == (1, b"", expected)
+
+
+@pytest.fixture
+def logs(folder):
+    """Folders of segments: `logs` is whole, `damaged` is not."""
+    shutil.copytree(STREAM_V2 / "success_two_runs", folder / "logs")
+    shutil.copytree(STREAM_V2 / "batch_checksum", folder / "damaged")
+    (folder / "key").write_bytes(SHARED_KEY)
+    (folder / "key.hex").write_text(SHARED_KEY.hex().upper() + "\n")
+    return folder
+
+
+def test_program_opens_segments(logs):
+    for key in ("key", "key.hex"):
+        assert run(logs, "--key-file", key, "logs") == (0, TWO_RUNS, "")
+    assert run(logs, "--key-file", "key", "logs/000002.wls") == (0, b"after\n", "")
+    assert run(logs, "--key-file", "key", "-o", "out", "logs") == (0, b"", "")
+    assert (logs / "out").read_bytes() == TWO_RUNS
+
+
+def test_program_opens_segments_with_identities(folder, folder_of_containers):
+    assert run(folder, "-i", "keys.txt", str(folder_of_containers)) == (0, TWO_RUNS, "")
+    status, stdout, stderr = run(folder, "-i", "wrong.txt", str(folder_of_containers))
+    assert (status, stdout) == (1, b"") and "none of the keys opens it" in stderr
+
+
+def test_program_opens_what_is_right_and_reports_the_rest(logs):
+    path = Path("damaged", "000001.wls")
+    expected = f"reader: {path}: bytes before its end are no batch, or behind its index"
+    assert run(logs, "--key-file", "key", "damaged") == (1, b"first\nafter\n", expected)
+    assert run(logs, "--key-file", "key", "-o", "out", "damaged") == (1, b"", expected)
+
+
+def test_program_with_a_shared_key_that_is_none(logs):
+    expected = "reader: keys.txt: neither 32 bytes nor 64 hexadecimal digits"
+    assert run(logs, "--key-file", "keys.txt", "logs") == (1, b"", expected)
+    expected = "reader: the shared key is for segments: name one, or their folder"
+    assert run(logs, "--key-file", "key", "file.wlk") == (1, b"", expected)
+    segment = (logs / "logs" / "000001.wls").read_bytes()
+    assert run(logs, "--key-file", "key", stdin=segment) == (1, b"", expected)
+    assert run(logs, "--key-file", "no", "logs")[2] == "reader: no: No such file or directory"
+    assert run(logs, "--key-file", "key", ".")[2] == "reader: .: there is no segment in it"
 
 
 def test_usage(folder):

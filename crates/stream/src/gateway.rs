@@ -51,6 +51,7 @@ pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
 pub use protocol::Protocol;
 pub use pump::{Stop, pump};
+pub use recorded::{FolderLimit, WhenFull};
 pub use recording::{EpochLimits, Recording, RecordingSettings};
 pub use replay::Replay;
 pub use retry::Retry;
@@ -158,6 +159,8 @@ pub struct Counters {
     pub maybe_lost: AtomicU64,
     /// Units that were dropped because their backend took nothing.
     pub dropped: AtomicU64,
+    /// Bytes of segments that were removed to make room.
+    pub dropped_bytes: AtomicU64,
     /// Units that wait behind the window to be written.
     pub kept: AtomicU64,
     /// Times that an output could not be written, and was waited for.

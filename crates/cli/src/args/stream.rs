@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use wattlock_host::values::{Choices, from_to, one_of, parse_size_above_zero};
 use wattlock_report::date;
 use wattlock_stream::frame::Framing;
-use wattlock_stream::gateway::{Address, Durability, Protocol};
+use wattlock_stream::gateway::{Address, Durability, Protocol, WhenFull};
 use wattlock_stream::{Ladder, Velocity};
 
 use super::{DEVICES, ENERGY, EXIT_CODES, IdentitySources, KEYS, Limits, Passphrase, Recipients};
@@ -113,6 +113,14 @@ pub struct Stream {
     #[arg(long, value_name = "batch|never|N", value_parser = parse_sync, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub sync: Option<Durability>,
+    /// With -o FOLDER/: keep at most BYTES of segments (suffix K, M, G or T)
+    #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
+    #[arg(requires = "output", conflicts_with = "open")]
+    pub max_size: Option<u64>,
+    /// With --max-size: what happens when it is reached
+    #[arg(long, value_parser = one_of(WHEN_FULL), default_value = "block", help_heading = OUTPUT)]
+    #[arg(requires = "max_size")]
+    pub when_full: WhenFull,
     /// With -o FOLDER/: seal for NAME, with keys of its own, in FOLDER/NAME/
     ///
     /// Removing FOLDER/NAME/keys makes all that was sealed for NAME unreadable.
@@ -237,6 +245,16 @@ const FRAMINGS: &Choices<Protocol> = &[
         Protocol::Fluent,
         "fluent",
         "Forward protocol of Fluentd and Fluent Bit; acknowledged on request",
+    ),
+];
+
+/// What happens when a folder has reached --max-size.
+const WHEN_FULL: &Choices<WhenFull> = &[
+    (WhenFull::Block, "block", "Senders wait until segments are removed"),
+    (
+        WhenFull::DropOldest,
+        "drop-oldest",
+        "The oldest segments are removed; their bytes are counted",
     ),
 ];
 

@@ -12,7 +12,9 @@ use wattlock_engine::crypto::{Secret, hkdf, random};
 use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
-use wattlock_stream::gateway::{Durability, EpochLimits, Recording, RecordingSettings, Rotation};
+use wattlock_stream::gateway::{
+    Durability, EpochLimits, FolderLimit, Recording, RecordingSettings, Rotation,
+};
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
 use zeroize::Zeroizing;
 
@@ -37,10 +39,15 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
         ));
     }
     let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
-    if !is_folder && (args.tenant.is_some() || args.sync.is_some() || !defaults) {
+    let has_own = args.tenant.is_some() || args.sync.is_some() || args.max_size.is_some();
+    if !is_folder && (has_own || !defaults) {
         return Err(usage(
-            "--sync, --tenant, --key-age, --key-bytes and --key-records require a folder: -o FOLDER/",
+            "--sync, --max-size, --tenant, --key-age, --key-bytes and --key-records require a folder: \
+             -o FOLDER/",
         ));
+    }
+    if args.max_size.is_some_and(|bytes| bytes < 2 * segment_len(args)) {
+        return Err(usage("--max-size has to hold two segments; lower --rotate-size"));
     }
     if !is_folder {
         return Ok(());
@@ -77,14 +84,12 @@ pub fn recording(
         additional: AdditionalData { tenant, ..AdditionalData::default() }.to_bytes()?,
         protocol: args.framing,
         split,
+        limit: args.max_size.map(|bytes| FolderLimit { bytes, when_full: args.when_full }),
         durability: args.sync.unwrap_or(match args.framing.acknowledges() {
             true => Durability::EachBatch,
             false => Durability::AtEnd,
         }),
-        rotation: Rotation {
-            bytes: Some(args.rotate_size.unwrap_or(SEGMENT_LEN)),
-            seconds: args.rotate_time,
-        },
+        rotation: Rotation { bytes: Some(segment_len(args)), seconds: args.rotate_time },
         epochs: EpochLimits {
             age: Duration::from_secs(args.key_age),
             bytes: args.key_bytes,
@@ -95,7 +100,14 @@ pub fn recording(
     recording.with_context(|| format!("cannot write to {shown}"))
 }
 
-/// Bytes of a segment, unless --rotate-size says otherwise.
+/// Bytes of a segment: so many that a folder of a limited size has some of them.
+fn segment_len(args: &args::Stream) -> u64 {
+    let default =
+        args.max_size.map_or(SEGMENT_LEN, |bytes| (bytes / 8).clamp(64 << 10, SEGMENT_LEN));
+    args.rotate_size.unwrap_or(default)
+}
+
+/// Bytes of a segment, unless --rotate-size or --max-size say otherwise.
 const SEGMENT_LEN: u64 = 256 << 20;
 
 /// The segments that `--open` is to read.

@@ -43,6 +43,7 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
             &counters.maybe_lost,
         ),
         ("units_dropped", "Units dropped because a backend accepted nothing", &counters.dropped),
+        ("dropped_bytes", "Bytes of segments removed to make room", &counters.dropped_bytes),
         ("output_waits", "Times an output could not be written", &counters.waits),
     ] {
         metrics.counter(&stem(name), help, load(counter));

@@ -400,6 +400,7 @@ fn conclude(
             "units": stats.messages,
             "units_undelivered": undelivered,
             "units_dropped": load(&counters.dropped),
+            "dropped_bytes": load(&counters.dropped_bytes),
             "units_maybe_lost": maybe_lost,
             "peer_failures": load(&counters.peer_failures),
             "output_waits": load(&counters.waits),

@@ -126,6 +126,14 @@ fn a_killed_writer_loses_nothing_that_it_had_written_and_the_next_run_accounts_f
     torn.write_all(b"\0\0\x10\0torn").unwrap();
     drop(torn);
 
+    // A run that seals nothing accounts for it, too.
+    let socket = format!("unix:{}", place.path("in").display());
+    let idle =
+        Gateway::start(&place, &["--listen", &socket, "-o", folder(&place).to_str().unwrap()]);
+    let accounted = read();
+    assert_exit(&accounted, 0);
+    assert_eq!(accounted.stdout, lines(0, 3000));
+    assert_exit(&idle.stop(), 0);
     recorded(&place, &[], &lines(3000, 3010));
     let whole = read();
     assert_exit(&whole, 0);
@@ -170,9 +178,9 @@ fn messages_are_found_by_time_and_source_without_reading_the_others() {
     };
     let long = b"a line of a hundred bytes, or nearly so many, that makes the segment longer than one block is......\n";
     let first = send(b"the first\n", 1);
-    let other = send(&long.repeat(30_000), 30_001);
+    let other = send(&long.repeat(80_000), 80_001);
     let middle = now_us();
-    let last = send(b"the last\n", 30_002);
+    let last = send(b"the last\n", 80_002);
     assert_exit(&gateway.stop(), 0);
 
     let found = |args: &[&str]| {
@@ -182,12 +190,12 @@ fn messages_are_found_by_time_and_source_without_reading_the_others() {
     };
     assert_eq!(found(&["--source", &first]), b"the first\n");
     assert_eq!(found(&["--source", &last]), b"the last\n");
-    assert_eq!(found(&["--source", &other]).len(), long.len() * 30_000);
-    assert_eq!(found(&["--source", "127.0.0.1"]).len(), long.len() * 30_000 + 19);
+    assert_eq!(found(&["--source", &other]).len(), long.len() * 80_000);
+    assert_eq!(found(&["--source", "127.0.0.1"]).len(), long.len() * 80_000 + 19);
     assert_eq!(found(&["--source", "127.0.0"]), b"", "a name is no prefix of another");
     let seconds = format!("@{}", middle / 1_000_000 + 3600);
     assert_eq!(found(&["--from", &seconds]), b"");
-    assert_eq!(found(&["--until", &seconds]).len(), long.len() * 30_000 + 19);
+    assert_eq!(found(&["--until", &seconds]).len(), long.len() * 80_000 + 19);
     assert_eq!(found(&["--until", "2020-01-01"]), b"");
 
     // Damage where nothing wanted is does no harm, since it is not read.

@@ -8,11 +8,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::thread;
 
+use crate::support::disk::SmallDisk;
 use crate::support::stream::{Gateway, json_summary, open, opened, sealed, stream, units};
-use crate::support::{Place, assert_exit, is_root, pattern, stderr, wattlock, with_input};
+use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 
 /// A gateway that opens what comes to `listen`.
 fn opening(place: &Place, listen: &str, output: &[&str]) -> Gateway {
@@ -263,42 +264,11 @@ fn an_application_that_does_not_read_stops_only_its_own_connection() {
     assert!(stderr(&received).contains("it accepted nothing for 1 s"), "{}", stderr(&received));
 }
 
-/// A small file system that is unmounted at the end.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    fn mount(path: std::path::PathBuf) -> Option<Self> {
-        if !is_root() {
-            wattlock_testing::skip("root", "mounting a small file system takes root");
-            return None;
-        }
-        fs::create_dir(&path).unwrap();
-        let mut mount = Command::new("mount");
-        let mounted = mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&path).output();
-        if !mounted.is_ok_and(|output| output.status.success()) {
-            wattlock_testing::skip("mount", "nothing can be mounted here");
-            return None;
-        }
-        Some(Self(path))
-    }
-
-    fn grow(&self) {
-        let mut mount = Command::new("mount");
-        assert!(mount.args(["-o", "remount,size=64m"]).arg(&self.0).status().unwrap().success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_holds_senders_back_and_loses_nothing() {
     let place = Place::new();
     let Some(disk) = SmallDisk::mount(place.path("small")) else { return };
-    let file = disk.0.join("out");
+    let file = disk.path().join("out");
     let listen = unix(&place.path("in"));
     let args = ["--json", "--listen", &listen, "--framing", "length", "-o", file.to_str().unwrap()];
     let gateway = Gateway::start(&place, &args);
@@ -330,7 +300,7 @@ fn a_full_disk_holds_senders_back_and_loses_nothing() {
 fn a_disk_that_stays_full_is_a_failure_that_names_the_file() {
     let place = Place::new();
     let Some(disk) = SmallDisk::mount(place.path("small")) else { return };
-    let file = disk.0.join("out");
+    let file = disk.path().join("out");
     let bytes = pattern(8 << 20);
     let output = with_input(stream(&place).args(["--retry", "0", "-o"]).arg(&file), &bytes);
     let written = fs::read(&file).unwrap();

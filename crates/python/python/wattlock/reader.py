@@ -696,19 +696,23 @@ def read_segment(
     """Yields the messages of one segment."""
     is_written = is_locked(file)  # before its size: a segment that ends now is not cut
     size = file.seek(0, os.SEEK_END)
-    if size == 0:
-        return  # the writer was killed before it wrote
-    file.seek(0)
+    if not has_header(file, size):
+        return  # the writer was killed before its first record
     segment = Segment(file, size, lambda epoch: keys.find(os.path.dirname(path), epoch))
     contents = Contents(segment.tenant, checks)
-    for payload in segment.payloads():
-        messages = contents.read(payload)
-        if messages is not None:
-            yield messages
+    for payloads in segment.batches():
+        for payload in payloads:
+            messages = contents.read(payload)
+            if messages is not None:
+                yield messages
+        if contents.has_index:
+            break
     segment.check_tail()
-    if segment.tail == END and not contents.has_index:
+    if contents.has_index:
+        return
+    if segment.tail == END:
         raise Damaged("it has an end and no index")
-    if segment.tail != END and not is_written:
+    if not is_written:
         checks.add_unfinished(segment.writer, segment.valid)
 
 
@@ -728,6 +732,16 @@ def is_locked(file: BinaryIO) -> bool:
         return False
 
 
+def has_header(file: BinaryIO, size: int) -> bool:
+    """False if the file ends before its header does, or begins with zeros. Goes to its start."""
+    file.seek(0)
+    start = file.read(len(SEGMENT) + 4 + 16 + 2)
+    file.seek(0)
+    if start.startswith(SEGMENT):
+        return size >= len(start) + int.from_bytes(start[-2:], "big") + 32 + 4
+    return len(start) >= len(SEGMENT) and any(start[: len(SEGMENT)])
+
+
 class Segment:
     """The header, batches and tail of a segment. The header is checked already."""
 
@@ -739,7 +753,7 @@ class Segment:
         self.tenant = parse_tenant(self._additional)
         self.valid = file.tell()
         """The length of the header and the whole batches that were read."""
-        self._last_batch, self._is_alone = 0, False
+        self._counter = 0
         self._read_tail(size)
 
     def _read_header(self) -> Tuple[bytes, bytes]:
@@ -764,27 +778,29 @@ class Segment:
         return hkdf_expand(hashes.SHA256(), session_key, b"wattlock/v1 record" + bound, 32)
 
     def _read_tail(self, size: int) -> None:
-        """Finds the tail, which may be missing, and where the batches end at the latest."""
-        self._end, self._tail_offset, self.tail = size, 0, b""
+        """Finds the tail, which may be missing, and where the batches have to end."""
+        self._named_end, self._end, self.tail = size, size, b""
         if size < self.valid + 16:
             return
         self._file.seek(size - 16)
         offset, tail = take_number(self._file, 8), take(self._file, 8)
         if tail in (END, CUT):
-            self._end, self._tail_offset, self.tail = size - 16, offset, tail
+            self._named_end = offset if tail == CUT else size - 16
+            self._end, self.tail = min(self._named_end, size - 16), tail
 
-    def payloads(self) -> Iterator[bytes]:
-        """Yields the payload of each record of the whole batches, after its tag."""
-        counter = 0
+    def batches(self) -> Iterator[Iterator[bytes]]:
+        """Yields the payloads of each whole batch; they have to be read before the next."""
         end = self._find_batch()
         while end is not None:
-            first, self._last_batch = counter, self.valid
-            for record in self._records(end):
-                yield self._open(record, counter)
-                counter += 1
-            self._is_alone = counter == first + 1
-            self.valid = end
+            yield self._payloads(end)
             end = self._find_batch()
+
+    def _payloads(self, end: int) -> Iterator[bytes]:
+        """Yields the payload of each record up to the end of the batch, after its tag."""
+        for record in self._records(end):
+            yield self._open(record, self._counter)
+            self._counter += 1
+        self.valid = end
 
     def _find_batch(self) -> Optional[int]:
         """Returns the end of the next batch, None if it is not whole; goes to its first record."""
@@ -817,12 +833,10 @@ class Segment:
         return aes_gcm_open(self._key, nonce, record[29:], bound, f"record {counter}")
 
     def check_tail(self) -> None:
-        """Raises Damaged unless the batches that were read are those before the tail."""
-        if self.tail == END and self.valid != self._end:
-            raise Damaged("bytes before its end are no batch")
-        if self.tail == END and (self._last_batch != self._tail_offset or not self._is_alone):
-            raise Damaged("its last batch is not the index that its tail names")
-        if self.tail == CUT and self.valid != self._tail_offset:
+        """Raises Damaged unless the batches that were read end where the tail says."""
+        if self.tail == END and self.valid != self._named_end:
+            raise Damaged("bytes before its end are no batch, or behind its index")
+        if self.tail == CUT and self.valid != self._named_end:
             raise Damaged("it has not the length that its tail names")
 
 
@@ -909,9 +923,17 @@ class Contents:
             take_varint(fields)
             take_varint(fields)
             take(fields, 8 + 8)
-            for _ in range(take_varint(fields)):
-                take_varint(fields)
+            self._ascending_sources(fields)
         self.has_index = True
+
+    def _ascending_sources(self, fields: BinaryIO) -> None:
+        """Passes over the sources of a block."""
+        last = -1
+        for _ in range(take_varint(fields)):
+            source = take_varint(fields)
+            if source <= last:
+                raise Damaged("the sources of a block are not ascending")
+            last = source
 
 
 class FolderChecks:
@@ -954,7 +976,7 @@ class FolderChecks:
         """Raises what is wrong."""
         for path, position, writer_and_length in self._unfinished:
             if self._recovered.get(writer_and_length, 0) <= position:
-                self._add(Damaged("it is cut off: it has no end, and no later run names it"), path)
+                self._add(Damaged("it is cut off, and no later segment names it"), path)
         for numbers in self._numbers.values():
             if len(numbers) != max(numbers) - min(numbers) + 1:
                 self._faults.append(Damaged("a segment is missing between two others of its run"))

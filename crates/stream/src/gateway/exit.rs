@@ -88,6 +88,9 @@ impl MessageOutput for Merged {
     /// Ends a last line without a newline before data of another connection follows, so that no
     /// sender can add to the messages of others.
     fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
+        if messages.is_empty() {
+            return Ok(());
+        }
         let whose = (source, connection);
         if self.dangling.take().is_some_and(|before| before != whose) {
             self.outlet.write(b"\n")?;

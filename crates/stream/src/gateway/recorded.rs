@@ -16,6 +16,24 @@ use crate::live::{Done, Sink};
 use crate::lock::lock;
 use crate::segment::{Folder, Header, Recorded, SegmentFile, written};
 
+/// How large a folder may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderLimit {
+    /// Bytes of all segments, the one that is written included.
+    pub bytes: u64,
+    /// What happens where there is no room.
+    pub when_full: WhenFull,
+}
+
+/// What happens when a folder is as large as it may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Senders wait until segments are removed.
+    Block,
+    /// The oldest segments are removed.
+    DropOldest,
+}
+
 /// What is written between messages.
 pub(super) enum Piece {
     /// A segment begins.
@@ -46,6 +64,8 @@ pub(super) struct SegmentSink {
     retry: Retry,
     file: Option<SegmentFile>,
     syncer: Syncer,
+    /// With the bytes of a segment.
+    limit: Option<(FolderLimit, u64)>,
     /// Promises for what is in the batch.
     promises: Vec<Promise>,
     /// Messages in the batch that is not written yet.
@@ -54,9 +74,24 @@ pub(super) struct SegmentSink {
 
 impl SegmentSink {
     /// Takes what `queue` says of each message, and writes to `folder`.
-    pub fn new(queue: Arc<Queue>, folder: Arc<Folder>, retry: Retry, syncer: Syncer) -> Self {
+    pub fn new(
+        queue: Arc<Queue>,
+        folder: Arc<Folder>,
+        retry: Retry,
+        syncer: Syncer,
+        limit: Option<(FolderLimit, u64)>,
+    ) -> Self {
         let promises = Vec::new();
-        Self { queue, folder, retry, file: None, syncer, promises, unflushed: 0 }
+        Self { queue, folder, retry, file: None, syncer, limit, promises, unflushed: 0 }
+    }
+
+    /// Writes what stands before the first message.
+    ///
+    /// # Errors
+    /// That it cannot be written.
+    pub fn start(&mut self, pieces: Vec<Piece>) -> io::Result<()> {
+        pieces.into_iter().try_for_each(|piece| self.write_piece(piece))?;
+        self.flush()
     }
 
     /// Does `work` on the file, again and again while the disk is full.
@@ -82,6 +117,10 @@ impl SegmentSink {
         let name = self.folder.path().display().to_string();
         let mut streak = FailureStreak::default();
         let file = loop {
+            if let Err(error) = self.make_room() {
+                self.retry.wait(&mut streak, &name, &error)?;
+                continue;
+            }
             match SegmentFile::create(&self.folder, header.clone()) {
                 Ok(file) => break file,
                 Err(error) if is_passing(&error) => {
@@ -92,6 +131,27 @@ impl SegmentSink {
         };
         self.retry.end(&mut streak, &name, true);
         self.file = Some(file);
+        Ok(())
+    }
+
+    /// Makes room in the folder for a segment.
+    fn make_room(&self) -> io::Result<()> {
+        let Some((FolderLimit { bytes, when_full }, segment)) = self.limit else {
+            return Ok(());
+        };
+        let over = (self.folder.len()? + segment).saturating_sub(bytes);
+        if over == 0 {
+            return Ok(());
+        }
+        let removed = match when_full {
+            WhenFull::Block => 0,
+            WhenFull::DropOldest => self.folder.remove_oldest(over)?,
+        };
+        Counters::add(&self.retry.counters().dropped_bytes, removed);
+        if removed < over {
+            let full = "its segments have reached the maximum size";
+            return Err(io::Error::new(io::ErrorKind::StorageFull, full));
+        }
         Ok(())
     }
 

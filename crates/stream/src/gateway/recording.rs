@@ -11,7 +11,7 @@ use wattlock_record::{NextRecord, SessionKey, Writer};
 
 use super::answers::{Answers, Promise, Safe};
 use super::protocol::{Messages, Protocol, Speech};
-use super::recorded::{Piece, Queue, Queued, SegmentSink};
+use super::recorded::{FolderLimit, Piece, Queue, Queued, SegmentSink};
 use super::sealing::Rotation;
 use super::split::Split;
 use super::syncer::{Durability, Syncer};
@@ -53,6 +53,8 @@ pub struct RecordingSettings {
     pub rotation: Rotation,
     /// When what was written is made durable.
     pub durability: Durability,
+    /// How large the folder may become.
+    pub limit: Option<FolderLimit>,
     /// When a key is replaced.
     pub epochs: EpochLimits,
 }
@@ -68,6 +70,7 @@ pub struct Recording {
     split: Split,
     rotation: Rotation,
     durability: Durability,
+    limit: Option<FolderLimit>,
     limits: EpochLimits,
     pool: Mutex<Option<Arc<Pool>>>,
     counters: Arc<Counters>,
@@ -130,6 +133,7 @@ impl Recording {
             split,
             rotation,
             durability,
+            limit,
             epochs,
         } = settings;
         let recovered = folder.recover()?;
@@ -153,6 +157,7 @@ impl Recording {
             split,
             rotation,
             durability,
+            limit,
             limits: epochs,
             pool: Mutex::default(),
             counters: Arc::default(),
@@ -171,13 +176,22 @@ impl Recording {
         *lock(&self.pool) = Some(Arc::clone(pool));
     }
 
-    /// The sink for a [`crate::Live`]: records go to the folder.
+    /// The sink for a [`crate::Live`]: records go to the folder. If segments were recovered, the first that is new is
+    /// made here and says so.
     ///
     /// # Errors
-    /// That a thread cannot be started.
+    /// That a thread cannot be started, or that segment cannot be written.
     pub fn sink(&self, retry: Retry) -> io::Result<impl Sink + use<>> {
         let (queue, folder) = (Arc::clone(&self.queue), Arc::clone(&self.folder));
-        Ok(SegmentSink::new(queue, folder, retry, Syncer::start(self.durability)?))
+        let syncer = Syncer::start(self.durability)?;
+        let limit = self.limit.zip(self.rotation.bytes);
+        let mut sink = SegmentSink::new(queue, folder, retry, syncer, limit);
+        let mut state = lock(&self.state);
+        if !state.recovered.is_empty() {
+            self.begin(&mut state).map_err(io::Error::other)?;
+            sink.start(std::mem::take(&mut state.before))?;
+        }
+        Ok(sink)
     }
 
     /// An inlet for an input of this name.

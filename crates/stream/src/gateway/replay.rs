@@ -25,8 +25,10 @@ pub struct Replay {
     known: HashMap<u32, SessionKey>,
     /// Runs, by their identity.
     runs: HashMap<[u8; 16], Run>,
-    /// What later segments say of earlier ones.
-    recovered: Vec<Recovered>,
+    /// What segments say of earlier ones, with the place of each among those that are opened.
+    recovered: Vec<(usize, Recovered)>,
+    /// The place of the segment that is open.
+    place: usize,
     /// Segments without an end.
     unended: Vec<Cut>,
     cut: u64,
@@ -44,6 +46,7 @@ struct Run {
 
 struct Cut {
     path: PathBuf,
+    place: usize,
     found: Recovered,
     records: u64,
 }
@@ -66,6 +69,7 @@ impl Replay {
             known: HashMap::new(),
             runs: HashMap::new(),
             recovered: Vec::new(),
+            place: 0,
             unended: Vec::new(),
             cut: 0,
             headless: 0,
@@ -78,7 +82,8 @@ impl Replay {
     /// # Errors
     /// That the output cannot be written.
     pub fn run(mut self, paths: &[PathBuf], are_all: bool, stop: &AtomicBool) -> io::Result<()> {
-        for path in paths {
+        for (place, path) in paths.iter().enumerate() {
+            self.place = place;
             if stop.load(Ordering::SeqCst) {
                 break;
             }
@@ -151,7 +156,8 @@ impl Replay {
         let Some(Payload::Start { run: id, part, recovered }) = records.payload() else {
             return Err(segment::Error::Record(0));
         };
-        self.recovered.extend(recovered);
+        let place = self.place;
+        self.recovered.extend(recovered.into_iter().map(|recovered| (place, recovered)));
         let number = self.runs.len() as u64;
         let run = self.runs.entry(id).or_insert_with(|| Run { number, ..Run::default() });
         match run.parts.insert(part, path.to_owned()) {
@@ -203,13 +209,15 @@ impl Replay {
             return self.note_unended(path, records.count(), Unended::Written);
         }
         let found = Recovered { writer: segment.header().writer, len: records.whole_len() };
-        self.unended.push(Cut { path: path.to_owned(), found, records: records.count() });
+        let (path, place) = (path.to_owned(), self.place);
+        self.unended.push(Cut { path, place, found, records: records.count() });
     }
 
     /// Reports segments without an end: those for which a later one accounts, and those that were cut.
     fn judge_ends(&mut self) {
-        for Cut { path, found, records } in std::mem::take(&mut self.unended) {
-            if self.recovered.contains(&found) {
+        for Cut { path, place, found, records } in std::mem::take(&mut self.unended) {
+            let mut later = self.recovered.iter().filter(|(at, _)| *at > place);
+            if later.any(|(_, recovered)| *recovered == found) {
                 self.note_unended(&path, records, Unended::Killed);
             } else {
                 self.report(&path, segment::Error::Cut(records));

@@ -14,7 +14,10 @@ pub enum Error {
     /// It does not begin as a segment does.
     #[error("not a segment of a sealed stream")]
     NotASegment,
-    /// Its header is cut off or changed.
+    /// Its header ends too soon, or was never written.
+    #[error("the segment has no whole header")]
+    HeaderCut,
+    /// Its header is changed.
     #[error("the header of the segment is damaged")]
     Header,
     /// There is no key of its epoch.
@@ -60,6 +63,9 @@ pub enum Error {
     /// What an authentic record holds has no known form.
     #[error("record {0} has an unknown form; a later version may read it")]
     Form(u64),
+    /// An authentic record cannot stand where it does: its writer is wrong.
+    #[error("record {0} cannot follow those before it")]
+    Order(u64),
     /// Bytes of a complete segment are damaged.
     #[error("the segment is damaged at byte {0}")]
     Damaged(u64),

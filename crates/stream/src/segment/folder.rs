@@ -70,10 +70,7 @@ impl Folder {
     /// # Errors
     /// That it cannot be made.
     pub(crate) fn create_next(&self) -> io::Result<(File, PathBuf)> {
-        let last = self.segments().map_err(|error| match error {
-            Error::Io(_, error) => error,
-            other => io::Error::other(other),
-        })?;
+        let last = self.segments().map_err(io_error)?;
         let mut number = last.last().map_or(0, |segment| segment.number);
         loop {
             number += 1;
@@ -89,6 +86,37 @@ impl Folder {
                 }
             }
         }
+    }
+
+    /// Bytes of all its segments.
+    ///
+    /// # Errors
+    /// That it cannot be read.
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        let lens = self.segments().map_err(io_error)?.into_iter();
+        // One that was removed meanwhile takes no room.
+        Ok(lens.filter_map(|segment| Some(segment.path.metadata().ok()?.len())).sum())
+    }
+
+    /// Removes the oldest segments until they had `bytes` or more. Those that a process writes to stay. Returns how
+    /// many bytes were removed.
+    ///
+    /// # Errors
+    /// That one cannot be removed.
+    pub(crate) fn remove_oldest(&self, bytes: u64) -> io::Result<u64> {
+        let mut removed = 0;
+        for segment in self.segments().map_err(io_error)? {
+            if removed >= bytes {
+                break;
+            }
+            let file = File::open(&segment.path)?;
+            if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+                continue;
+            }
+            removed += file.metadata()?.len();
+            fs::remove_file(&segment.path)?;
+        }
+        Ok(removed)
     }
 
     /// Makes what was created in it durable.
@@ -128,6 +156,13 @@ impl Folder {
     }
 }
 
+fn io_error(error: Error) -> io::Error {
+    match error {
+        Error::Io(_, error) => error,
+        other => io::Error::other(other),
+    }
+}
+
 fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
     let shown = path.display();
     let mut file = OpenOptions::new()
@@ -140,7 +175,7 @@ fn recover(path: &Path) -> Result<Option<Recovered>, Error> {
     }
     let header = match Header::read(&mut file) {
         // Its writer was killed before the first record.
-        Err(Error::NotASegment | Error::Header) => return Ok(None),
+        Err(Error::NotASegment | Error::Header | Error::HeaderCut) => return Ok(None),
         header => header?,
     };
     let failed = || Error::io(format!("recover {shown}"));

@@ -41,25 +41,28 @@ impl Header {
     /// Reads it from the start of a segment.
     ///
     /// # Errors
-    /// [`Error::NotASegment`], [`Error::Header`], [`Error::Io`].
+    /// [`Error::NotASegment`], [`Error::HeaderCut`], [`Error::Header`], [`Error::Io`].
     pub fn read(from: &mut impl Read) -> Result<Self, Error> {
         let mut bytes = Vec::with_capacity(FIXED_LEN + 64);
-        let mut fill = |bytes: &mut Vec<u8>, len: usize, cut: Error| {
+        let mut fill = |bytes: &mut Vec<u8>, len: usize| {
             let start = bytes.len();
             bytes.resize(start + len, 0);
             match from.read_exact(&mut bytes[start..]) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(cut),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::HeaderCut),
                 read => read.map_err(Error::io("read the header")),
             }
         };
-        fill(&mut bytes, MAGIC.len(), Error::NotASegment)?;
+        fill(&mut bytes, MAGIC.len())?;
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Err(Error::HeaderCut);
+        }
         if bytes != MAGIC {
             return Err(Error::NotASegment);
         }
-        fill(&mut bytes, 22, Error::Header)?;
+        fill(&mut bytes, 22)?;
         let len = u16::from_be_bytes([bytes[39], bytes[40]]).into();
-        fill(&mut bytes, len, Error::Header)?;
-        fill(&mut bytes, 32 + 4, Error::Header)?;
+        fill(&mut bytes, len)?;
+        fill(&mut bytes, 32 + 4)?;
         let (front, checksum) = bytes.split_last_chunk::<4>().expect("it has four bytes");
         if crc32fast::hash(front).to_be_bytes() != *checksum {
             return Err(Error::Header);

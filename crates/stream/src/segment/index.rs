@@ -130,7 +130,11 @@ impl Index {
                 sources: BTreeSet::new(),
             };
             for _ in 0..varint::take(rest)? {
-                block.sources.insert(varint::take(rest)?);
+                let source = varint::take(rest)?;
+                if block.sources.last().is_some_and(|last| *last >= source) {
+                    return None;
+                }
+                block.sources.insert(source);
             }
             index.blocks.push(block);
         }

@@ -1,6 +1,6 @@
 //! Reads segments: all of one, or what its index shows to be wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
@@ -48,8 +48,12 @@ pub(crate) struct Records<'a> {
     /// The number that the next record has to have.
     expected: u64,
     sources: BTreeMap<u64, Named>,
+    /// Those that have ended.
+    ended: HashSet<u64>,
     payload: Zeroizing<Vec<u8>>,
     found_index: bool,
+    /// True if it is read from its start, and not by its index.
+    in_order: bool,
 }
 
 /// A part of a segment.
@@ -72,7 +76,7 @@ impl Segment {
         let _ = file.unlock();
         let len = file.metadata().map_err(failed())?.len();
         let header = match Header::read(&mut file) {
-            Err(Error::NotASegment) if len == 0 => return Ok(None),
+            Err(Error::HeaderCut) => return Ok(None),
             header => header?,
         };
         let tail = Tail::read(&file, len, header.len()).map_err(failed())?;
@@ -112,7 +116,7 @@ impl Segment {
         let start = self.header.len();
         let end = match self.tail {
             Tail::Complete { .. } => self.len - TAIL_LEN,
-            Tail::Recovered { valid } => valid,
+            Tail::Recovered { valid } => valid.clamp(start, self.len - TAIL_LEN),
             Tail::Open => self.len,
         };
         let mut records = Records {
@@ -124,8 +128,10 @@ impl Segment {
             read: 0,
             expected: 0,
             sources: BTreeMap::new(),
+            ended: HashSet::new(),
             payload: Zeroizing::default(),
             found_index: false,
+            in_order: true,
         };
         if let Tail::Complete { index } = self.tail
             && !selection.is_all()
@@ -175,11 +181,20 @@ impl Records<'_> {
         Payload::from_bytes(&self.payload)
     }
 
+    /// True for a source that has begun in this segment and not ended.
+    fn is_open(&self, source: u64) -> bool {
+        self.sources.contains_key(&source) && !self.ended.contains(&source)
+    }
+
     /// Takes note of what the record says. False if it is not wanted.
     fn is_wanted(&mut self) -> Result<bool, Error> {
-        let payload = Payload::from_bytes(&self.payload).ok_or(Error::Form(self.expected - 1))?;
+        let number = self.expected - 1;
+        let payload = Payload::from_bytes(&self.payload).ok_or(Error::Form(number))?;
         match payload {
             Payload::Messages { source, time_us, .. } => {
+                if self.in_order && !self.is_open(source) {
+                    return Err(Error::Order(number));
+                }
                 let is_its_source = || {
                     let source = self.sources.get(&source);
                     source.is_some_and(|source| self.selection.has_name(&source.name))
@@ -188,9 +203,21 @@ impl Records<'_> {
                     && (self.selection.source.is_none() || is_its_source()));
             }
             Payload::Begin { source, framing, name, .. } => {
-                self.sources.insert(source, Named { framing, name: name.to_owned() });
+                let before = self.sources.insert(source, Named { framing, name: name.to_owned() });
+                if self.in_order && before.is_some() {
+                    return Err(Error::Order(number));
+                }
             }
-            Payload::Index(_) => self.found_index = true,
+            Payload::End { source, .. } if self.in_order => {
+                if !self.is_open(source) {
+                    return Err(Error::Order(number));
+                }
+                self.ended.insert(source);
+            }
+            Payload::Index(index) => {
+                Index::from_bytes(index).ok_or(Error::Form(number))?;
+                self.found_index = true;
+            }
             _ => {}
         }
         Ok(true)
@@ -218,6 +245,11 @@ impl Records<'_> {
 
     /// Opens the next record into `self.payload`. False if there is none.
     fn open_next(&mut self) -> Result<bool, Error> {
+        let may_be_torn = !matches!(self.segment.tail, Tail::Complete { .. });
+        if self.found_index && may_be_torn {
+            // What follows is what a crash left.
+            return Ok(false);
+        }
         while self.read == self.batches.records.len() {
             if !self.next_batch()? {
                 return Ok(false);
@@ -257,16 +289,18 @@ impl Records<'_> {
             if self.batches.next()? {
                 return Ok(true);
             }
-            let may_be_torn = self.segment.tail == Tail::Open;
-            if !self.batches.is_at_end() && !may_be_torn {
-                return Err(Error::Damaged(self.batches.at));
-            }
-            let Some(part) = self.parts.pop() else {
-                let is_short = matches!(self.segment.tail, Tail::Complete { .. })
-                    && self.selection.is_all()
-                    && !self.found_index;
-                return if is_short { Err(Error::Damaged(self.batches.at)) } else { Ok(false) };
+            let (at, is_last) = (self.batches.at, self.parts.is_empty());
+            let is_right = match self.segment.tail {
+                Tail::Open => true,
+                Tail::Recovered { valid } => !is_last || at == valid,
+                Tail::Complete { .. } => {
+                    self.batches.is_at_end() && (!is_last || !self.in_order || self.found_index)
+                }
             };
+            if !is_right {
+                return Err(Error::Damaged(at));
+            }
+            let Some(part) = self.parts.pop() else { return Ok(false) };
             let Segment { file, header, .. } = self.segment;
             self.batches = Batches::new(file, header, part.at, part.end);
             self.expected = part.first_record;
@@ -292,6 +326,7 @@ impl Records<'_> {
         };
         let Index { sources, blocks } = Index::from_bytes(bytes).ok_or_else(damaged)?;
         self.sources = sources;
+        self.in_order = false;
         let ends = blocks.iter().skip(1).map(|block| block.offset).chain([index]);
         let is_wanted = |block: &Block| {
             self.selection.has_time(block.earliest_us, block.latest_us)

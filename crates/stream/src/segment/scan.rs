@@ -37,7 +37,7 @@ impl Tail {
         let is_inside = (header_len..=at).contains(&place);
         Ok(match mark {
             COMPLETE if is_inside => Self::Complete { index: place },
-            RECOVERED if is_inside => Self::Recovered { valid: place },
+            RECOVERED => Self::Recovered { valid: place },
             _ => Self::Open,
         })
     }

@@ -136,10 +136,10 @@ mod tests {
     #[test]
     fn a_session_is_answered_as_rsyslog_wants_it() {
         let mut speech = Relp::new(1000, 0);
-        let open = b"1 open 85 relp_version=0\nrelp_software=librelp,1.2.14,http://librelp.adiscon.com\ncommands=syslog\n";
+        let open = b"1 open 86 relp_version=0\nrelp_software=librelp,1.2.14,http://librelp.adiscon.com\ncommands=syslog\n";
         assert_eq!(unit(&mut speech, open), open.len());
         let answer = speech.control(open).unwrap();
-        assert!(answer.starts_with(b"1 rsp 62 200 OK\nrelp_version=0\n"), "{answer:?}");
+        assert!(answer.starts_with(b"1 rsp 60 200 OK\nrelp_version=0\n"), "{answer:?}");
 
         let lines = b"2 syslog 5 <13>a\n3 syslog 6 <13>b\n\n4 close 0\n";
         let len = unit(&mut speech, lines);
