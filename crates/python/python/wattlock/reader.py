@@ -733,13 +733,11 @@ def is_locked(file: BinaryIO) -> bool:
 
 
 def has_header(file: BinaryIO, size: int) -> bool:
-    """False if the file ends before its header does, or begins with zeros. Goes to its start."""
+    """False if the file is shorter than any header, or begins with zeros. Goes to its start."""
     file.seek(0)
-    start = file.read(len(SEGMENT) + 4 + 16 + 2)
+    start = file.read(len(SEGMENT))
     file.seek(0)
-    if start.startswith(SEGMENT):
-        return size >= len(start) + int.from_bytes(start[-2:], "big") + 32 + 4
-    return len(start) >= len(SEGMENT) and any(start[: len(SEGMENT)])
+    return size >= len(SEGMENT) + 4 + 16 + 2 + 32 + 4 and any(start)
 
 
 class Segment:

@@ -14,8 +14,8 @@ pub enum Error {
     /// It does not begin as a segment does.
     #[error("not a segment of a sealed stream")]
     NotASegment,
-    /// Its header ends too soon, or was never written.
-    #[error("the segment has no whole header")]
+    /// Its header was never written.
+    #[error("the segment has no header")]
     HeaderCut,
     /// Its header is changed.
     #[error("the header of the segment is damaged")]

@@ -48,7 +48,7 @@ impl Header {
             let start = bytes.len();
             bytes.resize(start + len, 0);
             match from.read_exact(&mut bytes[start..]) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::HeaderCut),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::Header),
                 read => read.map_err(Error::io("read the header")),
             }
         };
@@ -77,6 +77,9 @@ impl Header {
             commitment: field(41 + len, 73 + len).try_into().expect("32 bytes"),
         })
     }
+
+    /// Bytes of the shortest.
+    pub(super) const MIN_LEN: u64 = FIXED_LEN as u64;
 
     /// Its length.
     pub(crate) fn len(&self) -> u64 {

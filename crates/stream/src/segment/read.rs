@@ -77,6 +77,7 @@ impl Segment {
         let len = file.metadata().map_err(failed())?.len();
         let header = match Header::read(&mut file) {
             Err(Error::HeaderCut) => return Ok(None),
+            Err(_) if len < Header::MIN_LEN => return Ok(None),
             header => header?,
         };
         let tail = Tail::read(&file, len, header.len()).map_err(failed())?;

@@ -117,7 +117,7 @@ fn no_changed_byte_and_no_cut_goes_unnoticed() {
         assert!(released.is_empty() || released == sealed, "{what}");
         // The last bytes only say where the index is.
         let is_whole = released == sealed && changed.len() + 16 >= whole.len();
-        // One that ends in its header is like one that was removed.
+        // One that ends in its header, which has no additional data, is like one that was removed.
         let is_harmless = is_whole || (released.is_empty() && changed.len() < HEADER_LEN);
         assert!(!problems.is_empty() || is_harmless, "{what}");
     };
