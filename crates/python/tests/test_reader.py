@@ -745,7 +745,7 @@ def test_a_segment_that_is_written_has_no_end_yet():
 
 def test_many_faults_are_not_all_named(tmp_path):
     for number in range(1, 21):
-        (tmp_path / f"{number:06}.wls").write_bytes(b"no segment" * 2)
+        (tmp_path / f"{number:06}.wls").write_bytes(b"no segment" * 8)
     _, error = open_all(tmp_path, shared_key=SHARED_KEY)
     assert str(error).count("not a segment") == 10 and str(error).endswith("; and 10 more")
 

@@ -97,9 +97,10 @@ mkfifo /tmp/to /tmp/from
 sync
 dm message log 0 mark ready
 serve() {
-	/wattlock stream --quiet -r RECIPIENT --framing relp --listen tcp:127.0.0.1:7000 --rotate-size 3K -o /mnt/logs/ &
+	rm -f /tmp/said
+	/wattlock stream -r RECIPIENT --framing relp --listen tcp:127.0.0.1:7000 --rotate-size 3K -o /mnt/logs/ 2>/tmp/said &
 	server=$!
-	until nc -z 127.0.0.1 7000 2>/dev/null; do usleep 50000; done
+	until grep -q listening /tmp/said; do usleep 50000; done
 	nc 127.0.0.1 7000 </tmp/to >/tmp/from &
 	exec 3>/tmp/to 4</tmp/from
 	printf '1 open 15 commands=syslog\n' >&3
