@@ -3,6 +3,7 @@
 mod descriptors;
 mod ends;
 pub mod folder;
+mod forwarding;
 mod joules;
 mod key;
 mod metrics;
@@ -105,8 +106,12 @@ pub fn run(args: &args::Stream) -> Ended {
         return Err(usage("--from, --until and --source require segments, which a folder holds"));
     }
     descriptors::raise_limit();
+    if args.store {
+        return forwarding::store(args);
+    }
     let findings = Findings::new(args.quiet);
     let (settings, note) = pace::settings(args)?;
+    let mut forwarders = Vec::new();
     let (way, live) = if args.open {
         let unlock = key::unlock(args)?;
         let limit = usize::try_from(longest(args))? + MARKS;
@@ -123,6 +128,7 @@ pub fn run(args: &args::Stream) -> Ended {
             recording.sink(retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
         let live = Live::start(settings, sink)?;
         recording.use_pool(live.pool());
+        forwarders = forwarding::start(args, &path, &recording, &findings)?;
         (Way::Record(recording), live)
     } else {
         let (stream_key, key_header) = key::stream_key(args)?;
@@ -152,8 +158,9 @@ pub fn run(args: &args::Stream) -> Ended {
         .enable_all()
         .build()
         .context("cannot start the network's thread")?;
-    let service = Service { args, way, live, findings };
+    let service = Service { args, way, live, findings: findings.clone() };
     let code = runtime.block_on(service.run())?;
+    let code = forwarding::finish(args, forwarders, &findings, code);
     // A thread that reads standard input may be left; it must not be waited for.
     runtime.shutdown_background();
     Ok(code)

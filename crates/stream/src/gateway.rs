@@ -49,6 +49,7 @@ pub use exit::{Merged, MessageOutput};
 pub use listener::Listener;
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
+pub(crate) use peer::Peer;
 pub use protocol::Protocol;
 pub use pump::{Stop, pump};
 pub use recorded::{FolderLimit, WhenFull};

@@ -12,6 +12,7 @@
 mod arrival_times;
 mod bell;
 mod error;
+pub mod forward;
 pub mod frame;
 pub mod gateway;
 mod job;

@@ -12,6 +12,7 @@ mod index;
 mod key_kind;
 mod key_store;
 mod payload;
+mod progress;
 mod read;
 mod scan;
 mod varint;
@@ -22,6 +23,7 @@ pub use folder::{Folder, Listed};
 pub use header::{Header, is_segment};
 pub use key_kind::KeyKind;
 pub use key_store::{KeyStore, MakeKey, NewKeys, OpenKey, key_file};
+pub use progress::Progress;
 pub use read::{Segment, Selection};
 pub use scan::Tail;
 

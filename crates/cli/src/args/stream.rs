@@ -27,6 +27,11 @@ pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
     pub open: bool,
+    /// Store segments that others --forward, below -o FOLDER/, without opening them
+    #[arg(long, requires = "listen", requires = "output")]
+    #[arg(conflicts_with_all = ["open", "recipients", "recipients_files", "identities", "forward"])]
+    #[arg(conflicts_with_all = ["key_file", "ask", "file", "fd", "env", "identity_command"])]
+    pub store: bool,
     /// With --open: read these files, or all segments of a folder, instead of standard input
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     #[arg(requires = "open", conflicts_with = "listen")]
@@ -121,6 +126,15 @@ pub struct Stream {
     #[arg(long, value_parser = one_of(WHEN_FULL), default_value = "block", help_heading = OUTPUT)]
     #[arg(requires = "max_size")]
     pub when_full: WhenFull,
+    /// With -o FOLDER/: copy segments to the wattlock stream --store at ADDRESS (repeatable)
+    ///
+    /// What the peer has made durable is not sent again, whatever breaks. Each peer has its own speed.
+    #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
+    #[arg(requires = "output", conflicts_with = "open")]
+    pub forward: Vec<Address>,
+    /// Remove segments that every --forward peer has stored
+    #[arg(long, help_heading = OUTPUT, requires = "forward")]
+    pub remove_forwarded: bool,
     /// With -o FOLDER/: seal for NAME, with keys of its own, in FOLDER/NAME/
     ///
     /// Removing FOLDER/NAME/keys makes all that was sealed for NAME unreadable.

@@ -141,7 +141,8 @@ impl Findings {
         }
     }
 
-    fn report(&self, text: &str) {
+    /// Prints a line, unless only errors are wanted.
+    pub fn report(&self, text: &str) {
         if !self.quiet {
             self.report_always(text);
         }

@@ -39,11 +39,14 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
         ));
     }
     let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
-    let has_own = args.tenant.is_some() || args.sync.is_some() || args.max_size.is_some();
+    let has_own = args.tenant.is_some()
+        || args.sync.is_some()
+        || args.max_size.is_some()
+        || !args.forward.is_empty();
     if !is_folder && (has_own || !defaults) {
         return Err(usage(
-            "--sync, --max-size, --tenant, --key-age, --key-bytes and --key-records require a folder: \
-             -o FOLDER/",
+            "--sync, --max-size, --forward, --tenant, --key-age, --key-bytes and --key-records require \
+             a folder: -o FOLDER/",
         ));
     }
     if args.max_size.is_some_and(|bytes| bytes < 2 * segment_len(args)) {
@@ -85,10 +88,12 @@ pub fn recording(
         protocol: args.framing,
         split,
         limit: args.max_size.map(|bytes| FolderLimit { bytes, when_full: args.when_full }),
-        durability: args.sync.unwrap_or(match args.framing.acknowledges() {
-            true => Durability::EachBatch,
-            false => Durability::AtEnd,
-        }),
+        durability: args.sync.unwrap_or(
+            match args.framing.acknowledges() || !args.forward.is_empty() {
+                true => Durability::EachBatch,
+                false => Durability::AtEnd,
+            },
+        ),
         rotation: Rotation { bytes: Some(segment_len(args)), seconds: args.rotate_time },
         epochs: EpochLimits {
             age: Duration::from_secs(args.key_age),

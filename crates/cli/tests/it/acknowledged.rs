@@ -18,7 +18,7 @@ use crate::support::stream::{Gateway, stream};
 use crate::support::{Place, assert_exit, installed, stderr, wattlock};
 
 /// A sender of one protocol.
-trait Sender {
+pub trait Sender {
     /// Begins on a new connection.
     fn greet(connection: &mut UnixStream) -> io::Result<()>;
 
@@ -55,7 +55,7 @@ impl Sender for Relp {
     }
 }
 
-struct Numbered;
+pub struct Numbered;
 
 impl Sender for Numbered {
     fn greet(_: &mut UnixStream) -> io::Result<()> {
@@ -101,7 +101,7 @@ impl Sender for Fluent {
 }
 
 /// Sends messages until all are acknowledged, over as many connections as that takes.
-fn send_all<S: Sender>(socket: &Path, name: &str, count: u64, acknowledged: &AtomicU64) {
+pub fn send_all<S: Sender>(socket: &Path, name: &str, count: u64, acknowledged: &AtomicU64) {
     let mut owed: VecDeque<u64> = VecDeque::new();
     let mut next = 0;
     let mut session = || -> io::Result<()> {

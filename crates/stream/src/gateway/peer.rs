@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, recv};
 use super::{Address, socket};
 
 /// A peer that bytes are written to.
-pub(super) enum Peer {
+pub(crate) enum Peer {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -69,6 +69,20 @@ impl Peer {
         }
     }
 
+    /// Lets reads and writes fail that take longer than this.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))
+            }
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))
+            }
+        }
+    }
+
     /// Waits until the peer has closed its end, or for `patience`.
     ///
     /// # Errors
@@ -106,6 +120,28 @@ impl Peer {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
+    }
+}
+
+impl Read for Peer {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Peer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -171,7 +171,8 @@ impl SegmentSink {
         self.unflushed = 0;
         if let Some(file) = self.file.as_ref().filter(|_| is_written) {
             let name = file.name();
-            let taken = self.syncer.written(file.file(), &mut self.promises);
+            let written = (file.file(), file.path(), file.len());
+            let taken = self.syncer.written(written, &mut self.promises);
             taken.map_err(|error| named(&name, &error))?;
         }
         self.note_kept();
@@ -187,6 +188,7 @@ impl SegmentSink {
         self.settle()?;
         self.persist(SegmentFile::end)?;
         self.file = None;
+        self.syncer.complete();
         Counters::add(&self.retry.counters().files, 1);
         Ok(())
     }

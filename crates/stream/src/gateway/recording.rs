@@ -22,7 +22,8 @@ use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::segment::{
-    self, Folder, Header, NewKeys, Payload, Recorded, Recovered, record_to_seal, sealed_record,
+    self, Folder, Header, NewKeys, Payload, Progress, Recorded, Recovered, record_to_seal,
+    sealed_record,
 };
 use crate::window::Room;
 
@@ -76,6 +77,7 @@ pub struct Recording {
     counters: Arc<Counters>,
     notify: Box<dyn Fn(Notice) + Send + Sync>,
     numbers: AtomicU64,
+    progress: Arc<Progress>,
 }
 
 struct State {
@@ -163,12 +165,18 @@ impl Recording {
             counters: Arc::default(),
             notify: Box::new(notify),
             numbers: AtomicU64::new(0),
+            progress: Arc::default(),
         }))
     }
 
     /// What was done.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
+    }
+
+    /// What is durable of the segment that is written.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
     /// Takes buffers from the pool of the stream that was started with the sink.
@@ -183,7 +191,7 @@ impl Recording {
     /// That a thread cannot be started, or that segment cannot be written.
     pub fn sink(&self, retry: Retry) -> io::Result<impl Sink + use<>> {
         let (queue, folder) = (Arc::clone(&self.queue), Arc::clone(&self.folder));
-        let syncer = Syncer::start(self.durability)?;
+        let syncer = Syncer::start(self.durability, Arc::clone(&self.progress))?;
         let limit = self.limit.zip(self.rotation.bytes);
         let mut sink = SegmentSink::new(queue, folder, retry, syncer, limit);
         let mut state = lock(&self.state);

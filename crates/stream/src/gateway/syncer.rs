@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::answers::Promise;
 use crate::lock::lock;
+use crate::segment::Progress;
 
 /// When what was written is made durable, and its senders are told that it is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub enum Durability {
 /// Makes files durable.
 pub(super) struct Syncer {
     shared: Arc<Shared>,
+    progress: Arc<Progress>,
     durability: Durability,
     thread: Option<JoinHandle<()>>,
 }
@@ -37,6 +40,8 @@ struct Shared {
 struct State {
     /// What was written to since it was synced last.
     file: Option<Arc<File>>,
+    /// The segment, with the bytes that were written.
+    written: Option<(PathBuf, u64)>,
     promises: Vec<Promise>,
     /// When the first of that was written.
     since: Option<Instant>,
@@ -53,24 +58,28 @@ impl Syncer {
     ///
     /// # Errors
     /// That there is none to be had.
-    pub fn start(durability: Durability) -> io::Result<Self> {
+    pub fn start(durability: Durability, progress: Arc<Progress>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = match durability {
             Durability::AtEnd => None,
             Durability::EachBatch | Durability::Within(_) => {
-                let shared = Arc::clone(&shared);
-                let work = move || shared.work(durability);
+                let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
+                let work = move || shared.work(durability, &progress);
                 Some(thread::Builder::new().name("sync".into()).spawn(work)?)
             }
         };
-        Ok(Self { shared, durability, thread })
+        Ok(Self { shared, progress, durability, thread })
     }
 
-    /// Takes promises that are kept once what was written to `file` is durable.
+    /// Takes promises that are kept once the first `len` bytes of the segment at `path` are durable.
     ///
     /// # Errors
     /// That something could not be made durable before: nobody is told any more that it was.
-    pub fn written(&self, file: &Arc<File>, promises: &mut Vec<Promise>) -> io::Result<()> {
+    pub fn written(
+        &self,
+        (file, path, len): (&Arc<File>, &Path, u64),
+        promises: &mut Vec<Promise>,
+    ) -> io::Result<()> {
         if self.durability == Durability::AtEnd {
             promises.drain(..).for_each(Promise::keep);
             return Ok(());
@@ -84,10 +93,16 @@ impl Syncer {
         }
         state.check()?;
         state.file = Some(Arc::clone(file));
+        state.written = Some((path.to_owned(), len));
         state.promises.append(promises);
         state.since.get_or_insert_with(Instant::now);
         self.shared.changed.notify_all();
         Ok(())
+    }
+
+    /// Notes that the segment is complete and durable.
+    pub fn complete(&self) {
+        self.progress.is_complete();
     }
 
     /// Waits until all that was written is durable.
@@ -130,7 +145,7 @@ impl State {
 }
 
 impl Shared {
-    fn work(&self, durability: Durability) {
+    fn work(&self, durability: Durability, progress: &Progress) {
         let mut state = self.lock();
         loop {
             let Some(since) = state.since.filter(|_| state.failure.is_none()) else {
@@ -152,11 +167,15 @@ impl Shared {
                 }
             }
             let (file, promises) = (state.file.take(), std::mem::take(&mut state.promises));
+            let written = state.written.take();
             (state.since, state.hurried, state.busy) = (None, false, true);
             drop(state);
             let synced = file.map_or(Ok(()), |file| file.sync_data());
             let is_durable = synced.is_ok();
             if is_durable {
+                if let Some((path, len)) = written {
+                    progress.is_durable(&path, len);
+                }
                 promises.into_iter().for_each(Promise::keep);
             }
             state = self.lock();

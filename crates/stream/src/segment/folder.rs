@@ -1,7 +1,7 @@
 //! A folder of segments.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -71,7 +71,7 @@ impl Folder {
     /// That it cannot be made.
     pub(crate) fn create_next(&self) -> io::Result<(File, PathBuf)> {
         let last = self.segments().map_err(io_error)?;
-        let mut number = last.last().map_or(0, |segment| segment.number);
+        let mut number = last.last().map_or(0, |segment| segment.number).max(self.last_removed());
         loop {
             number += 1;
             let path = self.path.join(format!("{number:06}.{EXTENSION}"));
@@ -117,6 +117,27 @@ impl Folder {
             fs::remove_file(&segment.path)?;
         }
         Ok(removed)
+    }
+
+    /// Removes a segment. Its number is not given again.
+    ///
+    /// # Errors
+    /// That it cannot be removed.
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        let number = number_of(path).unwrap_or(0).max(self.last_removed());
+        let new = self.path.join(format!(".{LAST_REMOVED}.{}", std::process::id()));
+        let mut file = File::create(&new)?;
+        file.write_all(number.to_string().as_bytes())?;
+        file.sync_all()?;
+        fs::rename(new, self.path.join(LAST_REMOVED))?;
+        self.sync()?;
+        fs::remove_file(path)
+    }
+
+    /// The highest number of a segment that was removed.
+    fn last_removed(&self) -> u64 {
+        let text = fs::read_to_string(self.path.join(LAST_REMOVED));
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }
 
     /// Makes what was created in it durable.
@@ -214,6 +235,9 @@ fn number_of(path: &Path) -> Option<u64> {
     let is_number = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok())?
 }
+
+/// Holds the highest number of a segment that was removed.
+const LAST_REMOVED: &str = "last-removed";
 
 /// What the names of segments end with.
 const EXTENSION: &str = "wls";

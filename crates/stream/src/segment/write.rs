@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattlock_engine::crypto::TAG_LEN;
@@ -126,6 +126,16 @@ impl SegmentFile {
     /// The file itself.
     pub fn file(&self) -> &Arc<File> {
         &self.file
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that are written.
+    pub fn len(&self) -> u64 {
+        self.len
     }
 
     /// Adds a sealed record with its length in front to the batch.

@@ -1,0 +1,190 @@
+//! Segments on their way to other machines, and those that come from there.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::json;
+use wattlock_file::Shown;
+use wattlock_host::exit::{Ended, usage};
+use wattlock_stream::forward::{Forwarder, Forwarding, Store, StoreEvent};
+use wattlock_stream::gateway::{Address, Recording};
+use wattlock_stream::segment::Folder;
+
+use super::ends::Findings;
+use super::service::Signals;
+use crate::args;
+use crate::lock::lock;
+
+/// Starts to forward to each peer.
+pub fn start(
+    args: &args::Stream,
+    folder: &Path,
+    recording: &Recording,
+    findings: &Findings,
+) -> anyhow::Result<Vec<Forwarder>> {
+    let removal = args.remove_forwarded.then(|| removal(folder, args.forward.len()));
+    let start = |address: &Address| {
+        let job = Forwarding {
+            folder: folder.to_owned(),
+            address: address.clone(),
+            progress: Arc::clone(recording.progress()),
+            forwarded: removal.clone(),
+        };
+        Forwarder::start(job, findings.listener())
+            .with_context(|| format!("cannot forward {}", Shown(folder)))
+    };
+    args.forward.iter().map(start).collect()
+}
+
+/// Removes a segment once so many peers have it.
+fn removal(folder: &Path, peers: usize) -> Arc<dyn Fn(&Path) + Send + Sync> {
+    let folder = Folder::new(folder);
+    let have: Mutex<HashMap<PathBuf, usize>> = Mutex::default();
+    Arc::new(move |path: &Path| {
+        let mut have = lock(&have);
+        let count = have.entry(path.to_owned()).or_default();
+        *count += 1;
+        if *count >= peers {
+            have.remove(path);
+            // One that stays is forwarded again by the next run, which finds it at the peers.
+            let _ = folder.remove(path);
+        }
+    })
+}
+
+/// Waits until the peers have all, as long as --drain allows. What they do not have stays in the folder.
+pub fn finish(
+    args: &args::Stream,
+    forwarders: Vec<Forwarder>,
+    findings: &Findings,
+    code: ExitCode,
+) -> ExitCode {
+    let deadline = Instant::now() + Duration::from_secs(args.drain.into());
+    for (forwarder, address) in forwarders.into_iter().zip(&args.forward) {
+        let sent = forwarder.sent();
+        if !forwarder.finish(deadline) {
+            findings.report(&format!(
+                "{address} has not stored all segments; the next run goes on ({sent} bytes in this one)"
+            ));
+        }
+    }
+    code
+}
+
+/// `wattlock stream --store`.
+pub fn store(args: &args::Stream) -> Ended {
+    let (Some(address), Some(folder)) = (&args.listen, &args.output) else {
+        return Err(usage("--store requires --listen and -o FOLDER/"));
+    };
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", Shown(folder)))?;
+    let served = Arc::new(Served {
+        store: Store::new(folder),
+        stored: AtomicU64::new(0),
+        connections: AtomicU64::new(0),
+        findings: Findings::new(args.quiet),
+    });
+    listen(address, Arc::clone(&served)).with_context(|| format!("cannot listen at {address}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot watch for signals")?;
+    runtime.block_on(async {
+        Signals::new()?.next().await;
+        anyhow::Ok(())
+    })?;
+    if let Address::Unix(path) = address {
+        let _ = fs::remove_file(path);
+    }
+    // What was acknowledged is durable, and the rest is sent again.
+    if args.json {
+        let document = json!({
+            "command": "stream",
+            "store": true,
+            "connections": served.connections.load(Ordering::Relaxed),
+            "stored_bytes": served.stored.load(Ordering::Relaxed),
+        });
+        tell!("{document}");
+    }
+    Ok(ExitCode::from(served.findings.code()))
+}
+
+struct Served {
+    store: Store,
+    stored: AtomicU64,
+    connections: AtomicU64,
+    findings: Findings,
+}
+
+/// Accepts forwarders, each on a thread of its own.
+fn listen(address: &Address, served: Arc<Served>) -> io::Result<()> {
+    match address {
+        Address::Tcp(address) => {
+            let listener = TcpListener::bind(address)?;
+            let own = Address::Tcp(listener.local_addr()?.to_string());
+            served.findings.report(&format!("listening at {own}"));
+            accept(served, move || {
+                let (stream, peer) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok((stream.try_clone()?, stream, peer.to_string()))
+            })
+        }
+        Address::Unix(path) => {
+            let is_socket =
+                path.symlink_metadata().is_ok_and(|status| status.file_type().is_socket());
+            if is_socket && UnixStream::connect(path).is_err() {
+                // A killed program left it.
+                fs::remove_file(path)?;
+            }
+            let listener = UnixListener::bind(path)?;
+            served.findings.report(&format!("listening at {address}"));
+            accept(served, move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Ok((stream.try_clone()?, stream, "a local peer".into()))
+            })
+        }
+    }
+}
+
+/// How long a forwarder may be silent: one that has nothing to send says so more often.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
+    served: Arc<Served>,
+    next: impl Fn() -> io::Result<(R, W, String)> + Send + 'static,
+) -> io::Result<()> {
+    let work = move || {
+        loop {
+            let Ok((from, to, who)) = next() else {
+                // Files or memory are short, or the peer is gone already.
+                thread::sleep(Duration::from_millis(50));
+                continue;
+            };
+            let served = Arc::clone(&served);
+            served.connections.fetch_add(1, Ordering::Relaxed);
+            let serve = move || {
+                let stored = &served.stored;
+                let heard = |StoreEvent::Stored(bytes)| {
+                    stored.fetch_add(bytes, Ordering::Relaxed);
+                };
+                if let Err(error) = served.store.serve(from, to, &heard) {
+                    served.findings.report(&format!("{who} was cut: {error}"));
+                }
+            };
+            // Without a thread, it is closed, and its peer comes again.
+            let _ = thread::Builder::new().name("store".into()).spawn(serve);
+        }
+    };
+    thread::Builder::new().name("accept".into()).spawn(work).map(drop)
+}

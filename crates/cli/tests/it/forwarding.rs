@@ -1,0 +1,242 @@
+//! `wattlock stream --forward` and `--store`: segments on another machine, complete whatever breaks between.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use wattlock_testing::{wait_for, wait_until};
+
+use crate::acknowledged::{Numbered, send_all};
+use crate::support::stream::{Gateway, stream};
+use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
+
+fn unix(path: &Path) -> String {
+    format!("unix:{}", path.display())
+}
+
+/// Starts a store below `name`.
+fn store(place: &Place, name: &str) -> Gateway {
+    let mut command = wattlock();
+    command.args(["stream", "--store", "--listen", &unix(&place.path(format!("{name}.sock")))]);
+    command.arg("-o").arg(place.path(name));
+    Gateway::start_with(&mut command)
+}
+
+/// The only subfolder of a store.
+fn stored(place: &Place, name: &str) -> PathBuf {
+    let mut folders = fs::read_dir(place.path(name)).unwrap().map(|entry| entry.unwrap().path());
+    let folder = folders.next().unwrap();
+    assert!(folders.next().is_none());
+    folder
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "wls")).collect();
+    segments.sort();
+    segments
+}
+
+fn open(place: &Place, folder: &Path) -> Vec<u8> {
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-q", "-i"]).arg(place.path("key.txt")).arg(folder);
+    let output = command.output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    output.stdout
+}
+
+/// Seals `bytes` into `logs`, and forwards them to stores of these names.
+fn forwarded(place: &Place, names: &[&str], more: &[&str], bytes: &[u8]) -> String {
+    let mut command = stream(place);
+    command.args(["--framing", "ndjson", "-o"]).arg(place.path("logs/")).args(more);
+    for name in names {
+        command.args(["--forward", &unix(&place.path(format!("{name}.sock")))]);
+    }
+    let output = with_input(&mut command, bytes);
+    assert_exit(&output, 0);
+    stderr(&output)
+}
+
+fn lines(from: usize, to: usize) -> Vec<u8> {
+    (from..to).flat_map(|line| format!("line {line}\n").into_bytes()).collect()
+}
+
+#[test]
+fn stores_have_the_same_segments_and_open_with_the_same_keys() {
+    let place = Place::new();
+    let stores = [store(&place, "near"), store(&place, "far")];
+    forwarded(&place, &["near", "far"], &["--rotate-size", "50K"], &lines(0, 30_000));
+    let own = segments(&place.path("logs"));
+    assert!(own.len() >= 3);
+    for name in ["near", "far"] {
+        let copies = segments(&stored(&place, name));
+        assert_eq!(copies.len(), own.len());
+        for (own, copy) in own.iter().zip(&copies) {
+            assert!(fs::read(own).unwrap() == fs::read(copy).unwrap(), "{}", copy.display());
+        }
+        assert_eq!(open(&place, &stored(&place, name)), lines(0, 30_000));
+    }
+    // What they have is not sent again, and what is new is.
+    forwarded(&place, &["near", "far"], &[], &lines(30_000, 30_010));
+    assert_eq!(open(&place, &stored(&place, "far")), lines(0, 30_010));
+    for store in stores {
+        assert_exit(&store.stop(), 0);
+    }
+}
+
+#[test]
+fn a_peer_that_is_away_stops_nothing_and_gets_all_later() {
+    let place = Place::new();
+    let near = store(&place, "near");
+    let said = forwarded(&place, &["near", "far"], &["--drain", "1"], &lines(0, 1000));
+    assert!(said.contains("far.sock has not stored all segments"), "{said}");
+    assert_eq!(open(&place, &stored(&place, "near")), lines(0, 1000));
+    let far = store(&place, "far");
+    forwarded(&place, &["near", "far"], &[], &lines(1000, 1001));
+    assert_eq!(open(&place, &stored(&place, "far")), lines(0, 1001));
+    assert_exit(&near.stop(), 0);
+    assert_exit(&far.stop(), 0);
+}
+
+#[test]
+fn segments_are_removed_once_all_peers_have_them() {
+    let place = Place::new();
+    let near = store(&place, "near");
+    let args = ["--remove-forwarded", "--rotate-size", "50K", "--drain", "1"];
+    forwarded(&place, &["near", "far"], &args, &lines(0, 30_000));
+    assert!(segments(&place.path("logs")).len() >= 3, "one peer does not have them");
+    let far = store(&place, "far");
+    forwarded(&place, &["near", "far"], &args, &lines(30_000, 30_001));
+    assert_eq!(segments(&place.path("logs")), Vec::<PathBuf>::new());
+    for name in ["near", "far"] {
+        assert_eq!(open(&place, &stored(&place, name)), lines(0, 30_001));
+    }
+    // The next segment has a number of its own.
+    forwarded(&place, &["near", "far"], &args, &lines(30_001, 30_002));
+    assert_eq!(open(&place, &stored(&place, "near")), lines(0, 30_002));
+    assert_exit(&near.stop(), 0);
+    assert_exit(&far.stop(), 0);
+}
+
+#[test]
+fn two_senders_have_folders_of_their_own_in_a_store() {
+    let place = Place::new();
+    let near = store(&place, "near");
+    forwarded(&place, &["near"], &["--tenant", "one"], b"one\n");
+    forwarded(&place, &["near"], &["--tenant", "two"], b"two\n");
+    let folders = fs::read_dir(place.path("near")).unwrap().map(|entry| entry.unwrap().path());
+    let texts: BTreeSet<_> = folders.map(|folder| open(&place, &folder)).collect();
+    assert_eq!(texts, BTreeSet::from([b"one\n".to_vec(), b"two\n".to_vec()]));
+    assert_exit(&near.stop(), 0);
+}
+
+#[test]
+fn a_store_takes_no_garbage_and_serves_others_meanwhile() {
+    let place = Place::new();
+    let near = store(&place, "near");
+    let magic = [&b"wattlock-forward/v1\n"[..], &[7; 16]].concat();
+    for garbage in [
+        b"GET / HTTP/1.1\r\n\r\n and more that is no greeting".to_vec(),
+        [&magic[..], b"x"].concat(),
+        [&magic[..], b"d\0\0\0\x01x"].concat(),
+        [&magic[..], b"s\x0d../000001.wls\0\0\0\0"].concat(),
+        [&magic[..], b"k\x0d../000001.key\0\0\0\0"].concat(),
+        [&magic[..], b"d\xff\xff\xff\xff"].concat(),
+        magic.clone(),
+        pattern(10_000),
+    ] {
+        let mut connection = UnixStream::connect(place.path("near.sock")).unwrap();
+        let _ = connection.write_all(&garbage);
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = connection.read_to_end(&mut answer);
+    }
+    assert!(!place.path("000001.wls").exists() && !place.path("near/000001.wls").exists());
+    let silent = UnixStream::connect(place.path("near.sock")).unwrap();
+    forwarded(&place, &["near"], &[], b"a line\n");
+    drop(silent);
+    assert_exit(&near.stop(), 0);
+}
+
+/// Senders, a gateway and a store, of which both are killed again and again.
+fn killed_again_and_again(kills: u64, lines: u64) {
+    const SENDERS: u64 = 3;
+    let place = Place::new();
+    let acknowledged = AtomicU64::new(0);
+    let gateway = || {
+        let listen = unix(&place.path("in.sock"));
+        let mut command = stream(&place);
+        command.args(["--framing", "numbered", "--listen", &listen, "--rotate-size", "30K"]);
+        command.args(["--remove-forwarded", "--forward", &unix(&place.path("near.sock")), "-o"]);
+        Gateway::start_with(command.arg(place.path("logs/")))
+    };
+    let (mut sealing, mut storing) = (gateway(), store(&place, "near"));
+    thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let (place, acknowledged) = (&place, &acknowledged);
+            scope.spawn(move || {
+                let name = format!("sender {sender}");
+                send_all::<Numbered>(&place.path("in.sock"), &name, lines, acknowledged);
+            });
+        }
+        for kill in 1..=kills {
+            let enough = kill * SENDERS * lines / (kills + 1);
+            wait_until("a part is acknowledged", || acknowledged.load(Ordering::SeqCst) >= enough);
+            if kill % 2 == 0 {
+                sealing.signal("-KILL");
+                sealing.wait_for_exit();
+                sealing = gateway();
+            } else {
+                storing.signal("-KILL");
+                storing.wait_for_exit();
+                storing = store(&place, "near");
+            }
+        }
+    });
+    assert_exit(&sealing.stop(), 0);
+    let text = String::from_utf8_lossy(&open(&place, &stored(&place, "near"))).into_owned();
+    let found: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.find("sender").map(|at| &line[at..])).collect();
+    for sender in 0..SENDERS {
+        for line in 0..lines {
+            let line = format!("sender {sender} line {line}");
+            assert!(found.contains(&*line), "{line} was acknowledged and is not in the store");
+        }
+    }
+    wait_for(|| match segments(&place.path("logs")).len() {
+        0 => Ok(()),
+        left => Err(format!("{left} segments are left")),
+    });
+    assert_exit(&storing.stop(), 0);
+}
+
+#[test]
+fn nothing_acknowledged_is_missing_in_a_store_when_both_are_killed() {
+    killed_again_and_again(6, 1500);
+}
+
+#[test]
+#[ignore = "takes a minute; `make test-all` runs it"]
+fn soak_of_a_hundred_kills_of_gateway_and_store() {
+    killed_again_and_again(100, 40_000);
+}
+
+#[test]
+fn wrong_options_of_forwarding_are_refused() {
+    let place = Place::new();
+    let logs = place.path("logs/");
+    let logs = logs.to_str().unwrap();
+    for args in [
+        &["--forward", "unix:x", "-o", "file.wls"][..],
+        &["--remove-forwarded", "-o", logs],
+        &["--store", "-o", logs],
+    ] {
+        assert_exit(&with_input(stream(&place).args(args), b""), 2);
+    }
+}

@@ -1,0 +1,262 @@
+//! Sends the segments of a folder to a store.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use wattlock_engine::crypto::random;
+
+use super::protocol::{
+    CONFLICT, ID_LEN, LONGEST_DATA, LONGEST_START, MAGIC, Request, read_answer, wrong,
+};
+use crate::gateway::{Address, Notice, Peer};
+use crate::segment::{self, Folder, Progress, Segment, Tail, key_file};
+
+/// Sends segments to one peer, on a thread of its own.
+pub struct Forwarder {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a forwarder has to do.
+pub struct Forwarding {
+    /// The folder of the segments.
+    pub folder: PathBuf,
+    /// Where they go.
+    pub address: Address,
+    /// What is durable of the segment that is written.
+    pub progress: Arc<Progress>,
+    /// Segments that this peer has, if they are to be removed once all peers do.
+    pub forwarded: Option<Arc<dyn Fn(&Path) + Send + Sync>>,
+}
+
+struct Shared {
+    job: Forwarding,
+    id: [u8; ID_LEN],
+    notify: Box<dyn Fn(Notice) + Send + Sync>,
+    /// Bytes that the peer said are durable there.
+    sent: AtomicU64,
+    /// True once all is there, and nothing more is written.
+    done: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Forwarder {
+    /// Starts to send.
+    ///
+    /// # Errors
+    /// That the folder has no identity and cannot be given one, or there is no thread.
+    pub fn start(
+        job: Forwarding,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let id = identity(&job.folder)?;
+        let shared = Arc::new(Shared {
+            job,
+            id,
+            notify: Box::new(notify),
+            sent: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let work = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("forward".into()).spawn(move || work.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Bytes that the peer has made durable in this run.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the peer has all, now that nothing more is written, or until `deadline`. False if it has not: the
+    /// next run goes on.
+    pub fn finish(mut self, deadline: Instant) -> bool {
+        self.shared.job.progress.end();
+        while !self.shared.done.load(Ordering::SeqCst) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.shared.stop.store(true, Ordering::SeqCst);
+        let is_done = self.shared.done.load(Ordering::SeqCst);
+        if let Some(thread) = self.thread.take().filter(|_| is_done) {
+            // One that waits for its peer ends with the program.
+            let _ = thread.join();
+        }
+        is_done
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut delay = SHORTEST;
+        let mut is_reported = false;
+        while !self.stop.load(Ordering::SeqCst) {
+            let before = self.sent.load(Ordering::Relaxed);
+            let Err(error) = self.session(&mut is_reported) else {
+                self.done.store(true, Ordering::SeqCst);
+                return;
+            };
+            let output = self.job.address.to_string();
+            if !is_reported {
+                is_reported = true;
+                (self.notify)(Notice::Waits { output, why: error.to_string() });
+            }
+            if self.sent.load(Ordering::Relaxed) > before {
+                delay = SHORTEST;
+            }
+            thread::sleep(delay);
+            delay = (delay * 2).min(LONGEST);
+        }
+    }
+
+    /// One connection. Ends well once all is sent, and nothing more is written.
+    fn session(&self, is_reported: &mut bool) -> io::Result<()> {
+        let mut peer = Peer::connect(&self.job.address)?;
+        peer.set_patience(PATIENCE)?;
+        peer.write_all(&[&MAGIC[..], &self.id].concat())?;
+        let mut done = BTreeSet::new();
+        loop {
+            let generation = self.job.progress.generation();
+            let has_ended = self.job.progress.has_ended();
+            for segment in Folder::new(&self.job.folder).segments().map_err(io::Error::other)? {
+                if done.contains(&segment.number) {
+                    continue;
+                }
+                if self.forward(&mut peer, &segment.path)? {
+                    done.insert(segment.number);
+                }
+                if std::mem::take(is_reported) {
+                    let output = self.job.address.to_string();
+                    (self.notify)(Notice::GoesOn { output });
+                }
+            }
+            if has_ended || self.stop.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let waits = Instant::now();
+            self.job.progress.wait(generation, IDLE);
+            if waits.elapsed() >= IDLE {
+                Request::Ping.write(&mut peer)?;
+                read_answer(&mut peer)?;
+            }
+        }
+    }
+
+    /// Sends what is durable of a segment. True if that is all that it will ever have.
+    fn forward(&self, peer: &mut Peer, path: &Path) -> io::Result<bool> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            file => file?,
+        };
+        let (end, is_complete) = match self.job.progress.durable(path) {
+            Some(durable) => (durable, false),
+            // Nothing of it is durable yet, or another process writes to it, and forwards it itself.
+            None if is_locked(&file) => return Ok(false),
+            None => (file.metadata()?.len(), true),
+        };
+        let segment = match Segment::open(path) {
+            Ok(Some(segment)) => segment,
+            Ok(None) => return Ok(false),
+            Err(segment::Error::Io(_, error)) => return Err(error),
+            Err(problem) => {
+                (self.notify)(Notice::Segment { path: path.display().to_string(), problem });
+                return Ok(true);
+            }
+        };
+        if is_complete && segment.tail() == Tail::Open {
+            return Ok(false);
+        }
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        self.forward_key(peer, segment.header().epoch)?;
+        let mut start = vec![0; LONGEST_START.min(end as usize)];
+        file.read_exact_at(&mut start, 0)?;
+        Request::Segment { name, start }.write(peer)?;
+        let mut there = read_answer(peer)?;
+        if there == CONFLICT || there > end {
+            return Err(wrong("the peer has another segment of that name"));
+        }
+        let mut unsynced = 0;
+        let mut buffer = vec![0; LONGEST_DATA];
+        while there < end {
+            let len = buffer.len().min((end - there) as usize);
+            file.read_exact_at(&mut buffer[..len], there)?;
+            Request::Data(buffer[..len].to_vec()).write(peer)?;
+            (there, unsynced) = (there + len as u64, unsynced + len as u64);
+            if there == end || unsynced >= SYNC_AFTER {
+                Request::Sync.write(peer)?;
+                if read_answer(peer)? != there {
+                    return Err(wrong("the peer lost bytes of a segment"));
+                }
+                self.sent.fetch_add(unsynced, Ordering::Relaxed);
+                unsynced = 0;
+            }
+        }
+        if is_complete && let Some(forwarded) = &self.job.forwarded {
+            forwarded(path);
+        }
+        Ok(is_complete)
+    }
+
+    /// Sends the key file of an epoch, if it was not removed.
+    fn forward_key(&self, peer: &mut Peer, epoch: u32) -> io::Result<()> {
+        let Some((_, path)) = key_file(&self.job.folder, epoch) else { return Ok(()) };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let content = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            content => content?,
+        };
+        Request::Key { name, content }.write(peer)?;
+        read_answer(peer).map(drop)
+    }
+}
+
+fn is_locked(file: &File) -> bool {
+    let is_locked = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    // Others may lock it.
+    let _ = file.unlock();
+    is_locked
+}
+
+/// The identity of a folder, by which a store tells it from others: random, made when it is first wanted.
+fn identity(folder: &Path) -> io::Result<[u8; ID_LEN]> {
+    let path = folder.join("id");
+    let mut id = [0; ID_LEN];
+    match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        file => {
+            file?.read_exact(&mut id)?;
+            return Ok(id);
+        }
+    }
+    let new = folder.join(format!(".id.{}", std::process::id()));
+    let id = random::array::<ID_LEN>().map_err(io::Error::other)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&new)?;
+    file.write_all(&id)?;
+    file.sync_all()?;
+    // Another process may have been first: its identity counts.
+    let linked = fs::hard_link(&new, &path);
+    fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => identity(folder),
+        linked => linked.and_then(|()| File::open(folder)?.sync_all()).map(|()| id),
+    }
+}
+
+/// The delay before a connection is tried again, twice as long after each failure.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// How long a peer may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait before the folder is looked at again although nothing was written by this process.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Bytes after which the peer is asked to make them durable.
+const SYNC_AFTER: u64 = 8 << 20;
