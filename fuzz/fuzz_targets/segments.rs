@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use wattlock_record::SessionKey;
-use wattlock_stream::frame::{End, Framing};
+use wattlock_stream::frame::Framing;
 use wattlock_stream::gateway::{
     Durability, EpochLimits, MessageOutput, Protocol, Recording, RecordingSettings, Replay, Retry,
     Rotation, Split, Stop, pump,
@@ -56,28 +56,8 @@ static SEALED: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
 struct Collected(Arc<Mutex<Vec<u8>>>);
 
 impl MessageOutput for Collected {
-    fn begin(&mut self, _: u64, _: u64, _: Framing) -> io::Result<()> {
-        Ok(())
-    }
-
     fn data(&mut self, _: u64, _: u64, messages: &[u8]) -> io::Result<()> {
         self.0.lock().unwrap().extend_from_slice(messages);
-        Ok(())
-    }
-
-    fn end(&mut self, _: u64, _: u64, _: End) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn broke_off(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ pub use progress::Progress;
 pub use read::{Segment, Selection};
 pub use scan::Tail;
 
-pub(crate) use folder::Recovered;
+pub(crate) use folder::{Recovered, whole_len};
 pub(crate) use payload::{Payload, Recorded};
 pub(crate) use read::Records;
 pub(crate) use write::{SegmentFile, record_to_seal, sealed_record, written};

@@ -92,6 +92,8 @@ pub fn store(args: &args::Stream) -> Ended {
         store: Store::new(folder),
         stored: AtomicU64::new(0),
         connections: AtomicU64::new(0),
+        open: AtomicU64::new(0),
+        most: u64::from(args.max_connections),
         findings: Findings::new(args.quiet),
     });
     listen(address, Arc::clone(&served)).with_context(|| format!("cannot listen at {address}"))?;
@@ -123,6 +125,8 @@ struct Served {
     store: Store,
     stored: AtomicU64,
     connections: AtomicU64,
+    open: AtomicU64,
+    most: u64,
     findings: Findings,
 }
 
@@ -172,7 +176,11 @@ fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
                 continue;
             };
             let served = Arc::clone(&served);
+            if served.open.load(Ordering::SeqCst) >= served.most {
+                continue;
+            }
             served.connections.fetch_add(1, Ordering::Relaxed);
+            served.open.fetch_add(1, Ordering::SeqCst);
             let serve = move || {
                 let stored = &served.stored;
                 let heard = |StoreEvent::Stored(bytes)| {
@@ -181,6 +189,7 @@ fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
                 if let Err(error) = served.store.serve(from, to, &heard) {
                     served.findings.report(&format!("{who} was cut: {error}"));
                 }
+                served.open.fetch_sub(1, Ordering::SeqCst);
             };
             // Without a thread, it is closed, and its peer comes again.
             let _ = thread::Builder::new().name("store".into()).spawn(serve);

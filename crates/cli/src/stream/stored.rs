@@ -6,7 +6,6 @@ use std::io::{self, BufReader, BufWriter, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use serde::Serialize;
 use wattlock_engine::crypto::Secret;
@@ -14,7 +13,7 @@ use wattlock_file::{
     Attributes, Done, Error, Identities, Input, Kind, Rekey, Shown, Staged, inspect,
     recipients_of_key, unwrap_data_key, wrap_data_key,
 };
-use wattlock_stream::frame::{self, End, Error as FrameError, Framing, WalkError};
+use wattlock_stream::frame::{self, Error as FrameError, WalkError};
 use wattlock_stream::gateway::{Counters, MessageOutput, Notice, Replay};
 use wattlock_stream::segment::{
     Error as SegmentError, Folder, KeyKind, KeyStore, Segment, Selection, Tail, key_file,
@@ -303,27 +302,7 @@ fn of_segment(error: &SegmentError) -> Error {
 struct Nothing;
 
 impl MessageOutput for Nothing {
-    fn begin(&mut self, _: u64, _: u64, _: Framing) -> io::Result<()> {
-        Ok(())
-    }
-
     fn data(&mut self, _: u64, _: u64, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: u64, _: u64, _: End) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn broke_off(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
         Ok(())
     }
 }

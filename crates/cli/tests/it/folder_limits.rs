@@ -4,11 +4,11 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use crate::support::disk::SmallDisk;
-use crate::support::stream::{Gateway, json_summary, stream};
+use crate::support::stream::{Gateway, json_summary, segments, stream};
 use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
 
 fn lines(from: usize, to: usize) -> Vec<u8> {
@@ -21,14 +21,6 @@ fn opened(place: &Place, folder: &Path) -> Vec<u8> {
     let output = command.output().unwrap();
     assert_exit(&output, 0);
     output.stdout
-}
-
-fn segments(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut segments: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|end| end == "wls")).collect();
-    segments.sort();
-    segments
 }
 
 fn size(folder: &Path) -> u64 {

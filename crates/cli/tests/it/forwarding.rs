@@ -12,7 +12,7 @@ use std::thread;
 use wattlock_testing::{wait_for, wait_until};
 
 use crate::acknowledged::{Numbered, send_all};
-use crate::support::stream::{Gateway, stream};
+use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 
 fn unix(path: &Path) -> String {
@@ -33,14 +33,6 @@ fn stored(place: &Place, name: &str) -> PathBuf {
     let folder = folders.next().unwrap();
     assert!(folders.next().is_none());
     folder
-}
-
-fn segments(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut segments: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|end| end == "wls")).collect();
-    segments.sort();
-    segments
 }
 
 fn open(place: &Place, folder: &Path) -> Vec<u8> {
@@ -122,6 +114,30 @@ fn segments_are_removed_once_all_peers_have_them() {
     assert_eq!(open(&place, &stored(&place, "near")), lines(0, 30_002));
     assert_exit(&near.stop(), 0);
     assert_exit(&far.stop(), 0);
+}
+
+#[test]
+fn a_segment_that_a_crash_tore_in_a_store_is_made_whole_again() {
+    let place = Place::new();
+    let near = store(&place, "near");
+    forwarded(&place, &["near"], &["--rotate-size", "50K"], &lines(0, 30_000));
+    assert_exit(&near.stop(), 0);
+    let folder = stored(&place, "near");
+    let copies = segments(&folder);
+    let own = fs::read(&copies[1]).unwrap();
+    // Its end was never written, and some of it came as zeros.
+    let torn = [&own[..own.len() / 2], &[0; 500]].concat();
+    fs::write(&copies[1], torn).unwrap();
+    fs::write(&copies[2], [0; 500]).unwrap();
+    let near = store(&place, "near");
+    forwarded(&place, &["near"], &[], &lines(30_000, 30_001));
+    assert_eq!(open(&place, &folder), lines(0, 30_001));
+    // Another segment of the same name is left alone, and the sender says so.
+    fs::write(&copies[1], fs::read(&copies[0]).unwrap()).unwrap();
+    let said = forwarded(&place, &["near"], &["--drain", "1"], &lines(30_001, 30_002));
+    assert!(said.contains("another segment of that name"), "{said}");
+    assert_eq!(fs::read(&copies[1]).unwrap(), fs::read(&copies[0]).unwrap());
+    assert_exit(&near.stop(), 0);
 }
 
 #[test]

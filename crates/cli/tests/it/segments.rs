@@ -13,7 +13,7 @@ use std::thread;
 use serde_json::Value;
 use wattlock_testing::wait_for;
 
-use crate::support::stream::{Gateway, json_summary, sealed, stream};
+use crate::support::stream::{Gateway, json_summary, sealed, segments, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with_input};
 
 /// Seals `bytes` into the folder `logs`.
@@ -42,15 +42,6 @@ fn opened(place: &Place) -> Vec<u8> {
     let output = open(place, &[], &folder(place));
     assert_exit(&output, 0);
     output.stdout
-}
-
-/// The segments of a folder, in their order.
-fn segments(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut segments: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|end| end == "wls")).collect();
-    segments.sort();
-    segments
 }
 
 fn lines(from: usize, to: usize) -> Vec<u8> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::protocol::{
     CONFLICT, ID_LEN, MAGIC, Request, is_key_name, is_segment_name, write_answer, wrong,
 };
+use crate::segment::{self, whole_len};
 
 /// Keeps segments of others, each forwarder's in a subfolder of its own.
 pub struct Store {
@@ -108,15 +109,22 @@ fn open_segment(folder: &Path, name: &str, start: &[u8]) -> io::Result<Option<Op
         Err(TryLockError::Error(_)) => {}
     }
     let len = file.metadata()?.len();
-    let mut own = vec![0; start.len().min(len as usize)];
-    file.read_exact_at(&mut own, 0)?;
-    if own != start[..own.len()] {
-        return Ok(None);
+    let whole = whole_len(&file, len).map_err(|error| match error {
+        segment::Error::Io(_, error) => error,
+        other => io::Error::other(other),
+    })?;
+    if whole > 0 {
+        let mut own = vec![0; start.len()];
+        file.read_exact_at(&mut own, 0)?;
+        if own != start {
+            return Ok(None);
+        }
     }
-    // What a former connection left may not be durable yet.
+    // What a former connection left may not be durable yet. What a crash of the system tore is not whole, and comes
+    // again.
     file.sync_all()?;
     File::open(folder)?.sync_all()?;
-    Ok(Some(Open { file, len, durable: len }))
+    Ok(Some(Open { file, len: whole, durable: whole }))
 }
 
 /// Writes a key file: all of it or nothing.

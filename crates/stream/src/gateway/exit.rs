@@ -9,13 +9,15 @@ use std::time::Instant;
 use super::{Counters, Outlet};
 use crate::frame::{End, Framing};
 
-/// Where opened messages go. Connections are numbered from 1 within their source.
+/// Where opened messages go. Connections are numbered from 1 within their source. What is not implemented does nothing.
 pub trait MessageOutput: Send {
     /// A connection begins, whose messages were split by `framing`.
     ///
     /// # Errors
     /// Fails if the output cannot be written to; this ends the stream.
-    fn begin(&mut self, source: u64, connection: u64, framing: Framing) -> io::Result<()>;
+    fn begin(&mut self, _source: u64, _connection: u64, _framing: Framing) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Whole messages of a connection, with their marks.
     ///
@@ -27,7 +29,9 @@ pub trait MessageOutput: Send {
     ///
     /// # Errors
     /// As [`MessageOutput::begin`].
-    fn end(&mut self, source: u64, connection: u64, end: End) -> io::Result<()>;
+    fn end(&mut self, _source: u64, _connection: u64, _end: End) -> io::Result<()> {
+        Ok(())
+    }
 
     /// A source came to its end, with or without connections.
     ///
@@ -41,19 +45,25 @@ pub trait MessageOutput: Send {
     ///
     /// # Errors
     /// As [`MessageOutput::begin`].
-    fn broke_off(&mut self) -> io::Result<()>;
+    fn broke_off(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Nothing else is ready.
     ///
     /// # Errors
     /// As [`MessageOutput::begin`].
-    fn flush(&mut self) -> io::Result<()>;
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Nothing follows. Waits until what is kept was written, or until `deadline`.
     ///
     /// # Errors
     /// As [`MessageOutput::begin`].
-    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()>;
+    fn finish(&mut self, _deadline: Option<Instant>) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// All connections to one place, message after message.

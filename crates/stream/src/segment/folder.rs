@@ -177,6 +177,24 @@ impl Folder {
     }
 }
 
+/// How much of a segment of `len` bytes is whole: all of one with a tail, else its header and whole batches; 0 if it
+/// has no header.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn whole_len(file: &File, len: u64) -> Result<u64, Error> {
+    let mut start = file;
+    let header = match Header::read(&mut start) {
+        Ok(header) => header,
+        Err(Error::Io(what, error)) => return Err(Error::Io(what, error)),
+        Err(_) => return Ok(0),
+    };
+    match Tail::read(file, len, header.len()).map_err(Error::io("read a segment"))? {
+        Tail::Complete { .. } | Tail::Recovered { .. } => Ok(len),
+        Tail::Open => Batches::new(file, &header, header.len(), len).scan(),
+    }
+}
+
 fn io_error(error: Error) -> io::Error {
     match error {
         Error::Io(_, error) => error,

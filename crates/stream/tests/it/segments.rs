@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use wattlock_record::SessionKey;
 use wattlock_stream::frame::{End, Framing};
@@ -87,18 +87,6 @@ impl MessageOutput for Collected {
 
     fn end(&mut self, _: u64, _: u64, end: End) -> io::Result<()> {
         assert_eq!(end, End::Complete);
-        Ok(())
-    }
-
-    fn broke_off(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
@@ -204,4 +205,13 @@ pub fn units(stream: &[u8]) -> Vec<Vec<u8>> {
         at = end;
     }
     units
+}
+
+/// The segments of a folder, in their order.
+pub fn segments(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "wls")).collect();
+    segments.sort();
+    segments
 }
