@@ -1,6 +1,6 @@
 //! Segments on their way to other machines, and those that come from there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -33,34 +33,46 @@ pub fn start(
     recording: &Recording,
     findings: &Findings,
 ) -> anyhow::Result<Vec<Forwarder>> {
-    let removal = args.remove_forwarded.then(|| removal(folder, args.forward.len()));
-    let start = |address: &Address| {
+    let removal = Arc::new(Removal {
+        folder: Folder::new(folder),
+        peers: args.forward.len(),
+        have: Mutex::default(),
+    });
+    let start = |(peer, address): (usize, &Address)| {
+        let removal = Arc::clone(&removal);
+        let forwarded = move |segment: &Path| removal.peer_has(peer, segment);
         let job = Forwarding {
             folder: folder.to_owned(),
             address: address.clone(),
             progress: Arc::clone(recording.progress()),
-            forwarded: removal.clone(),
+            forwarded: args.remove_forwarded.then(|| Box::new(forwarded) as Box<_>),
         };
         Forwarder::start(job, findings.listener())
             .with_context(|| format!("cannot forward {}", Shown(folder)))
     };
-    args.forward.iter().map(start).collect()
+    args.forward.iter().enumerate().map(start).collect()
 }
 
-/// Removes a segment once so many peers have it.
-fn removal(folder: &Path, peers: usize) -> Arc<dyn Fn(&Path) + Send + Sync> {
-    let folder = Folder::new(folder);
-    let have: Mutex<HashMap<PathBuf, usize>> = Mutex::default();
-    Arc::new(move |path: &Path| {
-        let mut have = lock(&have);
-        let count = have.entry(path.to_owned()).or_default();
-        *count += 1;
-        if *count >= peers {
-            have.remove(path);
-            // One that stays is forwarded again by the next run, which finds it at the peers.
-            let _ = folder.remove(path);
+/// Removes segments that all peers have.
+struct Removal {
+    folder: Folder,
+    peers: usize,
+    /// Which peers have a segment.
+    have: Mutex<HashMap<PathBuf, HashSet<usize>>>,
+}
+
+impl Removal {
+    /// Notes that a peer has a segment. The same peer may say so again.
+    fn peer_has(&self, peer: usize, segment: &Path) {
+        let mut have = lock(&self.have);
+        let peers = have.entry(segment.to_owned()).or_default();
+        peers.insert(peer);
+        if peers.len() >= self.peers {
+            have.remove(segment);
+            // One that stays is offered to the peers again by the next run.
+            let _ = self.folder.remove(segment);
         }
-    })
+    }
 }
 
 /// Waits until the peers have all, as long as --drain allows. What they do not have stays in the folder.

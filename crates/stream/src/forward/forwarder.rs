@@ -32,8 +32,8 @@ pub struct Forwarding {
     pub address: Address,
     /// What is durable of the segment that is written.
     pub progress: Arc<Progress>,
-    /// Segments that this peer has, if they are to be removed once all peers do.
-    pub forwarded: Option<Arc<dyn Fn(&Path) + Send + Sync>>,
+    /// Hears of each segment that this peer has; of one again after each connection.
+    pub forwarded: Option<Box<dyn Fn(&Path) + Send + Sync>>,
 }
 
 struct Shared {
@@ -162,7 +162,8 @@ impl Shared {
         };
         let segment = match Segment::open(path) {
             Ok(Some(segment)) => segment,
-            Ok(None) => return Ok(false),
+            // Its writer was killed before the first record: there is nothing to have.
+            Ok(None) => return Ok(true),
             Err(segment::Error::Io(_, error)) => return Err(error),
             Err(problem) => {
                 (self.notify)(Notice::Segment { path: path.display().to_string(), problem });
