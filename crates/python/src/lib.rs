@@ -36,7 +36,7 @@ mod _wattlock {
     #[pymodule_export]
     use process::{set_threads, threads};
     #[pymodule_export]
-    use session::{Session, session_key};
+    use session::{Session, additional_data, session_key};
     #[pymodule_export]
     use view::{FileView, View};
     #[pymodule_export]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use wattlock_record::{OVERHEAD, Reader, SessionKey, new_session_key};
+use wattlock_record::{AdditionalData, OVERHEAD, Reader, SessionKey, new_session_key};
 use zeroize::Zeroizing;
 
 use crate::buffers::{Buffer, new_bytes};
@@ -18,6 +18,23 @@ use crate::process::generation;
 pub(crate) fn session_key(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
     let key = new_session_key().map_err(|error| of_record(&error))?;
     Ok(PyBytes::new(py, key.expose()))
+}
+
+/// Returns additional data of these parts in the form that every reader knows (`docs/spec/record.md`). `time_us` are
+/// microseconds since 1970, `sequence` is a number of the caller's.
+#[pyfunction]
+#[pyo3(signature = (*, tenant=None, topic=None, source=None, time_us=None, sequence=None))]
+pub(crate) fn additional_data<'py>(
+    py: Python<'py>,
+    tenant: Option<&str>,
+    topic: Option<&str>,
+    source: Option<&str>,
+    time_us: Option<u64>,
+    sequence: Option<u64>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let parts = AdditionalData { tenant, topic, source, time_us, sequence };
+    let bytes = parts.to_bytes().map_err(|error| of_record(&error))?;
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// Seals and opens small messages under a session key. Each record opens by itself, in any order, in any session that

@@ -20,6 +20,23 @@ def test_records_open_in_any_order():
     ]
 
 
+def test_additional_data_has_one_form():
+    assert wattlock.additional_data() == b""
+    both = wattlock.additional_data(sequence=258, tenant="acme")
+    assert both == b"\x01\x11\0\x04acme" + (258).to_bytes(8, "big")
+    every = wattlock.additional_data(tenant="", topic="t", source="é", time_us=1, sequence=2)
+    assert every == b"\x01\x1f\0\0\0\x01t\0\x02\xc3\xa9" + bytes([0] * 7 + [1] + [0] * 7 + [2])
+    with pytest.raises(ValueError, match="too long"):
+        wattlock.additional_data(topic="x" * 65536)
+    with pytest.raises(OverflowError):
+        wattlock.additional_data(sequence=-1)
+    session = wattlock.Session(wattlock.session_key())
+    record = session.seal(b"a message", both)
+    assert session.open(record, both) == b"a message"
+    with pytest.raises(wattlock.Tampered):
+        session.open(record, wattlock.additional_data(tenant="acme", sequence=259))
+
+
 def test_writers_and_counters_never_repeat():
     key = wattlock.session_key()
     heads = set()

@@ -19,6 +19,7 @@ __all__ = [
     "Writer",
     "WrongKey",
     "__version__",
+    "additional_data",
     "keygen",
     "open",
     "open_into",
@@ -120,6 +121,14 @@ def unprotect(
     replace: bool = False,
 ) -> Path: ...
 def session_key() -> bytes: ...
+def additional_data(
+    *,
+    tenant: str | None = None,
+    topic: str | None = None,
+    source: str | None = None,
+    time_us: int | None = None,
+    sequence: int | None = None,
+) -> bytes: ...
 
 @final
 class Session:
