@@ -93,7 +93,9 @@ pub(crate) fn of_record(error: &wattlock_record::Error) -> PyErr {
     use wattlock_record::Error;
     let text = error.to_string();
     match error {
-        Error::TooLong(_) | Error::NameTooLong(_) | Error::BufferLength { .. } => PyValueError::new_err(text),
+        Error::TooLong(_) | Error::NameTooLong(_) | Error::BufferLength { .. } => {
+            PyValueError::new_err(text)
+        }
         Error::Truncated(_) => Truncated::new_err(text),
         Error::Version => WattlockError::new_err(text),
         Error::Epoch(_) => WrongKey::new_err(text),

@@ -236,6 +236,13 @@ pub enum Notice {
         /// How it comes that it has none.
         why: Unended,
     },
+    /// A peer does not take segments now; it is tried again, and nothing waits for it.
+    Unreachable {
+        /// Its address.
+        who: String,
+        /// Why.
+        why: String,
+    },
     /// A new session key cannot be made: the old one is used on.
     KeyKept {
         /// Its epoch.

@@ -27,7 +27,7 @@ pub struct Stream {
     /// Decrypt sealed streams; only authentic messages are written
     #[arg(long)]
     pub open: bool,
-    /// Store segments that others --forward, below -o FOLDER/, without opening them
+    /// Receive segments from --forward and store them, still sealed, in -o FOLDER/
     #[arg(long, requires = "listen", requires = "output")]
     #[arg(conflicts_with_all = ["open", "recipients", "recipients_files", "identities", "forward"])]
     #[arg(conflicts_with_all = ["key_file", "ask", "file", "fd", "env", "identity_command"])]
@@ -91,8 +91,8 @@ pub struct Stream {
     pub insecure: bool,
     /// Write to FILE, or to FILE.000001 and so on if it exists (error with --open)
     ///
-    /// If FILE ends with a slash or is a folder, writes segments into it, and their keys beside them: see
-    /// --tenant. Segments go on after a crash, and open by time and source.
+    /// If FILE ends with a slash or is a folder, writes segments and their keys into it. They survive a
+    /// crash, and --from, --until and --source select messages.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     #[arg(help_heading = OUTPUT, conflicts_with = "connect")]
     pub output: Option<PathBuf>,
@@ -109,16 +109,15 @@ pub struct Stream {
     #[arg(long, value_name = "SECONDS", value_parser = from_to(1, u64::from(u32::MAX)))]
     #[arg(requires = "output", conflicts_with = "open", help_heading = OUTPUT)]
     pub rotate_time: Option<u64>,
-    /// With -o FOLDER/: when messages are made durable, and acknowledged [default: batch if senders
-    /// are acknowledged, else never]
+    /// With -o FOLDER/: when to sync and acknowledge [default: batch for acknowledged framings and
+    /// --forward, else never]
     ///
-    /// batch syncs after each write, together with what arrived meanwhile; N within N milliseconds;
-    /// never at the end of a segment only: acknowledged messages survive a crash of the program,
-    /// but not of the system.
+    /// batch: after each write. N: at most N milliseconds later (1 to 60000). never: at the end of a
+    /// segment; acknowledged messages then survive a crash of the program, but not of the system.
     #[arg(long, value_name = "batch|never|N", value_parser = parse_sync, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub sync: Option<Durability>,
-    /// With -o FOLDER/: keep at most BYTES of segments (suffix K, M, G or T)
+    /// With -o FOLDER/: keep about BYTES of segments at most (suffix K, M, G or T)
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero, help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub max_size: Option<u64>,
@@ -128,7 +127,8 @@ pub struct Stream {
     pub when_full: WhenFull,
     /// With -o FOLDER/: copy segments to the wattlock stream --store at ADDRESS (repeatable)
     ///
-    /// What the peer has made durable is not sent again, whatever breaks. Each peer has its own speed.
+    /// After a break, resumes at the first byte that the peer has not stored. Peers do not wait for
+    /// each other.
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub forward: Vec<Address>,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,9 @@ impl Findings {
                 self.note(FAILURE);
                 self.report_always(&format!("dropped {} for {who}: {why}", frames(units)));
             }
+            Notice::Unreachable { who, why } => {
+                self.report_always(&format!("cannot forward to {who}: {why}; retrying"));
+            }
             Notice::KeyKept { epoch, why } => self.report_always(&format!(
                 "cannot make a new key: {}; the key of epoch {epoch} stays in use, and a new one is \
                  tried soon",
@@ -99,7 +102,7 @@ impl Findings {
                 Unended::Written => {
                     format!("{path}: still being written; opened as far as it is: {records} records")
                 }
-                Unended::Empty => format!("{path}: empty; its writer was killed before it wrote"),
+                Unended::Empty => format!("{path}: without records; its writer was killed before the first"),
             }),
             Notice::Opened { who, cut, headless, unfinished, stopped, failure } => {
                 let is_forged =
@@ -266,6 +269,19 @@ pub fn outlet(
             (input.st_dev, input.st_ino) == (output.st_dev, output.st_ino)
         })
     };
+    let whole = |path: &Path| path.canonicalize().ok();
+    let folder = path
+        .parent()
+        .map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    let is_inside = |input: &PathBuf| {
+        input.is_dir()
+            && whole(input)
+                .zip(folder.and_then(whole))
+                .is_some_and(|(input, own)| own.starts_with(input))
+    };
+    if args.paths.iter().any(is_inside) {
+        return Err(usage(format!("{shown} is inside the folder that is opened")));
+    }
     if args.paths.iter().any(is_output) {
         return Err(usage(format!("{shown} is an input, too")));
     }

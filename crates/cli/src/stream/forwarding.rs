@@ -19,7 +19,6 @@ use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
 use wattlock_stream::forward::{Forwarder, Forwarding, Store, StoreEvent};
 use wattlock_stream::gateway::{Address, Recording};
-use wattlock_stream::segment::Folder;
 
 use super::ends::Findings;
 use super::service::Signals;
@@ -33,11 +32,7 @@ pub fn start(
     recording: &Recording,
     findings: &Findings,
 ) -> anyhow::Result<Vec<Forwarder>> {
-    let removal = Arc::new(Removal {
-        folder: Folder::new(folder),
-        peers: args.forward.len(),
-        have: Mutex::default(),
-    });
+    let removal = Arc::new(Removal { peers: args.forward.len(), have: Mutex::default() });
     let start = |(peer, address): (usize, &Address)| {
         let removal = Arc::clone(&removal);
         let forwarded = move |segment: &Path| removal.peer_has(peer, segment);
@@ -55,7 +50,6 @@ pub fn start(
 
 /// Removes segments that all peers have.
 struct Removal {
-    folder: Folder,
     peers: usize,
     /// Which peers have a segment.
     have: Mutex<HashMap<PathBuf, HashSet<usize>>>,
@@ -70,7 +64,7 @@ impl Removal {
         if peers.len() >= self.peers {
             have.remove(segment);
             // One that stays is offered to the peers again by the next run.
-            let _ = self.folder.remove(segment);
+            let _ = fs::remove_file(segment);
         }
     }
 }

@@ -67,6 +67,12 @@ impl Service<'_> {
         let (scraped, mut input) = match self.open().await {
             Ok(opened) => opened,
             Err(error) => {
+                if let Way::Record(recording) = &self.way
+                    && let Ok(room) = self.live.reserve(Way::END_NEEDS).await
+                {
+                    // It may have begun a segment, to account for others.
+                    let _ = recording.finish(room);
+                }
                 // Its output goes with it, before the program does.
                 let _ = self.live.finish(None);
                 return Err(error);

@@ -185,7 +185,12 @@ fn a_segment_that_a_crash_tore_in_a_store_is_made_whole_again() {
     assert_eq!(open(&place, &folder), lines(0, 30_001));
     // Another segment of the same name is left alone, and the sender says so.
     fs::write(&copies[1], fs::read(&copies[0]).unwrap()).unwrap();
-    let said = forwarded(&place, &["near"], &["--drain", "1"], &lines(30_001, 30_002));
+    let mut command = stream(&place);
+    command.args(["--framing", "ndjson", "-o"]).arg(place.path("logs/"));
+    command.args(["--forward", &unix(&place.path("near.sock"))]);
+    let output = with_input(&mut command, &lines(30_001, 30_002));
+    assert_exit(&output, 1);
+    let said = stderr(&output);
     assert!(said.contains("another segment of that name"), "{said}");
     assert_eq!(fs::read(&copies[1]).unwrap(), fs::read(&copies[0]).unwrap());
     assert_exit(&near.stop(), 0);

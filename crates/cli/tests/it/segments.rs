@@ -110,7 +110,7 @@ fn a_killed_writer_loses_nothing_that_it_had_written_and_the_next_run_accounts_f
     let cut = read();
     assert_exit(&cut, 3);
     assert_eq!(cut.stdout, lines(0, 3000));
-    assert!(stderr(&cut).contains("cut off after"), "{}", stderr(&cut));
+    assert!(stderr(&cut).contains("without an index"), "{}", stderr(&cut));
     // Bytes of a batch that was not written to its end.
     let first = segments(&folder(&place)).remove(0);
     let mut torn = fs::OpenOptions::new().append(true).open(&first).unwrap();
@@ -235,7 +235,7 @@ fn a_tenant_is_shredded_with_its_keys_and_no_other_is() {
     let rest = open(&place, &[], &of("acme"));
     assert_exit(&rest, 3);
     assert_eq!(rest.stdout, b"more\n");
-    assert!(stderr(&rest).contains("there is no key of epoch 1"), "{}", stderr(&rest));
+    assert!(stderr(&rest).contains("the key of epoch 1 is missing"), "{}", stderr(&rest));
     let inspected = stdout(&wattlock().arg("inspect").arg(of("acme")).output().unwrap());
     assert!(inspected.contains("without key"), "{inspected}");
 
@@ -516,4 +516,76 @@ fn a_summary_counts_what_was_opened() {
     let summary = json_summary(&open(&place, &["--json"], &folder(&place)));
     assert_eq!(summary["segments"], 1);
     assert_eq!(summary["out_bytes"], lines(0, 10).len());
+}
+
+#[test]
+fn a_segment_in_the_middle_of_a_run_that_was_cut_is_not_excused_by_a_later_run() {
+    let place = Place::new();
+    recorded(&place, &["--rotate-size", "100K"], &lines(0, 40_000));
+    let second = segments(&folder(&place)).remove(1);
+    let whole = fs::read(&second).unwrap();
+    fs::write(&second, &whole[..whole.len() / 2]).unwrap();
+    recorded(&place, &[], b"a later run\n");
+    assert_exit(&open(&place, &[], &folder(&place)), 3);
+    // With its first records, too: a writer that was killed in a segment made none after it.
+    let first = segments(&folder(&place)).remove(0);
+    fs::write(&second, &whole).unwrap();
+    let whole = fs::read(&first).unwrap();
+    fs::write(&first, &whole[..whole.len() - 16]).unwrap();
+    recorded(&place, &[], b"another run\n");
+    assert_exit(&open(&place, &[], &folder(&place)), 0);
+}
+
+#[test]
+fn an_output_in_the_folder_that_is_opened_is_refused() {
+    let place = Place::new();
+    recorded(&place, &[], &lines(0, 10));
+    let before = fs::read(place.path("logs/keys/000001.key")).unwrap();
+    for output in ["logs/000001.wls", "logs/keys/000001.key", "logs/000009.wls"] {
+        let output = place.path(output);
+        let refused = open(&place, &["-f", "-o", output.to_str().unwrap()], &folder(&place));
+        assert_exit(&refused, 2);
+    }
+    assert_eq!(fs::read(place.path("logs/keys/000001.key")).unwrap(), before);
+    assert_eq!(opened(&place), lines(0, 10));
+}
+
+#[test]
+fn a_start_that_fails_leaves_a_folder_that_opens() {
+    let place = Place::new();
+    let logs = folder(&place);
+    let (mut gateway, mut pipe) =
+        Gateway::start_on_pipe(&place, &["--framing", "ndjson", "-o", logs.to_str().unwrap()]);
+    pipe.write_all(b"a line\n").unwrap();
+    wait_for(|| match gateway_has_written(&place, b"a line\n") {
+        true => Ok(()),
+        false => Err("the line did not come".to_owned()),
+    });
+    gateway.signal("-KILL");
+    gateway.wait_for_exit();
+    let mut command = stream(&place);
+    let missing = format!("unix:{}", place.path("no/such/socket").display());
+    command.args(["--listen", &missing, "-o"]).arg(&logs);
+    assert_exit(&command.output().unwrap(), 1);
+    assert_eq!(opened(&place), b"a line\n");
+}
+
+#[test]
+fn what_is_no_segment_and_keys_of_two_kinds_are_refused() {
+    let place = Place::new();
+    let key = place.write("key", &[7; 32]);
+    recorded(&place, &[], b"a line\n");
+    let mut command = wattlock();
+    command.args(["stream", "--key-file"]).arg(&key).arg("-o").arg(folder(&place));
+    let mixed = with_input(&mut command, b"another\n");
+    assert_exit(&mixed, 1);
+    assert!(stderr(&mixed).contains("made for recipients"), "{}", stderr(&mixed));
+    fs::write(folder(&place).join("000002.wls"), b"junk").unwrap();
+    assert_exit(&open(&place, &[], &folder(&place)), 3);
+    // No number is given twice, although no segment is left.
+    for path in segments(&folder(&place)) {
+        fs::remove_file(path).unwrap();
+    }
+    recorded(&place, &[], b"a line\n");
+    assert_eq!(segments(&folder(&place)), [folder(&place).join("000002.wls")]);
 }

@@ -733,11 +733,13 @@ def is_locked(file: BinaryIO) -> bool:
 
 
 def has_header(file: BinaryIO, size: int) -> bool:
-    """False if the file is shorter than any header, or begins with zeros. Goes to its start."""
+    """False if the header was not written to its end, or as zeros. Goes to the file's start."""
     file.seek(0)
     start = file.read(len(SEGMENT))
     file.seek(0)
-    return size >= len(SEGMENT) + 4 + 16 + 2 + 32 + 4 and any(start)
+    is_short = size < len(SEGMENT) + 4 + 16 + 2 + 32 + 4
+    is_zero = len(start) == len(SEGMENT) and not any(start)
+    return not (is_zero or (is_short and SEGMENT.startswith(start)))
 
 
 class Segment:
@@ -942,12 +944,13 @@ class FolderChecks:
         self._path, self._position = "", 0
         self._numbers: Dict[bytes, Set[int]] = {}
         self._recovered: Dict[Tuple[bytes, int], int] = {}
-        self._unfinished: List[Tuple[str, int, Tuple[bytes, int]]] = []
+        self._unfinished: List[Tuple[str, int, Tuple[bytes, int], Tuple[bytes, int]]] = []
+        self._start = (b"", 0)
 
     @contextlib.contextmanager
     def collect(self, path: str) -> Iterator[None]:
         """Keeps for later what is wrong with the segment of this path, the next one."""
-        self._path = path
+        self._path, self._start = path, (b"", 0)
         self._position += 1
         try:
             yield
@@ -963,17 +966,20 @@ class FolderChecks:
         if number in numbers:
             raise Damaged("another segment has the same run and number")
         numbers.add(number)
+        self._start = (run, number)
         for writer_and_length in recovered:
             self._recovered[writer_and_length] = self._position
 
     def add_unfinished(self, writer: bytes, length: int) -> None:
         """Takes note of a segment without an end, which a later start has to name."""
-        self._unfinished.append((self._path, self._position, (writer, length)))
+        self._unfinished.append((self._path, self._position, (writer, length), self._start))
 
     def finish(self) -> None:
         """Raises what is wrong."""
-        for path, position, writer_and_length in self._unfinished:
-            if self._recovered.get(writer_and_length, 0) <= position:
+        for path, position, writer_and_length, (run, number) in self._unfinished:
+            # A writer that was killed in a segment made none after it.
+            is_last = number == max(self._numbers.get(run, {number}))
+            if not is_last or self._recovered.get(writer_and_length, 0) <= position:
                 self._add(Damaged("it is cut off, and no later segment names it"), path)
         for numbers in self._numbers.values():
             if len(numbers) != max(numbers) - min(numbers) + 1:

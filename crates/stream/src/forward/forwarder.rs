@@ -1,6 +1,6 @@
 //! Sends the segments of a folder to a store.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -105,7 +105,7 @@ impl Shared {
             let output = self.job.address.to_string();
             if !is_reported {
                 is_reported = true;
-                (self.notify)(Notice::Waits { output, why: error.to_string() });
+                (self.notify)(Notice::Unreachable { who: output, why: error.to_string() });
             }
             if self.sent.load(Ordering::Relaxed) > before {
                 delay = SHORTEST;
@@ -120,41 +120,97 @@ impl Shared {
         let mut peer = Peer::connect(&self.job.address)?;
         peer.set_patience(PATIENCE)?;
         peer.write_all(&[&MAGIC[..], &self.id].concat())?;
-        let mut done = BTreeSet::new();
+        let (keys, done) = (HashSet::new(), HashSet::new());
+        let mut session = Session { shared: self, peer, keys, done, open: None };
+        let progress = &self.job.progress;
+        let mut looked: Option<Instant> = None;
+        let mut last_looks = 0;
         loop {
-            let generation = self.job.progress.generation();
-            let has_ended = self.job.progress.has_ended();
-            for segment in Folder::new(&self.job.folder).segments().map_err(io::Error::other)? {
-                if done.contains(&segment.number) {
-                    continue;
+            let (generation, has_ended) = (progress.generation(), progress.has_ended());
+            // Where only the segment that is being sent has grown, there is no need to look at all.
+            let is_recent = looked.is_some_and(|looked| looked.elapsed() < IDLE);
+            let grown = session.open.as_ref().map(|open| open.path.clone());
+            let grown = grown.filter(|path| is_recent && progress.durable(path).is_some());
+            match grown.filter(|_| !has_ended) {
+                Some(path) => drop(session.forward(&path)?),
+                None => {
+                    looked = Some(Instant::now());
+                    let has_all = session.forward_all()?;
+                    if has_ended && !has_all && last_looks < LAST_LOOKS {
+                        // A reader may have had a lock just then.
+                        last_looks += 1;
+                        thread::sleep(SHORTEST);
+                        continue;
+                    }
                 }
-                if self.forward(&mut peer, &segment.path)? {
-                    done.insert(segment.number);
-                }
-                if std::mem::take(is_reported) {
-                    let output = self.job.address.to_string();
-                    (self.notify)(Notice::GoesOn { output });
-                }
+            }
+            if std::mem::take(is_reported) {
+                let output = self.job.address.to_string();
+                (self.notify)(Notice::GoesOn { output });
             }
             if has_ended || self.stop.load(Ordering::SeqCst) {
                 return Ok(());
             }
             let waits = Instant::now();
-            self.job.progress.wait(generation, IDLE);
+            progress.wait(generation, IDLE);
             if waits.elapsed() >= IDLE {
-                Request::Ping.write(&mut peer)?;
-                read_answer(&mut peer)?;
+                session.ask(&Request::Ping)?;
             }
         }
     }
+}
+
+/// A connection to a store.
+struct Session<'a> {
+    shared: &'a Shared,
+    peer: Peer,
+    /// Epochs whose keys were sent.
+    keys: HashSet<u32>,
+    /// Numbers of segments of which nothing more will be sent.
+    done: HashSet<u64>,
+    /// The segment that was sent last.
+    open: Option<OpenSegment>,
+}
+
+/// A segment that is being sent.
+struct OpenSegment {
+    path: PathBuf,
+    /// Bytes that the peer has made durable.
+    there: u64,
+}
+
+impl Session<'_> {
+    /// Sends a request, and returns the answer.
+    fn ask(&mut self, request: &Request) -> io::Result<u64> {
+        request.write(&mut self.peer)?;
+        read_answer(&mut self.peer)
+    }
+
+    /// Sends what the peer does not have of all segments. False if more of one may come.
+    fn forward_all(&mut self) -> io::Result<bool> {
+        let folder = Folder::new(&self.shared.job.folder);
+        let mut has_all = true;
+        for segment in folder.segments().map_err(io::Error::other)? {
+            if self.done.contains(&segment.number) {
+                continue;
+            }
+            if self.forward(&segment.path)? {
+                self.done.insert(segment.number);
+            } else {
+                has_all = false;
+            }
+        }
+        Ok(has_all)
+    }
 
     /// Sends what is durable of a segment. True if that is all that it will ever have.
-    fn forward(&self, peer: &mut Peer, path: &Path) -> io::Result<bool> {
+    fn forward(&mut self, path: &Path) -> io::Result<bool> {
+        let job = &self.shared.job;
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             file => file?,
         };
-        let (end, is_complete) = match self.job.progress.durable(path) {
+        let (end, is_complete) = match job.progress.durable(path) {
             Some(durable) => (durable, false),
             // Nothing of it is durable yet, or another process writes to it, and forwards it itself.
             None if is_locked(&file) => return Ok(false),
@@ -166,55 +222,82 @@ impl Shared {
             Ok(None) => return Ok(true),
             Err(segment::Error::Io(_, error)) => return Err(error),
             Err(problem) => {
-                (self.notify)(Notice::Segment { path: path.display().to_string(), problem });
+                let path = path.display().to_string();
+                (self.shared.notify)(Notice::Segment { path, problem });
                 return Ok(true);
             }
         };
         if is_complete && segment.tail() == Tail::Open {
             return Ok(false);
         }
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        self.forward_key(peer, segment.header().epoch)?;
-        let mut start = vec![0; LONGEST_START.min(end as usize)];
+        let is_open = self.open.as_ref().is_some_and(|open| open.path == path);
+        if !is_open && !self.begin(path, &file, segment.header().epoch)? {
+            let problem = segment::Error::Conflict(self.shared.job.address.to_string());
+            (self.shared.notify)(Notice::Segment { path: path.display().to_string(), problem });
+            return Ok(true);
+        }
+        self.send(&file, end)?;
+        if is_complete && let Some(forwarded) = &self.shared.job.forwarded {
+            forwarded(path);
+        }
+        Ok(is_complete)
+    }
+
+    /// Asks how much the peer has of a segment, after it has its key. False if it has another of that name.
+    fn begin(&mut self, path: &Path, file: &File, epoch: u32) -> io::Result<bool> {
+        if !self.keys.contains(&epoch) {
+            self.forward_key(epoch)?;
+            self.keys.insert(epoch);
+        }
+        let mut start = vec![0; LONGEST_START];
         file.read_exact_at(&mut start, 0)?;
-        Request::Segment { name, start }.write(peer)?;
-        let mut there = read_answer(peer)?;
-        if there == CONFLICT || there > end {
-            return Err(wrong("the peer has another segment of that name"));
+        self.open = None;
+        let there = self.ask(&Request::Segment { name: name_of(path), start })?;
+        if there == CONFLICT {
+            return Ok(false);
+        }
+        self.open = Some(OpenSegment { path: path.to_owned(), there });
+        Ok(true)
+    }
+
+    /// Sends the bytes of the open segment up to `end`.
+    fn send(&mut self, file: &File, end: u64) -> io::Result<()> {
+        let Some(OpenSegment { path, mut there }) = self.open.take() else { return Ok(()) };
+        if there > end {
+            return Err(wrong("the peer has more of a segment than there is"));
         }
         let mut unsynced = 0;
         let mut buffer = vec![0; LONGEST_DATA];
         while there < end {
             let len = buffer.len().min((end - there) as usize);
             file.read_exact_at(&mut buffer[..len], there)?;
-            Request::Data(buffer[..len].to_vec()).write(peer)?;
+            Request::Data(buffer[..len].to_vec()).write(&mut self.peer)?;
             (there, unsynced) = (there + len as u64, unsynced + len as u64);
             if there == end || unsynced >= SYNC_AFTER {
-                Request::Sync.write(peer)?;
-                if read_answer(peer)? != there {
+                if self.ask(&Request::Sync)? != there {
                     return Err(wrong("the peer lost bytes of a segment"));
                 }
-                self.sent.fetch_add(unsynced, Ordering::Relaxed);
+                self.shared.sent.fetch_add(unsynced, Ordering::Relaxed);
                 unsynced = 0;
             }
         }
-        if is_complete && let Some(forwarded) = &self.job.forwarded {
-            forwarded(path);
-        }
-        Ok(is_complete)
+        self.open = Some(OpenSegment { path, there });
+        Ok(())
     }
 
     /// Sends the key file of an epoch, if it was not removed.
-    fn forward_key(&self, peer: &mut Peer, epoch: u32) -> io::Result<()> {
-        let Some((_, path)) = key_file(&self.job.folder, epoch) else { return Ok(()) };
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    fn forward_key(&mut self, epoch: u32) -> io::Result<()> {
+        let Some((_, path)) = key_file(&self.shared.job.folder, epoch) else { return Ok(()) };
         let content = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             content => content?,
         };
-        Request::Key { name, content }.write(peer)?;
-        read_answer(peer).map(drop)
+        self.ask(&Request::Key { name: name_of(&path), content }).map(drop)
     }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned()
 }
 
 fn is_locked(file: &File) -> bool {
@@ -248,6 +331,9 @@ fn identity(folder: &Path) -> io::Result<[u8; ID_LEN]> {
         linked => linked.and_then(|()| File::open(folder)?.sync_all()).map(|()| id),
     }
 }
+
+/// How often segments are looked at that another seems to write to, once this process writes no more.
+const LAST_LOOKS: u32 = 10;
 
 /// The delay before a connection is tried again, twice as long after each failure.
 const SHORTEST: Duration = Duration::from_millis(50);

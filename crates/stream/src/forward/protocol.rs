@@ -76,7 +76,13 @@ pub(super) fn write_answer(to: &mut impl Write, len: u64) -> io::Result<()> {
 /// Reads an answer.
 pub(super) fn read_answer(from: &mut impl Read) -> io::Result<u64> {
     let mut len = [0; 8];
-    from.read_exact(&mut len)?;
+    from.read_exact(&mut len).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(
+            error.kind(),
+            "it closed the connection; is it a wattlock stream --store?",
+        ),
+        _ => error,
+    })?;
     Ok(u64::from_be_bytes(len))
 }
 

@@ -70,6 +70,8 @@ impl Store {
                     if !is_segment_name(&name) {
                         return Err(wrong("a name that no segment has"));
                     }
+                    // Its lock has to go first: it may be the same.
+                    drop(open.take());
                     open = open_segment(&folder, &name, &start)?;
                     open.as_ref().map_or(CONFLICT, |open| open.durable)
                 }

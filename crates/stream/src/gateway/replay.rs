@@ -47,6 +47,8 @@ struct Run {
 struct Cut {
     path: PathBuf,
     place: usize,
+    /// Its run, and its number there.
+    part: Option<([u8; 16], u64)>,
     found: Recovered,
     records: u64,
 }
@@ -147,7 +149,7 @@ impl Replay {
                 return Ok(());
             }
         }
-        self.note_end(path, &segment, &records);
+        self.note_end(path, run, &segment, &records);
         Ok(())
     }
 
@@ -200,7 +202,13 @@ impl Replay {
     }
 
     /// Notes how a segment ended.
-    fn note_end(&mut self, path: &Path, segment: &Segment, records: &Records<'_>) {
+    fn note_end(
+        &mut self,
+        path: &Path,
+        run: Option<[u8; 16]>,
+        segment: &Segment,
+        records: &Records<'_>,
+    ) {
         let is_complete = matches!(segment.tail(), Tail::Complete { .. });
         if is_complete || records.is_complete() {
             return;
@@ -209,15 +217,23 @@ impl Replay {
             return self.note_unended(path, records.count(), Unended::Written);
         }
         let found = Recovered { writer: segment.header().writer, len: records.whole_len() };
-        let (path, place) = (path.to_owned(), self.place);
-        self.unended.push(Cut { path, place, found, records: records.count() });
+        let part = run.and_then(|run| {
+            let parts = &self.runs.get(&run)?.parts;
+            parts.iter().find(|(_, own)| *own == path).map(|(part, _)| (run, *part))
+        });
+        let (path, place, records) = (path.to_owned(), self.place, records.count());
+        self.unended.push(Cut { path, place, part, found, records });
     }
 
     /// Reports segments without an end: those for which a later one accounts, and those that were cut.
     fn judge_ends(&mut self) {
-        for Cut { path, place, found, records } in std::mem::take(&mut self.unended) {
+        for Cut { path, place, part, found, records } in std::mem::take(&mut self.unended) {
+            // A writer that was killed in a segment made none after it.
+            let is_last = part.is_none_or(|(run, part)| {
+                self.runs.get(&run).is_none_or(|run| run.parts.range(part + 1..).next().is_none())
+            });
             let mut later = self.recovered.iter().filter(|(at, _)| *at > place);
-            if later.any(|(_, recovered)| *recovered == found) {
+            if is_last && later.any(|(_, recovered)| *recovered == found) {
                 self.note_unended(&path, records, Unended::Killed);
             } else {
                 self.report(&path, segment::Error::Cut(records));

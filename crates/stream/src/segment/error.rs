@@ -21,7 +21,9 @@ pub enum Error {
     #[error("the header of the segment is damaged")]
     Header,
     /// There is no key of its epoch.
-    #[error("there is no key of epoch {epoch} in {folder}: it was removed, or belongs elsewhere")]
+    #[error(
+        "the key of epoch {epoch} is missing in {folder}: it was removed, or the segment was moved"
+    )]
     NoKey {
         /// The epoch.
         epoch: u32,
@@ -58,7 +60,7 @@ pub enum Error {
     #[error("the key of epoch {0} is not the one that the segment was sealed under")]
     OtherKey(u32),
     /// A record is not authentic, or not at its place.
-    #[error("record {0} is not authentic, or not at its place")]
+    #[error("record {0} was changed or moved")]
     Record(u64),
     /// What an authentic record holds has no known form.
     #[error("record {0} has an unknown form; a later version may read it")]
@@ -75,8 +77,17 @@ pub enum Error {
     /// A segment between others of the same run is not there.
     #[error("{0} missing before it")]
     Missing(String),
+    /// A store has another segment of this name.
+    #[error(
+        "{0} has another segment of that name, and this one is not forwarded: numbers were given twice, or \
+         two folders have the same file `id`"
+    )]
+    Conflict(String),
     /// It ends before its index, and no later segment accounts for that.
-    #[error("the segment is cut off after {0} records, and no later one that was given says why")]
+    #[error(
+        "it ends after {0} records without an index, and no later segment accounts for that: it was truncated, or \
+         its writer was killed and none has run since"
+    )]
     Cut(u64),
     /// A primitive refused.
     #[error("cannot seal a record")]
@@ -94,6 +105,9 @@ impl Error {
 
     /// True for an error that says: the key is wrong, or something was changed.
     pub fn is_authentication(&self) -> bool {
-        !matches!(self, Self::Io(..) | Self::Wrap(_) | Self::Seal(_) | Self::Crypto(_))
+        !matches!(
+            self,
+            Self::Io(..) | Self::Conflict(_) | Self::Wrap(_) | Self::Seal(_) | Self::Crypto(_)
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! A folder of segments.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -71,7 +71,7 @@ impl Folder {
     /// That it cannot be made.
     pub(crate) fn create_next(&self) -> io::Result<(File, PathBuf)> {
         let last = self.segments().map_err(io_error)?;
-        let mut number = last.last().map_or(0, |segment| segment.number).max(self.last_removed());
+        let mut number = last.last().map_or(0, |segment| segment.number).max(self.last_given());
         loop {
             number += 1;
             let path = self.path.join(format!("{number:06}.{EXTENSION}"));
@@ -82,6 +82,11 @@ impl Folder {
                     // Before it has a header: only then is it nothing that another process recovers. A file system
                     // without locks recovers nothing.
                     let _ = file.lock();
+                    if let Err(error) = self.note_last(number) {
+                        // One that stays is empty, and passed over.
+                        let _ = fs::remove_file(path);
+                        return Err(error);
+                    }
                     return Ok((file, path));
                 }
             }
@@ -119,25 +124,17 @@ impl Folder {
         Ok(removed)
     }
 
-    /// Removes a segment. Its number is not given again.
-    ///
-    /// # Errors
-    /// That it cannot be removed.
-    pub fn remove(&self, path: &Path) -> io::Result<()> {
-        let number = number_of(path).unwrap_or(0).max(self.last_removed());
-        let new = self.path.join(format!(".{LAST_REMOVED}.{}", std::process::id()));
-        let mut file = File::create(&new)?;
-        file.write_all(number.to_string().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(new, self.path.join(LAST_REMOVED))?;
-        self.sync()?;
-        fs::remove_file(path)
+    /// The highest number that a segment was given.
+    fn last_given(&self) -> u64 {
+        let text = fs::read_to_string(self.path.join(LAST));
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// The highest number of a segment that was removed.
-    fn last_removed(&self) -> u64 {
-        let text = fs::read_to_string(self.path.join(LAST_REMOVED));
-        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    /// Notes that a segment was given a number, which no other gets once it is removed.
+    fn note_last(&self, number: u64) -> io::Result<()> {
+        let new = self.path.join(format!(".{LAST}.{}", std::process::id()));
+        fs::write(&new, format!("{number}\n"))?;
+        fs::rename(new, self.path.join(LAST))
     }
 
     /// Makes what was created in it durable.
@@ -254,8 +251,8 @@ fn number_of(path: &Path) -> Option<u64> {
     is_number.then(|| digits.parse().ok())?
 }
 
-/// Holds the highest number of a segment that was removed.
-const LAST_REMOVED: &str = "last-removed";
+/// Holds the highest number that a segment was given.
+const LAST: &str = "last";
 
 /// What the names of segments end with.
 const EXTENSION: &str = "wls";

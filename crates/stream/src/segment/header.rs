@@ -78,9 +78,6 @@ impl Header {
         })
     }
 
-    /// Bytes of the shortest.
-    pub(super) const MIN_LEN: u64 = FIXED_LEN as u64;
-
     /// Its length.
     pub(crate) fn len(&self) -> u64 {
         (FIXED_LEN + self.additional.len()) as u64
@@ -103,6 +100,12 @@ impl Header {
             Err(Error::OtherKey(self.epoch))
         }
     }
+}
+
+/// True if `bytes` are all of a file whose header was not written to its end.
+pub(super) fn is_unwritten(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(MAGIC.len())];
+    bytes.len() < FIXED_LEN && MAGIC.starts_with(start)
 }
 
 /// True if a file that begins with `bytes` is a segment.

@@ -44,6 +44,9 @@ impl NewKeys {
         let folder = folder.join(KEYS);
         let shown = folder.display();
         fs::create_dir_all(&folder).map_err(Error::io(format!("create {shown}")))?;
+        if let Some((kind, epoch)) = other_kind(&folder, self.kind) {
+            return Err(Error::KeyKind { epoch, kind });
+        }
         let (key, bytes) = (self.make)().map_err(Error::Wrap)?;
         let entries = fs::read_dir(&folder).map_err(Error::io(format!("read {shown}")))?;
         let number = |name: &str| name.split('.').next()?.parse::<u32>().ok();
@@ -104,6 +107,16 @@ pub fn key_file(folder: &Path, epoch: u32) -> Option<(KeyKind, PathBuf)> {
     let kinds = [KeyKind::Container, KeyKind::Salt];
     let mut files = kinds.map(|kind| (kind, path(&folder.join(KEYS), epoch, kind))).into_iter();
     files.find(|(_, path)| path.exists())
+}
+
+/// A key of the other kind in a folder of keys, if there is one: nobody could open all of such a folder at once.
+fn other_kind(keys: &Path, kind: KeyKind) -> Option<(KeyKind, u32)> {
+    let other = kind.other();
+    fs::read_dir(keys).ok()?.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        let (digits, extension) = name.to_str()?.split_once('.')?;
+        (extension == other.extension()).then_some((other, digits.parse().ok()?))
+    })
 }
 
 fn path(keys: &Path, epoch: u32, kind: KeyKind) -> PathBuf {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, TryLockError};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use wattlock_record::{self as record, HEAD_LEN, SessionKey};
 use zeroize::Zeroizing;
 
 use super::error::Error;
-use super::header::Header;
+use super::header::{Header, is_unwritten};
 use super::index::{Block, Index, Named};
 use super::payload::Payload;
 use super::scan::{Batches, TAIL_LEN, Tail};
@@ -77,7 +78,11 @@ impl Segment {
         let len = file.metadata().map_err(failed())?.len();
         let header = match Header::read(&mut file) {
             Err(Error::HeaderCut) => return Ok(None),
-            Err(_) if len < Header::MIN_LEN => return Ok(None),
+            Err(error @ (Error::NotASegment | Error::Header)) => {
+                let mut start = vec![0; len.min(100) as usize];
+                file.read_exact_at(&mut start, 0).map_err(failed())?;
+                return if is_unwritten(&start) { Ok(None) } else { Err(error) };
+            }
             header => header?,
         };
         let tail = Tail::read(&file, len, header.len()).map_err(failed())?;

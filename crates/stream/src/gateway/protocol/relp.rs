@@ -28,8 +28,10 @@ impl Relp {
 
     /// The frame at the start of `bytes`, or how many bytes it needs at least.
     fn frame<'a>(&self, bytes: &'a [u8]) -> Result<Result<Frame<'a>, usize>, Error> {
-        // Some senders put newlines between frames.
         let wrong = Error::Protocol("what it sent is not RELP");
+        if bytes.first().is_some_and(|byte| !byte.is_ascii_digit()) {
+            return Err(wrong);
+        }
         let head = &bytes[..bytes.len().min(LONGEST_HEAD)];
         let words: Vec<&[u8]> =
             head.splitn(4, |byte| *byte == b' ' || *byte == b'\n').take(3).collect();
