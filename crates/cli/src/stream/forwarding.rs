@@ -76,6 +76,9 @@ pub fn finish(
     findings: &Findings,
     code: ExitCode,
 ) -> ExitCode {
+    if forwarders.is_empty() {
+        return code;
+    }
     let deadline = Instant::now() + Duration::from_secs(args.drain.into());
     for (forwarder, address) in forwarders.into_iter().zip(&args.forward) {
         let sent = forwarder.sent();
@@ -85,7 +88,8 @@ pub fn finish(
             ));
         }
     }
-    code
+    // They may have found something since.
+    ExitCode::from(findings.code())
 }
 
 /// `wattlock stream --store`.
