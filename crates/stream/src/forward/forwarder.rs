@@ -218,8 +218,9 @@ impl Session<'_> {
         };
         let segment = match Segment::open(path) {
             Ok(Some(segment)) => segment,
-            // Its writer was killed before the first record: there is nothing to have.
-            Ok(None) => return Ok(true),
+            // It was made just now, or its writer was killed before the first record. Once nothing more is written, it
+            // can only be the latter, and there is nothing to have.
+            Ok(None) => return Ok(job.progress.has_ended()),
             Err(segment::Error::Io(_, error)) => return Err(error),
             Err(problem) => {
                 let path = path.display().to_string();
