@@ -272,7 +272,8 @@ fn traced(place: &Place, options: &[&str]) -> Option<Gateway> {
     }
     let plain = stream(place);
     let mut command = Command::new("strace");
-    command.args(["-fqq", "-s", "200", "-o"]).arg(place.path("trace")).args(options);
+    // The program is the child, and strace a process apart: so signals reach the program.
+    command.args(["-D", "-fqq", "-s", "200", "-o"]).arg(place.path("trace")).args(options);
     command.arg(plain.get_program()).args(plain.get_args());
     for (name, value) in plain.get_envs() {
         match value {
@@ -294,8 +295,10 @@ fn an_acknowledgement_comes_after_the_message_is_durable() {
     connection.write_all(&Relp::message(2, "sender 0 line 0")).unwrap();
     let mut answers = BufReader::new(connection.try_clone().unwrap());
     assert_eq!(Relp::acknowledged(&mut answers).unwrap(), 2);
-    drop(gateway);
-    let trace = fs::read_to_string(place.path("trace")).unwrap();
+    assert_exit(&gateway.stop(), 0);
+    let trace = || fs::read_to_string(place.path("trace")).unwrap();
+    wait_until("the trace is written", || trace().contains("2 rsp 6 200 OK"));
+    let trace = trace();
     let answered = trace.find("2 rsp 6 200 OK").unwrap();
     let durable = trace.find("fdatasync").unwrap();
     // The header of the segment is the first write.
