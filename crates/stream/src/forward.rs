@@ -8,4 +8,4 @@ mod protocol;
 mod store;
 
 pub use forwarder::{Forwarder, Forwarding};
-pub use store::{Store, StoreEvent};
+pub use store::Store;

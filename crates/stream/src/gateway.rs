@@ -58,7 +58,7 @@ pub use replay::Replay;
 pub use retry::Retry;
 pub use sealing::{Rotation, Sealing};
 pub use served::Limits;
-pub use socket::Address;
+pub use socket::{Address, remove_stale};
 pub use split::Split;
 pub use syncer::Durability;
 

@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +16,8 @@ use anyhow::Context;
 use serde_json::json;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
-use wattlock_stream::forward::{Forwarder, Forwarding, Store, StoreEvent};
-use wattlock_stream::gateway::{Address, Recording};
+use wattlock_stream::forward::{Forwarder, Forwarding, Store};
+use wattlock_stream::gateway::{Address, Recording, remove_stale};
 
 use super::ends::Findings;
 use super::service::Signals;
@@ -154,12 +153,7 @@ fn listen(address: &Address, served: Arc<Served>) -> io::Result<()> {
             })
         }
         Address::Unix(path) => {
-            let is_socket =
-                path.symlink_metadata().is_ok_and(|status| status.file_type().is_socket());
-            if is_socket && UnixStream::connect(path).is_err() {
-                // A killed program left it.
-                fs::remove_file(path)?;
-            }
+            remove_stale(path)?;
             let listener = UnixListener::bind(path)?;
             served.findings.report(&format!("listening at {address}"));
             accept(served, move || {
@@ -193,7 +187,7 @@ fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
             served.open.fetch_add(1, Ordering::SeqCst);
             let serve = move || {
                 let stored = &served.stored;
-                let heard = |StoreEvent::Stored(bytes)| {
+                let heard = |bytes| {
                     stored.fetch_add(bytes, Ordering::Relaxed);
                 };
                 if let Err(error) = served.store.serve(from, to, &heard) {

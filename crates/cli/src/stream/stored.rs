@@ -13,6 +13,7 @@ use wattlock_file::{
     Attributes, Done, Error, Identities, Input, Kind, Rekey, Shown, Staged, inspect,
     recipients_of_key, unwrap_data_key, wrap_data_key,
 };
+use wattlock_host::exit::{AUTHENTICATION, FAILURE};
 use wattlock_stream::frame::{self, Error as FrameError, WalkError};
 use wattlock_stream::gateway::{Counters, MessageOutput, Notice, Replay};
 use wattlock_stream::segment::{
@@ -56,7 +57,7 @@ pub fn verify(path: &Path, identities: &Arc<Identities>) -> Result<Done, Error> 
     match segments {
         Some(segments) => verify_segments(segments, identities),
         None => {
-            let unlock = unlock(identities);
+            let unlock = |header: &[u8]| unwrap(header, identities);
             let checked =
                 frame::check(&mut reader(path)?, &unlock).map_err(|error| of_walk(&error))?;
             Ok(done(checked.bytes_in, 0, VERSION_1))
@@ -93,11 +94,7 @@ fn verify_segments(segments: Segments, identities: &Arc<Identities>) -> Result<D
             2 => ", and 1 other fault".into(),
             all => format!(", and {} other faults", all - 1),
         };
-        let kind = match code {
-            3 => Kind::Authentication,
-            _ => Kind::Failure,
-        };
-        return Err(failed(kind, &format!("{first}{more}")));
+        return Err(failed(kind_of(*code), &format!("{first}{more}")));
     }
     Ok(done(counters.bytes_in.load(Ordering::Relaxed), 0, VERSION_2))
 }
@@ -250,11 +247,6 @@ fn rekey_v1(how: &Rekey<'_>, path: &Path, target: &Path) -> Result<Done, Error> 
     Ok(Done { output: Some(output), ..done(contents.bytes_in, bytes_out, VERSION_1) })
 }
 
-fn unlock(identities: &Arc<Identities>) -> impl Fn(&[u8]) -> Result<Secret<32>, FrameError> {
-    let identities = Arc::clone(identities);
-    move |header| unwrap(header, &identities)
-}
-
 fn unwrap(header: &[u8], identities: &Identities) -> Result<Secret<32>, FrameError> {
     match header {
         [] => Err(FrameError::Key(
@@ -284,18 +276,21 @@ fn failed(kind: Kind, what: &dyn std::fmt::Display) -> Error {
 fn of_walk(error: &WalkError) -> Error {
     let code = match error {
         WalkError::Stream(error) => code_of_frame(error),
-        _ => 1,
+        _ => FAILURE,
     };
-    let text = chain(error);
-    failed(if code == 3 { Kind::Authentication } else { Kind::Failure }, &text)
+    failed(kind_of(code), &chain(error))
 }
 
 fn of_segment(error: &SegmentError) -> Error {
-    let kind = match code_of_segment(error) {
-        3 => Kind::Authentication,
+    failed(kind_of(code_of_segment(error)), &chain(error))
+}
+
+/// The kind of an error that has this exit code.
+fn kind_of(code: u8) -> Kind {
+    match code {
+        AUTHENTICATION => Kind::Authentication,
         _ => Kind::Failure,
-    };
-    failed(kind, &chain(error))
+    }
 }
 
 /// Drops messages.

@@ -15,13 +15,6 @@ pub struct Store {
     folder: PathBuf,
 }
 
-/// What came over a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreEvent {
-    /// So many bytes of segments are durable that were not before.
-    Stored(u64),
-}
-
 /// The segment that a connection sends.
 struct Open {
     file: File,
@@ -35,7 +28,7 @@ impl Store {
         Self { folder: folder.to_owned() }
     }
 
-    /// Serves one forwarder to its end.
+    /// Serves one forwarder to its end. `stored` hears how many more bytes are durable.
     ///
     /// # Errors
     /// That it breaks the protocol, or the disk or connection fails. What it was told is durable is.
@@ -43,7 +36,7 @@ impl Store {
         &self,
         connection: impl Read,
         mut answers: impl Write,
-        heard: &dyn Fn(StoreEvent),
+        stored: &dyn Fn(u64),
     ) -> io::Result<()> {
         let mut connection = BufReader::with_capacity(64 << 10, connection);
         let mut greeting = [0; MAGIC.len() + ID_LEN];
@@ -85,7 +78,7 @@ impl Store {
                 Request::Sync => {
                     let open = open.as_mut().ok_or_else(|| wrong("a sync of no segment"))?;
                     open.file.sync_data()?;
-                    heard(StoreEvent::Stored(open.len - open.durable));
+                    stored(open.len - open.durable);
                     open.durable = open.len;
                     open.durable
                 }

@@ -227,7 +227,10 @@ pub(super) fn keep_alive(socket: impl AsFd) -> io::Result<()> {
 }
 
 /// Removes a socket without a listener, which a killed program left.
-fn remove_stale(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// That it cannot be removed.
+pub fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = path.symlink_metadata().is_ok_and(|status| status.file_type().is_socket());
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
