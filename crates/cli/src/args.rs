@@ -16,7 +16,7 @@ pub use files::{
     Rekey, Unprotect, Verify,
 };
 pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
-pub use stream::Stream;
+pub use stream::{Stream, parse_tenant};
 pub use wattlock_host::flags::{Places, threads};
 
 /// Encrypt files, streams and HTTPS traffic on all cores, and measure the energy of programs.

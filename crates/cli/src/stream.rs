@@ -11,6 +11,8 @@ mod pace;
 mod replay;
 mod service;
 mod status;
+mod tenants;
+mod tls;
 pub mod stored;
 
 use std::net::ToSocketAddrs;
@@ -23,47 +25,36 @@ use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{
-    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Rotation, Sealing, Split,
+    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Recordings,
+    Rotation, Sealing, Split,
 };
 use wattlock_stream::{Live, Message, Room};
 
 use crate::args;
 use ends::Findings;
 use service::Service;
+use tenants::{Host, Tenants};
 
 /// Either way.
 #[derive(Clone)]
 pub enum Way {
     Seal(Arc<Sealing>),
-    Record(Arc<Recording>),
+    Record(Arc<Recordings>),
     Open(Arc<Opening>),
 }
 
-impl Way {
-    /// An inlet for an input that `who` names.
-    pub fn inlet(&self, who: String) -> Box<dyn Inlet> {
-        match self {
-            Self::Seal(sealing) => sealing.inlet(),
-            Self::Record(recording) => recording.inlet(who),
-            Self::Open(opening) => opening.inlet(who),
-        }
-    }
+/// What writes files that end, each by itself.
+pub enum Writer<'a> {
+    Stream(&'a Sealing),
+    Folder(&'a Recording),
+}
 
-    /// What was done.
-    pub fn counters(&self) -> &Arc<Counters> {
-        match self {
-            Self::Seal(sealing) => sealing.counters(),
-            Self::Record(recording) => recording.counters(),
-            Self::Open(opening) => opening.counters(),
-        }
-    }
-
+impl Writer<'_> {
     /// True if a file or a key has been used for as long as it may.
     pub fn is_due(&self) -> bool {
         match self {
-            Self::Seal(sealing) => sealing.is_due(),
-            Self::Record(recording) => recording.is_due(),
-            Self::Open(_) => false,
+            Self::Stream(sealing) => sealing.is_due(),
+            Self::Folder(recording) => recording.is_due(),
         }
     }
 
@@ -73,26 +64,53 @@ impl Way {
     /// That its end cannot be sealed.
     pub fn rotate(&self, room: Room<Message>) -> Result<(), Error> {
         match self {
-            Self::Seal(sealing) => sealing.rotate(room),
-            Self::Record(recording) => recording.rotate(room),
-            Self::Open(_) => Ok(()),
+            Self::Stream(sealing) => sealing.rotate(room),
+            Self::Folder(recording) => recording.rotate(room),
         }
     }
 
     /// Ends what is sealed.
     ///
     /// # Errors
-    /// As [`Way::rotate`].
+    /// As [`Writer::rotate`].
     pub fn finish(&self, room: Room<Message>) -> Result<(), Error> {
         match self {
-            Self::Seal(sealing) => sealing.finish(room),
-            Self::Record(recording) => recording.finish(room),
-            Self::Open(_) => Ok(()),
+            Self::Stream(sealing) => sealing.finish(room),
+            Self::Folder(recording) => recording.finish(room),
         }
     }
 
     /// Bytes of the window that the end of a file needs.
     pub const END_NEEDS: u64 = 64;
+}
+
+impl Way {
+    /// An inlet for an input that `who` names, of a tenant or of the only one. `None` if that is not known.
+    pub fn inlet(&self, tenant: &str, who: String) -> Option<Box<dyn Inlet>> {
+        match self {
+            Self::Seal(sealing) => Some(sealing.inlet()),
+            Self::Record(recordings) => recordings.inlet(tenant, who),
+            Self::Open(opening) => Some(opening.inlet(who)),
+        }
+    }
+
+    /// What seals.
+    pub fn writers(&self) -> Vec<Writer<'_>> {
+        match self {
+            Self::Seal(sealing) => vec![Writer::Stream(sealing)],
+            Self::Record(recordings) => recordings.all().map(|all| Writer::Folder(all)).collect(),
+            Self::Open(_) => Vec::new(),
+        }
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Arc<Counters> {
+        match self {
+            Self::Seal(sealing) => sealing.counters(),
+            Self::Record(recordings) => recordings.counters(),
+            Self::Open(opening) => opening.counters(),
+        }
+    }
 }
 
 /// `wattlock stream`.
@@ -106,8 +124,10 @@ pub fn run(args: &args::Stream) -> Ended {
         return Err(usage("--from, --until and --source require segments, which a folder holds"));
     }
     descriptors::raise_limit();
+    let tenants = args.tenants.as_deref().map(Tenants::read).transpose()?;
+    let tls = tls::server(args, tenants.as_ref())?;
     if args.store {
-        return forwarding::store(args);
+        return forwarding::store(args, tls, tenants);
     }
     let findings = Findings::new(args.quiet);
     let (settings, note) = pace::settings(args)?;
@@ -122,14 +142,17 @@ pub fn run(args: &args::Stream) -> Ended {
         opening.use_pool(live.pool());
         (Way::Open(opening), live)
     } else if let Some(path) = folder::of_output(args) {
-        let recording = folder::recording(args, &path, split(args), &findings)?;
-        let retry = ends::retry(args, recording.counters(), &findings);
+        let names = tenants.as_ref().map(Tenants::names);
+        let recordings = folder::recordings(args, &path, names, split(args), &findings)?;
+        let retry = ends::retry(args, recordings.counters(), &findings);
         let sink =
-            recording.sink(retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
+            recordings.sink(&retry).with_context(|| format!("cannot write to {}", Shown(&path)))?;
         let live = Live::start(settings, sink)?;
-        recording.use_pool(live.pool());
-        forwarders = forwarding::start(args, &path, &recording, &findings)?;
-        (Way::Record(recording), live)
+        recordings.use_pool(live.pool());
+        for recording in recordings.all() {
+            forwarders.extend(forwarding::start(args, recording, &findings)?);
+        }
+        (Way::Record(recordings), live)
     } else {
         let (stream_key, key_header) = key::stream_key(args)?;
         let rotation = Rotation { bytes: args.rotate_size, seconds: args.rotate_time };
@@ -143,7 +166,7 @@ pub fn run(args: &args::Stream) -> Ended {
             }
             Some(address) => {
                 let retry = ends::retry(args, counters, &findings);
-                let link = sealing.link(address, retry);
+                let link = sealing.link(tls::destination(args, address)?, retry);
                 let link = link.with_context(|| format!("cannot connect to {address}"))?;
                 Live::start(settings, link)?
             }
@@ -158,7 +181,8 @@ pub fn run(args: &args::Stream) -> Ended {
         .enable_all()
         .build()
         .context("cannot start the network's thread")?;
-    let service = Service { args, way, live, findings: findings.clone() };
+    let host = Arc::new(Host { way: way.clone(), tenants });
+    let service = Service { args, way, live, host, tls, findings: findings.clone() };
     let code = runtime.block_on(service.run())?;
     let code = forwarding::finish(args, forwarders, &findings, code);
     // A thread that reads standard input may be left; it must not be waited for.
@@ -206,11 +230,21 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         )));
     }
     if !args.insecure {
-        let listens = args.listen.as_ref().is_some_and(|address| !is_local(address));
-        if listens || args.metrics.is_some_and(|address| !address.ip().is_loopback()) {
+        let shows_who_it_is = args.tls_client_ca.is_some() || args.tenants.is_some();
+        let is_safe = |address: &Address| {
+            is_local(address) || matches!(address, Address::Tls(_)) && shows_who_it_is
+        };
+        if args.listen.as_ref().is_some_and(|address| !is_safe(address)) {
             return Err(usage(
-                "--listen and --metrics have neither encryption nor authentication: use a loopback \
-                 address or a Unix socket, or allow other machines with --insecure",
+                "other machines could connect to --listen without showing who they are: use tls: with \
+                 --tls-client-ca or --tenants, a loopback address or a Unix socket, or allow it with \
+                 --insecure",
+            ));
+        }
+        if args.metrics.is_some_and(|address| !address.ip().is_loopback()) {
+            return Err(usage(
+                "--metrics has neither encryption nor authentication: use a loopback address, or allow \
+                 other machines with --insecure",
             ));
         }
     }
@@ -224,6 +258,7 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
         ));
     }
     folder::check(args)?;
+    tls::check(args)?;
     if args.listen.is_none() && args.paths.is_empty() {
         exit::check_stdin()?;
     }
@@ -238,7 +273,7 @@ fn is_local(address: &Address) -> bool {
     match address {
         Address::Unix(_) => true,
         // A name that has no address is nothing that can be listened at.
-        Address::Tcp(name) => name
+        Address::Tcp(name) | Address::Tls(name) => name
             .to_socket_addrs()
             .map_or(true, |mut addresses| addresses.all(|address| address.ip().is_loopback())),
     }

@@ -25,6 +25,7 @@ mod protocol;
 mod pump;
 mod recorded;
 mod recording;
+mod recordings;
 mod replay;
 mod retry;
 mod sealed;
@@ -33,6 +34,9 @@ mod served;
 mod socket;
 mod split;
 mod syncer;
+mod tls;
+mod tls_socket;
+mod welcome;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,13 +58,16 @@ pub use protocol::Protocol;
 pub use pump::{Stop, pump};
 pub use recorded::{FolderLimit, WhenFull};
 pub use recording::{EpochLimits, Recording, RecordingSettings};
+pub use recordings::{Recordings, TenantFolder};
 pub use replay::Replay;
 pub use retry::Retry;
 pub use sealing::{Rotation, Sealing};
 pub use served::Limits;
-pub use socket::{Address, remove_stale};
+pub use socket::{Address, Destination, remove_stale};
 pub use split::Split;
 pub use syncer::Durability;
+pub use tls::{ClientCertificates, TlsClient, TlsError, TlsIdentity, TlsServer, TlsStream};
+pub use welcome::{Admission, Caller, Welcome};
 
 /// One input on its way into the window.
 pub trait Inlet: Send {
@@ -140,6 +147,8 @@ pub struct Counters {
     pub cut: AtomicU64,
     /// Connections that were refused, because there were as many as may be.
     pub refused: AtomicU64,
+    /// Connections that did not show who they are, or are not served.
+    pub unwelcome: AtomicU64,
     /// Connections that were closed because they were idle between two messages.
     pub idle: AtomicU64,
     /// Bytes of messages that did not come whole.

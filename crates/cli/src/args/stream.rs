@@ -73,7 +73,7 @@ pub struct Stream {
     #[arg(long, value_name = "BYTES", value_parser = parse_size_above_zero)]
     #[arg(help_heading = INPUT)]
     pub max_message: Option<u64>,
-    /// Accept connections at tcp:HOST:PORT or unix:PATH instead of reading standard input
+    /// Accept connections at tls:HOST:PORT, tcp:HOST:PORT or unix:PATH instead of reading standard input
     #[arg(long, value_name = "ADDRESS", help_heading = INPUT)]
     pub listen: Option<Address>,
     /// Maximum number of connections; more are refused
@@ -89,6 +89,28 @@ pub struct Stream {
     /// Let other machines reach --listen and --metrics (no encryption or authentication)
     #[arg(long, help_heading = INPUT)]
     pub insecure: bool,
+    /// Admit only the senders in FILE, and seal each tenant's messages in FOLDER/TENANT/
+    ///
+    /// Each line is TENANT cert NAME (a DNS name or URI in the sender's certificate) or TENANT token
+    /// SHA256. A sender without such a certificate begins its connection with a line "token TOKEN".
+    #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
+    #[arg(requires = "listen", requires = "output", conflicts_with_all = ["open", "tenant"])]
+    pub tenants: Option<PathBuf>,
+    /// For tls: addresses: show the certificate in FILE (PEM, with intermediate certificates)
+    #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
+    #[arg(requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
+    #[arg(requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// With --listen tls: require certificates of the authorities in FILE (PEM)
+    #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
+    #[arg(requires = "listen")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// With --connect or --forward tls: trust the authorities in FILE (PEM) [default: the system's]
+    #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
     /// Write to FILE, or to FILE.000001 and so on if it exists (error with --open)
     ///
     /// If FILE ends with a slash or is a folder, writes segments and their keys into it. They survive a
@@ -153,7 +175,7 @@ pub struct Stream {
     #[arg(long, value_name = "N", value_parser = from_to(1, 1_u64 << 31))]
     #[arg(default_value_t = 1 << 31, help_heading = OUTPUT)]
     pub key_records: u64,
-    /// Send to tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
+    /// Send to tls:HOST:PORT, tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
@@ -232,7 +254,7 @@ fn parse_time(text: &str) -> Result<u64, String> {
 }
 
 /// A name that is a folder, too.
-fn parse_tenant(name: &str) -> Result<String, String> {
+pub fn parse_tenant(name: &str) -> Result<String, String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     if name.is_empty() || name.len() > 128 || name.starts_with('.') || !name.bytes().all(is_allowed)
     {
@@ -273,6 +295,7 @@ const WHEN_FULL: &Choices<WhenFull> = &[
 ];
 
 const INPUT: &str = "Input";
+const TLS: &str = "TLS and tenants";
 
 const OUTPUT: &str = "Output";
 

@@ -21,8 +21,8 @@ use wattlock_stream::segment::Error as SegmentError;
 
 use crate::args;
 use crate::lock::lock;
-use crate::stream::descriptors;
 use crate::stream::key::KeyHeader;
+use crate::stream::{descriptors, tls};
 
 /// What was found while streams came and went.
 #[derive(Clone)]
@@ -234,7 +234,8 @@ pub fn exit(
         connections: descriptors::for_connections(args),
     };
     let counters = Arc::clone(counters);
-    let backends = PerConnection::new(address.clone(), limits, counters, findings.listener());
+    let to = tls::destination(args, address)?;
+    let backends = PerConnection::new(to, limits, counters, findings.listener());
     Ok(Box::new(backends.context("cannot start a thread")?))
 }
 

@@ -1,5 +1,6 @@
 //! A folder of segments as the output, or as the input of `--open`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
 use wattlock_stream::gateway::{
-    Durability, EpochLimits, FolderLimit, Recording, RecordingSettings, Rotation,
+    Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Rotation, TenantFolder,
+    WhenFull,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
 use zeroize::Zeroizing;
@@ -40,12 +42,13 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
     }
     let defaults = (args.key_age, args.key_bytes, args.key_records) == (86_400, 64 << 30, 1 << 31);
     let has_own = args.tenant.is_some()
+        || args.tenants.is_some() && !args.store
         || args.sync.is_some()
         || args.max_size.is_some()
         || !args.forward.is_empty();
     if !is_folder && (has_own || !defaults) {
         return Err(usage(
-            "--sync, --max-size, --forward, --tenant, --key-age, --key-bytes and --key-records require \
+            "--sync, --max-size, --forward, --tenant, --tenants, --key-age, --key-bytes and --key-records require \
              a folder: -o FOLDER/",
         ));
     }
@@ -54,6 +57,14 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
     }
     if !is_folder {
         return Ok(());
+    }
+    if args.tenants.is_some() && args.listen.is_none() {
+        return Err(usage("--tenants requires --listen"));
+    }
+    if args.tenants.is_some() && args.max_size.is_some() && args.when_full == WhenFull::Block {
+        return Err(usage(
+            "--max-size with --tenants requires --when-full drop-oldest: one tenant must not block others",
+        ));
     }
     if args.force {
         return Err(usage("--force replaces a file; in a folder nothing is replaced"));
@@ -70,21 +81,33 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
 /// A record also holds where its messages came from.
 const LONGEST_MESSAGE: u64 = 63 << 20;
 
-/// What seals into a folder, which is made if it is not there.
-pub fn recording(
+/// What seals into a folder, or into one for each of these tenants, which are made if they are not there.
+pub fn recordings(
     args: &args::Stream,
     path: &Path,
+    tenants: Option<BTreeSet<&str>>,
     split: wattlock_stream::gateway::Split,
     findings: &Findings,
-) -> anyhow::Result<Arc<Recording>> {
-    let shown = Shown(path);
+) -> anyhow::Result<Arc<Recordings>> {
     let keys = new_keys(args)?;
-    fs::create_dir_all(path).with_context(|| format!("cannot create {shown}"))?;
-    let tenant = args.tenant.as_deref();
+    let folder = |path: &Path, tenant: Option<&str>| {
+        fs::create_dir_all(path).with_context(|| format!("cannot create {}", Shown(path)))?;
+        let additional = AdditionalData { tenant, ..AdditionalData::default() }.to_bytes()?;
+        anyhow::Ok(TenantFolder { folder: Folder::new(path), additional })
+    };
+    let mut folders = BTreeMap::new();
+    match tenants {
+        None => {
+            folders.insert(String::new(), folder(path, args.tenant.as_deref())?);
+        }
+        Some(tenants) => {
+            for tenant in tenants {
+                folders.insert(tenant.to_owned(), folder(&path.join(tenant), Some(tenant))?);
+            }
+        }
+    }
     let settings = RecordingSettings {
-        folder: Folder::new(path),
         keys,
-        additional: AdditionalData { tenant, ..AdditionalData::default() }.to_bytes()?,
         protocol: args.framing,
         split,
         limit: args.max_size.map(|bytes| FolderLimit { bytes, when_full: args.when_full }),
@@ -101,8 +124,8 @@ pub fn recording(
             records: args.key_records,
         },
     };
-    let recording = Recording::new(settings, findings.listener());
-    recording.with_context(|| format!("cannot write to {shown}"))
+    let recordings = Recordings::new(settings, folders, findings.listener());
+    recordings.with_context(|| format!("cannot write to {}", Shown(path)))
 }
 
 /// Bytes of a segment: so many that a folder of a limited size has some of them.

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,17 +17,18 @@ use serde_json::json;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
 use wattlock_stream::forward::{Forwarder, Forwarding, Store};
-use wattlock_stream::gateway::{Address, Recording, remove_stale};
+use wattlock_stream::gateway::{Address, Recording, TlsServer, remove_stale};
 
 use super::ends::Findings;
 use super::service::Signals;
+use super::tenants::Tenants;
+use super::tls;
 use crate::args;
 use crate::lock::lock;
 
 /// Starts to forward to each peer.
 pub fn start(
     args: &args::Stream,
-    folder: &Path,
     recording: &Recording,
     findings: &Findings,
 ) -> anyhow::Result<Vec<Forwarder>> {
@@ -36,13 +37,13 @@ pub fn start(
         let removal = Arc::clone(&removal);
         let forwarded = move |segment: &Path| removal.peer_has(peer, segment);
         let job = Forwarding {
-            folder: folder.to_owned(),
-            address: address.clone(),
+            folder: recording.folder().to_owned(),
+            to: tls::destination(args, address)?,
             progress: Arc::clone(recording.progress()),
             forwarded: args.remove_forwarded.then(|| Box::new(forwarded) as Box<_>),
         };
         Forwarder::start(job, findings.listener())
-            .with_context(|| format!("cannot forward {}", Shown(folder)))
+            .with_context(|| format!("cannot forward {}", Shown(recording.folder())))
     };
     args.forward.iter().enumerate().map(start).collect()
 }
@@ -79,7 +80,7 @@ pub fn finish(
         return code;
     }
     let deadline = Instant::now() + Duration::from_secs(args.drain.into());
-    for (forwarder, address) in forwarders.into_iter().zip(&args.forward) {
+    for (forwarder, address) in forwarders.into_iter().zip(args.forward.iter().cycle()) {
         let sent = forwarder.sent();
         if !forwarder.finish(deadline) {
             findings.report(&format!(
@@ -92,13 +93,15 @@ pub fn finish(
 }
 
 /// `wattlock stream --store`.
-pub fn store(args: &args::Stream) -> Ended {
+pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenants>) -> Ended {
     let (Some(address), Some(folder)) = (&args.listen, &args.output) else {
         return Err(usage("--store requires --listen and -o FOLDER/"));
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", Shown(folder)))?;
     let served = Arc::new(Served {
-        store: Store::new(folder),
+        folder: folder.clone(),
+        tls,
+        tenants,
         stored: AtomicU64::new(0),
         connections: AtomicU64::new(0),
         open: AtomicU64::new(0),
@@ -131,7 +134,10 @@ pub fn store(args: &args::Stream) -> Ended {
 }
 
 struct Served {
-    store: Store,
+    folder: PathBuf,
+    tls: Option<TlsServer>,
+    /// All may forward if there is no list.
+    tenants: Option<Tenants>,
     stored: AtomicU64,
     connections: AtomicU64,
     open: AtomicU64,
@@ -142,14 +148,18 @@ struct Served {
 /// Accepts forwarders, each on a thread of its own.
 fn listen(address: &Address, served: Arc<Served>) -> io::Result<()> {
     match address {
-        Address::Tcp(address) => {
-            let listener = TcpListener::bind(address)?;
-            let own = Address::Tcp(listener.local_addr()?.to_string());
+        Address::Tcp(name) | Address::Tls(name) => {
+            let listener = TcpListener::bind(name)?;
+            let own = listener.local_addr()?.to_string();
+            let own = match address {
+                Address::Tls(_) => Address::Tls(own),
+                _ => Address::Tcp(own),
+            };
             served.findings.report(&format!("listening at {own}"));
             accept(served, move || {
                 let (stream, peer) = listener.accept()?;
                 stream.set_read_timeout(Some(PATIENCE))?;
-                Ok((stream.try_clone()?, stream, peer.to_string()))
+                Ok((Accepted::Tcp(stream), peer.to_string()))
             })
         }
         Address::Unix(path) => {
@@ -159,7 +169,7 @@ fn listen(address: &Address, served: Arc<Served>) -> io::Result<()> {
             accept(served, move || {
                 let (stream, _) = listener.accept()?;
                 stream.set_read_timeout(Some(PATIENCE))?;
-                Ok((stream.try_clone()?, stream, "a local peer".into()))
+                Ok((Accepted::Unix(stream), "a local peer".into()))
             })
         }
     }
@@ -168,13 +178,44 @@ fn listen(address: &Address, served: Arc<Served>) -> io::Result<()> {
 /// How long a forwarder may be silent: one that has nothing to send says so more often.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
+/// A connection, before its handshake.
+enum Accepted {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Served {
+    /// Serves one forwarder to its end.
+    fn serve(&self, connection: Accepted) -> io::Result<()> {
+        let stored = |bytes| {
+            self.stored.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let store = |tenant: Option<&str>| Store::new(&self.folder.join(tenant.unwrap_or("")));
+        match (connection, &self.tls) {
+            (Accepted::Tcp(stream), Some(tls)) => {
+                let stream = tls.accept(stream)?;
+                let tenant = match &self.tenants {
+                    None => None,
+                    Some(tenants) => Some(tenants.of_certificate(&stream.names()).ok_or_else(|| {
+                        let why = "its certificate is of no tenant";
+                        io::Error::new(io::ErrorKind::PermissionDenied, why)
+                    })?),
+                };
+                store(tenant).serve(stream, &stored)
+            }
+            (Accepted::Tcp(stream), None) => store(None).serve(stream, &stored),
+            (Accepted::Unix(stream), _) => store(None).serve(stream, &stored),
+        }
+    }
+}
+
+fn accept(
     served: Arc<Served>,
-    next: impl Fn() -> io::Result<(R, W, String)> + Send + 'static,
+    next: impl Fn() -> io::Result<(Accepted, String)> + Send + 'static,
 ) -> io::Result<()> {
     let work = move || {
         loop {
-            let Ok((from, to, who)) = next() else {
+            let Ok((connection, who)) = next() else {
                 // Files or memory are short, or the peer is gone already.
                 thread::sleep(Duration::from_millis(50));
                 continue;
@@ -186,11 +227,7 @@ fn accept<R: io::Read + Send + 'static, W: io::Write + Send + 'static>(
             served.connections.fetch_add(1, Ordering::Relaxed);
             served.open.fetch_add(1, Ordering::SeqCst);
             let serve = move || {
-                let stored = &served.stored;
-                let heard = |bytes| {
-                    stored.fetch_add(bytes, Ordering::Relaxed);
-                };
-                if let Err(error) = served.store.serve(from, to, &heard) {
+                if let Err(error) = served.serve(connection) {
                     served.findings.report(&format!("{who} was cut: {error}"));
                 }
                 served.open.fetch_sub(1, Ordering::SeqCst);

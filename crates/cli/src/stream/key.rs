@@ -129,15 +129,19 @@ fn read(path: &Path) -> anyhow::Result<Secret<32>> {
              head -c 32 /dev/urandom"
         ))
     };
+    let key = from_hex(text).ok_or_else(wrong)?;
+    Ok(Secret::init_with(|secret| secret.copy_from_slice(&*key)))
+}
+
+/// 64 hexadecimal digits.
+pub fn from_hex(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
     if text.len() != 64 {
-        return Err(wrong());
+        return None;
     }
-    Secret::try_init_with(|key| {
-        for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
-            let digit = |at: usize| char::from(pair[at]).to_digit(16);
-            let (high, low) = digit(0).zip(digit(1)).ok_or_else(wrong)?;
-            *byte = (high * 16 + low) as u8;
-        }
-        Ok(())
-    })
+    let mut bytes = Zeroizing::new([0; 32]);
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = (digit(0)? * 16 + digit(1)?) as u8;
+    }
+    Some(bytes)
 }

@@ -28,7 +28,12 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     for (name, help, counter) in [
         ("connections", "Connections since the beginning", &counters.connections),
         ("connections_cut", "Connections that were ended before they were through", &counters.cut),
-        ("connections_refused", "Connections that were turned away", &counters.refused),
+        ("connections_refused", "Connections that were turned away: too many", &counters.refused),
+        (
+            "connections_unwelcome",
+            "Connections that failed their TLS handshake, or showed no certificate or token that is known",
+            &counters.unwelcome,
+        ),
         ("connections_idle", "Connections closed by the idle timeout", &counters.idle),
         ("incomplete_bytes", "Bytes of incomplete messages", &counters.incomplete_bytes),
         ("unread_bytes", "Bytes left unread at the end", &counters.unread_bytes),

@@ -16,13 +16,14 @@ use tokio::sync::oneshot;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use wattlock_file::Shown;
 use wattlock_host::exit::FAILURE;
-use wattlock_stream::gateway::{Error, Limits, Listener, Stop, pump};
+use wattlock_stream::gateway::{Error, Limits, Listener, Stop, TlsServer, pump};
 use wattlock_stream::{Live, Summary};
 
 use super::ends::{Findings, chain, frames};
 use super::joules::Joules;
 use super::status::Line;
-use super::{Way, code, descriptors, metrics};
+use super::tenants::Host;
+use super::{Way, Writer, code, descriptors, metrics};
 use crate::args;
 
 /// A stream that runs.
@@ -30,6 +31,9 @@ pub struct Service<'a> {
     pub args: &'a args::Stream,
     pub way: Way,
     pub live: Live,
+    /// Says who is served.
+    pub host: Arc<Host>,
+    pub tls: Option<TlsServer>,
     pub findings: Findings,
 }
 
@@ -67,11 +71,13 @@ impl Service<'_> {
         let (scraped, mut input) = match self.open().await {
             Ok(opened) => opened,
             Err(error) => {
-                if let Way::Record(recording) = &self.way
-                    && let Ok(room) = self.live.reserve(Way::END_NEEDS).await
-                {
-                    // It may have begun a segment, to account for others.
-                    let _ = recording.finish(room);
+                // A folder may have begun a segment, to account for others.
+                for writer in self.way.writers() {
+                    if matches!(writer, Writer::Folder(_))
+                        && let Ok(room) = self.live.reserve(Writer::END_NEEDS).await
+                    {
+                        let _ = writer.finish(room);
+                    }
                 }
                 // Its output goes with it, before the program does.
                 let _ = self.live.finish(None);
@@ -123,7 +129,7 @@ impl Service<'_> {
             let read = move || {
                 let mut ended = Ok(());
                 for (name, mut file) in inputs {
-                    let mut inlet = way.inlet(name);
+                    let Some(mut inlet) = way.inlet("", name) else { break };
                     ended = pump(&mut file, &mut *inlet, &window, &stopped, &counters);
                     // What is wrong with a stream was reported, and the next file has one of its own.
                     if !matches!(ended, Ok(()) | Err(Error::Ended | Error::Cut)) {
@@ -152,7 +158,8 @@ impl Service<'_> {
         };
         let counters = Arc::clone(self.way.counters());
         let notify = self.findings.listener();
-        let listener = Listener::open(address, limits, window, counters, notify).await;
+        let (at, host) = ((address, self.tls.clone()), Arc::clone(&self.host) as Arc<_>);
+        let listener = Listener::open(at, host, limits, window, counters, notify).await;
         let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
         if !self.args.quiet {
             say!("listening at {}", listener.address());
@@ -164,13 +171,10 @@ impl Service<'_> {
     async fn work(&self, input: &mut Input, joules: &Joules) -> Over {
         let ticking = self.tick(joules);
         match input {
-            Input::Listener(listener) => {
-                let inlet = |who| self.way.inlet(who);
-                tokio::select! {
-                    () = listener.accept(inlet) => Over::Failed,
-                    () = ticking => Over::Failed,
-                }
-            }
+            Input::Listener(listener) => tokio::select! {
+                () = listener.accept() => Over::Failed,
+                () = ticking => Over::Failed,
+            },
             Input::Stdin(ended, _) => tokio::select! {
                 ended = ended => Over::Ended(ended.unwrap_or(Err(Error::Ended))),
                 () = ticking => Over::Failed,
@@ -189,11 +193,13 @@ impl Service<'_> {
             if self.live.window().is_closed() {
                 return;
             }
-            if self.way.is_due()
-                && let Ok(room) = self.live.reserve(Way::END_NEEDS).await
-                && let Err(error) = self.way.rotate(room)
-            {
-                say!("cannot start the next file: {error}");
+            for writer in self.way.writers() {
+                if writer.is_due()
+                    && let Ok(room) = self.live.reserve(Writer::END_NEEDS).await
+                    && let Err(error) = writer.rotate(room)
+                {
+                    say!("cannot start the next file: {error}");
+                }
             }
             if line.is_shown() {
                 let stats = self.live.stats();
@@ -222,7 +228,7 @@ impl Service<'_> {
         mut input: Input,
         mut signals: Signals,
     ) -> anyhow::Result<ExitCode> {
-        let Self { args, way, live, findings } = self;
+        let Self { args, way, live, findings, .. } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
         // Waits for a working sink without a limit, unless a signal asked for the end.
@@ -243,18 +249,21 @@ impl Service<'_> {
         let until = started + patience;
         let is_ended = Cell::new(false);
         let end_stream = async || {
-            if matches!(way, Way::Open(_)) {
-                return;
-            }
-            let Ok(room) = live.reserve(Way::END_NEEDS).await else { return };
-            is_ended.set(true);
-            if let Err(error) = way.finish(room) {
-                say!("cannot end the stream: {error}");
-                findings.note(FAILURE);
+            for writer in way.writers() {
+                let Ok(room) = live.reserve(Writer::END_NEEDS).await else { return };
+                is_ended.set(true);
+                match writer.finish(room) {
+                    // It was ended before.
+                    Ok(()) | Err(Error::Ended) => {}
+                    Err(error) => {
+                        say!("cannot end the stream: {error}");
+                        findings.note(FAILURE);
+                    }
+                }
             }
         };
         let draining = async {
-            input.stop(until, &way).await;
+            input.stop(until).await;
             end_stream().await;
             live.close();
             loop {
@@ -318,11 +327,9 @@ const MESSAGE_SECONDS: u64 = 300;
 
 impl Input {
     /// Accepts nothing more, and reads what inputs hold until they are quiet, or until `deadline`.
-    async fn stop(&mut self, deadline: Instant, way: &Way) {
+    async fn stop(&mut self, deadline: Instant) {
         match self {
-            Self::Listener(listener) => {
-                listener.stop(deadline.into(), |who| way.inlet(who)).await;
-            }
+            Self::Listener(listener) => listener.stop(deadline.into()).await,
             Self::Stdin(ended, stop) if !ended.is_terminated() => {
                 stop.now(deadline);
                 let left = deadline.saturating_duration_since(Instant::now());
@@ -397,6 +404,7 @@ fn conclude(
             "connections": load(&counters.connections),
             "connections_cut": load(&counters.cut),
             "connections_refused": load(&counters.refused),
+            "connections_unwelcome": load(&counters.unwelcome),
             "connections_idle": load(&counters.idle),
             "bytes_unread": unread,
             "bytes_incomplete": load(&counters.incomplete_bytes),

@@ -54,6 +54,7 @@ mod stream_endings;
 mod stream_faults;
 mod stream_hostile;
 mod stream_outputs;
+mod stream_tls;
 mod support;
 mod tampering;
 mod temporary_files;

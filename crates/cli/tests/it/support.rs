@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub mod authority;
 pub mod disk;
 pub mod fuse;
 pub mod stores;

@@ -15,7 +15,7 @@ use wattlock_engine::crypto::random;
 use super::protocol::{
     CONFLICT, ID_LEN, LONGEST_DATA, LONGEST_START, MAGIC, Request, read_answer, wrong,
 };
-use crate::gateway::{Address, Notice, Peer};
+use crate::gateway::{Destination, Notice, Peer};
 use crate::segment::{self, Folder, Progress, Segment, Tail, key_file};
 
 /// Sends segments to one peer, on a thread of its own.
@@ -29,7 +29,7 @@ pub struct Forwarding {
     /// The folder of the segments.
     pub folder: PathBuf,
     /// Where they go.
-    pub address: Address,
+    pub to: Destination,
     /// What is durable of the segment that is written.
     pub progress: Arc<Progress>,
     /// Hears of each segment that this peer has; of one again after each connection.
@@ -102,7 +102,7 @@ impl Shared {
                 self.done.store(true, Ordering::SeqCst);
                 return;
             };
-            let output = self.job.address.to_string();
+            let output = self.job.to.to_string();
             if !is_reported {
                 is_reported = true;
                 (self.notify)(Notice::Unreachable { who: output, why: error.to_string() });
@@ -117,7 +117,7 @@ impl Shared {
 
     /// One connection. Ends well once all is sent, and nothing more is written.
     fn session(&self, is_reported: &mut bool) -> io::Result<()> {
-        let mut peer = Peer::connect(&self.job.address)?;
+        let mut peer = Peer::connect(&self.job.to)?;
         peer.set_patience(PATIENCE)?;
         peer.write_all(&[&MAGIC[..], &self.id].concat())?;
         let (keys, done) = (HashSet::new(), HashSet::new());
@@ -145,7 +145,7 @@ impl Shared {
                 }
             }
             if std::mem::take(is_reported) {
-                let output = self.job.address.to_string();
+                let output = self.job.to.to_string();
                 (self.notify)(Notice::GoesOn { output });
             }
             if has_ended || self.stop.load(Ordering::SeqCst) {
@@ -233,7 +233,7 @@ impl Session<'_> {
         }
         let is_open = self.open.as_ref().is_some_and(|open| open.path == path);
         if !is_open && !self.begin(path, &file, segment.header().epoch)? {
-            let problem = segment::Error::Conflict(self.shared.job.address.to_string());
+            let problem = segment::Error::Conflict(self.shared.job.to.to_string());
             (self.shared.notify)(Notice::Segment { path: path.display().to_string(), problem });
             return Ok(true);
         }

@@ -34,8 +34,7 @@ impl Store {
     /// That it breaks the protocol, or the disk or connection fails. What it was told is durable is.
     pub fn serve(
         &self,
-        connection: impl Read,
-        mut answers: impl Write,
+        connection: impl Read + Write,
         stored: &dyn Fn(u64),
     ) -> io::Result<()> {
         let mut connection = BufReader::with_capacity(64 << 10, connection);
@@ -83,7 +82,7 @@ impl Store {
                     open.durable
                 }
             };
-            write_answer(&mut answers, answer)?;
+            write_answer(connection.get_mut(), answer)?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::{Address, Counters, MessageOutput, Notice};
+use super::{Counters, Destination, MessageOutput, Notice};
 use crate::bell::Bell;
 use crate::frame::{End, Framing};
 use crate::lock::lock;
@@ -46,7 +46,7 @@ pub struct PerConnection {
 
 /// What all outboxes share.
 pub(super) struct Shared {
-    pub to: Address,
+    pub to: Destination,
     pub patience: BackendLimits,
     pub counters: Arc<Counters>,
     pub descriptors: Semaphore,
@@ -108,7 +108,7 @@ impl PerConnection {
     /// # Errors
     /// That the thread cannot be started.
     pub fn new(
-        to: Address,
+        to: Destination,
         patience: BackendLimits,
         counters: Arc<Counters>,
         notify: impl Fn(Notice) + Send + Sync + 'static,

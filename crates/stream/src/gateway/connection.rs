@@ -12,16 +12,32 @@ use super::budget::{Lease, READ, SMALL};
 use super::intake::Intake;
 use super::served::{HeldBack, Phase, Served};
 use super::socket::Socket;
-use super::{Counters, Error, Inlet, Next, Notice, Safe};
+use super::welcome::welcome;
+use super::{Counters, Error, Inlet, Next, Notice, Safe, Welcome};
 use crate::frame::End;
 
 /// Serves one connection to its end.
-pub(super) async fn serve(served: Arc<Served>, socket: Socket, inlet: Box<dyn Inlet>, who: String) {
+pub(super) async fn serve(
+    served: Arc<Served>,
+    socket: Socket,
+    host: Arc<dyn Welcome>,
+    who: String,
+) {
+    let (inlet, came) = match welcome(&served, &socket, who.clone(), &*host).await {
+        Ok(admitted) => admitted,
+        Err(error) => {
+            let _ = socket.say_end();
+            served.counters.open.fetch_sub(1, Ordering::Relaxed);
+            Counters::add(&served.counters.unwelcome, 1);
+            (served.notify)(Notice::Cut { who, why: chain(&error) });
+            return;
+        }
+    };
     let mut connection = Connection {
         served: &served,
         socket: &socket,
         inlet: Some(inlet),
-        intake: Intake::default(),
+        intake: Intake::holding(&came),
         answers: Vec::new(),
         lease: Lease::Small,
         phase: served.phase.subscribe(),
@@ -32,6 +48,7 @@ pub(super) async fn serve(served: Arc<Served>, socket: Socket, inlet: Box<dyn In
     let read = connection.read().await;
     let ended = connection.end(&read).await;
     drop(connection);
+    let _ = socket.say_end();
     let counters = &served.counters;
     counters.open.fetch_sub(1, Ordering::Relaxed);
     let (why, counter) = match (read, ended) {
@@ -43,11 +60,14 @@ pub(super) async fn serve(served: Arc<Served>, socket: Socket, inlet: Box<dyn In
         (Ok(_), _) => return,
     };
     Counters::add(counter, 1);
-    let why = match std::error::Error::source(&why) {
-        Some(source) => format!("{why}: {source}"),
-        None => why.to_string(),
-    };
-    (served.notify)(Notice::Cut { who, why });
+    (served.notify)(Notice::Cut { who, why: chain(&why) });
+}
+
+fn chain(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
 struct Connection<'a> {
@@ -161,6 +181,7 @@ impl Connection<'_> {
     fn answer(&mut self) -> Result<(), Error> {
         let Some(inlet) = &mut self.inlet else { return Ok(()) };
         self.answers.extend(inlet.answers());
+        self.socket.flush().map_err(Error::Answer)?;
         let mut given = 0;
         while given < self.answers.len() {
             match self.socket.try_write(&self.answers[given..]) {
@@ -178,7 +199,7 @@ impl Connection<'_> {
         loop {
             self.answer()?;
             let owed = self.inlet.as_ref().and_then(|inlet| inlet.owed());
-            if owed.is_none() && self.answers.is_empty() {
+            if owed.is_none() && self.answers.is_empty() && !self.socket.has_unsent() {
                 return Ok(());
             }
             check(owed.as_deref())?;
@@ -373,7 +394,7 @@ async fn changed(owed: Option<&Safe>) {
 /// Waits until a sender that is to be answered takes something.
 async fn writable(socket: &Socket, answers: &[u8]) -> Result<(), Error> {
     match answers {
-        [] => std::future::pending().await,
+        [] if !socket.has_unsent() => std::future::pending().await,
         _ => socket.writable().await.map_err(Error::Answer),
     }
 }

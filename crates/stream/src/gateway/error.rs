@@ -29,6 +29,15 @@ pub enum Error {
     /// A peer did not send the whole header of its stream.
     #[error("timeout: its stream header did not arrive within {} s", _0.as_secs_f64())]
     SlowHeader(Duration),
+    /// A sender did not show who it is.
+    #[error("timeout: it did not show who it is within {} s", _0.as_secs_f64())]
+    SlowWelcome(Duration),
+    /// A sender is not served.
+    #[error("refused: {0}")]
+    Refused(&'static str),
+    /// A connection could not be encrypted.
+    #[error("the TLS handshake failed")]
+    Handshake(#[source] io::Error),
     /// Nothing more is read: the drain time is over.
     #[error("it was stopped with {0} bytes unread")]
     Unread(u64),

@@ -13,6 +13,11 @@ pub(super) struct Intake {
 }
 
 impl Intake {
+    /// Holds what came already.
+    pub fn holding(came: &[u8]) -> Self {
+        Self { bytes: Zeroizing::new(came.to_vec()), held: 0..came.len() }
+    }
+
     /// What came and was not taken.
     pub fn held(&self) -> &[u8] {
         &self.bytes[self.held.clone()]

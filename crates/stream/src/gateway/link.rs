@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use super::peer::Peer;
 use super::retry::{FailureStreak, named};
 use super::sealing::{MessageKind, NextStep, Piece, Queued, Restart};
-use super::{Address, Counters, Notice, Retry, Sealing};
+use super::{Counters, Destination, Notice, Retry, Sealing};
 use crate::frame::{End, Frame, Previous, Writer};
 use crate::job;
 use crate::live::{Done, Sink};
@@ -29,7 +29,7 @@ use crate::message::{Cipher, Message};
 /// The sink of a sealing gateway that sends to a peer.
 pub(super) struct Link {
     sealing: Arc<Sealing>,
-    to: Address,
+    to: Destination,
     name: String,
     retry: Retry,
     peer: Option<Peer>,
@@ -88,8 +88,8 @@ impl Sealing {
     ///
     /// # Errors
     /// That the peer cannot be reached now.
-    pub fn link(self: &Arc<Self>, to: &Address, retry: Retry) -> io::Result<impl Sink + use<>> {
-        Link::connect(Arc::clone(self), to.clone(), retry)
+    pub fn link(self: &Arc<Self>, to: Destination, retry: Retry) -> io::Result<impl Sink + use<>> {
+        Link::connect(Arc::clone(self), to, retry)
     }
 }
 
@@ -98,7 +98,7 @@ impl Link {
     ///
     /// # Errors
     /// That it cannot be reached now.
-    pub fn connect(sealing: Arc<Sealing>, to: Address, retry: Retry) -> io::Result<Self> {
+    pub fn connect(sealing: Arc<Sealing>, to: Destination, retry: Retry) -> io::Result<Self> {
         let peer = Peer::connect(&to)?;
         Ok(Self {
             sealing,

@@ -13,7 +13,7 @@ use super::budget::Budget;
 use super::connection;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
-use super::{Address, Counters, Inlet, Notice};
+use super::{Address, Counters, Notice, TlsServer, Welcome};
 use crate::message::Message;
 use crate::window::Window;
 
@@ -24,23 +24,25 @@ pub struct Listener {
     address: Address,
     served: Arc<Served>,
     limits: Limits,
+    host: Arc<dyn Welcome>,
     tasks: JoinSet<()>,
     accepted: u64,
 }
 
 impl Listener {
-    /// Listens at `address`, for the window of a stream.
+    /// Listens at `address`, for the window of a stream. `host` says who is served.
     ///
     /// # Errors
     /// Fails if the address cannot be listened on.
     pub async fn open(
-        address: &Address,
+        (address, tls): (&Address, Option<TlsServer>),
+        host: Arc<dyn Welcome>,
         limits: Limits,
         window: Arc<Window<Message>>,
         counters: Arc<Counters>,
         notify: impl Fn(Notice) + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let door = Door::open(address).await?;
+        let door = Door::open(address, tls).await?;
         let address = door.address()?;
         let served = Served {
             window,
@@ -52,7 +54,7 @@ impl Listener {
             unlocks: Semaphore::new(UNLOCKS),
         };
         let (served, tasks) = (Arc::new(served), JoinSet::new());
-        Ok(Self { door: Some(door), address, served, limits, tasks, accepted: 0 })
+        Ok(Self { door: Some(door), address, served, limits, host, tasks, accepted: 0 })
     }
 
     /// Where it listens: with the port that the system chose, if it was asked for none.
@@ -60,12 +62,12 @@ impl Listener {
         &self.address
     }
 
-    /// Accepts connections for ever, and gives each an inlet. To be dropped when that is enough.
-    pub async fn accept(&mut self, mut inlet: impl FnMut(String) -> Box<dyn Inlet>) {
+    /// Accepts connections for ever. To be dropped when that is enough.
+    pub async fn accept(&mut self) {
         while let Some(door) = &self.door {
             match door.accept().await {
                 Ok((socket, peer)) => {
-                    self.serve(socket, peer.map(|peer| peer.to_string()), &mut inlet);
+                    self.serve(socket, peer.map(|peer| peer.to_string()));
                 }
                 // Files or memory are short, or the peer is gone already.
                 Err(_) => {
@@ -76,12 +78,7 @@ impl Listener {
         }
     }
 
-    fn serve(
-        &mut self,
-        socket: Socket,
-        peer: Option<String>,
-        inlet: &mut impl FnMut(String) -> Box<dyn Inlet>,
-    ) {
+    fn serve(&mut self, socket: Socket, peer: Option<String>) {
         // Only connections that are served are remembered.
         while self.tasks.try_join_next().is_some() {}
         let counters = &self.served.counters;
@@ -93,21 +90,17 @@ impl Listener {
         Counters::add(&counters.connections, 1);
         Counters::add(&counters.open, 1);
         let who = peer.unwrap_or_else(|| format!("connection {}", self.accepted));
-        let inlet = inlet(who.clone());
-        self.tasks.spawn(connection::serve(Arc::clone(&self.served), socket, inlet, who));
+        let (served, host) = (Arc::clone(&self.served), Arc::clone(&self.host));
+        self.tasks.spawn(connection::serve(served, socket, host, who));
     }
 
     /// Accepts nothing more, reads every connection until it is quiet, and waits until every inlet
     /// has ended. What is not read by `deadline` is counted.
-    pub async fn stop(
-        &mut self,
-        deadline: Instant,
-        mut inlet: impl FnMut(String) -> Box<dyn Inlet>,
-    ) {
+    pub async fn stop(&mut self, deadline: Instant) {
         if let Some(door) = self.door.take() {
             // Those that the system had accepted may have sent something.
             for (socket, peer) in door.close() {
-                self.serve(socket, peer.map(|peer| peer.to_string()), &mut inlet);
+                self.serve(socket, peer.map(|peer| peer.to_string()));
             }
         }
         self.served.phase.send_if_modified(|phase| {

@@ -1,4 +1,4 @@
-//! A connection to a peer, over TCP or a Unix socket.
+//! A connection to a peer, over TCP, TLS or a Unix socket.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::{Address, socket};
+use super::tls::TlsStream;
+use super::{Address, Destination, socket};
 
 /// A peer that bytes are written to.
 pub(crate) enum Peer {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream>),
 }
 
 impl Peer {
@@ -22,21 +24,36 @@ impl Peer {
     ///
     /// # Errors
     /// That the peer cannot be reached.
-    pub fn connect(to: &Address) -> io::Result<Self> {
-        Ok(match to {
+    pub fn connect(to: &Destination) -> io::Result<Self> {
+        Ok(match &to.address {
             Address::Unix(path) => Self::Unix(UnixStream::connect(path)?),
-            Address::Tcp(address) => {
+            Address::Tcp(address) => Self::Tcp(connect(address)?),
+            Address::Tls(address) => {
+                let tls = to.tls()?;
                 let stream = connect(address)?;
-                // Pieces are joined before they are written.
-                stream.set_nodelay(true)?;
-                socket::keep_alive(&stream)?;
-                Self::Tcp(stream)
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                let stream = tls.connect(address, stream)?;
+                stream.socket().set_read_timeout(None)?;
+                stream.socket().set_write_timeout(None)?;
+                Self::Tls(Box::new(stream))
             }
         })
     }
 
     /// Fails if the peer has gone away. What it sends is read and ignored.
-    pub fn check(&self) -> io::Result<()> {
+    pub fn check(&mut self) -> io::Result<()> {
+        if let Self::Tls(stream) = self {
+            loop {
+                let mut now = Now(stream.socket().try_clone()?);
+                match stream.ignore(&mut now) {
+                    Ok(0) => return Err(closed()),
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         let mut ignored = [0; 512];
         loop {
             match recv(self.descriptor(), &mut ignored, RecvFlags::DONTWAIT) {
@@ -54,6 +71,7 @@ impl Peer {
             let written = match self {
                 Self::Tcp(stream) => stream.write_vectored(slices),
                 Self::Unix(stream) => stream.write_vectored(slices),
+                Self::Tls(stream) => stream.write_vectored(slices),
             };
             match written {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -62,10 +80,16 @@ impl Peer {
         }
     }
 
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+    pub fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.shutdown(how),
             Self::Unix(stream) => stream.shutdown(how),
+            Self::Tls(stream) => {
+                if how == Shutdown::Write {
+                    stream.end()?;
+                }
+                stream.socket().shutdown(how)
+            }
         }
     }
 
@@ -75,6 +99,10 @@ impl Peer {
             Self::Tcp(stream) => {
                 stream.set_read_timeout(Some(patience))?;
                 stream.set_write_timeout(Some(patience))
+            }
+            Self::Tls(stream) => {
+                stream.socket().set_read_timeout(Some(patience))?;
+                stream.socket().set_write_timeout(Some(patience))
             }
             Self::Unix(stream) => {
                 stream.set_read_timeout(Some(patience))?;
@@ -104,6 +132,14 @@ impl Peer {
                     stream.set_read_timeout(Some(left))?;
                     stream.read(&mut ignored)
                 }
+                Self::Tls(stream) => {
+                    stream.socket().set_read_timeout(Some(left))?;
+                    match stream.read(&mut ignored) {
+                        // What it said has to say nothing more.
+                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                        read => read,
+                    }
+                }
             };
             match read {
                 Ok(0) => return Ok(()),
@@ -119,6 +155,7 @@ impl Peer {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.socket().as_fd(),
         }
     }
 }
@@ -128,6 +165,7 @@ impl Read for Peer {
         match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
         }
     }
 }
@@ -137,11 +175,21 @@ impl Write for Peer {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Reads what is there, and waits for nothing.
+struct Now(TcpStream);
+
+impl Read for Now {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(recv(&self.0, into, RecvFlags::DONTWAIT)?.0)
     }
 }
 
@@ -154,7 +202,12 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                // Pieces are joined before they are written.
+                stream.set_nodelay(true)?;
+                socket::keep_alive(&stream)?;
+                return Ok(stream);
+            }
             Err(error) => failure = error,
         }
     }

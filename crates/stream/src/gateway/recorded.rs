@@ -68,8 +68,9 @@ pub(super) struct SegmentSink {
     limit: Option<(FolderLimit, u64)>,
     /// Promises for what is in the batch.
     promises: Vec<Promise>,
-    /// Messages in the batch that is not written yet.
+    /// Messages in the batch that is not written yet, and how many of them were counted as kept.
     unflushed: u64,
+    kept: u64,
 }
 
 impl SegmentSink {
@@ -82,7 +83,7 @@ impl SegmentSink {
         limit: Option<(FolderLimit, u64)>,
     ) -> Self {
         let promises = Vec::new();
-        Self { queue, folder, retry, file: None, syncer, limit, promises, unflushed: 0 }
+        Self { queue, folder, retry, file: None, syncer, limit, promises, unflushed: 0, kept: 0 }
     }
 
     /// Writes what stands before the first message.
@@ -208,8 +209,11 @@ impl SegmentSink {
     }
 
     /// Notes how many messages are not written yet.
-    fn note_kept(&self) {
-        self.retry.counters().kept.store(self.unflushed, Ordering::Relaxed);
+    fn note_kept(&mut self) {
+        let counter = &self.retry.counters().kept;
+        // Other sinks count there, too.
+        counter.fetch_add(self.unflushed.wrapping_sub(self.kept), Ordering::Relaxed);
+        self.kept = self.unflushed;
     }
 }
 

@@ -1,7 +1,8 @@
-//! Many connections into segments of records, in a folder.
+//! Many connections into segments of records, in a folder of one tenant.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,12 +13,12 @@ use wattlock_record::{NextRecord, SessionKey, Writer};
 use super::answers::{Answers, Promise, Safe};
 use super::protocol::{Messages, Protocol, Speech};
 use super::recorded::{FolderLimit, Piece, Queue, Queued, SegmentSink};
+use super::recordings::Order;
 use super::sealing::Rotation;
 use super::split::Split;
 use super::syncer::{Durability, Syncer};
 use super::{Counters, Error, Inlet, Next, Notice, Retry};
 use crate::frame::End;
-use crate::live::Sink;
 use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
@@ -38,14 +39,10 @@ pub struct EpochLimits {
     pub records: u64,
 }
 
-/// What is recorded, and where.
+/// How messages are recorded, in whatever folder.
 pub struct RecordingSettings {
-    /// The folder of the segments.
-    pub folder: Folder,
-    /// Makes its keys.
+    /// Makes keys.
     pub keys: NewKeys,
-    /// What every record is bound to, in its canonical form.
-    pub additional: Vec<u8>,
     /// How senders speak.
     pub protocol: Protocol,
     /// How input is split into messages, in the framing of the protocol.
@@ -54,7 +51,7 @@ pub struct RecordingSettings {
     pub rotation: Rotation,
     /// When what was written is made durable.
     pub durability: Durability,
-    /// How large the folder may become.
+    /// How large a folder may become.
     pub limit: Option<FolderLimit>,
     /// When a key is replaced.
     pub epochs: EpochLimits,
@@ -65,19 +62,24 @@ pub struct Recording {
     state: Mutex<State>,
     queue: Arc<Queue>,
     folder: Arc<Folder>,
-    keys: NewKeys,
+    /// What every record is bound to, in its canonical form.
     additional: Vec<u8>,
-    protocol: Protocol,
-    split: Split,
-    rotation: Rotation,
-    durability: Durability,
-    limit: Option<FolderLimit>,
-    limits: EpochLimits,
+    settings: Arc<RecordingSettings>,
+    shared: Shared,
     pool: Mutex<Option<Arc<Pool>>>,
-    counters: Arc<Counters>,
-    notify: Box<dyn Fn(Notice) + Send + Sync>,
     numbers: AtomicU64,
     progress: Arc<Progress>,
+}
+
+/// What the recordings of a gateway share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub counters: Arc<Counters>,
+    pub notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    /// Of which recording the messages in the window are.
+    pub order: Arc<Order>,
+    /// The number of this recording.
+    pub number: usize,
 }
 
 struct State {
@@ -123,24 +125,15 @@ impl Recording {
     ///
     /// # Errors
     /// [`segment::Error`].
-    pub fn new(
-        settings: RecordingSettings,
-        notify: impl Fn(Notice) + Send + Sync + 'static,
+    pub(super) fn new(
+        folder: Folder,
+        additional: Vec<u8>,
+        settings: Arc<RecordingSettings>,
+        shared: Shared,
     ) -> Result<Arc<Self>, segment::Error> {
-        let RecordingSettings {
-            folder,
-            keys,
-            additional,
-            protocol,
-            split,
-            rotation,
-            durability,
-            limit,
-            epochs,
-        } = settings;
         let recovered = folder.recover()?;
         let state = State {
-            epoch: Epoch::new(&folder, &keys, epochs)?,
+            epoch: Epoch::new(&folder, &settings.keys, settings.epochs)?,
             segment: None,
             run: random::array()?,
             parts: 0,
@@ -153,25 +146,23 @@ impl Recording {
             state: Mutex::new(state),
             queue: Arc::default(),
             folder: Arc::new(folder),
-            keys,
             additional,
-            protocol,
-            split,
-            rotation,
-            durability,
-            limit,
-            limits: epochs,
+            settings,
+            shared,
             pool: Mutex::default(),
-            counters: Arc::default(),
-            notify: Box::new(notify),
             numbers: AtomicU64::new(0),
             progress: Arc::default(),
         }))
     }
 
-    /// What was done.
-    pub fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+    /// Its number among the recordings of a gateway.
+    pub(super) fn number(&self) -> usize {
+        self.shared.number
+    }
+
+    /// The folder of its segments.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What is durable of the segment that is written.
@@ -180,19 +171,19 @@ impl Recording {
     }
 
     /// Takes buffers from the pool of the stream that was started with the sink.
-    pub fn use_pool(&self, pool: &Arc<Pool>) {
+    pub(super) fn use_pool(&self, pool: &Arc<Pool>) {
         *lock(&self.pool) = Some(Arc::clone(pool));
     }
 
-    /// The sink for a [`crate::Live`]: records go to the folder. If segments were recovered, the first that is new is
-    /// made here and says so.
+    /// What writes the records to the folder. If segments were recovered, the first that is new is made here and says
+    /// so.
     ///
     /// # Errors
     /// That a thread cannot be started, or that segment cannot be written.
-    pub fn sink(&self, retry: Retry) -> io::Result<impl Sink + use<>> {
+    pub(super) fn sink(&self, retry: Retry) -> io::Result<SegmentSink> {
         let (queue, folder) = (Arc::clone(&self.queue), Arc::clone(&self.folder));
-        let syncer = Syncer::start(self.durability, Arc::clone(&self.progress))?;
-        let limit = self.limit.zip(self.rotation.bytes);
+        let syncer = Syncer::start(self.settings.durability, Arc::clone(&self.progress))?;
+        let limit = self.settings.limit.zip(self.settings.rotation.bytes);
         let mut sink = SegmentSink::new(queue, folder, retry, syncer, limit);
         let mut state = lock(&self.state);
         if !state.recovered.is_empty() {
@@ -203,11 +194,11 @@ impl Recording {
     }
 
     /// An inlet for an input of this name.
-    pub fn inlet(self: &Arc<Self>, name: String) -> Box<dyn Inlet> {
+    pub(super) fn inlet(self: &Arc<Self>, name: String) -> Box<dyn Inlet> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.state).sources.insert(number, Source { name, known: false, inside: false });
         let pool = lock(&self.pool).clone();
-        let speech = self.protocol.speech(self.split, FRONT);
+        let speech = self.settings.protocol.speech(self.settings.split, FRONT);
         let answers = Answers::default();
         Box::new(RecordingInlet { recording: Arc::clone(self), number, pool, speech, answers })
     }
@@ -216,7 +207,7 @@ impl Recording {
     pub fn is_due(&self) -> bool {
         let state = lock(&self.state);
         let Some(segment) = &state.segment else { return false };
-        let limit = self.rotation.seconds;
+        let limit = self.settings.rotation.seconds;
         limit.is_some_and(|limit| segment.since.elapsed().as_secs() >= limit)
             || state.epoch.due <= Instant::now()
     }
@@ -284,6 +275,9 @@ impl Recording {
         room: Room<Message>,
     ) {
         let before = std::mem::take(&mut state.before);
+        // Messages of other recordings may not come between.
+        let mut order = self.shared.order.lock();
+        order.push_back(self.shared.number);
         lock(&self.queue).push_back(Queued { before, recorded, promise, close });
         room.put(message);
     }
@@ -302,13 +296,13 @@ impl Recording {
     /// Begins a segment.
     fn begin(&self, state: &mut State) -> Result<(), Error> {
         if self.is_spent(&state.epoch) {
-            match Epoch::new(&self.folder, &self.keys, self.limits) {
+            match Epoch::new(&self.folder, &self.settings.keys, self.settings.epochs) {
                 Ok(epoch) => state.epoch = epoch,
                 Err(error) => {
                     // The next segment tries again, and there is one soon.
                     state.epoch.due = Instant::now() + KEY_RETRY;
                     let epoch = state.epoch.number;
-                    (self.notify)(Notice::KeyKept { epoch, why: error });
+                    (self.shared.notify)(Notice::KeyKept { epoch, why: error });
                 }
             }
         }
@@ -324,7 +318,7 @@ impl Recording {
     }
 
     fn is_spent(&self, epoch: &Epoch) -> bool {
-        let EpochLimits { bytes, records, .. } = self.limits;
+        let EpochLimits { bytes, records, .. } = self.settings.epochs;
         epoch.due <= Instant::now() || epoch.bytes >= bytes || epoch.records >= records
     }
 
@@ -349,7 +343,7 @@ impl Recording {
         if source.inside {
             return Ok(());
         }
-        let (framing, name) = (self.split.framing, source.name.clone());
+        let (framing, name) = (self.settings.split.framing, source.name.clone());
         let payload =
             Payload::Begin { source: number, framing, continued: source.known, name: &source.name };
         self.seal(state, &payload, Recorded::Begin { source: number, framing, name })
@@ -358,8 +352,8 @@ impl Recording {
     /// Ends the segment here if it is long enough.
     fn turn_if_due(&self, state: &mut State) -> Result<(), Error> {
         let Some(segment) = &state.segment else { return Ok(()) };
-        let limit = self.rotation.bytes.unwrap_or(u64::MAX).min(self.limits.bytes);
-        if segment.bytes < limit && segment.records < self.limits.records {
+        let limit = self.settings.rotation.bytes.unwrap_or(u64::MAX).min(self.settings.epochs.bytes);
+        if segment.bytes < limit && segment.records < self.settings.epochs.records {
             return Ok(());
         }
         self.seal(state, &Payload::Close { is_last: false }, Recorded::Other)?;
@@ -450,8 +444,8 @@ impl Inlet for RecordingInlet {
         let promise = self.answers.promise(answer);
         recording.put(&mut state, message, recorded, (promise, None), room);
         drop(state);
-        Counters::add(&recording.counters.messages, count);
-        Counters::add(&recording.counters.bytes_in, unit.len() as u64);
+        Counters::add(&recording.shared.counters.messages, count);
+        Counters::add(&recording.shared.counters.bytes_in, unit.len() as u64);
         Ok(())
     }
 

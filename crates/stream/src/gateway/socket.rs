@@ -1,4 +1,4 @@
-//! Unix sockets and TCP, as far as they are alike.
+//! Unix sockets, TCP and TLS, as far as they are alike.
 
 use std::fmt;
 use std::io;
@@ -12,11 +12,16 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
+use super::tls::{TlsClient, TlsServer};
+use super::tls_socket::TlsSocket;
+
 /// Where to listen, or whom to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// `tcp:HOST:PORT`.
     Tcp(String),
+    /// `tls:HOST:PORT`.
+    Tls(String),
     /// `unix:PATH`.
     Unix(PathBuf),
 }
@@ -25,11 +30,12 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is neither tcp:HOST:PORT nor unix:PATH");
+        let wrong = || format!("{text:?} is not tls:HOST:PORT, tcp:HOST:PORT or unix:PATH");
         match text.split_once(':').ok_or_else(wrong)? {
-            ("tcp", address) => {
+            (kind @ ("tcp" | "tls"), address) => {
                 let (_, port) = address.rsplit_once(':').ok_or_else(wrong)?;
                 match port.parse::<u16>() {
+                    Ok(_) if kind == "tls" => Ok(Self::Tls(address.to_owned())),
                     Ok(_) => Ok(Self::Tcp(address.to_owned())),
                     Err(_) => Err(format!("{port:?} is not a port: a number from 0 to 65535")),
                 }
@@ -45,9 +51,35 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => write!(f, "tcp:{}", address.escape_debug()),
+            Self::Tls(address) => write!(f, "tls:{}", address.escape_debug()),
             Self::Unix(path) => write!(f, "unix:{}", path.to_string_lossy().escape_debug()),
         }
     }
+}
+
+/// Where to connect to.
+#[derive(Clone)]
+pub struct Destination {
+    /// The address.
+    pub address: Address,
+    /// What an address with TLS needs.
+    pub tls: Option<TlsClient>,
+}
+
+impl Destination {
+    pub(super) fn tls(&self) -> io::Result<&TlsClient> {
+        self.tls.as_ref().ok_or_else(without_tls)
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+fn without_tls() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "TLS was not set up")
 }
 
 /// A socket that accepts.
@@ -58,7 +90,7 @@ pub(super) struct Door {
 }
 
 enum DoorListener {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Option<TlsServer>),
     Unix(UnixListener),
 }
 
@@ -74,15 +106,20 @@ impl Drop for RemovedAtEnd {
 pub(super) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsSocket>),
 }
 
 impl Door {
-    pub async fn open(address: &Address) -> io::Result<Self> {
+    pub async fn open(address: &Address, tls: Option<TlsServer>) -> io::Result<Self> {
         Ok(match address {
-            Address::Tcp(address) => {
-                let listener = TcpListener::bind(address).await?;
+            Address::Tcp(name) | Address::Tls(name) => {
+                let tls = match address {
+                    Address::Tls(_) => Some(tls.ok_or_else(without_tls)?),
+                    _ => None,
+                };
+                let listener = TcpListener::bind(name).await?;
                 rustix::net::listen(&listener, BACKLOG)?;
-                Self { listener: DoorListener::Tcp(listener), path: None }
+                Self { listener: DoorListener::Tcp(listener, tls), path: None }
             }
             Address::Unix(path) => {
                 remove_stale(path)?;
@@ -97,7 +134,10 @@ impl Door {
     /// Where it listens: with the port that the system chose, if it was asked for none.
     pub fn address(&self) -> io::Result<Address> {
         Ok(match (&self.listener, &self.path) {
-            (DoorListener::Tcp(listener), _) => Address::Tcp(listener.local_addr()?.to_string()),
+            (DoorListener::Tcp(listener, tls), _) => {
+                let own = listener.local_addr()?.to_string();
+                tls.as_ref().map_or(Address::Tcp(own.clone()), |_| Address::Tls(own))
+            }
             (_, Some(RemovedAtEnd(path))) => Address::Unix(path.clone()),
             _ => return Err(io::ErrorKind::NotFound.into()),
         })
@@ -106,11 +146,11 @@ impl Door {
     /// The next connection, and who it is.
     pub async fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match &self.listener {
-            DoorListener::Tcp(listener) => {
+            DoorListener::Tcp(listener, tls) => {
                 let (stream, peer) = listener.accept().await?;
                 // Detects peers that vanish without closing; a failure here does no harm.
                 let _ = keep_alive(&stream);
-                Ok((Socket::Tcp(stream), Some(peer)))
+                Ok((Socket::accepted(stream, tls.as_ref())?, Some(peer)))
             }
             DoorListener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -123,12 +163,12 @@ impl Door {
     pub fn close(self) -> Vec<(Socket, Option<SocketAddr>)> {
         let mut rest = Vec::new();
         match self.listener {
-            DoorListener::Tcp(listener) => {
+            DoorListener::Tcp(listener, tls) => {
                 let Ok(listener) = listener.into_std() else { return rest };
                 while let Ok((stream, peer)) = listener.accept() {
-                    if let Ok(stream) = not_blocking(stream, TcpStream::from_std) {
-                        rest.push((Socket::Tcp(stream), Some(peer)));
-                    }
+                    let stream = not_blocking(stream, TcpStream::from_std);
+                    let socket = stream.and_then(|stream| Socket::accepted(stream, tls.as_ref()));
+                    rest.extend(socket.map(|socket| (socket, Some(peer))));
                 }
             }
             DoorListener::Unix(listener) => {
@@ -158,26 +198,90 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(socket) => socket.stream().as_fd(),
         }
     }
 }
 
 impl Socket {
-    pub async fn connect(to: &Address) -> io::Result<Self> {
-        Ok(match to {
+    pub async fn connect(to: &Destination) -> io::Result<Self> {
+        Ok(match &to.address {
             Address::Unix(path) => Self::Unix(UnixStream::connect(path).await?),
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
-                stream.set_nodelay(true)?;
-                keep_alive(&stream)?;
-                Self::Tcp(stream)
+            Address::Tcp(address) => Self::Tcp(connect(address).await?),
+            Address::Tls(address) => {
+                let session = to.tls()?.session(address)?;
+                let socket = Self::Tls(Box::new(TlsSocket::new(connect(address).await?, session)));
+                socket.handshake().await?;
+                socket
             }
         })
     }
 
-    /// Bytes that can be read now.
+    fn accepted(stream: TcpStream, tls: Option<&TlsServer>) -> io::Result<Self> {
+        Ok(match tls {
+            None => Self::Tcp(stream),
+            Some(tls) => {
+                // Answers are short, and wait for none.
+                stream.set_nodelay(true)?;
+                Self::Tls(Box::new(TlsSocket::new(stream, tls.session()?)))
+            }
+        })
+    }
+
+    /// Completes the handshake, where there is one.
+    pub async fn handshake(&self) -> io::Result<()> {
+        match self {
+            Self::Tls(socket) => socket.handshake().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The names in the peer's certificate.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::Tls(socket) => socket.names(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Bytes that can be read now. With TLS, those that carry them.
     pub fn unread(&self) -> u64 {
-        rustix::io::ioctl_fionread(self).unwrap_or(0)
+        let held = match self {
+            Self::Tls(socket) => socket.held(),
+            _ => 0,
+        };
+        held + rustix::io::ioctl_fionread(self).unwrap_or(0)
+    }
+
+    /// True if something that was written waits to be sent.
+    pub fn has_unsent(&self) -> bool {
+        matches!(self, Self::Tls(socket) if socket.has_unsent())
+    }
+
+    /// Sends what was written and waits, as far as the system takes it.
+    pub fn flush(&self) -> io::Result<()> {
+        match self {
+            Self::Tls(socket) => socket.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the peer that nothing more comes, where there is a word for that.
+    pub fn say_end(&self) -> io::Result<()> {
+        match self {
+            Self::Tls(socket) => socket.end(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends all that was written, and that nothing more comes.
+    pub async fn end(&self) -> io::Result<()> {
+        self.say_end()?;
+        while self.has_unsent() {
+            self.writable().await?;
+            self.flush()?;
+        }
+        Ok(rustix::net::shutdown(self, rustix::net::Shutdown::Write)?)
     }
 
     /// Lets a sender on this machine know that nothing more is taken. What it had sent can still be
@@ -191,6 +295,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.writable().await,
             Self::Unix(stream) => stream.writable().await,
+            Self::Tls(socket) => socket.stream().writable().await,
         }
     }
 
@@ -198,6 +303,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
             Self::Unix(stream) => stream.try_write(bytes),
+            Self::Tls(socket) => socket.try_write(bytes),
         }
     }
 
@@ -205,6 +311,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.readable().await,
             Self::Unix(stream) => stream.readable().await,
+            Self::Tls(socket) => socket.readable().await,
         }
     }
 
@@ -212,8 +319,16 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.try_read(into),
             Self::Unix(stream) => stream.try_read(into),
+            Self::Tls(socket) => socket.try_read(into),
         }
     }
+}
+
+async fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    keep_alive(&stream)?;
+    Ok(stream)
 }
 
 /// Lets the system find out that a peer is gone without a word, within two minutes.

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::net::Shutdown;
 use tokio::time::{sleep, timeout};
 
 use super::{Next, Outbox, Unit};
@@ -100,6 +99,10 @@ async fn write(
                 Next::End => return end(socket).await,
                 Next::Wait => tokio::select! {
                     () = outbox.work.notified() => {}
+                    ready = socket.writable(), if socket.has_unsent() => {
+                        ready?;
+                        socket.flush()?;
+                    }
                     read = ignore(socket) => if read? == 0 { return Ok(Ended::Closed) },
                 },
             }
@@ -136,8 +139,8 @@ async fn write(
 /// Ends a connection, and waits for the backend to do so, too: one that resets it instead may have
 /// lost what it was sent.
 async fn end(socket: &Socket) -> io::Result<Ended> {
-    rustix::net::shutdown(socket, Shutdown::Write)?;
     let read_to_end = async {
+        socket.end().await?;
         while ignore(socket).await? > 0 {}
         io::Result::Ok(())
     };

@@ -1,0 +1,121 @@
+//! Who may send, and for which tenant: the file of --tenants.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use wattlock_engine::crypto::sha2::Sha256;
+use wattlock_file::Shown;
+use wattlock_host::exit::usage;
+use wattlock_stream::gateway::{Admission, Caller, Welcome};
+
+use super::Way;
+use super::key::from_hex;
+use crate::args::parse_tenant;
+
+/// Who may send, and for which tenant.
+#[derive(Default)]
+pub struct Tenants {
+    /// By a name in their certificate.
+    by_certificate: HashMap<String, String>,
+    /// By the SHA-256 of their token.
+    by_token: HashMap<[u8; 32], String>,
+}
+
+impl Tenants {
+    /// Reads a file: a line for each certificate or token, `TENANT cert NAME` or `TENANT token SHA256`.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read {}", Shown(path)))?;
+        let mut tenants = Self::default();
+        for (number, line) in (1..).zip(text.lines()) {
+            let wrong = |why: &str| usage(format!("{}, line {number}: {why}", Shown(path)));
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let words: Vec<_> = line.split_whitespace().collect();
+            let [tenant, kind, value] = words[..] else {
+                return Err(wrong("expected TENANT cert NAME, or TENANT token SHA256"));
+            };
+            let tenant = parse_tenant(tenant).map_err(|why| wrong(&why))?;
+            let other = match kind {
+                "cert" => tenants.by_certificate.insert(value.to_owned(), tenant.clone()),
+                "token" => {
+                    let hash = from_hex(value.as_bytes()).ok_or_else(|| {
+                        wrong("a token is given by its SHA-256: 64 hexadecimal digits")
+                    })?;
+                    tenants.by_token.insert(*hash, tenant.clone())
+                }
+                _ => return Err(wrong("the second word is not cert or token")),
+            };
+            if other.is_some_and(|other| other != tenant) {
+                return Err(wrong("an earlier line gives the same to another tenant"));
+            }
+        }
+        if tenants.names().is_empty() {
+            return Err(usage(format!("{} names no tenant", Shown(path))));
+        }
+        Ok(tenants)
+    }
+
+    /// All tenants.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.by_certificate.values().chain(self.by_token.values()).map(String::as_str).collect()
+    }
+
+    /// True if some show a token, and no certificate.
+    pub fn have_tokens(&self) -> bool {
+        !self.by_token.is_empty()
+    }
+
+    /// True if some show a certificate.
+    pub fn have_certificates(&self) -> bool {
+        !self.by_certificate.is_empty()
+    }
+
+    /// The tenant that a certificate with these names belongs to.
+    pub fn of_certificate(&self, names: &[String]) -> Option<&str> {
+        names.iter().find_map(|name| self.by_certificate.get(name)).map(String::as_str)
+    }
+
+    fn of_token(&self, token: &[u8]) -> Option<&str> {
+        let mut hasher = Sha256::new();
+        hasher.update(token);
+        self.by_token.get(&hasher.finish()).map(String::as_str)
+    }
+}
+
+/// Lets senders in.
+pub struct Host {
+    pub way: Way,
+    /// All may send if there is no list.
+    pub tenants: Option<Tenants>,
+}
+
+impl Welcome for Host {
+    fn admit(&self, caller: &Caller) -> Admission {
+        let Some(tenants) = &self.tenants else { return self.inlet("", caller) };
+        if let Some(tenant) = tenants.of_certificate(&caller.certificate) {
+            return self.inlet(tenant, caller);
+        }
+        match &caller.token {
+            _ if !tenants.have_tokens() => Admission::Refused("its certificate is of no tenant"),
+            None => Admission::TokenWanted,
+            Some(token) => match tenants.of_token(token) {
+                Some(tenant) => self.inlet(tenant, caller),
+                None => Admission::Refused("its token is of no tenant"),
+            },
+        }
+    }
+}
+
+impl Host {
+    fn inlet(&self, tenant: &str, caller: &Caller) -> Admission {
+        match self.way.inlet(tenant, caller.name.clone()) {
+            Some(inlet) => Admission::Admitted(inlet),
+            None => Admission::Refused("its tenant has no folder"),
+        }
+    }
+}

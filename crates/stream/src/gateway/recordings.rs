@@ -1,0 +1,123 @@
+//! The folders of a gateway: one, or one for each tenant.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use super::recorded::SegmentSink;
+use super::recording::{Recording, RecordingSettings, Shared};
+use super::{Counters, Inlet, Notice, Retry};
+use crate::live::{Done, Sink};
+use crate::lock::lock;
+use crate::pool::Pool;
+use crate::segment::{self, Folder};
+
+/// Of which recording each message in the window is.
+#[derive(Default)]
+pub(super) struct Order(Mutex<VecDeque<usize>>);
+
+impl Order {
+    pub fn lock(&self) -> MutexGuard<'_, VecDeque<usize>> {
+        lock(&self.0)
+    }
+}
+
+/// Where the messages of a tenant are recorded.
+pub struct TenantFolder {
+    /// The folder of the segments.
+    pub folder: Folder,
+    /// What every record is bound to, in its canonical form.
+    pub additional: Vec<u8>,
+}
+
+/// The recordings of a gateway, which share a window. Those of a single tenant have the name "".
+pub struct Recordings {
+    all: BTreeMap<String, Arc<Recording>>,
+    shared: Shared,
+}
+
+impl Recordings {
+    /// Begins to record in the folder of each tenant.
+    ///
+    /// # Errors
+    /// [`segment::Error`].
+    pub fn new(
+        settings: RecordingSettings,
+        tenants: impl IntoIterator<Item = (String, TenantFolder)>,
+        notify: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, segment::Error> {
+        let settings = Arc::new(settings);
+        let (counters, order) = (Arc::default(), Arc::default());
+        let shared = Shared { counters, notify: Arc::new(notify), order, number: 0 };
+        let mut all = BTreeMap::new();
+        for (number, (tenant, TenantFolder { folder, additional })) in
+            tenants.into_iter().enumerate()
+        {
+            let (settings, shared) = (Arc::clone(&settings), Shared { number, ..shared.clone() });
+            all.insert(tenant, Recording::new(folder, additional, settings, shared)?);
+        }
+        Ok(Arc::new(Self { all, shared }))
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.shared.counters
+    }
+
+    /// Each recording.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Recording>> {
+        self.all.values()
+    }
+
+    /// Takes buffers from the pool of the stream that was started with the sink.
+    pub fn use_pool(&self, pool: &Arc<Pool>) {
+        self.all().for_each(|recording| recording.use_pool(pool));
+    }
+
+    /// The sink for a [`crate::Live`]: records go to the folders.
+    ///
+    /// # Errors
+    /// That a thread cannot be started, or a segment cannot be written.
+    pub fn sink(&self, retry: &Retry) -> io::Result<impl Sink + use<>> {
+        let mut sinks: Vec<_> = self.all().collect();
+        sinks.sort_by_key(|recording| recording.number());
+        let sinks = sinks.into_iter().map(|recording| recording.sink(retry.clone()));
+        let order = Arc::clone(&self.shared.order);
+        Ok(FolderSinks { order, sinks: sinks.collect::<Result<_, _>>()?, busy: BTreeSet::new() })
+    }
+
+    /// An inlet for an input of this name; `None` if the tenant is not known.
+    pub fn inlet(&self, tenant: &str, name: String) -> Option<Box<dyn Inlet>> {
+        self.all.get(tenant).map(|recording| recording.inlet(name))
+    }
+}
+
+/// Hands each message to the sink of its recording.
+struct FolderSinks {
+    order: Arc<Order>,
+    sinks: Vec<SegmentSink>,
+    /// The sinks that have something to flush.
+    busy: BTreeSet<usize>,
+}
+
+impl Sink for FolderSinks {
+    fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
+        let Some(number) = self.order.lock().pop_front() else { return Ok(()) };
+        self.busy.insert(number);
+        self.sinks[number].deliver(done)
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        for number in std::mem::take(&mut self.busy) {
+            self.sinks[number].rest()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        // What one cannot write is no reason to leave the others as they are.
+        let finished: Vec<_> = self.sinks.iter_mut().map(|sink| sink.finish(deadline)).collect();
+        finished.into_iter().collect()
+    }
+}

@@ -1,0 +1,298 @@
+//! TLS: files of certificates and keys, and connections that are encrypted.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{
+    ClientConfig, ClientConnection, CommonState, RootCertStore, ServerConfig, ServerConnection,
+    StreamOwned,
+};
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read as PEM.
+    #[error("cannot read {}", _0.display())]
+    File(PathBuf, #[source] pem::Error),
+    /// A file holds no certificate.
+    #[error("{} holds no certificate in PEM", _0.display())]
+    Empty(PathBuf),
+    /// A certificate or key is not usable.
+    #[error("cannot use {}", _0.display())]
+    Unusable(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The system has no certificates of authorities.
+    #[error("this system has no certificates of authorities; name them with --tls-ca")]
+    NoRoots,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsIdentity {
+    /// The certificate, and those between it and its authority.
+    pub certificate: PathBuf,
+    /// The private key.
+    pub key: PathBuf,
+}
+
+/// Which certificates senders have to show.
+#[derive(Clone, Debug)]
+pub enum ClientCertificates {
+    /// None.
+    NotAsked,
+    /// One of an authority in this file, if any.
+    Optional(PathBuf),
+    /// One of an authority in this file.
+    Required(PathBuf),
+}
+
+/// What a server needs for TLS.
+#[derive(Clone)]
+pub struct TlsServer(Arc<ServerConfig>);
+
+/// What a client needs for TLS.
+#[derive(Clone)]
+pub struct TlsClient(Arc<ClientConfig>);
+
+impl TlsServer {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn new(identity: &TlsIdentity, clients: &ClientCertificates) -> Result<Self, TlsError> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&identity.certificate, error))?;
+        let builder = match clients {
+            ClientCertificates::NotAsked => builder.with_no_client_auth(),
+            ClientCertificates::Optional(path) | ClientCertificates::Required(path) => {
+                let roots = Arc::new(authorities(path)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                let verifier = match clients {
+                    ClientCertificates::Optional(_) => verifier.allow_unauthenticated(),
+                    _ => verifier,
+                };
+                let verifier = verifier.build().map_err(|error| unusable(path, error))?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder
+            .with_single_cert(certificates(&identity.certificate)?, key(&identity.key)?)
+            .map_err(|error| unusable(&identity.certificate, error))?;
+        // A sender that never reads and then closes would reset the connection for want of reading them, and with that
+        // take back what was on its way.
+        config.send_tls13_tickets = 0;
+        Ok(Self(Arc::new(config)))
+    }
+
+    pub(super) fn session(&self) -> io::Result<ServerConnection> {
+        ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)
+    }
+
+    /// Answers the handshake of a client that has connected.
+    ///
+    /// # Errors
+    /// That it fails, or the connection does.
+    pub fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
+        let mut stream = StreamOwned::new(self.session()?, stream);
+        stream.conn.complete_io(&mut stream.sock).map_err(handshake)?;
+        Ok(TlsStream(Role::Server(Box::new(stream))))
+    }
+}
+
+impl TlsClient {
+    /// Reads the files. Without one of authorities, those of the system are trusted.
+    ///
+    /// # Errors
+    /// [`TlsError`].
+    pub fn new(
+        authorities_file: Option<&Path>,
+        identity: Option<&TlsIdentity>,
+    ) -> Result<Self, TlsError> {
+        let roots = match authorities_file {
+            Some(path) => authorities(path)?,
+            None => {
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                if roots.is_empty() {
+                    return Err(TlsError::NoRoots);
+                }
+                roots
+            }
+        };
+        let own = identity.map_or_else(PathBuf::new, |identity| identity.certificate.clone());
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(&own, error))?
+            .with_root_certificates(roots);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some(TlsIdentity { certificate, key: file }) => builder
+                .with_client_auth_cert(certificates(certificate)?, key(file)?)
+                .map_err(|error| unusable(certificate, error))?,
+        };
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// A session with the host of `address`, HOST:PORT.
+    pub(super) fn session(&self, address: &str) -> io::Result<ClientConnection> {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)
+    }
+
+    pub(super) fn connect(&self, address: &str, stream: TcpStream) -> io::Result<TlsStream> {
+        let mut stream = StreamOwned::new(self.session(address)?, stream);
+        stream.conn.complete_io(&mut stream.sock).map_err(handshake)?;
+        Ok(TlsStream(Role::Client(Box::new(stream))))
+    }
+}
+
+/// A connection with TLS whose reads and writes wait.
+pub struct TlsStream(Role);
+
+enum Role {
+    Server(Box<StreamOwned<ServerConnection, TcpStream>>),
+    Client(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl TlsStream {
+    /// The names in the peer's certificate.
+    pub fn names(&self) -> Vec<String> {
+        names(self.state())
+    }
+
+    pub(super) fn socket(&self) -> &TcpStream {
+        match &self.0 {
+            Role::Server(stream) => &stream.sock,
+            Role::Client(stream) => &stream.sock,
+        }
+    }
+
+    /// Takes what the peer sent, from `from`. What it says is not looked at.
+    pub(super) fn ignore(&mut self, from: &mut dyn Read) -> io::Result<usize> {
+        let (count, state) = match &mut self.0 {
+            Role::Server(stream) => {
+                (stream.conn.read_tls(from)?, stream.conn.process_new_packets())
+            }
+            Role::Client(stream) => {
+                (stream.conn.read_tls(from)?, stream.conn.process_new_packets())
+            }
+        };
+        let plain = state.map_err(invalid)?.plaintext_bytes_to_read();
+        let mut ignored = vec![0; plain];
+        let read = match &mut self.0 {
+            Role::Server(stream) => stream.conn.reader().read(&mut ignored),
+            Role::Client(stream) => stream.conn.reader().read(&mut ignored),
+        };
+        match read {
+            // The peer ended the session.
+            Ok(0) if plain == 0 => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+            _ => Ok(count),
+        }
+    }
+
+    /// Says that nothing more comes.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Role::Server(stream) => stream.conn.send_close_notify(),
+            Role::Client(stream) => stream.conn.send_close_notify(),
+        }
+        self.flush()
+    }
+
+    fn state(&self) -> &CommonState {
+        match &self.0 {
+            Role::Server(stream) => &stream.conn,
+            Role::Client(stream) => &stream.conn,
+        }
+    }
+}
+
+impl Read for TlsStream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Role::Server(stream) => stream.read(into),
+            Role::Client(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for TlsStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Role::Server(stream) => stream.write(bytes),
+            Role::Client(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        match &mut self.0 {
+            Role::Server(stream) => stream.write_vectored(slices),
+            Role::Client(stream) => stream.write_vectored(slices),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            Role::Server(stream) => stream.flush(),
+            Role::Client(stream) => stream.flush(),
+        }
+    }
+}
+
+/// The names in the certificate that a peer has shown: those of hosts, and URIs.
+pub(super) fn names(state: &CommonState) -> Vec<String> {
+    let Some([certificate, ..]) = state.peer_certificates() else { return Vec::new() };
+    // It was verified already.
+    let Ok(certificate) = webpki::EndEntityCert::try_from(certificate) else { return Vec::new() };
+    let hosts = certificate.valid_dns_names();
+    hosts.chain(certificate.valid_uri_names()).map(str::to_owned).collect()
+}
+
+/// What is not as TLS has it.
+pub(super) fn invalid(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+fn handshake(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the TLS handshake failed: {error}"))
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let failed = |error| TlsError::File(path.to_owned(), error);
+    let all = CertificateDer::pem_file_iter(path).map_err(failed)?;
+    let all = all.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    if all.is_empty() {
+        return Err(TlsError::Empty(path.to_owned()));
+    }
+    Ok(all)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File(path.to_owned(), error))
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        roots.add(certificate).map_err(|error| unusable(path, error))?;
+    }
+    Ok(roots)
+}
+
+fn unusable(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> TlsError {
+    TlsError::Unusable(path.to_owned(), Box::new(error))
+}
