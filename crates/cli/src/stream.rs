@@ -3,6 +3,7 @@
 mod descriptors;
 mod ends;
 pub mod folder;
+mod follow;
 mod forwarding;
 mod joules;
 mod key;
@@ -11,9 +12,9 @@ mod pace;
 mod replay;
 mod service;
 mod status;
+pub mod stored;
 mod tenants;
 mod tls;
-pub mod stored;
 
 use std::net::ToSocketAddrs;
 use std::process::ExitCode;
@@ -25,8 +26,8 @@ use wattlock_host::exit::{self, Ended, usage};
 use wattlock_host::invocation::is_stdout;
 use wattlock_stream::frame::{Framing, Ratchet};
 use wattlock_stream::gateway::{
-    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Recordings,
-    Rotation, Sealing, Split,
+    Address, Counters, Error, Inlet, Opening, Protocol, Recording, Recordings, Rotation, Sealing,
+    Split,
 };
 use wattlock_stream::{Live, Message, Room};
 
@@ -116,6 +117,9 @@ impl Way {
 /// `wattlock stream`.
 pub fn run(args: &args::Stream) -> Ended {
     check(args)?;
+    if args.follow {
+        return follow::run(args);
+    }
     let segments = folder::of_inputs(&args.paths)?;
     if let Some(segments) = segments {
         return replay::run(args, &segments);

@@ -5,6 +5,7 @@
 //! by its index; each record opens by itself. A writer that was killed leaves a segment without an index, which the
 //! next writer recovers.
 
+mod copies;
 mod error;
 mod folder;
 mod header;
@@ -18,12 +19,14 @@ mod scan;
 mod varint;
 mod write;
 
+pub use copies::Copies;
 pub use error::Error;
 pub use folder::{Folder, Listed};
 pub use header::{Header, is_segment};
 pub use key_kind::KeyKind;
 pub use key_store::{KeyStore, MakeKey, NewKeys, OpenKey, key_file};
 pub use progress::Progress;
+pub(crate) use read::ReadSoFar;
 pub use read::{Segment, Selection};
 pub use scan::Tail;
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use wattlock_host::values::{Choices, from_to, one_of, parse_size_above_zero};
 use wattlock_report::date;
 use wattlock_stream::frame::Framing;
-use wattlock_stream::gateway::{Address, Durability, Protocol, WhenFull};
+use wattlock_stream::gateway::{Acknowledged, Address, Durability, Protocol, WhenFull};
 use wattlock_stream::{Ladder, Velocity};
 
 use super::{DEVICES, ENERGY, EXIT_CODES, IdentitySources, KEYS, Limits, Passphrase, Recipients};
@@ -49,6 +49,14 @@ pub struct Stream {
     /// With --open of segments: only messages from NAME, an address with or without its port
     #[arg(long, value_name = "NAME", help_heading = INPUT, requires = "paths")]
     pub source: Option<String>,
+    /// With --open of a folder: wait for more messages and deliver them, until stopped
+    #[arg(long, help_heading = INPUT, requires = "paths")]
+    #[arg(conflicts_with_all = ["from", "until", "source"])]
+    pub follow: bool,
+    /// With --follow: go on where an earlier run with the same FILE stopped
+    #[arg(long, value_name = "FILE", help_heading = INPUT, value_hint = ValueHint::FilePath)]
+    #[arg(requires = "follow")]
+    pub position: Option<PathBuf>,
     #[command(flatten)]
     pub recipients: Recipients,
     #[command(flatten)]
@@ -154,6 +162,9 @@ pub struct Stream {
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     #[arg(requires = "output", conflicts_with = "open")]
     pub forward: Vec<Address>,
+    /// Acknowledge a message only once every --forward peer has stored it, too
+    #[arg(long, help_heading = OUTPUT, requires = "forward")]
+    pub ack_forwarded: bool,
     /// Remove segments that every --forward peer has stored
     #[arg(long, help_heading = OUTPUT, requires = "forward")]
     pub remove_forwarded: bool,
@@ -178,8 +189,12 @@ pub struct Stream {
     /// Send to tls:HOST:PORT, tcp:HOST:PORT or unix:PATH (with --open: one connection per sender)
     #[arg(long, value_name = "ADDRESS", help_heading = OUTPUT)]
     pub connect: Option<Address>,
+    /// With --follow --connect: how the peer acknowledges; messages are sent again until it does
+    #[arg(long, value_parser = one_of(ACKNOWLEDGED), default_value = "never")]
+    #[arg(help_heading = OUTPUT, requires = "follow", requires = "connect")]
+    pub acknowledged: Acknowledged,
     /// Retry a lost peer or a full disk for N seconds; 0 does not retry [default: no limit with
-    /// --listen, else 30]
+    /// --listen and --follow, else 30]
     #[arg(long, value_name = "SECONDS", value_parser = from_to(0, u32::MAX), help_heading = OUTPUT)]
     pub retry: Option<u32>,
     /// With --open --connect: drop a backend's queue after N seconds without progress
@@ -252,6 +267,17 @@ fn parse_time(text: &str) -> Result<u64, String> {
         format!("{text:?} is not a time, such as 2026-11-26T19:30:00Z, 2026-11-26 or @1795000000")
     })
 }
+
+/// How a peer acknowledges messages.
+const ACKNOWLEDGED: &Choices<Acknowledged> = &[
+    (
+        Acknowledged::Never,
+        "never",
+        "Not at all: what was on its way when a connection breaks is lost",
+    ),
+    (Acknowledged::Numbered, "numbered", "As wattlock stream --framing numbered does"),
+    (Acknowledged::Relp, "relp", "By RELP, as rsyslog's imrelp does"),
+];
 
 /// A name that is a folder, too.
 pub fn parse_tenant(name: &str) -> Result<String, String> {

@@ -72,7 +72,7 @@ impl Findings {
         match notice {
             Notice::Cut { who, why } => self.report(&format!("{who} was cut: {why}")),
             Notice::Waits { output, why } => self.report_always(&format!(
-                "cannot write to {output}: {why}; retrying, and senders wait"
+                "cannot write to {output}: {why}; retrying"
             )),
             Notice::GoesOn { output } => self.report(&format!("writing to {output} again")),
             Notice::PeerLost { who, why, units } => self.report_always(&format!(
@@ -211,7 +211,8 @@ const MOST_TOLD: u64 = 100;
 
 /// How long outputs are tried again: for ever by a service, for a while in a pipeline.
 pub fn retry(args: &args::Stream, counters: &Arc<Counters>, findings: &Findings) -> Retry {
-    let from_stdin = args.listen.is_none().then_some(RETRY_FROM_STDIN);
+    let is_service = args.listen.is_some() || args.follow;
+    let from_stdin = (!is_service).then_some(RETRY_FROM_STDIN);
     let limit = args.retry.or(from_stdin).map(|seconds| Duration::from_secs(seconds.into()));
     Retry::new(limit, Arc::clone(counters), findings.listener())
 }
@@ -313,7 +314,7 @@ fn segments(args: &args::Stream) -> Segments {
         Segments::Numbered
     } else if args.force {
         Segments::Replace
-    } else if args.open && args.listen.is_none() {
+    } else if args.open && args.listen.is_none() && !args.follow {
         Segments::Single
     } else {
         Segments::Continue

@@ -66,6 +66,11 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
             "--max-size with --tenants requires --when-full drop-oldest: one tenant must not block others",
         ));
     }
+    if args.ack_forwarded && !args.framing.acknowledges() {
+        return Err(usage(
+            "--ack-forwarded requires senders that are acknowledged: --framing relp, fluent or numbered",
+        ));
+    }
     if args.force {
         return Err(usage("--force replaces a file; in a folder nothing is replaced"));
     }
@@ -110,6 +115,7 @@ pub fn recordings(
         keys,
         protocol: args.framing,
         split,
+        peers: if args.ack_forwarded { args.forward.len() } else { 0 },
         limit: args.max_size.map(|bytes| FolderLimit { bytes, when_full: args.when_full }),
         durability: args.sync.unwrap_or(
             match args.framing.acknowledges() || !args.forward.is_empty() {

@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use serde_json::json;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, usage};
 use wattlock_stream::forward::{Forwarder, Forwarding, Store};
-use wattlock_stream::gateway::{Address, Recording, TlsServer, remove_stale};
+use wattlock_stream::gateway::{Address, Counters, Recording, TlsServer, remove_stale};
 
 use super::ends::Findings;
 use super::service::Signals;
 use super::tenants::Tenants;
-use super::tls;
+use super::{metrics, tls};
 use crate::args;
 use crate::lock::lock;
 
@@ -40,6 +40,7 @@ pub fn start(
             folder: recording.folder().to_owned(),
             to: tls::destination(args, address)?,
             progress: Arc::clone(recording.progress()),
+            copies: recording.copies().map(|copies| (Arc::clone(copies), peer)),
             forwarded: args.remove_forwarded.then(|| Box::new(forwarded) as Box<_>),
         };
         Forwarder::start(job, findings.listener())
@@ -102,9 +103,7 @@ pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenant
         folder: folder.clone(),
         tls,
         tenants,
-        stored: AtomicU64::new(0),
-        connections: AtomicU64::new(0),
-        open: AtomicU64::new(0),
+        counters: Counters::default(),
         most: u64::from(args.max_connections),
         findings: Findings::new(args.quiet),
     });
@@ -114,7 +113,12 @@ pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenant
         .build()
         .context("cannot watch for signals")?;
     runtime.block_on(async {
-        Signals::new()?.next().await;
+        let scraped = metrics::listen(args).await?;
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            () = metrics::serve_at(scraped, || metrics::text_of(&served.counters)) => {}
+            () = signals.next() => {}
+        }
         anyhow::Ok(())
     })?;
     if let Address::Unix(path) = address {
@@ -125,8 +129,8 @@ pub fn store(args: &args::Stream, tls: Option<TlsServer>, tenants: Option<Tenant
         let document = json!({
             "command": "stream",
             "store": true,
-            "connections": served.connections.load(Ordering::Relaxed),
-            "stored_bytes": served.stored.load(Ordering::Relaxed),
+            "connections": served.counters.connections.load(Ordering::Relaxed),
+            "stored_bytes": served.counters.bytes_out.load(Ordering::Relaxed),
         });
         tell!("{document}");
     }
@@ -138,9 +142,7 @@ struct Served {
     tls: Option<TlsServer>,
     /// All may forward if there is no list.
     tenants: Option<Tenants>,
-    stored: AtomicU64,
-    connections: AtomicU64,
-    open: AtomicU64,
+    counters: Counters,
     most: u64,
     findings: Findings,
 }
@@ -188,7 +190,7 @@ impl Served {
     /// Serves one forwarder to its end.
     fn serve(&self, connection: Accepted) -> io::Result<()> {
         let stored = |bytes| {
-            self.stored.fetch_add(bytes, Ordering::Relaxed);
+            self.counters.bytes_out.fetch_add(bytes, Ordering::Relaxed);
         };
         let store = |tenant: Option<&str>| Store::new(&self.folder.join(tenant.unwrap_or("")));
         match (connection, &self.tls) {
@@ -196,10 +198,12 @@ impl Served {
                 let stream = tls.accept(stream)?;
                 let tenant = match &self.tenants {
                     None => None,
-                    Some(tenants) => Some(tenants.of_certificate(&stream.names()).ok_or_else(|| {
-                        let why = "its certificate is of no tenant";
-                        io::Error::new(io::ErrorKind::PermissionDenied, why)
-                    })?),
+                    Some(tenants) => {
+                        Some(tenants.of_certificate(&stream.names()).ok_or_else(|| {
+                            let why = "its certificate is of no tenant";
+                            io::Error::new(io::ErrorKind::PermissionDenied, why)
+                        })?)
+                    }
                 };
                 store(tenant).serve(stream, &stored)
             }
@@ -221,16 +225,19 @@ fn accept(
                 continue;
             };
             let served = Arc::clone(&served);
-            if served.open.load(Ordering::SeqCst) >= served.most {
+            let counters = &served.counters;
+            if counters.open.load(Ordering::SeqCst) >= served.most {
+                counters.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            served.connections.fetch_add(1, Ordering::Relaxed);
-            served.open.fetch_add(1, Ordering::SeqCst);
+            counters.connections.fetch_add(1, Ordering::Relaxed);
+            counters.open.fetch_add(1, Ordering::SeqCst);
             let serve = move || {
                 if let Err(error) = served.serve(connection) {
+                    served.counters.cut.fetch_add(1, Ordering::Relaxed);
                     served.findings.report(&format!("{who} was cut: {error}"));
                 }
-                served.open.fetch_sub(1, Ordering::SeqCst);
+                served.counters.open.fetch_sub(1, Ordering::SeqCst);
             };
             // Without a thread, it is closed, and its peer comes again.
             let _ = thread::Builder::new().name("store".into()).spawn(serve);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -19,12 +20,40 @@ use wattlock_stream::Stats;
 use wattlock_stream::gateway::Counters;
 
 use super::joules::Joules;
+use crate::args;
 
 /// The text, in OpenMetrics' form. What was measured and what was modelled have different names.
 pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) -> String {
     let mut metrics = Metrics::default();
+    put_counters(&mut metrics, counters);
+    put_stats(&mut metrics, stats, velocity);
+    for (missing, total) in joules.totals() {
+        let labels = [("missing", missing.as_str())];
+        let labels = if missing.is_empty() { &[][..] } else { &labels };
+        metrics.figure(("stream_energy", "joules"), labels, total.as_ref());
+    }
+    if let Some(uncounted) = joules.uncounted() {
+        let help = "Seconds in which no meter could be read; their joules are missing";
+        metrics.gauge(&stem("energy_uncounted_seconds"), help, &[], uncounted.as_secs_f64());
+    }
+    metrics.text().unwrap_or_else(|_| NOTHING.into())
+}
+
+/// The same of a program that has no window, and seals and opens nothing at all or one after the other.
+pub fn text_of(counters: &Counters) -> String {
+    let mut metrics = Metrics::default();
+    put_counters(&mut metrics, counters);
+    metrics.text().unwrap_or_else(|_| NOTHING.into())
+}
+
+const NOTHING: &str = "# EOF\n";
+
+fn stem(name: &str) -> String {
+    format!("wattlock_stream_{name}")
+}
+
+fn put_counters(metrics: &mut Metrics, counters: &Counters) {
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let stem = |name: &str| format!("wattlock_stream_{name}");
     for (name, help, counter) in [
         ("connections", "Connections since the beginning", &counters.connections),
         ("connections_cut", "Connections that were ended before they were through", &counters.cut),
@@ -54,6 +83,20 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         metrics.counter(&stem(name), help, load(counter));
     }
     for (name, help, value) in [
+        ("connections_open", "Connections that are open", load(&counters.open)),
+        ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
+        (
+            "kept_units",
+            "Units that were opened or sealed, and not written yet",
+            load(&counters.kept),
+        ),
+    ] {
+        metrics.whole(&stem(name), help, value);
+    }
+}
+
+fn put_stats(metrics: &mut Metrics, stats: &Stats, velocity: f64) {
+    for (name, help, value) in [
         ("units", "Units that went through the window", stats.messages),
         ("refusals", "Times that the window refused a unit", stats.refusals),
         ("failures", "Units that did not open", stats.failures),
@@ -63,9 +106,6 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
         metrics.counter(&stem(name), help, value);
     }
     for (name, help, value) in [
-        ("connections_open", "Connections that are open", load(&counters.open)),
-        ("output_waiting", "1 while an output cannot be written", load(&counters.waiting)),
-        ("kept_units", "Units that left the window and are not written yet", load(&counters.kept)),
         ("window_bytes", "Bytes that the window holds at most", stats.window),
         ("buffered_bytes", "Bytes that wait in the window", stats.in_use.buffered),
         ("in_flight_bytes", "Bytes that are worked on", stats.in_use.in_flight),
@@ -79,17 +119,7 @@ pub fn text(stats: &Stats, counters: &Counters, joules: &Joules, velocity: f64) 
     ] {
         metrics.gauge(&stem(name), help, &[], value);
     }
-    delays(&mut metrics, stats);
-    for (missing, total) in joules.totals() {
-        let labels = [("missing", missing.as_str())];
-        let labels = if missing.is_empty() { &[][..] } else { &labels };
-        metrics.figure(("stream_energy", "joules"), labels, total.as_ref());
-    }
-    if let Some(uncounted) = joules.uncounted() {
-        let help = "Seconds in which no meter could be read; their joules are missing";
-        metrics.gauge(&stem("energy_uncounted_seconds"), help, &[], uncounted.as_secs_f64());
-    }
-    metrics.text().unwrap_or_else(|_| "# EOF\n".into())
+    delays(metrics, stats);
 }
 
 fn delays(metrics: &mut Metrics, stats: &Stats) {
@@ -102,8 +132,23 @@ fn delays(metrics: &mut Metrics, stats: &Stats) {
     metrics.histogram(name, help, &up_to, count, mean * count as f64);
 }
 
+/// Listens at the address of --metrics, if there is one.
+pub async fn listen(args: &args::Stream) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = args.metrics else { return Ok(None) };
+    let listener = TcpListener::bind(address).await;
+    Ok(Some(listener.with_context(|| format!("cannot serve metrics at {address}"))?))
+}
+
+/// Answers requests at a listener for ever, if there is one.
+pub async fn serve_at(listener: Option<TcpListener>, text: impl Fn() -> String) {
+    match listener {
+        Some(listener) => serve(listener, text).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Answers requests for ever: `GET /metrics`, and nothing else.
-pub async fn serve(listener: TcpListener, text: impl Fn() -> String) {
+async fn serve(listener: TcpListener, text: impl Fn() -> String) {
     let several = Arc::new(Semaphore::new(MOST));
     loop {
         let Ok((stream, _)) = listener.accept().await else {

@@ -97,14 +97,7 @@ impl Service<'_> {
 
     /// Opens the address for metrics, and the input.
     async fn open(&self) -> anyhow::Result<(Option<TcpListener>, Input)> {
-        let scraped = match self.args.metrics {
-            None => None,
-            Some(address) => {
-                let listener = TcpListener::bind(address).await;
-                Some(listener.with_context(|| format!("cannot serve metrics at {address}"))?)
-            }
-        };
-        Ok((scraped, self.input().await?))
+        Ok((metrics::listen(self.args).await?, self.input().await?))
     }
 
     async fn input(&self) -> anyhow::Result<Input> {
@@ -210,9 +203,8 @@ impl Service<'_> {
     }
 
     async fn scrape(&self, listener: Option<TcpListener>, joules: &Joules) {
-        let Some(listener) = listener else { return std::future::pending().await };
         let velocity = std::cell::RefCell::new(Velocity::new());
-        metrics::serve(listener, || {
+        metrics::serve_at(listener, || {
             let stats = self.live.stats();
             let mut velocity = velocity.borrow_mut();
             velocity.look(stats.bytes);

@@ -29,10 +29,7 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
 }
 
 /// What --listen needs for TLS.
-pub fn server(
-    args: &args::Stream,
-    tenants: Option<&Tenants>,
-) -> anyhow::Result<Option<TlsServer>> {
+pub fn server(args: &args::Stream, tenants: Option<&Tenants>) -> anyhow::Result<Option<TlsServer>> {
     let listens = matches!(args.listen, Some(Address::Tls(_)));
     if args.tls_client_ca.is_none()
         && let Some(tenants) = tenants.filter(|tenants| tenants.have_certificates())
@@ -44,7 +41,9 @@ pub fn server(
         )));
     }
     if args.store && tenants.is_some_and(Tenants::have_tokens) {
-        return Err(usage("--store knows tenants by their certificates only; --tenants has a token"));
+        return Err(usage(
+            "--store knows tenants by their certificates only; --tenants has a token",
+        ));
     }
     let Some(identity) = identity(args).filter(|_| listens) else { return Ok(None) };
     let clients = match &args.tls_client_ca {

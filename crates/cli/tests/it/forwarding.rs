@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -12,7 +12,7 @@ use std::thread;
 
 use wattlock_testing::wait_until;
 
-use crate::acknowledged::{Numbered, send_all};
+use crate::acknowledged::{Numbered, Sender, send_all};
 use crate::support::stream::{Gateway, segments, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, wattlock, with_input};
 
@@ -236,6 +236,79 @@ fn a_store_takes_no_garbage_and_serves_others_meanwhile() {
     assert_exit(&near.stop(), 0);
 }
 
+/// A gateway whose senders are answered once the store `near` has what they sent.
+fn waiting_for_copies(place: &Place) -> Gateway {
+    let listen = unix(&place.path("in.sock"));
+    let mut command = stream(place);
+    command.args(["--framing", "numbered", "--listen", &listen, "--rotate-size", "30K"]);
+    command.args(["--ack-forwarded", "--drain", "1", "--forward"]);
+    command.arg(unix(&place.path("near.sock")));
+    Gateway::start_with(command.arg("-o").arg(place.path("logs/")))
+}
+
+#[test]
+fn a_sender_is_answered_once_the_store_has_it() {
+    let place = Place::new();
+    let gateway = waiting_for_copies(&place);
+    let mut sender = UnixStream::connect(place.path("in.sock")).unwrap();
+    sender.write_all(&Numbered::message(1, "first")).unwrap();
+    // It is in the folder, and no answer comes.
+    wait_until("the message is durable", || {
+        let text = open_so_far(&place, &place.path("logs")).stdout;
+        String::from_utf8_lossy(&text).contains("first")
+    });
+    sender.set_nonblocking(true).unwrap();
+    assert_eq!(sender.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    sender.set_nonblocking(false).unwrap();
+    let near = store(&place, "near");
+    let mut answer = [0; 8];
+    sender.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, 1_u64.to_be_bytes());
+    let copy = stored(&place, "near");
+    assert!(String::from_utf8_lossy(&open_so_far(&place, &copy).stdout).contains("first"));
+    drop(sender);
+    assert_exit(&gateway.stop(), 0);
+    assert_exit(&near.stop(), 0);
+}
+
+#[test]
+fn what_was_answered_is_in_the_store_when_the_gateway_is_lost() {
+    const LINES: u64 = 1500;
+    let place = Place::new();
+    let acknowledged = AtomicU64::new(0);
+    let (mut gateway, mut near) = (waiting_for_copies(&place), store(&place, "near"));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            send_all::<Numbered>(&place.path("in.sock"), "sender 0", LINES, &acknowledged);
+        });
+        for kill in 1..=4 {
+            let enough = kill * LINES / 5;
+            wait_until("a part is answered", || acknowledged.load(Ordering::SeqCst) >= enough);
+            if kill % 2 == 0 {
+                gateway.signal("-KILL");
+                gateway.wait_for_exit();
+                gateway = waiting_for_copies(&place);
+            } else {
+                near.signal("-KILL");
+                near.wait_for_exit();
+                near = store(&place, "near");
+            }
+        }
+    });
+    for program in [&mut gateway, &mut near] {
+        program.signal("-KILL");
+        program.wait_for_exit();
+    }
+    // The machine with the gateway is lost, with its folder.
+    let text = open_so_far(&place, &stored(&place, "near")).stdout;
+    let text = String::from_utf8_lossy(&text);
+    let found: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.find("sender").map(|at| &line[at..])).collect();
+    for line in 0..LINES {
+        assert!(found.contains(&*format!("sender 0 line {line}")), "line {line} was answered");
+    }
+}
+
 /// Senders, a gateway and a store, of which both are killed again and again.
 fn killed_again_and_again(kills: u64, lines: u64) {
     const SENDERS: u64 = 3;
@@ -308,6 +381,8 @@ fn wrong_options_of_forwarding_are_refused() {
         &["--forward", "unix:x", "-o", "file.wls"][..],
         &["--remove-forwarded", "-o", logs],
         &["--store", "-o", logs],
+        &["--ack-forwarded", "-o", logs],
+        &["--ack-forwarded", "--forward", "unix:x", "--framing", "ndjson", "-o", logs],
     ] {
         assert_exit(&with_input(stream(&place).args(args), b""), 2);
     }

@@ -9,6 +9,7 @@ mod devices;
 mod documents;
 mod failing_disk;
 mod folder_limits;
+mod following;
 mod forwarding;
 mod frozen;
 mod frozen_documents;

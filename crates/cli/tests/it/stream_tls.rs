@@ -347,7 +347,10 @@ fn segments_are_forwarded_over_tls_into_the_folder_of_their_tenant() {
     let store = Gateway::start_with(store.arg("-o").arg(place.path("copies")));
     let forward = |name: &str, folder: &str, drain: &str| {
         let mut command = stream(&place);
-        command.args(["--framing", "ndjson", "-o"]).arg(place.path(folder)).args(["--drain", drain]);
+        command
+            .args(["--framing", "ndjson", "-o"])
+            .arg(place.path(folder))
+            .args(["--drain", drain]);
         command.args(["--forward", &store.address(), "--tls-ca"]).arg(authority.path("ca.pem"));
         command.arg("--tls-cert").arg(authority.path(&format!("{name}.pem")));
         command.arg("--tls-key").arg(authority.path(&format!("{name}.key")));
@@ -380,9 +383,7 @@ fn what_cannot_be_safe_or_work_is_refused_at_the_start() {
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let with_own = |more: &[&'static str]| [&own[..], more].concat();
     let (ca, key) = (authority.arg("ca.pem"), authority.arg("server.key"));
-    let list = |text: &str, name: &str| {
-        place.write(name, text.as_bytes()).display().to_string()
-    };
+    let list = |text: &str, name: &str| place.write(name, text.as_bytes()).display().to_string();
     let certs = list("a cert a.example\n", "certs");
     let hash = "0".repeat(64);
     let tokens = list(&format!("a token {hash}\n"), "tokens");
@@ -400,7 +401,11 @@ fn what_cannot_be_safe_or_work_is_refused_at_the_start() {
         (vec!["--tls-ca", &ca], 2, "requires --connect tls:"),
         (vec!["--listen", "unix:s", "--tls-client-ca", &ca], 2, "requires --listen tls:"),
         (vec!["--listen", "unix:s", "--tenants", &certs], 2, "--tls-client-ca"),
-        (vec!["--listen", "unix:s", "--tenants", &wrong], 2, "line 1: a token is given by its SHA-256"),
+        (
+            vec!["--listen", "unix:s", "--tenants", &wrong],
+            2,
+            "line 1: a token is given by its SHA-256",
+        ),
         (vec!["--listen", "unix:s", "--tenants", &twice], 2, "line 2: an earlier line"),
         (vec!["--listen", "unix:s", "--tenants", &outside], 2, "not a tenant's name"),
         (vec!["--listen", "unix:s", "--tenants", &empty], 2, "names no tenant"),

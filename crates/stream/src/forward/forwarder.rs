@@ -16,7 +16,7 @@ use super::protocol::{
     CONFLICT, ID_LEN, LONGEST_DATA, LONGEST_START, MAGIC, Request, read_answer, wrong,
 };
 use crate::gateway::{Destination, Notice, Peer};
-use crate::segment::{self, Folder, Progress, Segment, Tail, key_file};
+use crate::segment::{self, Copies, Folder, Progress, Segment, Tail, key_file};
 
 /// Sends segments to one peer, on a thread of its own.
 pub struct Forwarder {
@@ -32,6 +32,8 @@ pub struct Forwarding {
     pub to: Destination,
     /// What is durable of the segment that is written.
     pub progress: Arc<Progress>,
+    /// What waits until this peer and others have stored a copy, with the number of this one.
+    pub copies: Option<(Arc<Copies>, usize)>,
     /// Hears of each segment that this peer has; of one again after each connection.
     pub forwarded: Option<Box<dyn Fn(&Path) + Send + Sync>>,
 }
@@ -257,8 +259,16 @@ impl Session<'_> {
         if there == CONFLICT {
             return Ok(false);
         }
+        self.note_copy(path, there);
         self.open = Some(OpenSegment { path: path.to_owned(), there });
         Ok(true)
+    }
+
+    /// Notes that the peer has stored so much of a segment.
+    fn note_copy(&self, path: &Path, there: u64) {
+        if let Some((copies, peer)) = &self.shared.job.copies {
+            copies.peer_has(*peer, path, there);
+        }
     }
 
     /// Sends the bytes of the open segment up to `end`.
@@ -279,6 +289,7 @@ impl Session<'_> {
                     return Err(wrong("the peer lost bytes of a segment"));
                 }
                 self.shared.sent.fetch_add(unsynced, Ordering::Relaxed);
+                self.note_copy(&path, there);
                 unsynced = 0;
             }
         }

@@ -32,11 +32,7 @@ impl Store {
     ///
     /// # Errors
     /// That it breaks the protocol, or the disk or connection fails. What it was told is durable is.
-    pub fn serve(
-        &self,
-        connection: impl Read + Write,
-        stored: &dyn Fn(u64),
-    ) -> io::Result<()> {
+    pub fn serve(&self, connection: impl Read + Write, stored: &dyn Fn(u64)) -> io::Result<()> {
         let mut connection = BufReader::with_capacity(64 << 10, connection);
         let mut greeting = [0; MAGIC.len() + ID_LEN];
         connection.read_exact(&mut greeting)?;

@@ -57,6 +57,14 @@ pub trait MessageOutput: Send {
         Ok(())
     }
 
+    /// Waits until all that was handed on is where it goes: on the disk, or acknowledged where that is asked for.
+    ///
+    /// # Errors
+    /// As [`MessageOutput::begin`].
+    fn settle(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
     /// Nothing follows. Waits until what is kept was written, or until `deadline`.
     ///
     /// # Errors
@@ -134,6 +142,11 @@ impl MessageOutput for Merged {
         self.outlet.flush()?;
         self.note_kept();
         Ok(())
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.outlet.sync()
     }
 
     fn finish(&mut self, _: Option<Instant>) -> io::Result<()> {

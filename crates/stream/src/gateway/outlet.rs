@@ -32,6 +32,14 @@ pub trait Outlet: Send {
     /// As [`Outlet::write`].
     fn flush(&mut self) -> io::Result<()>;
 
+    /// Makes what was flushed durable, where that can be.
+    ///
+    /// # Errors
+    /// As [`Outlet::write`].
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Calls of [`Outlet::write`] whose bytes are kept.
     fn kept(&self) -> u64;
 
@@ -336,6 +344,11 @@ impl Outlet for Files {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), Joined::flush)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let Some(Joined { file, name, .. }) = &self.file else { return Ok(()) };
+        file.sync_data().map_err(|error| named(name, &error))
     }
 
     fn kept(&self) -> u64 {

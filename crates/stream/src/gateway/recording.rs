@@ -23,7 +23,7 @@ use crate::lock::lock;
 use crate::message::Message;
 use crate::pool::Pool;
 use crate::segment::{
-    self, Folder, Header, NewKeys, Payload, Progress, Recorded, Recovered, record_to_seal,
+    self, Copies, Folder, Header, NewKeys, Payload, Progress, Recorded, Recovered, record_to_seal,
     sealed_record,
 };
 use crate::window::Room;
@@ -51,6 +51,8 @@ pub struct RecordingSettings {
     pub rotation: Rotation,
     /// When what was written is made durable.
     pub durability: Durability,
+    /// Peers that have to have stored a copy before senders are answered.
+    pub peers: usize,
     /// How large a folder may become.
     pub limit: Option<FolderLimit>,
     /// When a key is replaced.
@@ -69,6 +71,7 @@ pub struct Recording {
     pool: Mutex<Option<Arc<Pool>>>,
     numbers: AtomicU64,
     progress: Arc<Progress>,
+    copies: Option<Arc<Copies>>,
 }
 
 /// What the recordings of a gateway share.
@@ -146,6 +149,7 @@ impl Recording {
             state: Mutex::new(state),
             queue: Arc::default(),
             folder: Arc::new(folder),
+            copies: (settings.peers > 0).then(|| Arc::new(Copies::new(settings.peers))),
             additional,
             settings,
             shared,
@@ -170,6 +174,11 @@ impl Recording {
         &self.progress
     }
 
+    /// What waits until peers have stored a copy.
+    pub fn copies(&self) -> Option<&Arc<Copies>> {
+        self.copies.as_ref()
+    }
+
     /// Takes buffers from the pool of the stream that was started with the sink.
     pub(super) fn use_pool(&self, pool: &Arc<Pool>) {
         *lock(&self.pool) = Some(Arc::clone(pool));
@@ -182,7 +191,11 @@ impl Recording {
     /// That a thread cannot be started, or that segment cannot be written.
     pub(super) fn sink(&self, retry: Retry) -> io::Result<SegmentSink> {
         let (queue, folder) = (Arc::clone(&self.queue), Arc::clone(&self.folder));
-        let syncer = Syncer::start(self.settings.durability, Arc::clone(&self.progress))?;
+        let syncer = Syncer::start(
+            self.settings.durability,
+            Arc::clone(&self.progress),
+            self.copies.clone(),
+        )?;
         let limit = self.settings.limit.zip(self.settings.rotation.bytes);
         let mut sink = SegmentSink::new(queue, folder, retry, syncer, limit);
         let mut state = lock(&self.state);
@@ -352,7 +365,8 @@ impl Recording {
     /// Ends the segment here if it is long enough.
     fn turn_if_due(&self, state: &mut State) -> Result<(), Error> {
         let Some(segment) = &state.segment else { return Ok(()) };
-        let limit = self.settings.rotation.bytes.unwrap_or(u64::MAX).min(self.settings.epochs.bytes);
+        let limit =
+            self.settings.rotation.bytes.unwrap_or(u64::MAX).min(self.settings.epochs.bytes);
         if segment.bytes < limit && segment.records < self.settings.epochs.records {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::answers::Promise;
 use crate::lock::lock;
-use crate::segment::Progress;
+use crate::segment::{Copies, Progress};
 
 /// When what was written is made durable, and its senders are told that it is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum Durability {
 pub(super) struct Syncer {
     shared: Arc<Shared>,
     progress: Arc<Progress>,
+    /// What promises wait for besides.
+    copies: Option<Arc<Copies>>,
     durability: Durability,
     thread: Option<JoinHandle<()>>,
 }
@@ -58,17 +60,22 @@ impl Syncer {
     ///
     /// # Errors
     /// That there is none to be had.
-    pub fn start(durability: Durability, progress: Arc<Progress>) -> io::Result<Self> {
+    pub fn start(
+        durability: Durability,
+        progress: Arc<Progress>,
+        copies: Option<Arc<Copies>>,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let thread = match durability {
             Durability::AtEnd => None,
             Durability::EachBatch | Durability::Within(_) => {
                 let (shared, progress) = (Arc::clone(&shared), Arc::clone(&progress));
-                let work = move || shared.work(durability, &progress);
+                let copies = copies.clone();
+                let work = move || shared.work(durability, &progress, copies.as_deref());
                 Some(thread::Builder::new().name("sync".into()).spawn(work)?)
             }
         };
-        Ok(Self { shared, progress, durability, thread })
+        Ok(Self { shared, progress, copies, durability, thread })
     }
 
     /// Takes promises that are kept once the first `len` bytes of the segment at `path` are durable.
@@ -81,7 +88,7 @@ impl Syncer {
         promises: &mut Vec<Promise>,
     ) -> io::Result<()> {
         if self.durability == Durability::AtEnd {
-            promises.drain(..).for_each(Promise::keep);
+            keep(self.copies.as_deref(), (path, len), std::mem::take(promises));
             return Ok(());
         }
         let mut state = self.shared.lock();
@@ -144,8 +151,18 @@ impl State {
     }
 }
 
+/// Keeps promises, once copies are stored if they wait for some.
+fn keep(copies: Option<&Copies>, (path, len): (&Path, u64), promises: Vec<Promise>) {
+    match copies {
+        Some(copies) if !promises.is_empty() => {
+            copies.wait(path, len, || promises.into_iter().for_each(Promise::keep));
+        }
+        _ => promises.into_iter().for_each(Promise::keep),
+    }
+}
+
 impl Shared {
-    fn work(&self, durability: Durability, progress: &Progress) {
+    fn work(&self, durability: Durability, progress: &Progress, copies: Option<&Copies>) {
         let mut state = self.lock();
         loop {
             let Some(since) = state.since.filter(|_| state.failure.is_none()) else {
@@ -174,9 +191,9 @@ impl Shared {
             let is_durable = synced.is_ok();
             if is_durable {
                 if let Some((path, len)) = written {
+                    keep(copies, (&path, len), promises);
                     progress.is_durable(&path, len);
                 }
-                promises.into_iter().for_each(Promise::keep);
             }
             state = self.lock();
             state.busy = false;

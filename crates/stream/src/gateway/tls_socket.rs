@@ -1,8 +1,8 @@
 //! A connection with TLS whose reads and writes do not wait.
 
 use std::io::{self, Read, Write};
-use std::sync::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use rustls::Connection;
 use tokio::net::TcpStream;
@@ -79,7 +79,7 @@ impl TlsSocket {
             match session.reader().read(&mut into[count..]) {
                 Ok(read) if read > 0 => {
                     count += read;
-                    self.held.fetch_sub(read.min(self.held()as usize), Ordering::Relaxed);
+                    self.held.fetch_sub(read.min(self.held() as usize), Ordering::Relaxed);
                     if count < into.len() {
                         continue;
                     }

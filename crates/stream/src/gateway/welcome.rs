@@ -82,9 +82,7 @@ async fn show(
 }
 
 /// Reads `token TOKEN\n`, and what came with it.
-async fn read_token(
-    socket: &Socket,
-) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>), Error> {
+async fn read_token(socket: &Socket) -> Result<(Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>), Error> {
     let mut line = Zeroizing::new(vec![0; LONGEST_LINE]);
     let mut len = 0;
     loop {

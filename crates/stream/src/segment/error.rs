@@ -77,6 +77,9 @@ pub enum Error {
     /// A segment between others of the same run is not there.
     #[error("{0} missing before it")]
     Missing(String),
+    /// It is gone, and not all of it was delivered.
+    #[error("it was removed before all of it was delivered")]
+    Removed,
     /// A store has another segment of this name.
     #[error(
         "{0} has another segment of that name, and this one is not forwarded: numbers were given twice, or \

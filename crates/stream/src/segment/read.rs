@@ -57,6 +57,16 @@ pub(crate) struct Records<'a> {
     in_order: bool,
 }
 
+/// Where reading goes on in a segment that has grown.
+#[derive(Clone)]
+pub(crate) struct ReadSoFar {
+    at: u64,
+    count: u64,
+    sources: BTreeMap<u64, Named>,
+    ended: HashSet<u64>,
+    found_index: bool,
+}
+
 /// A part of a segment.
 struct Part {
     at: u64,
@@ -109,6 +119,42 @@ impl Segment {
         self.written_to
     }
 
+    /// Its records behind those that were read, after all of these were. Whoever reads on has checked the header.
+    pub(crate) fn records_after(&self, key: &SessionKey, read: ReadSoFar) -> Records<'_> {
+        let ReadSoFar { at, count, sources, ended, found_index } = read;
+        let end = self.end_of_records();
+        let mut records = self.all_records(key);
+        records.parts = vec![Part { at: at.min(end), end, first_record: count }];
+        Records { expected: count, sources, ended, found_index, ..records }
+    }
+
+    /// Where its records end.
+    fn end_of_records(&self) -> u64 {
+        match self.tail {
+            Tail::Complete { .. } => self.len - TAIL_LEN,
+            Tail::Recovered { valid } => valid.clamp(self.header.len(), self.len - TAIL_LEN),
+            Tail::Open => self.len,
+        }
+    }
+
+    fn all_records(&self, key: &SessionKey) -> Records<'_> {
+        let (start, end) = (self.header.len(), self.end_of_records());
+        Records {
+            segment: self,
+            reader: record::Reader::new([(self.header.epoch, key.clone())]),
+            selection: Selection::default(),
+            parts: vec![Part { at: start, end, first_record: 0 }],
+            batches: Batches::new(&self.file, &self.header, start, start),
+            read: 0,
+            expected: 0,
+            sources: BTreeMap::new(),
+            ended: HashSet::new(),
+            payload: Zeroizing::default(),
+            found_index: false,
+            in_order: true,
+        }
+    }
+
     /// Its records, as far as they are wanted.
     ///
     /// # Errors
@@ -119,26 +165,8 @@ impl Segment {
         selection: &Selection,
     ) -> Result<Records<'_>, Error> {
         self.header.check(key)?;
-        let start = self.header.len();
-        let end = match self.tail {
-            Tail::Complete { .. } => self.len - TAIL_LEN,
-            Tail::Recovered { valid } => valid.clamp(start, self.len - TAIL_LEN),
-            Tail::Open => self.len,
-        };
-        let mut records = Records {
-            segment: self,
-            reader: record::Reader::new([(self.header.epoch, key.clone())]),
-            selection: selection.clone(),
-            parts: vec![Part { at: start, end, first_record: 0 }],
-            batches: Batches::new(&self.file, &self.header, start, start),
-            read: 0,
-            expected: 0,
-            sources: BTreeMap::new(),
-            ended: HashSet::new(),
-            payload: Zeroizing::default(),
-            found_index: false,
-            in_order: true,
-        };
+        let mut records = Records { selection: selection.clone(), ..self.all_records(key) };
+        let end = self.end_of_records();
         if let Tail::Complete { index } = self.tail
             && !selection.is_all()
         {
@@ -237,6 +265,17 @@ impl Records<'_> {
     /// Bytes of the segment up to the end of what was read.
     pub fn whole_len(&self) -> u64 {
         self.batches.at
+    }
+
+    /// Where reading goes on once the segment has grown, now that all was read that is there.
+    pub fn so_far(self) -> ReadSoFar {
+        ReadSoFar {
+            at: self.batches.at,
+            count: self.expected,
+            sources: self.sources,
+            ended: self.ended,
+            found_index: self.found_index,
+        }
     }
 
     /// The number of records up to the end of what was read.

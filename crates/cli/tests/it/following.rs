@@ -1,0 +1,393 @@
+//! `wattlock stream --open --follow`: what is sealed into a folder arrives, whatever breaks on the way.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use wattlock_testing::{free_port, wait_for, wait_until};
+
+use crate::acknowledged::{Numbered, send_all};
+use crate::power_loss::path_of;
+use crate::support::stream::{Gateway, segments, stream};
+use crate::support::{Place, assert_exit, stderr, wattlock, with_input};
+
+fn unix(path: &Path) -> String {
+    format!("unix:{}", path.display())
+}
+
+/// `wattlock stream --open --follow` of `logs`, which goes on at the position in `position`.
+fn follow(place: &Place, args: &[&str]) -> Command {
+    let mut command = wattlock();
+    command.args(["stream", "--open", "--follow", "-i"]).arg(place.path("key.txt")).args(args);
+    command.arg("--position").arg(place.path("position")).arg(place.path("logs"));
+    command
+}
+
+/// Starts it.
+fn following(place: &Place, args: &[&str]) -> Child {
+    let mut command = follow(place, args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[track_caller]
+fn stop(child: Child) -> Output {
+    let stopped = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(stopped.success());
+    child.wait_with_output().unwrap()
+}
+
+fn lines(from: usize, to: usize) -> Vec<u8> {
+    (from..to).flat_map(|line| format!("line {line}\n").into_bytes()).collect()
+}
+
+/// Seals lines into `logs`.
+fn seal(place: &Place, bytes: &[u8], args: &[&str]) {
+    let mut command = stream(place);
+    command.args(["--framing", "ndjson", "-o"]).arg(place.path("logs/")).args(args);
+    assert_exit(&with_input(&mut command, bytes), 0);
+}
+
+fn position(place: &Place) -> String {
+    fs::read_to_string(place.path("position")).unwrap_or_default()
+}
+
+/// Waits until all of so many segments were delivered.
+#[track_caller]
+fn wait_for_segments(place: &Place, count: usize) {
+    let all = format!("wattlock-position/v1\n{} next\n", count + 1);
+    wait_for(|| if position(place) == all { Ok(()) } else { Err(position(place)) });
+}
+
+#[test]
+fn what_is_there_and_what_comes_is_delivered_once_over_restarts() {
+    let place = Place::new();
+    seal(&place, &lines(0, 30_000), &["--rotate-size", "50K"]);
+    let mut first = following(&place, &[]);
+    let mut output = first.stdout.take().unwrap();
+    let reader = thread::spawn(move || {
+        let mut read = Vec::new();
+        output.read_to_end(&mut read).unwrap();
+        read
+    });
+    let before = segments(&place.path("logs")).len();
+    assert!(before >= 3);
+    wait_for_segments(&place, before);
+    // Another writer, which is still at work while the first follower ends, and is killed later.
+    let listen = unix(&place.path("in.sock"));
+    let args = ["--listen", &listen, "--framing", "numbered", "-o"];
+    let mut writer = Gateway::start_with(stream(&place).args(args).arg(place.path("logs/")));
+    let acknowledged = AtomicU64::new(0);
+    let delivered = |records: u64| {
+        position(&place).lines().any(|line| {
+            let number = line.split_once(' ').and_then(|(_, count)| count.parse::<u64>().ok());
+            number.is_some_and(|count| count >= records)
+        })
+    };
+    send_all::<Numbered>(&place.path("in.sock"), "sender 0", 1, &acknowledged);
+    wait_until("it was delivered", || delivered(4));
+    assert_exit(&stop(first), 0);
+    let first = reader.join().unwrap();
+    send_all::<Numbered>(&place.path("in.sock"), "sender 1", 1, &acknowledged);
+    writer.signal("-KILL");
+    writer.wait_for_exit();
+    seal(&place, b"after\n", &[]);
+    let second = following(&place, &[]);
+    wait_for_segments(&place, before + 2);
+    let second = stop(second);
+    assert_exit(&second, 0);
+    assert!(stderr(&second).contains("its writer was killed"), "{}", stderr(&second));
+    let all = [first, second.stdout].concat();
+    let with_length =
+        |text: &str| [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat();
+    let expected = [
+        lines(0, 30_000),
+        with_length("sender 0 line 0\n"),
+        with_length("sender 1 line 0\n"),
+        b"after\n".to_vec(),
+    ];
+    assert!(all == expected.concat(), "{} bytes", all.len());
+}
+
+/// Senders, a gateway, a follower and the gateway that it delivers to, all but the first killed in turn.
+fn delivered_whatever_is_killed(kills: u64, lines: u64) {
+    const SENDERS: u64 = 3;
+    let place = Place::new();
+    let gateway = |name: &str| {
+        let listen = unix(&place.path(format!("{name}.sock")));
+        let mut command = stream(&place);
+        command.args(["--framing", "numbered", "--listen", &listen, "--rotate-size", "30K", "-o"]);
+        Gateway::start_with(command.arg(place.path(format!("{name}/"))))
+    };
+    let to = unix(&place.path("there.sock"));
+    let start = || following(&place, &["-q", "--connect", &to, "--acknowledged", "numbered"]);
+    let (mut here, mut there) = (gateway("logs"), gateway("there"));
+    let mut follower = start();
+    let acknowledged = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for sender in 0..SENDERS {
+            let (place, acknowledged) = (&place, &acknowledged);
+            scope.spawn(move || {
+                let name = format!("sender {sender}");
+                send_all::<Numbered>(&place.path("logs.sock"), &name, lines, acknowledged);
+            });
+        }
+        for kill in 1..=kills {
+            let enough = kill * SENDERS * lines / (kills + 1);
+            wait_until("a part is acknowledged", || acknowledged.load(Ordering::SeqCst) >= enough);
+            match kill % 3 {
+                0 => {
+                    here.signal("-KILL");
+                    here.wait_for_exit();
+                    here = gateway("logs");
+                }
+                1 => {
+                    follower.kill().unwrap();
+                    follower.wait().unwrap();
+                    follower = start();
+                }
+                _ => {
+                    there.signal("-KILL");
+                    there.wait_for_exit();
+                    there = gateway("there");
+                }
+            }
+        }
+    });
+    assert_exit(&here.stop(), 0);
+    // Once all was delivered, nothing of any segment is left to do but of those without a record.
+    let is_delivered = || {
+        let position = position(&place);
+        let last = segments(&place.path("logs")).len();
+        position.lines().all(|line| {
+            line.split_once(' ').is_none_or(|(number, count)| match count {
+                "next" => number.parse::<usize>().is_ok_and(|next| next > last),
+                count => count == "0",
+            })
+        })
+    };
+    wait_for(|| if is_delivered() { Ok(()) } else { Err(position(&place)) });
+    assert_exit(&stop(follower), 0);
+    assert_exit(&there.stop(), 0);
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-q", "-i"]).arg(place.path("key.txt"));
+    let output = command.arg(place.path("there")).output().unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let found: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.find("sender").map(|at| &line[at..])).collect();
+    for sender in 0..SENDERS {
+        for line in 0..lines {
+            let line = format!("sender {sender} line {line}");
+            assert!(found.contains(&*line), "{line} was acknowledged and did not arrive");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_missing_when_all_on_the_way_are_killed() {
+    delivered_whatever_is_killed(6, 1500);
+}
+
+#[test]
+#[ignore = "takes a minute; `make test-all` runs it"]
+fn soak_of_a_hundred_kills_of_all_on_the_way() {
+    delivered_whatever_is_killed(100, 40_000);
+}
+
+#[test]
+fn relp_is_spoken_and_lines_arrive_as_lines() {
+    let place = Place::new();
+    seal(&place, b"one\n\nthree\n", &[]);
+    let listen = unix(&place.path("relp.sock"));
+    let mut command = stream(&place);
+    command.args(["--framing", "relp", "--listen", &listen, "-o"]).arg(place.path("there/"));
+    let there = Gateway::start_with(&mut command);
+    let follower = following(&place, &["--connect", &listen, "--acknowledged", "relp"]);
+    wait_for_segments(&place, 1);
+    seal(&place, &lines(0, 2500), &[]);
+    wait_for_segments(&place, 2);
+    assert_exit(&stop(follower), 0);
+    assert_exit(&there.stop(), 0);
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg(place.path("there"));
+    let output = command.output().unwrap();
+    assert_exit(&output, 0);
+    assert!(output.stdout == [b"one\n\nthree\n".to_vec(), lines(0, 2500)].concat());
+}
+
+#[test]
+fn a_peer_that_is_away_gets_all_once_it_is_there() {
+    let place = Place::new();
+    seal(&place, &lines(0, 100), &[]);
+    let socket = place.path("peer.sock");
+    let to = unix(&socket);
+    let follower = following(&place, &["--connect", &to, "--drain", "1"]);
+    // The file of the position's lock is there once it follows.
+    wait_until("it follows", || place.path("position.lock").exists());
+    let stopped = stop(follower);
+    assert_exit(&stopped, 0);
+    let said = stderr(&stopped);
+    assert!(said.contains("the next run goes on") && said.contains("cannot write to"), "{said}");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let follower = following(&place, &["--connect", &to]);
+    let (mut peer, _) = listener.accept().unwrap();
+    let mut came = vec![0; lines(0, 100).len()];
+    peer.read_exact(&mut came).unwrap();
+    assert_eq!(came, lines(0, 100));
+    wait_for_segments(&place, 1);
+    // It breaks, and what it was sent may be lost: nothing proves the contrary.
+    drop(peer);
+    seal(&place, b"more\n", &[]);
+    let (mut peer, _) = listener.accept().unwrap();
+    let mut came = [0; 5];
+    peer.read_exact(&mut came).unwrap();
+    assert_eq!(&came, b"more\n");
+    wait_for_segments(&place, 2);
+    drop(listener);
+    let reader = thread::spawn(move || peer.read_to_end(&mut Vec::new()).unwrap());
+    let stopped = stop(follower);
+    assert_exit(&stopped, 1);
+    assert!(stderr(&stopped).contains("may be lost"), "{}", stderr(&stopped));
+    assert_eq!(reader.join().unwrap(), 0);
+}
+
+#[test]
+fn files_go_on_in_the_next_one() {
+    let place = Place::new();
+    let out = place.path("out").display().to_string();
+    for (run, name) in ["out", "out.000001"].into_iter().enumerate() {
+        seal(&place, &lines(run, run + 1), &[]);
+        let follower = following(&place, &["-o", &out]);
+        wait_for_segments(&place, run + 1);
+        assert_exit(&stop(follower), 0);
+        assert_eq!(fs::read(place.path(name)).unwrap(), lines(run, run + 1));
+    }
+}
+
+#[test]
+fn damage_and_removal_are_reported_and_the_rest_is_delivered() {
+    let place = Place::new();
+    for line in 0..5 {
+        seal(&place, &lines(line, line + 1), &[]);
+    }
+    let paths = segments(&place.path("logs"));
+    let mut damaged = fs::read(&paths[1]).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&paths[1], damaged).unwrap();
+    fs::remove_file(&paths[3]).unwrap();
+    let follower = following(&place, &[]);
+    wait_for_segments(&place, 5);
+    let stopped = stop(follower);
+    assert_exit(&stopped, 3);
+    assert_eq!(stopped.stdout, [lines(0, 1), lines(2, 3), lines(4, 5)].concat());
+    let said = stderr(&stopped);
+    assert!(
+        said.contains("000002.wls") && said.contains("1 segment is missing before it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn one_process_uses_a_position_and_its_file_is_no_other() {
+    let place = Place::new();
+    seal(&place, b"line\n", &[]);
+    let first = following(&place, &[]);
+    wait_for_segments(&place, 1);
+    let second = follow(&place, &[]).output().unwrap();
+    assert_exit(&second, 1);
+    assert!(stderr(&second).contains("another process delivers"), "{}", stderr(&second));
+    assert_eq!(stop(first).stdout, b"line\n");
+    fs::write(place.path("position"), "not a position\n").unwrap();
+    let other = follow(&place, &[]).output().unwrap();
+    assert_exit(&other, 1);
+    assert!(stderr(&other).contains("not a position"), "{}", stderr(&other));
+    assert_eq!(fs::read(place.path("position")).unwrap(), b"not a position\n");
+    for args in [
+        &["stream", "--open", "--follow"][..],
+        &["stream", "--follow", "-i", "key.txt", "logs"],
+        &["stream", "--open", "--follow", "--from", "2026-01-01", "logs"],
+        &["stream", "--open", "--position", "p", "logs"],
+        &["stream", "--open", "--follow", "--acknowledged", "relp", "logs"],
+        &["stream", "--open", "--follow", "logs/000001.wls"],
+    ] {
+        let output = wattlock().current_dir(place.path("")).args(args).output().unwrap();
+        assert_exit(&output, 2);
+    }
+}
+
+#[test]
+fn metrics_say_how_much_was_delivered() {
+    let place = Place::new();
+    seal(&place, &lines(0, 10), &[]);
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let follower = following(&place, &["--metrics", &address]);
+    wait_for_segments(&place, 1);
+    let mut connection = std::net::TcpStream::connect(&address).unwrap();
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
+    let mut text = String::new();
+    connection.read_to_string(&mut text).unwrap();
+    assert!(text.contains("wattlock_stream_out_bytes_total 70\n"), "{text}");
+    assert_exit(&stop(follower), 0);
+}
+
+/// rsyslog as the last: it acknowledges what it has in its queue on disk.
+#[test]
+#[ignore = "needs rsyslog; `make test-all` installs it"]
+fn soak_of_delivery_to_rsyslog() {
+    let place = Place::new();
+    let port = free_port();
+    let work = place.path("rsyslog");
+    fs::create_dir(&work).unwrap();
+    let out = place.path("out.log");
+    let configuration = format!(
+        "global(workDirectory=\"{}\")\nmodule(load=\"imrelp\")\n\
+         input(type=\"imrelp\" port=\"{port}\" address=\"127.0.0.1\" maxDataSize=\"10k\")\n\
+         template(name=\"raw\" type=\"string\" string=\"%rawmsg%\\n\")\n\
+         action(type=\"omfile\" file=\"{}\" template=\"raw\")\n",
+        work.display(),
+        out.display()
+    );
+    let configuration = place.write("rsyslog.conf", configuration.as_bytes());
+    let rsyslog = || {
+        Command::new(path_of("rsyslogd"))
+            .args(["-n", "-iNONE", "-f"])
+            .arg(&configuration)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let line = |number: usize| format!("<13>Nov 26 19:00:00 host test: line {number}\n");
+    let part = |from: usize, to: usize| (from..to).map(line).collect::<String>();
+    seal(&place, part(0, 20_000).as_bytes(), &[]);
+    let mut server = rsyslog();
+    let to = format!("tcp:127.0.0.1:{port}");
+    let follower = following(&place, &["--connect", &to, "--acknowledged", "relp"]);
+    wait_for_segments(&place, 1);
+    // A restart in good order: it writes what it has acknowledged.
+    assert!(Command::new("kill").arg(server.id().to_string()).status().unwrap().success());
+    server.wait().unwrap();
+    seal(&place, part(20_000, 40_000).as_bytes(), &[]);
+    server = rsyslog();
+    wait_for_segments(&place, 2);
+    assert_exit(&stop(follower), 0);
+    let expected = 40_000;
+    wait_for(|| {
+        let text = fs::read_to_string(&out).unwrap_or_default();
+        let found: BTreeSet<&str> = text.lines().collect();
+        match (0..expected).filter(|number| !found.contains(line(*number).trim_end())).count() {
+            0 => Ok(()),
+            missing => Err(format!("{missing} lines are missing")),
+        }
+    });
+    let _ = Command::new("kill").arg(server.id().to_string()).status();
+    server.wait().unwrap();
+}
