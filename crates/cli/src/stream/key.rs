@@ -129,19 +129,17 @@ fn read(path: &Path) -> anyhow::Result<Secret<32>> {
              head -c 32 /dev/urandom"
         ))
     };
-    let key = from_hex(text).ok_or_else(wrong)?;
-    Ok(Secret::init_with(|secret| secret.copy_from_slice(&*key)))
+    Secret::try_init_with(|key| read_hex(text, key).ok_or_else(wrong))
 }
 
-/// 64 hexadecimal digits.
-pub fn from_hex(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
+/// Reads 64 hexadecimal digits.
+pub fn read_hex(text: &[u8], bytes: &mut [u8; 32]) -> Option<()> {
     if text.len() != 64 {
         return None;
     }
-    let mut bytes = Zeroizing::new([0; 32]);
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
         let digit = |at: usize| char::from(pair[at]).to_digit(16);
         *byte = (digit(0)? * 16 + digit(1)?) as u8;
     }
-    Some(bytes)
+    Some(())
 }

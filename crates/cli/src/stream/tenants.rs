@@ -11,7 +11,7 @@ use wattlock_host::exit::usage;
 use wattlock_stream::gateway::{Admission, Caller, Welcome};
 
 use super::Way;
-use super::key::from_hex;
+use super::key::read_hex;
 use crate::args::parse_tenant;
 
 /// Who may send, and for which tenant.
@@ -31,11 +31,12 @@ impl Tenants {
         let mut tenants = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let wrong = |why: &str| usage(format!("{}, line {number}: {why}", Shown(path)));
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
+            // A URI may have a number sign in it, but no space.
+            let words: Vec<_> =
+                line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
+            if words.is_empty() {
                 continue;
             }
-            let words: Vec<_> = line.split_whitespace().collect();
             let [tenant, kind, value] = words[..] else {
                 return Err(wrong("expected TENANT cert NAME, or TENANT token SHA256"));
             };
@@ -43,10 +44,11 @@ impl Tenants {
             let other = match kind {
                 "cert" => tenants.by_certificate.insert(value.to_owned(), tenant.clone()),
                 "token" => {
-                    let hash = from_hex(value.as_bytes()).ok_or_else(|| {
+                    let mut hash = [0; 32];
+                    read_hex(value.as_bytes(), &mut hash).ok_or_else(|| {
                         wrong("a token is given by its SHA-256: 64 hexadecimal digits")
                     })?;
-                    tenants.by_token.insert(*hash, tenant.clone())
+                    tenants.by_token.insert(hash, tenant.clone())
                 }
                 _ => return Err(wrong("the second word is not cert or token")),
             };

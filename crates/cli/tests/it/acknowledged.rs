@@ -449,3 +449,43 @@ fn rsyslog(count: u64, kills: u64) {
     let doubles = lines.values().sum::<usize>() - lines.len();
     println!("{count} lines, {kills} kills: none lost, {doubles} doubled");
 }
+
+#[test]
+#[ignore = "needs Fluent's client for Node; `make test-all` installs it"]
+fn soak_of_the_client_of_fluent() {
+    const EVENTS: usize = 1000;
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/fluent/node_modules");
+    if !modules.exists() || !installed("node") {
+        return wattlock_testing::skip("fluent", "Node or @fluent-org/logger is missing");
+    }
+    let place = Place::new();
+    let mut command = stream(&place);
+    command.args(["--framing", "fluent", "--listen", "tcp:127.0.0.1:0", "-o"]);
+    let gateway = Gateway::start_with(command.arg(place.path("logs/")));
+    let address = gateway.address();
+    let port = address.rsplit_once(':').unwrap().1;
+    let modes = ["Message", "Forward", "PackedForward", "CompressedPackedForward"];
+    for mode in modes {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fluent.cjs");
+        let output = Command::new("node")
+            .arg(script)
+            .args([port, mode, &EVENTS.to_string()])
+            .env("NODE_PATH", &modules)
+            .output()
+            .unwrap();
+        // Each was acknowledged, or it would have failed.
+        assert_exit(&output, 0);
+    }
+    assert_exit(&gateway.stop(), 0);
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg(place.path("logs"));
+    let output = command.output().unwrap();
+    assert_exit(&output, 0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The last mode is compressed: what is kept is what came.
+    for mode in &modes[..3] {
+        for event in 0..EVENTS {
+            assert!(text.contains(&format!("event {event} of {mode}")), "{mode} {event}");
+        }
+    }
+}

@@ -77,7 +77,7 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
     stranger.sign("alpha", "DNS:alpha.example");
     let hash = Sha256::digest(TOKEN).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let list = format!(
-        "# tenants\nalpha cert alpha.example\n\nbeta cert spiffe://example/beta\ngamma token {hash}\n"
+        "# tenants\nalpha cert alpha.example  # a host\n\nbeta cert spiffe://example/beta\ngamma token {hash}\n"
     );
     let list = place.write("tenants", list.as_bytes());
     let mut command = stream(&place);

@@ -47,6 +47,9 @@ pub(super) enum Piece {
 /// The messages in the window, in their order.
 pub(super) type Queue = Mutex<VecDeque<Queued>>;
 
+/// Of which recording each message in the window is, by their numbers.
+pub(super) type Order = Mutex<VecDeque<usize>>;
+
 /// A message in the window, and what is written before and after it.
 pub(super) struct Queued {
     pub before: Vec<Piece>,

@@ -12,8 +12,7 @@ use wattlock_record::{NextRecord, SessionKey, Writer};
 
 use super::answers::{Answers, Promise, Safe};
 use super::protocol::{Messages, Protocol, Speech};
-use super::recorded::{FolderLimit, Piece, Queue, Queued, SegmentSink};
-use super::recordings::Order;
+use super::recorded::{FolderLimit, Order, Piece, Queue, Queued, SegmentSink};
 use super::sealing::Rotation;
 use super::split::Split;
 use super::syncer::{Durability, Syncer};
@@ -289,7 +288,7 @@ impl Recording {
     ) {
         let before = std::mem::take(&mut state.before);
         // Messages of other recordings may not come between.
-        let mut order = self.shared.order.lock();
+        let mut order = lock(&self.shared.order);
         order.push_back(self.shared.number);
         lock(&self.queue).push_back(Queued { before, recorded, promise, close });
         room.put(message);

@@ -1,27 +1,17 @@
 //! The folders of a gateway: one, or one for each tenant.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::recorded::SegmentSink;
+use super::recorded::{Order, SegmentSink};
 use super::recording::{Recording, RecordingSettings, Shared};
 use super::{Counters, Inlet, Notice, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
 use crate::pool::Pool;
 use crate::segment::{self, Folder};
-
-/// Of which recording each message in the window is.
-#[derive(Default)]
-pub(super) struct Order(Mutex<VecDeque<usize>>);
-
-impl Order {
-    pub fn lock(&self) -> MutexGuard<'_, VecDeque<usize>> {
-        lock(&self.0)
-    }
-}
 
 /// Where the messages of a tenant are recorded.
 pub struct TenantFolder {
@@ -103,7 +93,7 @@ struct FolderSinks {
 
 impl Sink for FolderSinks {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let Some(number) = self.order.lock().pop_front() else { return Ok(()) };
+        let Some(number) = lock(&self.order).pop_front() else { return Ok(()) };
         self.busy.insert(number);
         self.sinks[number].deliver(done)
     }

@@ -189,11 +189,9 @@ impl Shared {
             drop(state);
             let synced = file.map_or(Ok(()), |file| file.sync_data());
             let is_durable = synced.is_ok();
-            if is_durable {
-                if let Some((path, len)) = written {
-                    keep(copies, (&path, len), promises);
-                    progress.is_durable(&path, len);
-                }
+            if let Some((path, len)) = written.filter(|_| is_durable) {
+                keep(copies, (&path, len), promises);
+                progress.is_durable(&path, len);
             }
             state = self.lock();
             state.busy = false;

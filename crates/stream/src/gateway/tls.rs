@@ -100,7 +100,7 @@ impl TlsServer {
     /// That it fails, or the connection does.
     pub fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
         let mut stream = StreamOwned::new(self.session()?, stream);
-        stream.conn.complete_io(&mut stream.sock).map_err(handshake)?;
+        stream.conn.complete_io(&mut stream.sock).map_err(|error| handshake(&error))?;
         Ok(TlsStream(Role::Server(Box::new(stream))))
     }
 }
@@ -150,7 +150,7 @@ impl TlsClient {
 
     pub(super) fn connect(&self, address: &str, stream: TcpStream) -> io::Result<TlsStream> {
         let mut stream = StreamOwned::new(self.session(address)?, stream);
-        stream.conn.complete_io(&mut stream.sock).map_err(handshake)?;
+        stream.conn.complete_io(&mut stream.sock).map_err(|error| handshake(&error))?;
         Ok(TlsStream(Role::Client(Box::new(stream))))
     }
 }
@@ -263,7 +263,7 @@ pub(super) fn invalid(error: rustls::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-fn handshake(error: io::Error) -> io::Error {
+fn handshake(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the TLS handshake failed: {error}"))
 }
 

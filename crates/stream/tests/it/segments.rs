@@ -11,8 +11,8 @@ use std::time::Duration;
 use wattlock_record::SessionKey;
 use wattlock_stream::frame::{End, Framing};
 use wattlock_stream::gateway::{
-    Durability, EpochLimits, MessageOutput, Notice, Protocol, Recording, RecordingSettings, Replay,
-    Retry, Rotation, Split, Stop, pump,
+    Durability, EpochLimits, MessageOutput, Notice, Protocol, RecordingSettings, Recordings,
+    Replay, Retry, Rotation, Split, Stop, TenantFolder, pump,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, Selection};
 use wattlock_stream::{Live, Settings};
@@ -28,27 +28,27 @@ fn record(folder: &Path, bytes: &[u8]) {
     fs::write(&input, bytes).unwrap();
     let make = || Ok((SessionKey::new(&KEY), b"a key file".to_vec()));
     let settings = RecordingSettings {
-        folder: Folder::new(folder),
         keys: NewKeys::new(KeyKind::Salt, Box::new(make)),
-        additional: Vec::new(),
         protocol: Protocol::Plain(Framing::Lines),
         durability: Durability::AtEnd,
+        peers: 0,
         limit: None,
         split: Split { framing: Framing::Lines, limit: 1 << 20, bare_last: true },
         rotation: Rotation { bytes: Some(1 << 30), seconds: None },
         epochs: EpochLimits { age: Duration::from_secs(3600), bytes: 1 << 30, records: 1 << 30 },
     };
-    let recording = Recording::new(settings, |_| {}).unwrap();
-    let retry = Retry::new(None, Arc::clone(recording.counters()), |_| {});
+    let folder = TenantFolder { folder: Folder::new(folder), additional: Vec::new() };
+    let recordings = Recordings::new(settings, [(String::new(), folder)], |_| {}).unwrap();
+    let retry = Retry::new(None, Arc::clone(recordings.counters()), |_| {});
     let settings = Settings::continuous(1 << 20, 1, 1e9).unwrap();
-    let live = Live::start(settings, recording.sink(retry).unwrap()).unwrap();
+    let live = Live::start(settings, recordings.sink(&retry).unwrap()).unwrap();
     let stop = Stop::new().unwrap();
-    let mut inlet = recording.inlet("a file".into());
+    let mut inlet = recordings.inlet("", "a file".into()).unwrap();
     let mut input = File::open(input).unwrap();
-    pump(&mut input, &mut *inlet, live.window(), &stop, recording.counters()).unwrap();
+    pump(&mut input, &mut *inlet, live.window(), &stop, recordings.counters()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let room = runtime.block_on(live.reserve(64)).unwrap();
-    recording.finish(room).unwrap();
+    recordings.all().next().unwrap().finish(room).unwrap();
     assert!(live.finish(None).failure.is_none());
 }
 
