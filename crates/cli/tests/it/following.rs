@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -227,13 +227,15 @@ fn a_peer_that_is_away_gets_all_once_it_is_there() {
     seal(&place, &lines(0, 100), &[]);
     let socket = place.path("peer.sock");
     let to = unix(&socket);
-    let follower = following(&place, &["--connect", &to, "--drain", "1"]);
-    // The file of the position's lock is there once it follows.
-    wait_until("it follows", || place.path("position.lock").exists());
+    let mut follower = following(&place, &["--connect", &to, "--drain", "1"]);
+    let mut said = BufReader::new(follower.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("cannot write to"), "{line}");
     let stopped = stop(follower);
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("the next run goes on"), "{line}");
     assert_exit(&stopped, 0);
-    let said = stderr(&stopped);
-    assert!(said.contains("the next run goes on") && said.contains("cannot write to"), "{said}");
     let listener = UnixListener::bind(&socket).unwrap();
     let follower = following(&place, &["--connect", &to]);
     let (mut peer, _) = listener.accept().unwrap();

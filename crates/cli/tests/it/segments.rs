@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::thread;
 
 use serde_json::Value;
-use wattlock_testing::wait_for;
+use wattlock_testing::{wait_for, wait_until};
 
 use crate::support::stream::{Gateway, json_summary, sealed, segments, stream};
 use crate::support::{Place, assert_exit, pattern, stderr, stdout, wattlock, with_input};
@@ -148,6 +149,30 @@ fn gateway_has_written(place: &Place, bytes: &[u8]) -> bool {
 
 fn verify(place: &Place, identity: &str, path: &Path) -> Output {
     wattlock().args(["verify", "-i"]).arg(place.path(identity)).arg(path).output().unwrap()
+}
+
+#[test]
+fn a_key_is_replaced_once_it_is_old() {
+    let place = Place::new();
+    let socket = place.path("in.sock");
+    let listen = format!("unix:{}", socket.display());
+    let args = ["--key-age", "1", "--framing", "ndjson", "--listen", &listen, "-o"];
+    let gateway = Gateway::start_with(stream(&place).args(args).arg(place.path("logs/")));
+    let mut sender = UnixStream::connect(&socket).unwrap();
+    let mut sent: Vec<u8> = Vec::new();
+    // The key of the next segment is another, and a segment ends with the age of its key.
+    wait_until("there are three keys", || {
+        sender.write_all(b"line\n").unwrap();
+        sent.extend(b"line\n");
+        place.path("logs/keys/000003.key").exists()
+    });
+    drop(sender);
+    assert_exit(&gateway.stop(), 0);
+    let mut command = wattlock();
+    command.args(["stream", "--open", "-i"]).arg(place.path("key.txt")).arg(place.path("logs"));
+    let output = command.output().unwrap();
+    assert_exit(&output, 0);
+    assert!(output.stdout == sent);
 }
 
 #[test]
