@@ -62,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-file",
             "wattlock-object",
             "wattlock-stream",
+            "wattlock-record",
             "wattlock-provider",
             "wattlock-host",
             "wattlock-report",

@@ -2,6 +2,7 @@
 
 pub mod ciphers;
 pub mod files;
+mod gateway;
 pub mod https;
 pub mod objects;
 pub mod stream;

@@ -236,6 +236,11 @@ impl<T> Window<T> {
         }
     }
 
+    /// True if `bytes` of any message would be let in now.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.waiting.load(Ordering::SeqCst) == 0 && self.size.saturating_sub(self.used()) >= bytes
+    }
+
     /// Lets a message of `bytes` in if there is room and no other message waits for it.
     ///
     /// # Errors

@@ -153,6 +153,7 @@ fn segments_are_removed_once_all_peers_have_them() {
     let near = restarted_meanwhile(&place, near);
     assert!(segments(&place.path("logs")).len() >= 3, "one peer does not have them");
     let far = store(&place, "far");
+    let args = ["--remove-forwarded", "--rotate-size", "50K", "--drain", "60"];
     forwarded(&place, &["near", "far"], &args, &lines(30_000, 30_001));
     assert_eq!(segments(&place.path("logs")), Vec::<PathBuf>::new());
     for name in ["near", "far"] {

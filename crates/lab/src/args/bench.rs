@@ -1,5 +1,6 @@
 //! Arguments of `wattlock-lab bench`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -195,6 +196,16 @@ pub struct BenchStream {
     /// Verify all outputs within the measured time, not only a sample after it
     #[arg(long)]
     pub check_all: bool,
+    /// Measure gateways, with lines through sockets and folders, beside relays, stunnel and socat
+    #[arg(long, conflicts_with_all = ["users", "latency", "window", "check_all", "threads"])]
+    pub gateway: bool,
+    /// With --gateway: write folders of segments in DIR
+    #[arg(long, value_name = "DIR", default_value = ".", requires = "gateway")]
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Relay connections to ADDRESS until killed; --gateway starts it
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    pub relay_to: Option<SocketAddr>,
     /// CPU threads [default: all]
     #[arg(long, value_name = "N", value_parser = from_to(1_u16, 256))]
     pub threads: Option<u16>,

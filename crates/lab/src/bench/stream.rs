@@ -20,10 +20,13 @@ use super::stream_saturation::Saturation;
 use super::stream_text::text;
 use super::stream_users::{Check, How, Users, check_window, produce};
 use crate::args;
-use crate::bench::publish;
+use crate::bench::{gateway, publish};
 
 /// `wattlock-lab bench stream`.
 pub fn run(args: &args::BenchStream) -> Ended {
+    if args.gateway || args.relay_to.is_some() {
+        return gateway::run(args);
+    }
     publish::can_publish(args.json.as_deref(), &args.meters)?;
     check_window(args.window)?;
     let threads = args::threads(args.threads);

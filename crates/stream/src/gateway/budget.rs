@@ -39,6 +39,9 @@ pub(super) const SMALL: usize = 4 << 10;
 /// Bytes of a buffer for reading.
 pub(super) const READ: usize = 32 << 10;
 
+/// Bytes that are read at once where nothing is short, into a buffer that all connections share.
+pub(super) const LONG_READ: usize = 256 << 10;
+
 /// Buffers for reading: 8 MiB.
 const READS: usize = 256;
 
@@ -55,6 +58,11 @@ impl Budget {
             exempt: Arc::new(Semaphore::new(1)),
             crowd: Semaphore::new(CROWD),
         }
+    }
+
+    /// True if as many bytes could be held.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.partial.available_permits() >= bytes.div_ceil(SMALL)
     }
 
     /// A buffer for reading.

@@ -8,13 +8,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::budget::{Lease, READ, SMALL};
+use super::budget::{LONG_READ, Lease, SMALL};
 use super::intake::Intake;
 use super::served::{HeldBack, Phase, Served};
 use super::socket::Socket;
 use super::welcome::welcome;
 use super::{Counters, Error, Inlet, Next, Notice, Safe, Welcome};
 use crate::frame::End;
+use crate::lock::lock;
 
 /// Serves one connection to its end.
 pub(super) async fn serve(
@@ -119,6 +120,15 @@ impl Connection<'_> {
             if *self.phase.borrow() == Phase::Halted {
                 return Err(self.unread());
             }
+            if held <= LONG_READ {
+                if held <= SMALL {
+                    // Much may come at once.
+                    let buffer = self.served.budget.read();
+                    self.lease = self.served.hold_back(&mut self.held_back, buffer).await;
+                }
+                ended = self.read_at_once()?;
+                continue;
+            }
             self.grow(needed).await?;
             let space = self.intake.space();
             let room = space.len();
@@ -138,6 +148,49 @@ impl Connection<'_> {
                 Err(error) => return Err(Error::Read(error)),
             }
         }
+    }
+
+    /// Reads what is there, and hands on all that is whole and finds room at once. What is left is kept. True at the end.
+    fn read_at_once(&mut self) -> Result<bool, Error> {
+        let mut scratch = lock(&self.served.scratch);
+        let held = self.intake.held().len();
+        scratch[..held].copy_from_slice(self.intake.held());
+        let end = held + self.served.read_len();
+        let count = match self.socket.try_read(&mut scratch[held..end]) {
+            Ok(0) => return Ok(true),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(Error::Read(error)),
+        };
+        self.last = Instant::now();
+        // As long as more is there than is read, senders wait for this.
+        let is_behind = held + count == end && self.socket.unread() > 0;
+        let mut rest = &scratch[..held + count];
+        let mut failure = None;
+        while let Some(inlet) = &mut self.inlet {
+            let (len, needs) = match inlet.next(rest, false) {
+                Ok(Next::Unit { len, needs }) => (len, needs),
+                Ok(_) => break,
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            };
+            // Without room, it waits its turn like all others.
+            let Ok(room) = self.served.window.try_reserve(needs) else { break };
+            if let Err(error) = inlet.put(&rest[..len], room) {
+                failure = Some(error);
+                break;
+            }
+            rest = &rest[len..];
+        }
+        if held == 0 || rest.len() < held + count {
+            self.since = self.last;
+        }
+        self.intake = Intake::holding(rest);
+        drop(scratch);
+        self.held_back.note(is_behind);
+        failure.map_or(Ok(false), Err)
     }
 
     /// Hands on all that is whole. Returns how many bytes the next unit needs.
@@ -234,7 +287,7 @@ impl Connection<'_> {
                 self.intake.resize(held);
             }
             self.lease = Lease::Small;
-        } else if matches!(self.lease, Lease::Read(_)) {
+        } else {
             self.hold(self.intake.capacity()).await?;
         }
         Ok(())
@@ -243,14 +296,9 @@ impl Connection<'_> {
     /// Makes space for more.
     async fn grow(&mut self, needed: usize) -> Result<(), Error> {
         let held = self.intake.held().len();
-        if held <= SMALL {
-            // Much may come at once.
-            let buffer = self.served.budget.read();
-            self.lease = self.served.hold_back(&mut self.held_back, buffer).await;
-            self.intake.resize(READ);
-        } else if !self.intake.make_space() {
+        if !self.intake.make_space() {
             // Four times as much at most: what a message says of its length is not yet true.
-            let capacity = needed.clamp(2 * held, (4 * held).max(READ));
+            let capacity = needed.clamp(2 * held, 4 * held);
             self.hold(capacity).await?;
             self.intake.resize(capacity);
         }

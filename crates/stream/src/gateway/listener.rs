@@ -1,7 +1,7 @@
 //! Accepts thousands of connections on one thread, and ends them in good order.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::budget::Budget;
+use super::budget::{Budget, LONG_READ};
 use super::connection;
 use super::served::{Limits, Phase, Served};
 use super::socket::{Door, Socket};
@@ -47,6 +47,7 @@ impl Listener {
         let served = Served {
             window,
             budget: Budget::new(limits.partial),
+            scratch: Mutex::new(vec![0; 2 * LONG_READ].into()),
             limits,
             phase: watch::Sender::new(Phase::Open),
             counters,

@@ -2,12 +2,13 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use zeroize::Zeroizing;
 
-use super::budget::Budget;
+use super::budget::{Budget, LONG_READ, READ};
 use super::{Counters, Notice};
 use crate::message::Message;
 use crate::window::Window;
@@ -29,6 +30,8 @@ pub struct Limits {
 pub(super) struct Served {
     pub window: Arc<Window<Message>>,
     pub budget: Budget,
+    /// What is read into before it is known how much of it has to be kept. All connections are served by one thread.
+    pub scratch: Mutex<Zeroizing<Vec<u8>>>,
     pub limits: Limits,
     pub phase: watch::Sender<Phase>,
     pub counters: Arc<Counters>,
@@ -49,6 +52,14 @@ pub(super) enum Phase {
 }
 
 impl Served {
+    /// How much to read at once: little where room in the window or for incomplete messages is short.
+    pub fn read_len(&self) -> usize {
+        match self.window.has_room(4 * LONG_READ as u64) && self.budget.has_room(LONG_READ) {
+            true => LONG_READ,
+            false => READ,
+        }
+    }
+
     /// Waits, and notes that the sender is held back if that takes any time.
     pub async fn hold_back<T>(
         &self,

@@ -1,5 +1,7 @@
 //! Where messages end.
 
+use memchr::memchr;
+
 use super::{Error, Next};
 use crate::frame::Framing;
 
@@ -53,7 +55,7 @@ impl Split {
         let (mut len, mut messages) = (0, 0);
         let mut from = scanned;
         while len < Self::BATCH {
-            let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') else { break };
+            let Some(at) = memchr(b'\n', &bytes[from..]) else { break };
             let end = from + at + 1;
             if messages > 0 && end > Self::BATCH {
                 break;
