@@ -1,8 +1,8 @@
 //! Accepts thousands of connections on one thread, and ends them in good order.
 
 use std::io;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
