@@ -187,8 +187,8 @@ pub fn run(args: &args::Stream) -> Ended {
         .context("cannot start the network's thread")?;
     let host = Arc::new(Host { way: way.clone(), tenants });
     let service = Service { args, way, live, host, tls, findings: findings.clone() };
-    let code = runtime.block_on(service.run())?;
-    let code = forwarding::finish(args, forwarders, &findings, code);
+    let ended = runtime.block_on(service.run())?;
+    let code = forwarding::finish(args, forwarders, &findings, ended);
     // A thread that reads standard input may be left; it must not be waited for.
     runtime.shutdown_background();
     Ok(code)
@@ -226,7 +226,7 @@ fn check(args: &args::Stream) -> anyhow::Result<()> {
     if longest >= 1 << 31 {
         return Err(usage("--max-message is above the limit of 2 GiB"));
     }
-    if args.window < longest + 2 * MARKS as u64 {
+    if !args.store && args.window < longest + 2 * MARKS as u64 {
         return Err(usage(format!(
             "the window of {} bytes cannot hold the longest message; raise --window, or lower \
              --max-message",

@@ -54,7 +54,7 @@ pub use backends::{BackendLimits, PerConnection};
 pub use delivery::{Acknowledged, Delivery};
 pub use error::Error;
 pub use exit::{Merged, MessageOutput};
-pub use follow::Follower;
+pub use follow::{FollowError, Follower};
 pub use listener::Listener;
 pub use opening::{Opening, Unlock};
 pub use outlet::{Files, Outlet, Segments, Stdout};
@@ -254,6 +254,13 @@ pub enum Notice {
     Unreachable {
         /// Its address.
         who: String,
+        /// Why.
+        why: String,
+    },
+    /// A folder cannot be written any more. Other tenants' folders are.
+    FolderFailed {
+        /// The folder.
+        folder: String,
         /// Why.
         why: String,
     },

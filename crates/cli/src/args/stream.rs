@@ -31,6 +31,10 @@ pub struct Stream {
     #[arg(long, requires = "listen", requires = "output")]
     #[arg(conflicts_with_all = ["open", "recipients", "recipients_files", "identities", "forward"])]
     #[arg(conflicts_with_all = ["key_file", "ask", "file", "fd", "env", "identity_command"])]
+    #[arg(conflicts_with_all = ["framing", "max_message", "idle_timeout", "force", "rotate_size"])]
+    #[arg(conflicts_with_all = ["rotate_time", "sync", "max_size", "tenant", "key_age", "key_bytes"])]
+    #[arg(conflicts_with_all = ["key_records", "connect", "retry", "window", "threads", "policy"])]
+    #[arg(conflicts_with_all = ["device", "set_clocks", "drain", "ack_forwarded"])]
     pub store: bool,
     /// With --open: read these files, or all segments of a folder, instead of standard input
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -113,6 +117,8 @@ pub struct Stream {
     #[arg(requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// With --listen tls: require certificates of the authorities in FILE (PEM)
+    ///
+    /// With tokens in --tenants, a sender may show a token instead.
     #[arg(long, value_name = "FILE", help_heading = TLS, value_hint = ValueHint::FilePath)]
     #[arg(requires = "listen")]
     pub tls_client_ca: Option<PathBuf>,
@@ -288,8 +294,8 @@ pub fn parse_tenant(name: &str) -> Result<String, String> {
             "{name:?} is not a tenant's name: letters, digits, and any of -_.@, not beginning with a dot"
         ));
     }
-    if name == "keys" {
-        return Err("a tenant cannot have the name of the folder of keys".into());
+    if ["keys", "last", "id"].contains(&name) || name.ends_with(".wls") {
+        return Err(format!("{name:?} is the name of something else in a folder of segments"));
     }
     Ok(name.to_owned())
 }

@@ -86,6 +86,12 @@ impl Findings {
             Notice::Unreachable { who, why } => {
                 self.report_always(&format!("cannot forward to {who}: {why}; retrying"));
             }
+            Notice::FolderFailed { folder, why } => {
+                self.note(FAILURE);
+                self.report_always(&format!(
+                    "cannot write to {folder} any more: {why}; its senders are refused until a restart"
+                ));
+            }
             Notice::KeyKept { epoch, why } => self.report_always(&format!(
                 "cannot make a new key: {}; the key of epoch {epoch} stays in use, and a new one is \
                  tried soon",
@@ -131,12 +137,15 @@ impl Findings {
                 if cut > 0 {
                     self.note(FAILURE);
                     self.report_always(&format!(
-                        "{who}: {cut} connections had been cut when they were sealed"
+                        "{who}: {} cut when {} sealed",
+                        plural(cut, "connection had been", "connections had been"),
+                        if cut == 1 { "it was" } else { "they were" },
                     ));
                 }
                 if headless > 0 {
                     self.report_always(&format!(
-                        "{who}: {headless} connections began in an earlier file, which was not given"
+                        "{who}: {} in an earlier file, which was not given",
+                        plural(headless, "connection began", "connections began"),
                     ));
                 }
                 lock(&self.found).opened += 1;
@@ -199,6 +208,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+fn plural(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
 }
 
 /// A number of sealed units of a stream, for a message.

@@ -14,8 +14,8 @@ use wattlock_file::{self as file, Format, Identities, Opener, Sealer, Shown};
 use wattlock_host::exit::usage;
 use wattlock_record::{AdditionalData, SessionKey, new_session_key};
 use wattlock_stream::gateway::{
-    Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Rotation, TenantFolder,
-    WhenFull,
+    Address, Durability, EpochLimits, FolderLimit, RecordingSettings, Recordings, Rotation,
+    TenantFolder, WhenFull,
 };
 use wattlock_stream::segment::{Folder, KeyKind, KeyStore, NewKeys, OpenKey, is_segment};
 use zeroize::Zeroizing;
@@ -70,6 +70,13 @@ pub fn check(args: &args::Stream) -> anyhow::Result<()> {
         return Err(usage(
             "--ack-forwarded requires senders that are acknowledged: --framing relp, fluent or numbered",
         ));
+    }
+    if args.ack_forwarded && args.sync == Some(Durability::AtEnd) {
+        return Err(usage("--ack-forwarded goes with --sync batch or N: peers get what is synced"));
+    }
+    let is_twice = |(at, address): (usize, &Address)| args.forward[..at].contains(address);
+    if args.forward.iter().enumerate().any(is_twice) {
+        return Err(usage("--forward has the same address twice"));
     }
     if args.force {
         return Err(usage("--force replaces a file; in a folder nothing is replaced"));

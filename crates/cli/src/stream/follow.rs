@@ -1,5 +1,7 @@
 //! `wattlock stream --open --follow`: messages of a folder as they are written, until they have arrived.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +12,7 @@ use serde_json::json;
 use tokio::time::timeout;
 use wattlock_file::Shown;
 use wattlock_host::exit::{Ended, FAILURE, usage};
-use wattlock_stream::gateway::{Counters, Delivery, Follower, MessageOutput};
+use wattlock_stream::gateway::{Counters, Delivery, FollowError, Follower, MessageOutput};
 use wattlock_stream::segment::Folder;
 
 use super::ends::{self, Findings, chain};
@@ -28,19 +30,33 @@ pub fn run(args: &args::Stream) -> Ended {
         return Err(usage(format!("{} is not a folder", Shown(path))));
     }
     let findings = Findings::new(args.quiet);
+    if Folder::new(path).segments()?.is_empty() {
+        let mut subfolders = fs::read_dir(path)?.flatten().map(|entry| entry.path());
+        let has_segments = |path: &PathBuf| {
+            path.is_dir() && Folder::new(path).segments().is_ok_and(|found| !found.is_empty())
+        };
+        findings.report(&match subfolders.find(has_segments) {
+            None => format!("{} holds no segments yet; waiting", Shown(path)),
+            Some(other) => format!(
+                "{} holds no segments yet; waiting. {} holds some: each folder is followed by itself",
+                Shown(path),
+                Shown(&other)
+            ),
+        });
+    }
     let keys = folder::key_store(args, path)?;
     let counters = Arc::new(Counters::default());
+    let retry = ends::retry(args, &counters, &findings);
     let output: Box<dyn MessageOutput> = match &args.connect {
         Some(address) => {
-            let retry = ends::retry(args, &counters, &findings);
-            Box::new(Delivery::new(tls::destination(args, address)?, args.acknowledged, retry))
+            let to = tls::destination(args, address)?;
+            Box::new(Delivery::new(to, args.acknowledged, retry.clone()))
         }
         None => ends::exit(args, &counters, &findings)?,
     };
     let from = (Folder::new(path), keys);
     let position = args.position.as_deref();
-    let follower =
-        Follower::new(from, position, output, Arc::clone(&counters), findings.listener());
+    let follower = Follower::new(from, position, output, retry, findings.listener());
     let follower = follower.with_context(|| match position {
         Some(position) => format!("cannot use {}", Shown(position)),
         None => "cannot begin".into(),
@@ -77,7 +93,10 @@ pub fn run(args: &args::Stream) -> Ended {
         Some(Ok(())) => {}
         Some(Err(error)) => {
             say!("{}", chain(&error));
-            findings.note(FAILURE);
+            findings.note(match &error {
+                FollowError::Segment(_, problem) => ends::code_of_segment(problem),
+                _ => FAILURE,
+            });
         }
         None if position.is_some() => {
             findings.report("not all messages were delivered; the next run goes on");

@@ -75,12 +75,11 @@ pub fn finish(
     args: &args::Stream,
     forwarders: Vec<Forwarder>,
     findings: &Findings,
-    code: ExitCode,
+    (code, deadline): (ExitCode, Instant),
 ) -> ExitCode {
     if forwarders.is_empty() {
         return code;
     }
-    let deadline = Instant::now() + Duration::from_secs(args.drain.into());
     for (forwarder, address) in forwarders.into_iter().zip(args.forward.iter().cycle()) {
         let sent = forwarder.sent();
         if !forwarder.finish(deadline) {
@@ -195,14 +194,13 @@ impl Served {
         let store = |tenant: Option<&str>| Store::new(&self.folder.join(tenant.unwrap_or("")));
         match (connection, &self.tls) {
             (Accepted::Tcp(stream), Some(tls)) => {
-                let stream = tls.accept(stream)?;
+                let stream = tls.accept(stream, PATIENCE)?;
                 let tenant = match &self.tenants {
                     None => None,
                     Some(tenants) => {
-                        Some(tenants.of_certificate(&stream.names()).ok_or_else(|| {
-                            let why = "its certificate is of no tenant";
-                            io::Error::new(io::ErrorKind::PermissionDenied, why)
-                        })?)
+                        let refused = |why| io::Error::new(io::ErrorKind::PermissionDenied, why);
+                        let tenant = tenants.of_certificate(&stream.names()).map_err(refused)?;
+                        Some(tenant.ok_or_else(|| refused("its certificate is of no tenant"))?)
                     }
                 };
                 store(tenant).serve(stream, &stored)
@@ -228,6 +226,9 @@ fn accept(
             let counters = &served.counters;
             if counters.open.load(Ordering::SeqCst) >= served.most {
                 counters.refused.fetch_add(1, Ordering::Relaxed);
+                served
+                    .findings
+                    .report(&format!("{who} was refused: there are too many connections"));
                 continue;
             }
             counters.connections.fetch_add(1, Ordering::Relaxed);

@@ -65,7 +65,9 @@ struct Velocity {
 
 impl Service<'_> {
     /// Runs to the end, and gives the exit code.
-    pub async fn run(self) -> anyhow::Result<ExitCode> {
+    ///
+    /// Also returns until when the rest of the program may take.
+    pub async fn run(self) -> anyhow::Result<(ExitCode, Instant)> {
         let mut signals = Signals::new()?;
         let joules = Arc::new(Joules::start());
         let (scraped, mut input) = match self.open().await {
@@ -219,7 +221,7 @@ impl Service<'_> {
         over: Over,
         mut input: Input,
         mut signals: Signals,
-    ) -> anyhow::Result<ExitCode> {
+    ) -> anyhow::Result<(ExitCode, Instant)> {
         let Self { args, way, live, findings, .. } = self;
         let started = Instant::now();
         let patience = Duration::from_secs(args.drain.into());
@@ -307,7 +309,9 @@ impl Service<'_> {
         let left =
             deadline.map_or_else(|| Instant::now() + patience, |deadline| deadline.max(last));
         let summary = live.finish(Some(left));
-        Ok(conclude(args, &way, &findings, summary, is_read))
+        // Without a signal, the time begins with the end of the input.
+        let end = deadline.unwrap_or_else(|| Instant::now() + patience);
+        Ok((conclude(args, &way, &findings, summary, is_read), end))
     }
 }
 

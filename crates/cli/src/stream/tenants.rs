@@ -42,7 +42,7 @@ impl Tenants {
             };
             let tenant = parse_tenant(tenant).map_err(|why| wrong(&why))?;
             let other = match kind {
-                "cert" => tenants.by_certificate.insert(value.to_owned(), tenant.clone()),
+                "cert" => tenants.by_certificate.insert(normal(value), tenant.clone()),
                 "token" => {
                     let mut hash = [0; 32];
                     read_hex(value.as_bytes(), &mut hash).ok_or_else(|| {
@@ -77,15 +77,31 @@ impl Tenants {
         !self.by_certificate.is_empty()
     }
 
-    /// The tenant that a certificate with these names belongs to.
-    pub fn of_certificate(&self, names: &[String]) -> Option<&str> {
-        names.iter().find_map(|name| self.by_certificate.get(name)).map(String::as_str)
+    /// The tenant that a certificate with these names belongs to, if any.
+    ///
+    /// # Errors
+    /// That it belongs to several.
+    pub fn of_certificate(&self, names: &[String]) -> Result<Option<&str>, &'static str> {
+        let tenants = names.iter().filter_map(|name| self.by_certificate.get(&normal(name)));
+        let tenants: BTreeSet<&str> = tenants.map(String::as_str).collect();
+        match tenants.len() {
+            0 | 1 => Ok(tenants.first().copied()),
+            _ => Err("its certificate has names of several tenants"),
+        }
     }
 
     fn of_token(&self, token: &[u8]) -> Option<&str> {
         let mut hasher = Sha256::new();
         hasher.update(token);
         self.by_token.get(&hasher.finish()).map(String::as_str)
+    }
+}
+
+/// A name in a certificate as it is compared: case does not matter in the name of a host, and does in a URI.
+fn normal(name: &str) -> String {
+    match name.contains(':') {
+        true => name.to_owned(),
+        false => name.to_ascii_lowercase(),
     }
 }
 
@@ -99,8 +115,10 @@ pub struct Host {
 impl Welcome for Host {
     fn admit(&self, caller: &Caller) -> Admission {
         let Some(tenants) = &self.tenants else { return self.inlet("", caller) };
-        if let Some(tenant) = tenants.of_certificate(&caller.certificate) {
-            return self.inlet(tenant, caller);
+        match tenants.of_certificate(&caller.certificate) {
+            Ok(Some(tenant)) => return self.inlet(tenant, caller),
+            Ok(None) => {}
+            Err(why) => return Admission::Refused(why),
         }
         match &caller.token {
             _ if !tenants.have_tokens() => Admission::Refused("its certificate is of no tenant"),

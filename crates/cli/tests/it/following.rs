@@ -1,4 +1,5 @@
-//! `wattlock stream --open --follow`: what is sealed into a folder arrives, whatever breaks on the way.
+//! `wattlock stream --open --follow`: what is sealed into a folder arrives, whatever breaks on the way. It is long because it
+//! lists many things that may break.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeSet;
@@ -60,8 +61,15 @@ fn position(place: &Place) -> String {
 /// Waits until all of so many segments were delivered.
 #[track_caller]
 fn wait_for_segments(place: &Place, count: usize) {
-    let all = format!("wattlock-position/v1\n{} next\n", count + 1);
-    wait_for(|| if position(place) == all { Ok(()) } else { Err(position(place)) });
+    // Its form, the newest segment, and what is next: no segment that is not done.
+    let next = format!("\n{} next\n", count + 1);
+    wait_for(|| {
+        let position = position(place);
+        match position.ends_with(&next) && position.lines().count() == 3 {
+            true => Ok(()),
+            false => Err(position),
+        }
+    });
 }
 
 #[test]
@@ -167,7 +175,9 @@ fn delivered_whatever_is_killed(kills: u64, lines: u64) {
         position.lines().all(|line| {
             line.split_once(' ').is_none_or(|(number, count)| match count {
                 "next" => number.parse::<usize>().is_ok_and(|next| next > last),
-                count => count == "0",
+                "0" => fs::metadata(place.path(format!("logs/{number:0>6}.wls")))
+                    .is_ok_and(|segment| segment.len() == 0),
+                count => count.starts_with("by "),
             })
         })
     };
@@ -273,27 +283,139 @@ fn files_go_on_in_the_next_one() {
 }
 
 #[test]
-fn damage_and_removal_are_reported_and_the_rest_is_delivered() {
+fn nothing_passes_over_what_cannot_be_read() {
     let place = Place::new();
     for line in 0..5 {
         seal(&place, &lines(line, line + 1), &[]);
     }
     let paths = segments(&place.path("logs"));
-    let mut damaged = fs::read(&paths[1]).unwrap();
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
+    let whole = fs::read(&paths[1]).unwrap();
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 1;
     fs::write(&paths[1], damaged).unwrap();
+    let mut delivered = Vec::new();
+    let mut ended = |code: i32, why: &str| {
+        let output = follow(&place, &[]).output().unwrap();
+        assert_exit(&output, code);
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+        delivered.extend(output.stdout);
+    };
+    ended(3, "000002.wls: ");
+    ended(3, "000002.wls: ");
+    fs::write(&paths[1], whole).unwrap();
+    // A key that is not there.
+    let key = place.path("logs/keys/000003.key");
+    fs::rename(&key, place.path("key-3")).unwrap();
+    ended(3, "000003.wls: the key of epoch 3 is missing");
+    fs::rename(place.path("key-3"), &key).unwrap();
+    // Another identity.
+    place.keygen("other.txt");
+    let mut other = wattlock();
+    other.args(["stream", "--open", "--follow", "-i"]).arg(place.path("other.txt"));
+    other.arg("--position").arg(place.path("position")).arg(place.path("logs"));
+    let output = other.output().unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+    // What was removed is gone, and said to be.
     fs::remove_file(&paths[3]).unwrap();
     let follower = following(&place, &[]);
     wait_for_segments(&place, 5);
     let stopped = stop(follower);
-    assert_exit(&stopped, 3);
-    assert_eq!(stopped.stdout, [lines(0, 1), lines(2, 3), lines(4, 5)].concat());
+    assert_exit(&stopped, 1);
     let said = stderr(&stopped);
-    assert!(
-        said.contains("000002.wls") && said.contains("1 segment is missing before it"),
-        "{said}"
-    );
+    assert!(said.contains("000004.wls: it was removed before all was delivered"), "{said}");
+    delivered.extend(stopped.stdout);
+    assert_eq!(delivered, [lines(0, 3), lines(4, 5)].concat());
+}
+
+#[test]
+fn a_position_of_another_folder_is_refused() {
+    let place = Place::new();
+    seal(&place, b"one\n", &[]);
+    let follower = following(&place, &[]);
+    wait_for_segments(&place, 1);
+    assert_eq!(stop(follower).stdout, b"one\n");
+    fs::remove_dir_all(place.path("logs")).unwrap();
+    seal(&place, b"two\n", &[]);
+    let output = follow(&place, &[]).output().unwrap();
+    assert_exit(&output, 1);
+    assert!(output.stdout.is_empty());
+    assert!(stderr(&output).contains("the position is that of another folder"));
+    fs::remove_file(place.path("position")).unwrap();
+    let follower = following(&place, &[]);
+    wait_for_segments(&place, 1);
+    assert_eq!(stop(follower).stdout, b"two\n");
+}
+
+#[test]
+fn only_what_was_sent_is_taken_as_acknowledged() {
+    let place = Place::new();
+    seal(&place, &lines(0, 10), &[]);
+    let socket = place.path("peer.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let follower = following(&place, &["--connect", &unix(&socket), "--acknowledged", "numbered"]);
+    for wrong in [b"HTTP/1.1".to_vec(), 11_u64.to_be_bytes().into(), [0; 8].into()] {
+        let (mut peer, _) = listener.accept().unwrap();
+        peer.write_all(&wrong).unwrap();
+        // It ends the connection for that.
+        let _ = peer.read_to_end(&mut Vec::new());
+    }
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(&3_u64.to_be_bytes()).unwrap();
+    peer.write_all(&10_u64.to_be_bytes()).unwrap();
+    wait_for_segments(&place, 1);
+    let came = thread::spawn(move || {
+        let mut came = Vec::new();
+        peer.read_to_end(&mut came).unwrap();
+        came
+    });
+    let stopped = stop(follower);
+    assert_exit(&stopped, 0);
+    assert_eq!(came.join().unwrap().len(), 10 * (12 + 6));
+    assert!(stderr(&stopped).contains("it acknowledges what was not sent"));
+}
+
+/// A segment that is made just then is found by its reader as it is written, at any byte.
+#[test]
+fn segments_that_are_made_while_others_read_are_all_delivered() {
+    let place = Place::new();
+    let listen = unix(&place.path("in.sock"));
+    let mut command = stream(&place);
+    command.args(["--framing", "numbered", "--listen", &listen, "--rotate-size", "1K", "-o"]);
+    let gateway = Gateway::start_with(command.arg(place.path("logs/")));
+    let mut followers: Vec<_> = (0..3)
+        .map(|number| {
+            let position = place.path(format!("position-{number}"));
+            let mut command = wattlock();
+            command.args(["stream", "--open", "--follow", "-q", "-i"]).arg(place.path("key.txt"));
+            command.arg("--position").arg(&position).arg(place.path("logs"));
+            command.arg("-o").arg(place.path(format!("out-{number}")));
+            (command.spawn().unwrap(), position)
+        })
+        .collect();
+    // One after the other, so that each is a record of its own.
+    const CONNECTIONS: usize = 500;
+    for number in 0..CONNECTIONS {
+        let name = format!("sender {number}");
+        send_all::<Numbered>(&place.path("in.sock"), &name, 1, &AtomicU64::new(0));
+    }
+    assert_exit(&gateway.stop(), 0);
+    let last = segments(&place.path("logs")).len();
+    assert!(last > 50, "only {last} segments");
+    for (number, (follower, position)) in followers.iter_mut().enumerate() {
+        let next = format!("\n{} next\n", last + 1);
+        wait_for(|| {
+            let text = fs::read_to_string(&*position).unwrap_or_default();
+            match text.ends_with(&next) && text.lines().count() == 3 {
+                true => Ok(()),
+                false => Err(text),
+            }
+        });
+        assert!(Command::new("kill").arg(follower.id().to_string()).status().unwrap().success());
+        assert!(follower.wait().unwrap().success());
+        let text = fs::read(place.path(format!("out-{number}"))).unwrap();
+        let found = text.windows(7).filter(|bytes| *bytes == b"sender ").count();
+        assert_eq!(found, CONNECTIONS, "follower {number}");
+    }
 }
 
 #[test]

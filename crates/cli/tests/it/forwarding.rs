@@ -382,6 +382,7 @@ fn wrong_options_of_forwarding_are_refused() {
         &["--forward", "unix:x", "-o", "file.wls"][..],
         &["--remove-forwarded", "-o", logs],
         &["--store", "-o", logs],
+        &["--store", "--listen", "unix:x", "-o", logs, "--max-size", "1G"],
         &["--ack-forwarded", "-o", logs],
         &["--ack-forwarded", "--forward", "unix:x", "--framing", "ndjson", "-o", logs],
     ] {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -73,6 +74,7 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
     let place = Place::new();
     let Some(authority) = with_senders(&place) else { return };
     authority.sign("delta", "DNS:delta.example");
+    authority.sign("both", "DNS:ALPHA.example,URI:spiffe://example/beta");
     let stranger = Authority::new(place.path("other"));
     stranger.sign("alpha", "DNS:alpha.example");
     let hash = Sha256::digest(TOKEN).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -107,6 +109,7 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
     refused(None, b"");
     refused(None, format!("token {}", "x".repeat(5000)).as_bytes());
     refused(Some("delta"), b"");
+    refused(Some("both"), b"");
     fs::copy(stranger.path("alpha.pem"), authority.path("false.pem")).unwrap();
     fs::copy(stranger.path("alpha.key"), authority.path("false.key")).unwrap();
     let tried = authority.connect(&at, Some("false"));
@@ -115,13 +118,13 @@ fn each_tenant_has_a_folder_and_strangers_have_none() {
     let mut plain = TcpStream::connect(at.strip_prefix("tls:").unwrap()).unwrap();
     plain.write_all(&Numbered::message(1, "plain")).unwrap();
     let _ = plain.read_to_end(&mut Vec::new());
-    gateway.wait_for("wattlock_stream_connections_unwelcome_total 7");
+    gateway.wait_for("wattlock_stream_connections_unwelcome_total 8");
 
     let output = gateway.stop();
     assert_exit(&output, 0);
     let said = stderr(&output);
     assert!(!said.contains(TOKEN) && !said.contains("token wrong"), "{said}");
-    assert!(said.contains("\"connections_unwelcome\":7"), "{said}");
+    assert!(said.contains("\"connections_unwelcome\":8"), "{said}");
     assert!(said.contains("its token is of no tenant"), "{said}");
     assert!(said.contains("the TLS handshake failed"), "{said}");
     let logs = place.path("logs");
@@ -159,7 +162,7 @@ fn many_tenants_at_once_get_each_their_own() {
         for tenant in 0..TENANTS {
             let socket = &socket;
             scope.spawn(move || {
-                let mut connection = std::os::unix::net::UnixStream::connect(socket).unwrap();
+                let mut connection = UnixStream::connect(socket).unwrap();
                 connection.write_all(format!("token secret {tenant}\r\n").as_bytes()).unwrap();
                 let messages = messages(tenant);
                 let messages: Vec<_> = messages.iter().map(String::as_str).collect();
@@ -174,6 +177,37 @@ fn many_tenants_at_once_get_each_their_own() {
         let folder = place.path(format!("logs/t{tenant}"));
         assert_eq!(open(&place, &folder), with_lengths(&messages));
     }
+}
+
+#[test]
+fn a_tenant_whose_folder_is_lost_does_not_stop_the_others() {
+    let place = Place::new();
+    let hash = |token: &str| {
+        Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let list = format!("one token {}\ntwo token {}\n", hash("1"), hash("2"));
+    let list = place.write("tenants", list.as_bytes());
+    let socket = place.path("in.sock");
+    let mut command = stream(&place);
+    command.args(["--listen", &format!("unix:{}", socket.display()), "--framing", "numbered"]);
+    command.arg("--tenants").arg(list).args(["--rotate-size", "1K", "-o"]);
+    let gateway = Gateway::start_with(command.arg(place.path("logs/")));
+    let connect = |token: &str| {
+        let mut connection = UnixStream::connect(&socket).unwrap();
+        connection.write_all(format!("token {token}\n").as_bytes()).unwrap();
+        connection
+    };
+    let (mut one, mut two) = (connect("1"), connect("2"));
+    fs::remove_dir_all(place.path("logs/one")).unwrap();
+    let messages = vec!["a message of some length, so that a segment is full soon"; 100];
+    assert!(send(&mut one, &messages).is_err());
+    send(&mut two, &messages).unwrap();
+    assert!(send(&mut connect("1"), &["again"]).is_err());
+    drop(two);
+    let output = gateway.stop();
+    assert_exit(&output, 1);
+    assert!(stderr(&output).contains("logs/one any more"), "{}", stderr(&output));
+    assert_eq!(open(&place, &place.path("logs/two")), with_lengths(&messages));
 }
 
 /// Large messages there and acknowledgements back, more than fits into any buffer.
@@ -243,7 +277,7 @@ fn the_end_of_a_sender_is_that_of_its_session() {
     let opened = command.output().unwrap();
     assert_exit(&opened, 1);
     assert_eq!(opened.stdout, b"one\ntwo\nthree\n");
-    assert!(stderr(&opened).contains("1 connections had been cut"), "{}", stderr(&opened));
+    assert!(stderr(&opened).contains("1 connection had been cut"), "{}", stderr(&opened));
 }
 
 #[test]
@@ -411,9 +445,33 @@ fn what_cannot_be_safe_or_work_is_refused_at_the_start() {
         (vec!["--listen", "unix:s", "--tenants", &empty], 2, "names no tenant"),
         (vec!["--listen", "unix:s", "--tenants", "none"], 1, "cannot read none"),
         (vec!["--listen", "unix:s", "--tenants", &tokens, "--max-size", "1G"], 2, "drop-oldest"),
-        (vec!["--listen", LISTEN, "--tls-cert", &key, "--tls-key", &key], 1, "no certificate"),
-        (vec!["--listen", LISTEN, "--tls-cert", &ca, "--tls-key", &ca], 1, "ca.pem"),
-        (vec!["--listen", LISTEN, "--tls-cert", &ca, "--tls-key", &key], 1, "cannot use"),
+        (
+            vec!["--listen", LISTEN, "--tls-cert", &key, "--tls-key", &key],
+            1,
+            "holds no certificate",
+        ),
+        (vec!["--listen", LISTEN, "--tls-cert", &ca, "--tls-key", &ca], 1, "holds no private key"),
+        (
+            vec!["--listen", LISTEN, "--tls-cert", &ca, "--tls-key", &key],
+            1,
+            "is not the certificate of",
+        ),
+        (
+            vec![
+                "--forward",
+                "unix:s",
+                "--ack-forwarded",
+                "--sync",
+                "never",
+                "--framing",
+                "relp",
+                "--listen",
+                "unix:x",
+            ],
+            2,
+            "goes with --sync",
+        ),
+        (vec!["--forward", "unix:s", "--forward", "unix:s"], 2, "twice"),
     ] {
         let output = stream(&place).args(&args).args(["-o", &out]).output().unwrap();
         assert_exit(&output, code);

@@ -42,7 +42,13 @@ impl Request {
             Self::Sync => bytes.push(SYNC),
             Self::Ping => bytes.push(PING),
         }
-        to.write_all(&bytes)
+        to.write_all(&bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => io::Error::new(
+                error.kind(),
+                "it closed the connection; it may refuse this machine, which it says",
+            ),
+            _ => error,
+        })
     }
 
     /// Reads the next; `None` at the end.

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use memchr::memchr_iter;
 
 use super::peer::Peer;
 use super::retry::FailureStreak;
@@ -29,12 +32,19 @@ pub struct Delivery {
     peer: Option<BufReader<Peer>>,
     framings: HashMap<(u64, u64), Framing>,
     /// What the peer does not have, as far as is known.
-    waiting: VecDeque<Vec<u8>>,
+    waiting: VecDeque<Waiting>,
     /// The number of the next message on this connection.
     next: u64,
     /// Messages that this connection took. Nothing proves that they arrived.
     unconfirmed: u64,
+    connected: Instant,
     failures: FailureStreak,
+}
+
+/// Bytes on their way, and how many messages they are.
+struct Waiting {
+    bytes: Vec<u8>,
+    messages: u64,
 }
 
 impl Delivery {
@@ -50,6 +60,7 @@ impl Delivery {
             waiting: VecDeque::new(),
             next: 1,
             unconfirmed: 0,
+            connected: Instant::now(),
             failures: FailureStreak::default(),
         }
     }
@@ -63,10 +74,10 @@ impl Delivery {
             };
             match self.send_some(&mut peer) {
                 Ok(()) => self.peer = Some(peer),
-                Err(error) => self.lost(&error)?,
+                Err(error) => self.lost(&in_words(error))?,
             }
         }
-        self.retry.end(&mut self.failures, &self.name, true);
+        self.retry.end(&mut self.failures, &self.name, self.connected.elapsed() >= STEADY);
         Ok(())
     }
 
@@ -80,10 +91,12 @@ impl Delivery {
             });
             match connected {
                 Ok(peer) => {
-                    self.unconfirmed = 0;
+                    (self.unconfirmed, self.connected) = (0, Instant::now());
                     return Ok(peer);
                 }
-                Err(error) => self.retry.wait(&mut self.failures, &self.name, &error)?,
+                Err(error) => {
+                    self.retry.wait(&mut self.failures, &self.name, &in_words(error))?;
+                }
             }
         }
     }
@@ -97,6 +110,11 @@ impl Delivery {
                 return Err(wrong("it does not answer as RELP does"));
             }
             self.next = 2;
+        }
+        if self.how == Acknowledged::Never {
+            // One that does not want the connection says so only after it was made, and would take what is sent with it.
+            thread::sleep(SECOND_THOUGHTS);
+            peer.get_mut().check()?;
         }
         Ok(())
     }
@@ -124,8 +142,11 @@ impl Delivery {
             peer.get_mut().check()?;
         }
         let (mut bytes, mut count, first) = (Vec::new(), 0, self.next);
-        for message in &self.waiting {
+        let mut messages = 0;
+        for Waiting { bytes: message, messages: several } in &self.waiting {
+            messages += several;
             if count > 0 && (count >= MOST_WAITING || bytes.len() + message.len() > LONGEST) {
+                messages -= several;
                 break;
             }
             let number = first + count;
@@ -148,13 +169,17 @@ impl Delivery {
         peer.get_mut().write_all(&bytes)?;
         self.next += count;
         match self.how {
-            Acknowledged::Never => self.unconfirmed += count,
+            Acknowledged::Never => self.unconfirmed += messages,
             Acknowledged::Numbered => {
-                let mut last = 0;
+                let mut last = first - 1;
                 while last < self.next - 1 {
                     let mut number = [0; 8];
                     peer.read_exact(&mut number)?;
-                    last = u64::from_be_bytes(number);
+                    let number = u64::from_be_bytes(number);
+                    if number <= last || number >= self.next {
+                        return Err(wrong("it acknowledges what was not sent"));
+                    }
+                    last = number;
                 }
             }
             Acknowledged::Relp => {
@@ -173,6 +198,10 @@ impl Delivery {
         Ok(())
     }
 
+    fn wait_with(&mut self, bytes: Vec<u8>, messages: u64) {
+        self.waiting.push_back(Waiting { bytes, messages });
+    }
+
     fn note_kept(&self) {
         let kept = self.waiting.len() as u64;
         self.retry.counters().kept.store(kept, std::sync::atomic::Ordering::Relaxed);
@@ -188,23 +217,26 @@ impl MessageOutput for Delivery {
     fn data(&mut self, source: u64, connection: u64, messages: &[u8]) -> io::Result<()> {
         let framing = self.framings.get(&(source, connection)).copied().unwrap_or(Framing::Raw);
         match (self.how, framing) {
-            (Acknowledged::Never, Framing::Lines) if !messages.ends_with(b"\n") => {
-                self.waiting.push_back([messages, b"\n"].concat());
+            (_, Framing::Raw) => self.wait_with(messages.to_vec(), 1),
+            (Acknowledged::Never, Framing::Lines) => {
+                let mut bytes = messages.to_vec();
+                if !bytes.ends_with(b"\n") {
+                    bytes.push(b'\n');
+                }
+                let count = memchr_iter(b'\n', &bytes).count();
+                self.wait_with(bytes, count as u64);
             }
-            (Acknowledged::Never, _) | (_, Framing::Raw) => {
-                self.waiting.push_back(messages.to_vec());
+            (Acknowledged::Never, Framing::Length) => {
+                self.wait_with(messages.to_vec(), prefixed(messages).count() as u64);
             }
             (_, Framing::Lines) => {
                 let lines = messages.strip_suffix(b"\n").unwrap_or(messages);
-                self.waiting.extend(lines.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
+                lines
+                    .split(|byte| *byte == b'\n')
+                    .for_each(|line| self.wait_with(line.to_vec(), 1));
             }
             (_, Framing::Length) => {
-                let mut rest = messages;
-                while let Some((len, behind)) = rest.split_first_chunk::<4>() {
-                    let len = (u32::from_be_bytes(*len) as usize).min(behind.len());
-                    self.waiting.push_back(behind[..len].to_vec());
-                    rest = &behind[len..];
-                }
+                prefixed(messages).for_each(|message| self.wait_with(message.to_vec(), 1));
             }
         }
         self.note_kept();
@@ -240,6 +272,17 @@ impl MessageOutput for Delivery {
     }
 }
 
+/// Messages with their lengths before them.
+fn prefixed(messages: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = messages;
+    std::iter::from_fn(move || {
+        let (len, behind) = rest.split_first_chunk::<4>()?;
+        let (message, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+        rest = behind;
+        Some(message)
+    })
+}
+
 /// Reads an answer of RELP, and returns the number that it is for.
 fn read_answer(from: &mut impl BufRead) -> io::Result<u64> {
     let mut word = |longest: u64| {
@@ -262,6 +305,20 @@ fn read_answer(from: &mut impl BufRead) -> io::Result<u64> {
     number(&transaction)
 }
 
+/// An error, where it is the end of the connection in words that say so.
+fn in_words(error: io::Error) -> io::Error {
+    let why = match error.kind() {
+        io::ErrorKind::UnexpectedEof if error.raw_os_error().is_none() => {
+            "it closed the connection; it may refuse this sender, or a message"
+        }
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            "it broke the connection; it may refuse this sender, or a message"
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
+}
+
 fn wrong(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -276,6 +333,12 @@ const LONGEST: usize = 1 << 20;
 const LAST_TRANSACTION: u64 = 999_000_000;
 
 const LONGEST_ANSWER: u64 = 64 << 10;
+
+/// How long a peer may take to close a connection that it does not want.
+const SECOND_THOUGHTS: Duration = Duration::from_millis(100);
+
+/// How long a connection has to hold before its loss is answered at once.
+const STEADY: Duration = Duration::from_secs(1);
 
 /// How long a peer may take to accept or acknowledge anything.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -30,10 +30,10 @@ pub enum Error {
     #[error("timeout: its stream header did not arrive within {} s", _0.as_secs_f64())]
     SlowHeader(Duration),
     /// A sender did not show who it is.
-    #[error("timeout: it did not show who it is within {} s", _0.as_secs_f64())]
+    #[error("it did not show who it is within {} s", _0.as_secs_f64())]
     SlowWelcome(Duration),
     /// A sender is not served.
-    #[error("refused: {0}")]
+    #[error("{0}")]
     Refused(&'static str),
     /// A connection could not be encrypted.
     #[error("the TLS handshake failed")]

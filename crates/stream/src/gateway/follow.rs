@@ -14,7 +14,8 @@ use rustix::fs::inotify;
 use wattlock_record::SessionKey;
 
 use super::position::{Position, PositionFile};
-use super::{Counters, MessageOutput, Notice, Unended};
+use super::retry::{FailureStreak, is_passing, named};
+use super::{Counters, MessageOutput, Notice, Retry, Unended};
 use crate::frame::End;
 use crate::segment::{
     self, Folder, KeyStore, Payload, ReadSoFar, Records, Recovered, Segment, Selection, Tail,
@@ -43,6 +44,9 @@ pub struct Follower {
     cut: Vec<Cut>,
     /// Bytes that were handed on since all was settled.
     unsettled: usize,
+    /// The newest segment that was read, and its writer.
+    newest: Option<(u64, [u8; 16])>,
+    retry: Retry,
 }
 
 /// A segment that is not done.
@@ -72,18 +76,18 @@ impl Follower {
         (folder, keys): (Folder, KeyStore),
         position: Option<&Path>,
         output: Box<dyn MessageOutput>,
-        counters: Arc<Counters>,
+        retry: Retry,
         notify: impl Fn(Notice) + Send + 'static,
     ) -> io::Result<Self> {
         let file = position.map(PositionFile::open).transpose()?;
-        let Position { next, records } =
+        let Position { next, records, known: newest } =
             file.as_ref().map(|file| file.saved().clone()).unwrap_or_default();
         let followed = |delivered| Followed { delivered, ..Followed::default() };
         Ok(Self {
             folder,
             keys,
             output,
-            counters,
+            counters: Arc::clone(retry.counters()),
             notify: Box::new(notify),
             file,
             known: HashMap::new(),
@@ -93,14 +97,17 @@ impl Follower {
             next,
             cut: Vec::new(),
             unsettled: 0,
+            newest,
+            retry,
         })
     }
 
-    /// Delivers until `stop` is set.
+    /// Delivers until `stop` is set. A segment that cannot be read ends this: it is not passed over.
     ///
     /// # Errors
-    /// That the output or the position cannot be written, or the folder cannot be read.
-    pub fn run(mut self, stop: &AtomicBool) -> io::Result<()> {
+    /// That the output or the position cannot be written, or a segment cannot be read.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<(), FollowError> {
+        self.check_folder()?;
         let watch = Watch::new(self.folder.path());
         while !stop.load(Ordering::SeqCst) {
             self.pass(stop)?;
@@ -110,20 +117,36 @@ impl Follower {
         }
         self.settle()?;
         self.output.closed()?;
-        self.output.finish(None)
+        Ok(self.output.finish(None)?)
+    }
+
+    /// Fails if the position is that of another folder.
+    fn check_folder(&self) -> Result<(), FollowError> {
+        let Some((number, writer)) = self.newest else { return Ok(()) };
+        let path = self.folder.path().join(format!("{number:06}.wls"));
+        let is_another = match Segment::open(&path) {
+            Ok(Some(segment)) => segment.header().writer != writer,
+            // It was removed, or is not readable, which is found out later.
+            _ => self.folder.last_number() < number,
+        };
+        match is_another {
+            true => Err(FollowError::Segment(path, segment::Error::OtherFolder)),
+            false => Ok(()),
+        }
     }
 
     /// Delivers what is new in all segments.
-    fn pass(&mut self, stop: &AtomicBool) -> io::Result<()> {
-        let listed = self.folder.segments().map_err(io::Error::other)?;
-        let mut paths = BTreeMap::new();
+    fn pass(&mut self, stop: &AtomicBool) -> Result<(), FollowError> {
+        let listed = self.folder.segments();
+        let folder = || self.folder.path().to_owned();
+        let listed = listed.map_err(|error| FollowError::Segment(folder(), error))?;
+        let (mut paths, mut gone) = (BTreeMap::new(), Vec::new());
         for listed in listed {
             if listed.number >= self.next {
                 let missing = listed.number - self.next;
                 if missing > 0 && self.next > 0 {
-                    let plural = if missing == 1 { " is" } else { "s are" };
-                    let missing = format!("{missing} segment{plural}");
-                    self.report(&listed.path, segment::Error::Missing(missing));
+                    let plural = if missing == 1 { " before it was" } else { "s before it were" };
+                    gone.push((listed.path.clone(), format!("{missing} segment{plural}")));
                 }
                 self.segments.insert(listed.number, Followed::default());
                 self.next = listed.number + 1;
@@ -138,7 +161,7 @@ impl Follower {
             let Some(mut followed) = self.segments.remove(&number) else { continue };
             let Some(path) = paths.get(&number) else {
                 let path = self.folder.path().join(format!("{number:06}.wls"));
-                self.report(&path, segment::Error::Removed);
+                self.report(&path, segment::Error::Removed("it was".into()));
                 continue;
             };
             let read = self.read(number, path, &mut followed, stop);
@@ -146,11 +169,18 @@ impl Follower {
             match read {
                 Ok(true) => {}
                 Ok(false) => drop(self.segments.insert(number, followed)),
-                Err(Failure::Output(error)) => return Err(error),
-                Err(Failure::Segment(problem)) => self.report(path, problem),
+                Err(Failure::Output(error)) => return Err(error.into()),
+                Err(Failure::Segment(problem)) => {
+                    self.segments.insert(number, followed);
+                    self.settle()?;
+                    return Err(FollowError::Segment(path.clone(), problem));
+                }
             }
         }
-        self.settle()
+        for (path, what) in gone {
+            self.report(&path, segment::Error::Removed(what));
+        }
+        Ok(self.settle()?)
     }
 
     /// Delivers what is new in a segment. True if nothing more will come of it.
@@ -162,6 +192,9 @@ impl Follower {
         stop: &AtomicBool,
     ) -> Result<bool, Failure> {
         let Some(segment) = Segment::open(path)? else { return Ok(false) };
+        if self.newest.is_none_or(|(newest, _)| newest <= number) {
+            self.newest = Some((number, segment.header().writer));
+        }
         let epoch = segment.header().epoch;
         let key = match self.known.get(&epoch) {
             Some(key) => key.clone(),
@@ -254,16 +287,37 @@ impl Follower {
         self.output.settle()?;
         self.unsettled = 0;
         let records = self.segments.iter().map(|(number, followed)| (*number, followed.delivered));
-        let position = Position { next: self.next, records: records.collect() };
-        match &mut self.file {
-            Some(file) => file.save(position),
-            None => Ok(()),
+        let position = Position { next: self.next, records: records.collect(), known: self.newest };
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut streak = FailureStreak::default();
+        loop {
+            match file.save(position.clone()) {
+                Ok(()) => {
+                    self.retry.end(&mut streak, &file.name(), true);
+                    return Ok(());
+                }
+                Err(error) if is_passing(&error) => {
+                    self.retry.wait(&mut streak, &file.name(), &error)?;
+                }
+                Err(error) => return Err(named(&file.name(), &error)),
+            }
         }
     }
 
     fn report(&self, path: &Path, problem: segment::Error) {
         (self.notify)(Notice::Segment { path: path.display().to_string(), problem });
     }
+}
+
+/// Why nothing more is delivered.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The output or the position cannot be written.
+    #[error(transparent)]
+    Output(#[from] io::Error),
+    /// A segment, or the folder, cannot be read.
+    #[error("{}", _0.display())]
+    Segment(PathBuf, #[source] segment::Error),
 }
 
 /// Why a segment is not read on.

@@ -30,13 +30,7 @@ impl Peer {
             Address::Tcp(address) => Self::Tcp(connect(address)?),
             Address::Tls(address) => {
                 let tls = to.tls()?;
-                let stream = connect(address)?;
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                let stream = tls.connect(address, stream)?;
-                stream.socket().set_read_timeout(None)?;
-                stream.socket().set_write_timeout(None)?;
-                Self::Tls(Box::new(stream))
+                Self::Tls(Box::new(tls.connect(address, connect(address)?)?))
             }
         })
     }

@@ -12,6 +12,8 @@ pub(super) struct Position {
     pub next: u64,
     /// Segments before that which are not done, and how many of their records are.
     pub records: BTreeMap<u64, u64>,
+    /// A segment that was read, and its writer, by which the folder is known.
+    pub known: Option<(u64, [u8; 16])>,
 }
 
 /// The file of a position.
@@ -60,21 +62,38 @@ impl PositionFile {
             return Ok(());
         }
         let new = self.path.with_added_extension("new");
-        let mut file = File::create(&new)?;
-        file.write_all(position.to_text().as_bytes())?;
-        file.sync_data()?;
-        fs::rename(new, &self.path)?;
+        let write = || {
+            let mut file = File::create(&new)?;
+            file.write_all(position.to_text().as_bytes())?;
+            file.sync_data()?;
+            fs::rename(&new, &self.path)
+        };
+        if let Err(error) = write() {
+            // Half of one is of no use.
+            let _ = fs::remove_file(&new);
+            return Err(error);
+        }
         self.saved = position;
         Ok(())
+    }
+
+    /// Its path, for messages.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
     }
 }
 
 impl Position {
-    /// `wattlock-position/v1`, then a line for each segment that is not done, `NUMBER RECORDS`, then `NUMBER next`.
+    /// `wattlock-position/v1`, then lines: `NUMBER RECORDS` for each segment that is not done, `NUMBER by WRITER` for one
+    /// that was read, and `NUMBER next`.
     fn to_text(&self) -> String {
         let mut text = format!("{FORM}\n");
         for (number, records) in &self.records {
             text += &format!("{number} {records}\n");
+        }
+        if let Some((number, writer)) = self.known {
+            let writer: String = writer.iter().map(|byte| format!("{byte:02x}")).collect();
+            text += &format!("{number} by {writer}\n");
         }
         text + &format!("{} next\n", self.next)
     }
@@ -84,19 +103,33 @@ impl Position {
         if lines.next()? != FORM {
             return None;
         }
-        let mut records = BTreeMap::new();
-        for line in lines.by_ref() {
-            let (number, count) = line.split_once(' ')?;
+        let mut position = Self::default();
+        loop {
+            let (number, what) = lines.next()?.split_once(' ')?;
             let number = number.parse().ok()?;
-            if count == "next" {
-                let is_last = lines.next().is_none();
-                let is_after = records.keys().all(|segment| *segment < number);
-                return (is_last && is_after).then_some(Self { next: number, records });
+            match what.strip_prefix("by ") {
+                Some(writer) => position.known = Some((number, from_hex(writer)?)),
+                None if what == "next" => position.next = number,
+                None => drop(position.records.insert(number, what.parse().ok()?)),
             }
-            records.insert(number, count.parse().ok()?);
+            if what == "next" {
+                break;
+            }
         }
-        None
+        let is_after = position.records.keys().all(|segment| *segment < position.next);
+        (lines.next().is_none() && is_after).then_some(position)
     }
+}
+
+fn from_hex(digits: &str) -> Option<[u8; 16]> {
+    if digits.len() != 32 || !digits.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
 }
 
 const FORM: &str = "wattlock-position/v1";
@@ -107,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_position_comes_back_and_half_of_one_does_not() {
-        let position = Position { next: 12, records: [(9, 5), (11, 0)].into() };
+        let position =
+            Position { next: 12, records: [(9, 5), (11, 0)].into(), known: Some((11, [0xa5; 16])) };
         let text = position.to_text();
         assert_eq!(Position::from_text(&text), Some(position));
         for len in 0..text.len() {

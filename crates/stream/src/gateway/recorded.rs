@@ -11,7 +11,7 @@ use wattlock_record::NextRecord;
 use super::answers::Promise;
 use super::retry::{FailureStreak, is_passing, named};
 use super::syncer::Syncer;
-use super::{Counters, Retry};
+use super::{Counters, Notice, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
 use crate::segment::{Folder, Header, Recorded, SegmentFile, written};
@@ -49,6 +49,17 @@ pub(super) type Queue = Mutex<VecDeque<Queued>>;
 
 /// Of which recording each message in the window is, by their numbers.
 pub(super) type Order = Mutex<VecDeque<usize>>;
+
+/// What the recordings of a gateway share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub counters: Arc<Counters>,
+    pub notify: Arc<dyn Fn(Notice) + Send + Sync>,
+    /// Of which recording the messages in the window are.
+    pub order: Arc<Order>,
+    /// The number of this recording.
+    pub number: usize,
+}
 
 /// A message in the window, and what is written before and after it.
 pub(super) struct Queued {

@@ -12,7 +12,7 @@ use wattlock_record::{NextRecord, SessionKey, Writer};
 
 use super::answers::{Answers, Promise, Safe};
 use super::protocol::{Messages, Protocol, Speech};
-use super::recorded::{FolderLimit, Order, Piece, Queue, Queued, SegmentSink};
+use super::recorded::{FolderLimit, Piece, Queue, Queued, SegmentSink, Shared};
 use super::sealing::Rotation;
 use super::split::Split;
 use super::syncer::{Durability, Syncer};
@@ -71,17 +71,6 @@ pub struct Recording {
     numbers: AtomicU64,
     progress: Arc<Progress>,
     copies: Option<Arc<Copies>>,
-}
-
-/// What the recordings of a gateway share.
-#[derive(Clone)]
-pub(super) struct Shared {
-    pub counters: Arc<Counters>,
-    pub notify: Arc<dyn Fn(Notice) + Send + Sync>,
-    /// Of which recording the messages in the window are.
-    pub order: Arc<Order>,
-    /// The number of this recording.
-    pub number: usize,
 }
 
 struct State {
@@ -260,6 +249,14 @@ impl Recording {
         }
         state.ended = true;
         Ok(())
+    }
+
+    /// Takes nothing more, since nothing can be written.
+    pub(super) fn give_up(&self) {
+        lock(&self.state).ended = true;
+        let queued = std::mem::take(&mut *lock(&self.queue));
+        // Their promises are not kept, and their senders hear that.
+        drop(queued);
     }
 
     /// Puts the last record but the index, and lets the segment end behind it.

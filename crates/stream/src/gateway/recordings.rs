@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::recorded::{Order, SegmentSink};
-use super::recording::{Recording, RecordingSettings, Shared};
+use super::recorded::{SegmentSink, Shared};
+use super::recording::{Recording, RecordingSettings};
 use super::{Counters, Inlet, Notice, Retry};
 use crate::live::{Done, Sink};
 use crate::lock::lock;
@@ -70,11 +70,13 @@ impl Recordings {
     /// # Errors
     /// That a thread cannot be started, or a segment cannot be written.
     pub fn sink(&self, retry: &Retry) -> io::Result<impl Sink + use<>> {
-        let mut sinks: Vec<_> = self.all().collect();
-        sinks.sort_by_key(|recording| recording.number());
-        let sinks = sinks.into_iter().map(|recording| recording.sink(retry.clone()));
-        let order = Arc::clone(&self.shared.order);
-        Ok(FolderSinks { order, sinks: sinks.collect::<Result<_, _>>()?, busy: BTreeSet::new() })
+        let mut all: Vec<_> = self.all().collect();
+        all.sort_by_key(|recording| recording.number());
+        let sink = |recording: &Arc<Recording>| {
+            Ok((Arc::clone(recording), Some(recording.sink(retry.clone())?)))
+        };
+        let sinks = all.into_iter().map(sink).collect::<io::Result<_>>()?;
+        Ok(FolderSinks { shared: self.shared.clone(), sinks, busy: BTreeSet::new() })
     }
 
     /// An inlet for an input of this name; `None` if the tenant is not known.
@@ -83,31 +85,56 @@ impl Recordings {
     }
 }
 
-/// Hands each message to the sink of its recording.
+/// Hands each message to the sink of its recording. Where there are several, one that fails does not end the others.
 struct FolderSinks {
-    order: Arc<Order>,
-    sinks: Vec<SegmentSink>,
+    shared: Shared,
+    /// None for those that have failed.
+    sinks: Vec<(Arc<Recording>, Option<SegmentSink>)>,
     /// The sinks that have something to flush.
     busy: BTreeSet<usize>,
 }
 
+impl FolderSinks {
+    /// Does `work` on a sink that has not failed.
+    fn with(
+        &mut self,
+        number: usize,
+        work: impl FnOnce(&mut SegmentSink) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let is_alone = self.sinks.len() == 1;
+        let (recording, place) = &mut self.sinks[number];
+        let Some(sink) = place else { return Ok(()) };
+        let Err(error) = work(sink) else { return Ok(()) };
+        if is_alone {
+            return Err(error);
+        }
+        // Its senders are not answered any more.
+        *place = None;
+        recording.give_up();
+        let (folder, why) = (recording.folder().display().to_string(), error.to_string());
+        (self.shared.notify)(Notice::FolderFailed { folder, why });
+        Ok(())
+    }
+}
+
 impl Sink for FolderSinks {
     fn deliver(&mut self, done: &mut Done) -> io::Result<()> {
-        let Some(number) = lock(&self.order).pop_front() else { return Ok(()) };
+        let Some(number) = lock(&self.shared.order).pop_front() else { return Ok(()) };
         self.busy.insert(number);
-        self.sinks[number].deliver(done)
+        if self.sinks[number].1.is_none() {
+            Counters::add(&self.shared.counters.dropped, 1);
+        }
+        self.with(number, |sink| sink.deliver(done))
     }
 
     fn rest(&mut self) -> io::Result<()> {
         for number in std::mem::take(&mut self.busy) {
-            self.sinks[number].rest()?;
+            self.with(number, SegmentSink::rest)?;
         }
         Ok(())
     }
 
     fn finish(&mut self, deadline: Option<Instant>) -> io::Result<()> {
-        // What one cannot write is no reason to leave the others as they are.
-        let finished: Vec<_> = self.sinks.iter_mut().map(|sink| sink.finish(deadline)).collect();
-        finished.into_iter().collect()
+        (0..self.sinks.len()).try_for_each(|number| self.with(number, |sink| sink.finish(deadline)))
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -22,7 +23,13 @@ pub enum TlsError {
     File(PathBuf, #[source] pem::Error),
     /// A file holds no certificate.
     #[error("{} holds no certificate in PEM", _0.display())]
-    Empty(PathBuf),
+    NoCertificate(PathBuf),
+    /// A file holds no private key.
+    #[error("{} holds no private key in PEM", _0.display())]
+    NoKey(PathBuf),
+    /// A key is not that of a certificate.
+    #[error("{} is not the certificate of the key in {}", _0.display(), _1.display())]
+    OtherKey(PathBuf, PathBuf),
     /// A certificate or key is not usable.
     #[error("cannot use {}", _0.display())]
     Unusable(PathBuf, #[source] Box<dyn std::error::Error + Send + Sync>),
@@ -83,7 +90,7 @@ impl TlsServer {
         };
         let mut config = builder
             .with_single_cert(certificates(&identity.certificate)?, key(&identity.key)?)
-            .map_err(|error| unusable(&identity.certificate, error))?;
+            .map_err(|error| of_pair(identity, error))?;
         // A sender that never reads and then closes would reset the connection for want of reading them, and with that
         // take back what was on its way.
         config.send_tls13_tickets = 0;
@@ -94,14 +101,17 @@ impl TlsServer {
         ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)
     }
 
-    /// Answers the handshake of a client that has connected.
+    /// Answers the handshake of a client that has connected. Later, reads and writes may take `patience` each.
     ///
     /// # Errors
     /// That it fails, or the connection does.
-    pub fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
-        let mut stream = StreamOwned::new(self.session()?, stream);
-        stream.conn.complete_io(&mut stream.sock).map_err(|error| handshake(&error))?;
-        Ok(TlsStream(Role::Server(Box::new(stream))))
+    pub fn accept(&self, stream: TcpStream, patience: Duration) -> io::Result<TlsStream> {
+        let mut session = self.session()?;
+        let mut until = Until { stream: &stream, deadline: Instant::now() + PATIENCE };
+        session.complete_io(&mut until).map_err(handshake)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(TlsStream(Role::Server(Box::new(StreamOwned::new(session, stream)))))
     }
 }
 
@@ -132,9 +142,9 @@ impl TlsClient {
             .with_root_certificates(roots);
         let config = match identity {
             None => builder.with_no_client_auth(),
-            Some(TlsIdentity { certificate, key: file }) => builder
-                .with_client_auth_cert(certificates(certificate)?, key(file)?)
-                .map_err(|error| unusable(certificate, error))?,
+            Some(identity) => builder
+                .with_client_auth_cert(certificates(&identity.certificate)?, key(&identity.key)?)
+                .map_err(|error| of_pair(identity, error))?,
         };
         Ok(Self(Arc::new(config)))
     }
@@ -149,9 +159,12 @@ impl TlsClient {
     }
 
     pub(super) fn connect(&self, address: &str, stream: TcpStream) -> io::Result<TlsStream> {
-        let mut stream = StreamOwned::new(self.session(address)?, stream);
-        stream.conn.complete_io(&mut stream.sock).map_err(|error| handshake(&error))?;
-        Ok(TlsStream(Role::Client(Box::new(stream))))
+        let mut session = self.session(address)?;
+        let mut until = Until { stream: &stream, deadline: Instant::now() + PATIENCE };
+        session.complete_io(&mut until).map_err(handshake)?;
+        stream.set_read_timeout(None)?;
+        stream.set_write_timeout(None)?;
+        Ok(TlsStream(Role::Client(Box::new(StreamOwned::new(session, stream)))))
     }
 }
 
@@ -223,6 +236,7 @@ impl Read for TlsStream {
             Role::Server(stream) => stream.read(into),
             Role::Client(stream) => stream.read(into),
         }
+        .map_err(plain)
     }
 }
 
@@ -260,12 +274,89 @@ pub(super) fn names(state: &CommonState) -> Vec<String> {
 
 /// What is not as TLS has it.
 pub(super) fn invalid(error: rustls::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
+    use rustls::CertificateError as Why;
+    let why = match &error {
+        rustls::Error::InvalidCertificate(why) => match why {
+            Why::UnknownIssuer => "its certificate is of no authority that is trusted",
+            Why::Expired | Why::ExpiredContext { .. } => "its certificate has expired",
+            Why::NotValidYet | Why::NotValidYetContext { .. } => "its certificate is not valid yet",
+            Why::NotValidForName | Why::NotValidForNameContext { .. } => {
+                "its certificate is for another host"
+            }
+            _ => return io::Error::new(io::ErrorKind::InvalidData, error),
+        },
+        rustls::Error::NoCertificatesPresented => "it showed no certificate",
+        rustls::Error::AlertReceived(alert) => {
+            let why = format!("it refused: {alert:?}");
+            return io::Error::new(io::ErrorKind::ConnectionRefused, why);
+        }
+        _ => return io::Error::new(io::ErrorKind::InvalidData, error),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn handshake(error: &io::Error) -> io::Error {
+/// An error of a connection, in words that do not name a library.
+pub(super) fn plain(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(error.kind(), "the connection ended without an end of TLS")
+        }
+        _ => match error.downcast::<rustls::Error>() {
+            Ok(error) => invalid(error),
+            Err(error) => error,
+        },
+    }
+}
+
+fn handshake(error: io::Error) -> io::Error {
+    let error = plain(error);
     io::Error::new(error.kind(), format!("the TLS handshake failed: {error}"))
 }
+
+fn of_pair(identity: &TlsIdentity, error: rustls::Error) -> TlsError {
+    let TlsIdentity { certificate, key } = identity;
+    match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::OtherKey(certificate.clone(), key.clone()),
+        error => unusable(certificate, error),
+    }
+}
+
+/// A connection that is given up at some time.
+struct Until<'a> {
+    stream: &'a TcpStream,
+    deadline: Instant,
+}
+
+impl Until<'_> {
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long"));
+        }
+        Ok(left)
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How long a handshake may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
@@ -276,13 +367,16 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all = CertificateDer::pem_file_iter(path).map_err(failed)?;
     let all = all.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     if all.is_empty() {
-        return Err(TlsError::Empty(path.to_owned()));
+        return Err(TlsError::NoCertificate(path.to_owned()));
     }
     Ok(all)
 }
 
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File(path.to_owned(), error))
+    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsError::NoKey(path.to_owned()),
+        error => TlsError::File(path.to_owned(), error),
+    })
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, TlsError> {

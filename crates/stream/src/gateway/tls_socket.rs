@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use rustls::Connection;
 use tokio::net::TcpStream;
 
-use super::tls::{invalid, names};
+use super::tls::{invalid, names, plain};
 use crate::lock::lock;
 
 /// A connection with TLS.
@@ -99,7 +99,7 @@ impl TlsSocket {
                         Err(_) => {}
                     }
                 }
-                ended if count == 0 => return ended,
+                ended if count == 0 => return ended.map_err(plain),
                 _ => {}
             }
             return Ok(count);

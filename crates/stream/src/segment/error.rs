@@ -77,9 +77,12 @@ pub enum Error {
     /// A segment between others of the same run is not there.
     #[error("{0} missing before it")]
     Missing(String),
-    /// It is gone, and not all of it was delivered.
-    #[error("it was removed before all of it was delivered")]
-    Removed,
+    /// Segments are gone, and not all of them was delivered.
+    #[error("{0} removed before all was delivered")]
+    Removed(String),
+    /// A position is that of another folder.
+    #[error("the position is that of another folder, or of one that was made anew")]
+    OtherFolder,
     /// A store has another segment of this name.
     #[error(
         "{0} has another segment of that name, and this one is not forwarded: numbers were given twice, or \
@@ -110,7 +113,13 @@ impl Error {
     pub fn is_authentication(&self) -> bool {
         !matches!(
             self,
-            Self::Io(..) | Self::Conflict(_) | Self::Wrap(_) | Self::Seal(_) | Self::Crypto(_)
+            Self::Io(..)
+                | Self::Conflict(_)
+                | Self::Removed(_)
+                | Self::OtherFolder
+                | Self::Wrap(_)
+                | Self::Seal(_)
+                | Self::Crypto(_)
         )
     }
 }

@@ -124,6 +124,12 @@ impl Folder {
         Ok(removed)
     }
 
+    /// The highest number that a segment has, or was given.
+    pub(crate) fn last_number(&self) -> u64 {
+        let there = self.segments().ok().and_then(|segments| Some(segments.last()?.number));
+        there.unwrap_or(0).max(self.last_given())
+    }
+
     /// The highest number that a segment was given.
     fn last_given(&self) -> u64 {
         let text = fs::read_to_string(self.path.join(LAST));

@@ -85,16 +85,22 @@ impl Segment {
         let written_to = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         // Others may lock it.
         let _ = file.unlock();
-        let len = file.metadata().map_err(failed())?.len();
+        // It may grow meanwhile: what was read of it is within its length only if that is asked for last.
         let header = match Header::read(&mut file) {
             Err(Error::HeaderCut) => return Ok(None),
             Err(error @ (Error::NotASegment | Error::Header)) => {
+                let len = file.metadata().map_err(failed())?.len();
                 let mut start = vec![0; len.min(100) as usize];
                 file.read_exact_at(&mut start, 0).map_err(failed())?;
                 return if is_unwritten(&start) { Ok(None) } else { Err(error) };
             }
             header => header?,
         };
+        let len = file.metadata().map_err(failed())?.len();
+        if len < header.len() {
+            // It was cut since.
+            return Ok(None);
+        }
         let tail = Tail::read(&file, len, header.len()).map_err(failed())?;
         Ok(Some(Self { file, len, header, tail, written_to }))
     }
@@ -132,7 +138,10 @@ impl Segment {
     fn end_of_records(&self) -> u64 {
         match self.tail {
             Tail::Complete { .. } => self.len - TAIL_LEN,
-            Tail::Recovered { valid } => valid.clamp(self.header.len(), self.len - TAIL_LEN),
+            Tail::Recovered { valid } => {
+                let start = self.header.len();
+                valid.clamp(start, (self.len - TAIL_LEN).max(start))
+            }
             Tail::Open => self.len,
         }
     }

@@ -82,7 +82,7 @@ impl<'a> Batches<'a> {
     pub fn next(&mut self) -> Result<bool, Error> {
         self.records.clear();
         let mut front = [0; BATCH_FRONT];
-        if self.end - self.at < BATCH_FRONT as u64 {
+        if self.end.saturating_sub(self.at) < BATCH_FRONT as u64 {
             return Ok(false);
         }
         let read = |bytes: &mut [u8], at| self.file.read_exact_at(bytes, at);
