@@ -98,6 +98,7 @@ bench: prepare openssl-all
 	! command -v versitygw || $(LAB) bench objects --json $(RESULTS)/objects.json > $(RESULTS)/objects.txt
 	! .venv/bin/python3 -c 'import wattlock, pyrage' || $(LAB) bench python --python .venv/bin/python3 --json $(RESULTS)/python.json > $(RESULTS)/python.txt
 	$(LAB) bench stream --json $(RESULTS)/stream.json > $(RESULTS)/stream.txt
+	$(LAB) bench stream --gateway --json $(RESULTS)/gateway.json > $(RESULTS)/gateway.txt
 	$(LAB) bench https --seconds 1 --sizes 1K,8K,64K,512K \
 		--openssl target/openssl-3.5 --openssl target/openssl-4.0 --json $(RESULTS)/https.json > $(RESULTS)/https.txt
 	for paper in blocks ciphers eeca lecpaes "sefps --rounds 3"; do \

@@ -121,6 +121,7 @@ fn title(document: &Document) -> String {
         "blocks" => "Extended blocks",
         "files" => "Files",
         "stream" => "Streams of many users",
+        "gateway" => "Gateways",
         "https" => "Pages by HTTPS",
         "provider" => "Calls into libcrypto",
         "energy" => "Joules of six ciphers",

@@ -18,7 +18,7 @@ pub use crate::sample::Sample;
 pub struct Results {
     /// Always "wattlock-results/1".
     pub schema: String,
-    /// Which bench: "files", "ciphers", "blocks", "sefps", "stream", "https".
+    /// Which bench: "files", "ciphers", "blocks", "sefps", "stream", "gateway", "https".
     #[serde(default)]
     pub kind: String,
     /// When it was run.

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_queue::ArrayQueue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
@@ -52,6 +53,8 @@ pub(super) struct Shared {
     pub descriptors: Semaphore,
     notify: Arc<dyn Fn(Notice) + Send + Sync>,
     queued: AtomicU64,
+    /// Buffers that were written, for the next units.
+    spare: ArrayQueue<Vec<u8>>,
     /// True while the backend refuses connections.
     refuses: AtomicBool,
     /// Rings when an outbox has room again or is done.
@@ -121,7 +124,9 @@ impl PerConnection {
         let descriptors = Semaphore::new(patience.connections.max(1));
         let (notify, queued) = (Arc::new(notify), AtomicU64::new(0));
         let (refuses, room) = (AtomicBool::new(false), Bell::default());
-        let shared = Shared { to, patience, counters, descriptors, notify, queued, refuses, room };
+        let spare = ArrayQueue::new(SPARE);
+        let shared =
+            Shared { to, patience, counters, descriptors, notify, queued, spare, refuses, room };
         let (open, ended) = (HashMap::new(), Vec::new());
         Ok(Self { open, ended, shared: Arc::new(shared), tasks, _runs: runs })
     }
@@ -199,6 +204,13 @@ impl MessageOutput for PerConnection {
 }
 
 impl Shared {
+    /// Keeps a buffer for a unit that follows, unless it is very long, or there are enough.
+    pub fn reuse(&self, buffer: Vec<u8>) {
+        if buffer.capacity() <= LONGEST_SPARE {
+            let _ = self.spare.push(buffer);
+        }
+    }
+
     /// Notes whether the backend accepts connections; a change is reported.
     fn note_connection(&self, connected: Result<(), &io::Error>) {
         let output = self.to.to_string();
@@ -237,13 +249,16 @@ impl Outbox {
     }
 
     fn put(&self, unit: &[u8]) {
+        let mut bytes = self.shared.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(unit);
         let mut state = self.lock();
         if state.bytes == 0 {
             state.progress = Instant::now();
         }
         state.bytes += unit.len() as u64;
         state.count += 1;
-        state.units.push_back(unit.to_vec());
+        state.units.push_back(bytes);
         self.shared.queued.fetch_add(unit.len() as u64, Ordering::SeqCst);
         self.note_kept(1, true);
         drop(state);
@@ -365,6 +380,12 @@ impl Outbox {
 
 /// More than the system keeps of a connection whose backend does not read.
 const TRUSTED: u64 = 32 << 20;
+
+/// Buffers that are kept for the next units.
+const SPARE: usize = 64;
+
+/// Bytes of the longest of them.
+const LONGEST_SPARE: usize = 256 << 10;
 
 /// How long a backend that had taken nothing before may take nothing again.
 const MOMENT: Duration = Duration::from_millis(100);

@@ -187,7 +187,7 @@ impl Connection<'_> {
         if held == 0 || rest.len() < held + count {
             self.since = self.last;
         }
-        self.intake = Intake::holding(rest);
+        self.intake.hold(rest);
         drop(scratch);
         self.held_back.note(is_behind);
         failure.map_or(Ok(false), Err)

@@ -18,6 +18,16 @@ impl Intake {
         Self { bytes: Zeroizing::new(came.to_vec()), held: 0..came.len() }
     }
 
+    /// Holds this in place of what it held, in the same memory if that is neither too short nor far too long.
+    pub fn hold(&mut self, bytes: &[u8]) {
+        if self.bytes.len() < bytes.len() || self.bytes.len() / 16 > bytes.len() {
+            *self = Self::holding(bytes);
+            return;
+        }
+        self.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.held = 0..bytes.len();
+    }
+
     /// What came and was not taken.
     pub fn held(&self) -> &[u8] {
         &self.bytes[self.held.clone()]

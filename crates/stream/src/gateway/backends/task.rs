@@ -122,7 +122,9 @@ async fn write(
                 match socket.try_write(&current.bytes[current.written..]) {
                     Ok(count) => if outbox.took(count, current) {
                         *units += 1;
-                        *unit = None;
+                        if let Some(written) = unit.take() {
+                            outbox.shared.reuse(written.bytes);
+                        }
                     },
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
