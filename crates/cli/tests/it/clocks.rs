@@ -56,7 +56,7 @@ fn a_stream_does_not_lower_the_clock_while_senders_are_held_back() {
         .map(|_| {
             let mut stream = UnixStream::connect(&socket).unwrap();
             stream.write_all(&(1u32 << 20).to_be_bytes()).unwrap();
-            stream.write_all(&[7; 10_000]).unwrap();
+            stream.write_all(&[7; 40_000]).unwrap();
             stream
         })
         .collect();

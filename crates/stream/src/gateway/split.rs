@@ -183,6 +183,77 @@ mod tests {
         assert_eq!(whole(Framing::Lines, b"one\neleven bytes\n", false).unwrap(), (4, 1));
     }
 
+    /// What is found where the longest message is as long as a batch of short ones.
+    fn long(framing: Framing, bytes: &[u8]) -> Whole {
+        let split = Split { framing, limit: 1 << 20, bare_last: false };
+        split.whole(bytes, 0, false).unwrap()
+    }
+
+    #[test]
+    fn short_messages_go_together_up_to_a_batch() {
+        let lines = |lens: &[usize]| -> Vec<u8> {
+            lens.iter().flat_map(|len| [vec![b'a'; len - 1], b"\n".to_vec()].concat()).collect()
+        };
+        let half = Split::BATCH / 2;
+        for (lens, len, messages) in [
+            (&[half, half][..], Split::BATCH, 2),
+            (&[half, half + 1], half, 1),
+            (&[half, half - 1, 1, 1], Split::BATCH, 3),
+            (&[Split::BATCH + 1, 5], Split::BATCH + 1, 1),
+            (&[5, Split::BATCH + 1], 5, 1),
+        ] {
+            let bytes = lines(lens);
+            let found = long(Framing::Lines, &bytes);
+            assert_eq!((found.len, found.messages), (len, messages), "{lens:?}");
+            assert_eq!(found.needed, bytes.len() + 1);
+        }
+        let prefixed = |lens: &[usize]| -> Vec<u8> {
+            let one =
+                |len: &usize| [&(*len as u32 - 4).to_be_bytes()[..], &vec![b'a'; len - 4]].concat();
+            lens.iter().flat_map(one).collect()
+        };
+        for (lens, len, messages) in [
+            (&[half, half][..], Split::BATCH, 2),
+            (&[half, half + 1], half, 1),
+            (&[Split::BATCH + 1, 5], Split::BATCH + 1, 1),
+        ] {
+            let found = long(Framing::Length, &prefixed(lens));
+            assert_eq!((found.len, found.messages), (len, messages), "{lens:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_needed_next_is_known_as_far_as_it_can_be() {
+        assert_eq!(long(Framing::Length, b"\0\0").needed, 4);
+        assert_eq!(long(Framing::Length, b"\0\0\0\x09abc").needed, 13);
+        assert_eq!(long(Framing::Length, b"\0\0\0\x01a\0\0\0\x09abc").needed, 5 + 13);
+        assert_eq!(long(Framing::Length, b"\0\0\0\x01a\0").needed, 5 + 4);
+        assert_eq!(long(Framing::Lines, b"abc").needed, 4);
+        assert_eq!(long(Framing::Raw, b"abc").needed, 4);
+        // As long as may be, and one more.
+        assert_eq!(whole(Framing::Lines, b"ten bytes.", false).unwrap(), (0, 0));
+        assert!(whole(Framing::Lines, b"ten bytes..", false).is_err());
+        assert_eq!(whole(Framing::Length, b"\0\0\0\x0aten bytes.", false).unwrap(), (14, 1));
+    }
+
+    #[test]
+    fn a_finder_does_not_look_again_where_no_line_ends() {
+        // What was scanned holds no end, whatever is there.
+        let found = split(Framing::Lines).whole(b"a\nb\nc", 2, false).unwrap();
+        assert_eq!((found.len, found.messages), (4, 1));
+        let mut finder = UnitFinder::new(split(Framing::Lines), 100);
+        assert_eq!(finder.find(b"abc", false).unwrap(), Next::More(4));
+        assert_eq!((finder.scanned, finder.messages), (3, 0));
+        let unit = Next::Unit { len: 4, needs: 104 };
+        assert_eq!(finder.find(b"abc\nd", false).unwrap(), unit);
+        assert_eq!((finder.scanned, finder.messages), (0, 1));
+        // Less than before, as after a unit was taken.
+        assert_eq!(finder.find(b"de", false).unwrap(), Next::More(3));
+        assert_eq!(finder.find(b"d", false).unwrap(), Next::More(2));
+        assert_eq!(finder.find(b"d\ne\n", false).unwrap(), Next::Unit { len: 4, needs: 104 });
+        assert_eq!(finder.messages, 2);
+    }
+
     proptest! {
         #[test]
         fn any_input_is_whole_messages_and_a_rest(
