@@ -2,6 +2,8 @@
 
 mod energy;
 mod files;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod provider;
 mod stream;
 
@@ -15,6 +17,8 @@ pub use files::{
     Batch, Identities, IdentitySources, Inspect, Keygen, Limits, Passphrase, Protect, Recipients,
     Rekey, Unprotect, Verify,
 };
+#[cfg(feature = "kafka")]
+pub use kafka::Kafka;
 pub use provider::{Provider, ProviderCheck, ProviderConfig, ProviderStats};
 pub use stream::{Stream, parse_tenant};
 pub use wattlock_host::flags::{Places, threads};
@@ -37,6 +41,8 @@ pub enum Command {
     Rekey(Rekey),
     Keygen(Keygen),
     Stream(Box<Stream>),
+    #[cfg(feature = "kafka")]
+    Kafka(Box<Kafka>),
     Measure(Measure),
     Devices(Devices),
     Calibrate(Calibrate),

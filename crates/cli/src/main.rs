@@ -11,6 +11,8 @@ mod doctor;
 mod dry_run;
 mod files;
 mod inspect;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod keygen;
 mod keys;
 mod lock;
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
         Command::Rekey(args) => rekey::run(&args),
         Command::Keygen(args) => keygen::run(&args),
         Command::Stream(args) => stream::run(&args),
+        #[cfg(feature = "kafka")]
+        Command::Kafka(args) => kafka::run(&args),
         Command::Measure(args) => measure::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),

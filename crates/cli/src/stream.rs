@@ -6,7 +6,7 @@ pub mod folder;
 mod follow;
 mod forwarding;
 mod joules;
-mod key;
+pub mod key;
 mod metrics;
 mod pace;
 mod replay;

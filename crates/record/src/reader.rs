@@ -33,6 +33,15 @@ impl Reader {
         }
     }
 
+    /// The ID of the writer of `record`, which is not authentic before the record was opened.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`], [`Error::Version`].
+    pub fn writer_of(record: &[u8]) -> Result<[u8; 16], Error> {
+        let front = record.first_chunk().ok_or(Error::Truncated(record.len()))?;
+        Ok(Head::from_bytes(front)?.writer)
+    }
+
     /// The message in `record`, which was sealed with this `additional` data.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub fn stream_key(args: &args::Stream) -> anyhow::Result<(Secret<32>, Vec<u8>)> 
 
 /// The key of --key-file.
 pub fn shared(args: &args::Stream) -> anyhow::Result<Option<Secret<32>>> {
-    args.key_file.as_deref().map(read).transpose()
+    args.key_file.as_deref().map(from_file).transpose()
 }
 
 /// Wraps keys for the recipients that were given.
@@ -109,8 +109,8 @@ pub fn max_header(args: &args::Stream) -> usize {
 const FROM_NETWORK: u32 = 128;
 const FROM_FILE: u32 = wattlock_file::MAX_RECIPIENTS as u32;
 
-/// 32 bytes, or 64 hexadecimal digits.
-fn read(path: &Path) -> anyhow::Result<Secret<32>> {
+/// The key in a file: 32 bytes, or 64 hexadecimal digits.
+pub fn from_file(path: &Path) -> anyhow::Result<Secret<32>> {
     // It may be the key itself, in the wrong place.
     let shown = redact_value(&Shown(path).to_string());
     let mut bytes = Zeroizing::new(Vec::with_capacity(128));

@@ -1,0 +1,8 @@
+//! `wattlock kafka` with a broker. `make kafka` runs these tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod broker;
+mod kills;
+mod mirror;
+mod refusals;
+mod setting;
