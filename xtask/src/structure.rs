@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wattlock-file", &["wattlock-engine"]),
     ("wattlock-object", &["wattlock-file"]),
     ("wattlock-record", &["wattlock-crypto"]),
+    ("wattlock-kafka", &["wattlock-record"]),
     ("wattlock-stream", &["wattlock-engine", "wattlock-energy", "wattlock-record"]),
     // EECA's interaction unit: GPUs as the accelerator (design 0006).
     ("wattlock-provider", &["wattlock-crypto", "wattlock-tls", "wattlock-engine", "wattlock-gpu"]),
@@ -46,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wattlock-file",
             "wattlock-object",
             "wattlock-record",
+            "wattlock-kafka",
             "wattlock-stream",
             "wattlock-provider",
             "wattlock-host",

@@ -34,8 +34,8 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
         sealing.args(["--id", name]).stdout(Stdio::null()).stderr(log).spawn().unwrap()
     };
     let said = |name: &str| std::fs::read_to_string(setting.place.path(name)).unwrap();
-    let names = ["one", "two"];
-    let mut processes = names.map(start);
+    let names = ["one", "two", "three"];
+    let mut processes: Vec<Child> = names[..2].iter().map(|name| start(name)).collect();
     for kill in 0..KILLS {
         let part = ((kill + 1) * RECORDS / (KILLS + 2)) as i64;
         wait_until("more records are written", || {
@@ -44,6 +44,10 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
             }
             broker.ends("sealed").iter().sum::<i64>() >= part
         });
+        if kill == KILLS / 2 {
+            // One more gets partitions of the others, and is not killed.
+            processes.push(start(names[2]));
+        }
         let next = kill % 2;
         processes[next].kill().unwrap();
         processes[next].wait().unwrap();
@@ -58,6 +62,9 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
         signal(process, "-TERM");
         let status = exits_within(process, std::time::Duration::from_secs(60));
         assert_eq!(status.and_then(|status| status.code()), Some(0), "{name}: {}", said(name));
+    }
+    for name in names {
+        println!("{name}: {}", said(name).trim_end().replace('\n', "; "));
     }
     let count = |topic: &str, isolation: &str| {
         let mut times = vec![0_u8; RECORDS];
