@@ -7,9 +7,11 @@ mod mirror;
 mod opening;
 mod outlet;
 mod sealing;
+mod settings;
 mod trouble;
 
 pub use cluster::Cluster;
-pub use mirror::{Done, Mirror, Settings, Transform};
+pub use mirror::{Done, Mirror, Transform};
 pub use opening::{OpenKey, Opening};
 pub use sealing::{MakeKey, Rotation, Sealing};
+pub use settings::Settings;

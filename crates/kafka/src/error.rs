@@ -50,6 +50,7 @@ pub enum Fault {
     Failed(Error),
 }
 
+#[cfg(feature = "client")]
 impl Fault {
     /// Returns the error of a record at this place.
     pub(crate) fn at(self, topic: &str, partition: i32, offset: i64) -> Error {

@@ -14,7 +14,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::{ClientContext, Offset, TopicPartitionList};
 
 use super::cluster::{Complaints, PATIENCE};
-use super::mirror::Settings;
+use super::settings::Settings;
 use super::trouble::{Trouble, failed, judge, lasting};
 use crate::error::Error;
 

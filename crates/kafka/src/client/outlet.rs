@@ -12,7 +12,7 @@ use rdkafka::{ClientContext, Message, TopicPartitionList};
 
 use super::cluster::{Complaints, PATIENCE};
 use super::inlet::Inlet;
-use super::mirror::Settings;
+use super::settings::Settings;
 use super::trouble::{Trouble, failed, judge, lasting};
 use crate::error::{Error, Fault};
 

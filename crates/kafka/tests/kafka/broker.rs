@@ -19,7 +19,8 @@ use wattlock_testing::{Place, free_port, has_program, skip, wait_for};
 pub struct Broker {
     process: Child,
     port: u16,
-    _place: Place,
+    place: Place,
+    jars: PathBuf,
 }
 
 /// A record that is produced or was read.
@@ -53,33 +54,26 @@ impl Broker {
                 place.path("logs").display()
             );
         let settings = place.write("server.properties", settings.as_bytes());
-        let java = || {
-            let mut java = Command::new("java");
-            java.args(["-Xmx768m", "-cp"]).arg(jars.join("*")).stdin(Stdio::null());
-            java
-        };
         let id = "MkU3OEVBNTcwNTJENDM2Qg";
-        let formatted = java()
+        let formatted = java(&jars)
             .args(["kafka.tools.StorageTool", "format", "-t", id, "-c"])
             .arg(&settings)
             .output()
             .unwrap();
         assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stderr));
-        let log = place.path("broker.log");
-        let process = java()
-            .arg("kafka.Kafka")
-            .arg(&settings)
-            .stdout(File::create(&log).unwrap())
-            .stderr(File::create(place.path("broker.err")).unwrap())
-            .spawn()
-            .unwrap();
-        let broker = Self { process, port, _place: place };
-        let errors = log.with_extension("err");
-        wait_for(|| {
-            let said = fs::read_to_string(&log).unwrap() + &fs::read_to_string(&errors).unwrap();
-            if said.contains("Kafka Server started") { Ok(()) } else { Err(said) }
-        });
-        Some(broker)
+        let process = serve(&place, &jars);
+        Some(Self { process, port, place, jars })
+    }
+
+    /// Kills the broker.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again.
+    pub fn restart(&mut self) {
+        self.process = serve(&self.place, &self.jars);
     }
 
     /// The server, as clients take it.
@@ -220,6 +214,29 @@ impl Drop for Broker {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Starts the broker of a place, and waits until it serves.
+fn serve(place: &Place, jars: &Path) -> Child {
+    let (log, errors) = (place.path("broker.log"), place.path("broker.err"));
+    let process = java(jars)
+        .arg("kafka.Kafka")
+        .arg(place.path("server.properties"))
+        .stdout(File::create(&log).unwrap())
+        .stderr(File::create(&errors).unwrap())
+        .spawn()
+        .unwrap();
+    wait_for(|| {
+        let said = fs::read_to_string(&log).unwrap() + &fs::read_to_string(&errors).unwrap();
+        if said.contains("Kafka Server started") { Ok(()) } else { Err(said) }
+    });
+    process
+}
+
+fn java(jars: &Path) -> Command {
+    let mut java = Command::new("java");
+    java.args(["-Xmx768m", "-cp"]).arg(jars.join("*")).stdin(Stdio::null());
+    java
 }
 
 fn root() -> PathBuf {

@@ -96,3 +96,44 @@ fn soak_of_twenty_kills_loses_and_doubles_nothing() {
     });
     broker.delete(&["plain", "sealed", "opened"]);
 }
+
+#[test]
+fn a_broker_that_is_killed_is_waited_for() {
+    let Some(mut setting) = Setting::new() else { return };
+    for topic in ["plain", "sealed"] {
+        setting.broker.create(topic, 2, &[]);
+    }
+    let count = 200_000;
+    let part = |from: usize| {
+        (from..from + count).map(|n| {
+            let number = n.to_string();
+            Record { partition: n as i32 % 2, ..record(&number, &number) }
+        })
+    };
+    setting.broker.produce("plain", part(0));
+    let mut sealing = setting.sealing("plain", "sealed");
+    let running = sealing.stderr(Stdio::piped()).spawn().unwrap();
+    let reaches = |setting: &Setting, records: usize| {
+        wait_until("the records are sealed", || {
+            setting.broker.ends("sealed").iter().sum::<i64>() as usize >= records
+        });
+    };
+    reaches(&setting, count / 4);
+    setting.broker.kill();
+    setting.broker.restart();
+    setting.broker.produce("plain", part(count));
+    wait_until("all is committed", || {
+        let committed = setting.broker.committed("wattlock.sealed", "plain");
+        committed.iter().all(|offset| *offset == Some(count as i64))
+    });
+    let mut times = vec![0_u8; 2 * count];
+    for record in setting.broker.records("sealed") {
+        let number: usize = std::str::from_utf8(&record.key.unwrap()).unwrap().parse().unwrap();
+        times[number] += 1;
+    }
+    assert!(times.iter().all(|times| *times == 1));
+    setting.broker.kill();
+    signal(&running, "-TERM");
+    let ended = running.wait_with_output().unwrap();
+    wattlock_testing::assert_exit(&ended, 0);
+}

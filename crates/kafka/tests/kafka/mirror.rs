@@ -20,7 +20,7 @@ fn forms() -> Vec<Record> {
         Record { value: None, ..record("k", "") },
         Record { key: Some(vec![0xff, 0, 0xfe]), ..record("", "a key that is no text") },
         Record { key: Some(vec![0, 0, 0, 7]), ..record("", "a number") },
-        Record { key: bytes("\0000000007"), ..record("", "as a number is written") },
+        Record { key: bytes("\u{0}00000007"), ..record("", "as a number is written") },
         Record { value: Some(vec![7; 900_000]), ..record("large", "") },
     ]
     .into_iter()
