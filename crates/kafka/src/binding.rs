@@ -22,11 +22,15 @@ pub struct Binding {
 pub struct LongKey;
 
 impl Binding {
-    /// Returns the additional data of a record with this key.
+    /// Replaces `additional` by the additional data of a record with this key.
     ///
     /// # Errors
     /// [`LongKey`].
-    pub fn additional(&self, key: Option<&[u8]>) -> Result<Vec<u8>, LongKey> {
+    pub fn write_additional(
+        &self,
+        key: Option<&[u8]>,
+        additional: &mut Vec<u8>,
+    ) -> Result<(), LongKey> {
         let source = key.map(source);
         let data = AdditionalData {
             tenant: self.tenant.as_deref(),
@@ -34,7 +38,8 @@ impl Binding {
             source: source.as_deref(),
             ..AdditionalData::default()
         };
-        data.to_bytes().map_err(|_| LongKey)
+        additional.clear();
+        data.append_to(additional).map_err(|_| LongKey)
     }
 }
 
@@ -65,6 +70,13 @@ mod tests {
 
     fn binding(tenant: Option<&str>) -> Binding {
         Binding { tenant: tenant.map(str::to_owned), topic: "t".to_owned() }
+    }
+
+    impl Binding {
+        fn additional(&self, key: Option<&[u8]>) -> Result<Vec<u8>, LongKey> {
+            let mut additional = vec![7; 3];
+            self.write_additional(key, &mut additional).map(|()| additional)
+        }
     }
 
     #[test]

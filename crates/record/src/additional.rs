@@ -24,25 +24,36 @@ impl<'a> AdditionalData<'a> {
     /// # Errors
     /// [`Error::NameTooLong`].
     pub fn to_bytes(self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends its bytes to `bytes`.
+    ///
+    /// # Errors
+    /// [`Error::NameTooLong`]; some bytes may have been appended then.
+    pub fn append_to(self, bytes: &mut Vec<u8>) -> Result<(), Error> {
         if self == Self::default() {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let mut bytes = vec![FORM, 0];
+        let start = bytes.len();
+        bytes.extend_from_slice(&[FORM, 0]);
         for (bit, name) in [self.tenant, self.topic, self.source].into_iter().enumerate() {
             if let Some(name) = name {
                 let len = u16::try_from(name.len()).map_err(|_| Error::NameTooLong(name.len()))?;
-                bytes[1] |= 1 << bit;
+                bytes[start + 1] |= 1 << bit;
                 bytes.extend_from_slice(&len.to_be_bytes());
                 bytes.extend_from_slice(name.as_bytes());
             }
         }
         for (bit, number) in [(3, self.time_us), (4, self.sequence)] {
             if let Some(number) = number {
-                bytes[1] |= 1 << bit;
+                bytes[start + 1] |= 1 << bit;
                 bytes.extend_from_slice(&number.to_be_bytes());
             }
         }
-        Ok(bytes)
+        Ok(())
     }
 
     /// The parts of `bytes`; `None` if they have another form.

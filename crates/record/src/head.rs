@@ -101,8 +101,18 @@ pub(crate) fn with_aad<R>(
     additional: &[u8],
     work: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    match additional {
-        [] => work(head),
-        more => work(&[&head[..], more].concat()),
+    let len = Head::LEN + additional.len();
+    let mut short = [0; SHORT_AAD];
+    match short.get_mut(..len) {
+        // Without memory for each record.
+        Some(aad) => {
+            aad[..Head::LEN].copy_from_slice(head);
+            aad[Head::LEN..].copy_from_slice(additional);
+            work(aad)
+        }
+        None => work(&[&head[..], additional].concat()),
     }
 }
+
+/// Bytes of associated data that are joined on the stack.
+const SHORT_AAD: usize = 256;

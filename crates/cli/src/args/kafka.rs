@@ -95,8 +95,7 @@ const IDENTITIES: &str = "Also encrypt to this identity; with --open, decrypt wi
 
 const HELP: &str = "Examples:
   wattlock kafka --from kafka://broker:9092/orders --to kafka://broker:9092/orders.sealed -r \"$TO\"
-  wattlock kafka --open --from kafka://broker:9092/orders.sealed --to kafka://broker:9092/orders.open \\
-    -i key.txt --until-end
+  wattlock kafka --open --from kafka://broker:9092/orders.sealed --to kafka://broker:9092/out -i key.txt
 where TO=$(wattlock keygen -y key.txt)
 
 SIGTERM and SIGINT end it after the transaction in progress. Records that are repeated, left out or

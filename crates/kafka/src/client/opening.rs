@@ -21,6 +21,8 @@ pub struct Opening {
     open_key: Box<OpenKey>,
     published: HashMap<[u8; 16], KeyState>,
     readers: HashMap<[u8; 16], Reader>,
+    /// The additional data of a record.
+    additional: Vec<u8>,
 }
 
 impl Opening {
@@ -36,7 +38,31 @@ impl Opening {
     ) -> Result<Self, Error> {
         let keys = KeysTopic::new(cluster, keys_topic)?;
         let published = keys.read()?;
-        Ok(Self { keys, binding, open_key, published, readers: HashMap::new() })
+        Ok(Self {
+            keys,
+            binding,
+            open_key,
+            published,
+            readers: HashMap::new(),
+            additional: Vec::new(),
+        })
+    }
+
+    /// Writes the value that is sealed in `record` to `output`.
+    fn open(
+        &mut self,
+        record: &[u8],
+        additional: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let refused = |why: wattlock_record::Error| Fault::Refused(why.to_string());
+        let len = Reader::message_len(record).map_err(refused)?;
+        let reader = self.reader(Reader::writer_of(record).map_err(refused)?)?;
+        output.resize(len, 0);
+        reader.open_into(record, additional, output).map_err(|why| match why {
+            wattlock_record::Error::Authentication => Fault::Refused(UNAUTHENTIC.to_owned()),
+            other => refused(other),
+        })
     }
 
     /// Returns what opens the records of a writer. Reads the topic of keys again if the writer is unknown.
@@ -77,16 +103,14 @@ impl Transform for Opening {
         value: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        let refused = |why: wattlock_record::Error| Fault::Refused(why.to_string());
-        let additional = self.binding.additional(key);
-        let additional = additional.map_err(|why| Fault::Refused(why.to_string()))?;
-        let len = Reader::message_len(value).map_err(refused)?;
-        let reader = self.reader(Reader::writer_of(value).map_err(refused)?)?;
-        output.resize(len, 0);
-        reader.open_into(value, &additional, output).map_err(|why| match why {
-            wattlock_record::Error::Authentication => Fault::Refused(UNAUTHENTIC.to_owned()),
-            other => refused(other),
-        })
+        let mut additional = std::mem::take(&mut self.additional);
+        let bound = self.binding.write_additional(key, &mut additional);
+        let outcome = match bound {
+            Ok(()) => self.open(value, &additional, output),
+            Err(why) => Err(Fault::Refused(why.to_string())),
+        };
+        self.additional = additional;
+        outcome
     }
 }
 

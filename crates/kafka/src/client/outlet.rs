@@ -108,10 +108,8 @@ impl Outlet {
         member: &ConsumerGroupMetadata,
         are_offsets_sent: &mut bool,
     ) -> Result<(), Trouble> {
+        self.drain()?;
         if !self.is_exact {
-            self.producer
-                .flush(CALL)
-                .map_err(|error| judge("the brokers confirm no records", &error))?;
             if let Some(error) = self.producer.context().failure() {
                 return Err(judge("the brokers took not all records", &error));
             }
@@ -141,8 +139,20 @@ impl Outlet {
                     other => other,
                 }
             }),
-            false => self.producer.flush(CALL).map_err(|error| judge("cannot write", &error)),
+            false => self.drain(),
         }
+    }
+
+    /// Waits until no record is on its way. The client's own call for that sleeps 100 ms at a time.
+    fn drain(&self) -> Result<(), Trouble> {
+        let started = Instant::now();
+        while let Err(error) = self.producer.flush(Duration::ZERO) {
+            if started.elapsed() >= CALL {
+                return Err(judge("the brokers confirm no records", &error));
+            }
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Ok(())
     }
 
     /// Waits for room in the queue.
@@ -183,6 +193,9 @@ fn init(producer: &ThreadedProducer<Deliveries>) -> Result<(), Error> {
         }
     }
 }
+
+/// Time between two looks whether records are confirmed.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
 
 /// How long a call may take before a signal is looked for.
 const CALL: Duration = Duration::from_secs(5);

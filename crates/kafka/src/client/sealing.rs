@@ -32,6 +32,8 @@ pub struct Sealing {
     rotation: Rotation,
     current: Option<Current>,
     made: u64,
+    /// The additional data of a record.
+    additional: Vec<u8>,
 }
 
 /// The writer in use.
@@ -56,12 +58,29 @@ impl Sealing {
     ) -> Result<Self, Error> {
         let keys = KeysTopic::new(cluster, keys_topic)?;
         keys.ensure()?;
-        Ok(Self { keys, binding, make_key, rotation, current: None, made: 0 })
+        Ok(Self {
+            keys,
+            binding,
+            make_key,
+            rotation,
+            current: None,
+            made: 0,
+            additional: Vec::new(),
+        })
     }
 
     /// The number of session keys that were made.
     pub fn keys_made(&self) -> u64 {
         self.made
+    }
+
+    /// Writes the record of `value` to `output`.
+    fn seal(&mut self, value: &[u8], additional: &[u8], output: &mut Vec<u8>) -> Result<(), Fault> {
+        let writer = self.writer(value.len() as u64).map_err(Fault::Failed)?;
+        output.resize(value.len() + OVERHEAD, 0);
+        writer
+            .seal_into(value, additional, output)
+            .map_err(|why| Fault::Unwritable(why.to_string()))
     }
 
     /// Returns a writer that may be used for `bytes` more.
@@ -107,12 +126,13 @@ impl Transform for Sealing {
         value: &[u8],
         output: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        let additional = self.binding.additional(key);
-        let additional = additional.map_err(|why| Fault::Unwritable(why.to_string()))?;
-        let writer = self.writer(value.len() as u64).map_err(Fault::Failed)?;
-        output.resize(value.len() + OVERHEAD, 0);
-        writer
-            .seal_into(value, &additional, output)
-            .map_err(|why| Fault::Unwritable(why.to_string()))
+        let mut additional = std::mem::take(&mut self.additional);
+        let bound = self.binding.write_additional(key, &mut additional);
+        let outcome = match bound {
+            Ok(()) => self.seal(value, &additional, output),
+            Err(why) => Err(Fault::Unwritable(why.to_string())),
+        };
+        self.additional = additional;
+        outcome
     }
 }
