@@ -19,14 +19,14 @@ pub struct Binding {
 #[error(
     "the record's key is too long to be bound: at most 65,535 bytes of UTF-8, or 32,767 of other bytes"
 )]
-pub struct LongKey;
+pub(crate) struct LongKey;
 
 impl Binding {
     /// Replaces `additional` by the additional data of a record with this key.
     ///
     /// # Errors
     /// [`LongKey`].
-    pub fn write_additional(
+    pub(crate) fn write_additional(
         &self,
         key: Option<&[u8]>,
         additional: &mut Vec<u8>,
