@@ -65,9 +65,9 @@ pub(super) fn lasting(code: RDKafkaErrorCode) -> Option<String> {
         Code::Fenced
         | Code::ProducerFenced
         | Code::InvalidProducerEpoch
-        | Code::FencedInstanceId => {
-            "another process took over this --id; give each process an --id of its own".to_owned()
-        }
+        | Code::FencedInstanceId => "another process took over this --id, or a transaction took \
+                                     too long; give each process an --id of its own"
+            .to_owned(),
         Code::MessageSizeTooLarge | Code::InvalidMessageSize => {
             "the record is larger than the brokers take; raise max.message.bytes of the topic"
                 .to_owned()
